@@ -1,0 +1,193 @@
+"""sin, cos and 1/x on integers: the definition that the hardware units follow step by step.
+
+A plan holds the widths and tables that follow from the two formats; the functions are the arithmetic on them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, wide
+
+SATURATING = Arithmetic()
+LARGEST_SEED_TABLE = 12
+"""Index bits of the largest reciprocal table: 4096 entries are two block RAMs and save a Newton step."""
+
+
+@dataclass(frozen=True)
+class SinePlan:
+    """sin of x rad: reduce to a fraction of a turn, fold to a quarter, then c0 + d (c1 + d c2) per table segment.
+
+    phase = (x · per_radian) >> phase_shift, modulo 2**phase_bits, is the angle in turns.
+    d: signed offset from the segment's centre, in units of 2**-(phase_bits - 2) quarter turns.
+    c0, c1, c2: the segment's coefficients, with frac0, frac1, frac2 fraction bits.
+    """
+
+    per_radian: int
+    phase_bits: int
+    phase_shift: int
+    index_bits: int
+    frac0: int
+    frac1: int
+    frac2: int
+    c0: tuple[int, ...]
+    c1: tuple[int, ...]
+    c2: tuple[int, ...]
+
+    @property
+    def offset_bits(self) -> int:
+        return self.phase_bits - 2 - self.index_bits
+
+    @property
+    def inner_shift(self) -> int:
+        """From d c2 to the fraction of c1."""
+        return self.frac2 + self.phase_bits - 2 - self.frac1
+
+    @property
+    def outer_frac(self) -> int:
+        """Fraction bits of d (c1 + ...)."""
+        return self.phase_bits - 2 + self.frac1
+
+
+@lru_cache(maxsize=256)
+def sine_plan(source: Format, to: Format) -> SinePlan:
+    """Tables that are right to half a unit in the last place, before the last rounding.
+
+    A quadratic through Chebyshev points errs by f''' h³ / 192 on a segment of width h; with f = sin(π u / 2),
+    2**index_bits segments of the quarter turn make that less than 2**-(frac + 2).
+    """
+    frac = max(to.frac, 2)
+    phase_bits = max(min(frac, source.frac) + 4, 8)
+    spare = max(source.width - source.frac, 0)
+    index_bits = min(max(math.ceil((frac - 3.6) / 3), 2), phase_bits - 4)
+    frac0 = frac + 3
+    frac1 = max(frac0 - index_bits, 2)
+    frac2 = max(frac0 - 2 * index_bits, 2)
+    h = 2.0**-index_bits
+    unit = 2.0 ** -(phase_bits - 2)
+    nodes = np.cos(np.pi * (np.arange(3) + 0.5) / 3) * h / 2
+    coefficients = []
+    for segment in range(1 << index_bits):
+        centre = (segment + 0.5) * h + unit / 2
+        # half a unit: the folded quarters then mirror exactly
+        coefficients.append(np.linalg.solve(np.vander(nodes, 3, increasing=True), np.sin(np.pi / 2 * (centre + nodes))))
+    c0, c1, c2 = np.array(coefficients).T
+    return SinePlan(
+        per_radian=round(2.0 ** (phase_bits + spare) / (2 * math.pi)),
+        phase_bits=phase_bits,
+        phase_shift=source.frac + spare,
+        index_bits=index_bits,
+        frac0=frac0,
+        frac1=frac1,
+        frac2=frac2,
+        c0=_integers(c0, frac0),
+        c1=_integers(c1, frac1),
+        c2=_integers(c2, frac2),
+    )
+
+
+def _integers(values: Any, frac: int) -> tuple[int, ...]:
+    return tuple(int(v) for v in np.floor(np.ldexp(values, frac) + 0.5))
+
+
+def sine(x: Integers, source: Format, to: Format) -> Rescaled:
+    return _sine(x, source, to, 0)
+
+
+def cosine(x: Integers, source: Format, to: Format) -> Rescaled:
+    """cos x = sin(x + a quarter turn)."""
+    return _sine(x, source, to, 1)
+
+
+def _sine(x: Integers, source: Format, to: Format, quarters: int) -> Rescaled:
+    plan = sine_plan(source, to)
+    bits = source.width + plan.per_radian.bit_length() + 1
+    quarter_bits = plan.phase_bits - 2
+    turn = (wide(x, bits) * plan.per_radian) >> plan.phase_shift
+    phase = (turn + (quarters << quarter_bits)) & ((1 << plan.phase_bits) - 1)
+    phase = phase.astype(np.int64)
+    quadrant = phase >> quarter_bits
+    within = phase & ((1 << quarter_bits) - 1)
+    within = np.where(quadrant & 1, within ^ ((1 << quarter_bits) - 1), within)
+    segment = within >> plan.offset_bits
+    d = (within & ((1 << plan.offset_bits) - 1)) - (1 << (plan.offset_bits - 1))
+    c0, c1, c2 = (np.array(table, dtype=np.int64)[segment] for table in (plan.c0, plan.c1, plan.c2))
+    slope = c1 + ((d * c2 + (1 << (plan.inner_shift - 1))) >> plan.inner_shift)
+    shift = plan.outer_frac - max(to.frac, 2)
+    exact = wide(d, plan.outer_frac + 4) * slope + (wide(c0, plan.outer_frac + 4) << (plan.outer_frac - plan.frac0))
+    size = (exact + (1 << (shift - 1))) >> shift
+    value = np.where(quadrant & 2, -size, size)
+    return rescale(value, max(to.frac, 2), to, SATURATING)
+
+
+@dataclass(frozen=True)
+class ReciprocalPlan:
+    """1/x: |x| = n 2**-z with the top bit of n set, seed from a table by the bits after it, Newton, shift back.
+
+    seed: 1/n to seed_frac fraction bits, n in [1, 2). steps: (fraction bits of the estimate, of the error
+    e = 1 - n r, of the next estimate r + r e). The result is r >> (shift - z).
+    """
+
+    index_bits: int
+    seed_frac: int
+    seed: tuple[int, ...]
+    steps: tuple[tuple[int, int, int], ...]
+    shift: int
+
+    @property
+    def frac(self) -> int:
+        """Fraction bits of the last estimate."""
+        return self.steps[-1][2]
+
+
+@lru_cache(maxsize=256)
+def reciprocal_plan(source: Format, to: Format) -> ReciprocalPlan:
+    """The seed is good to index_bits + 1 bits and each Newton step doubles that."""
+    frac = to.width + 1
+    count = 1 if frac <= 2 * LARGEST_SEED_TABLE + 2 else 2
+    index_bits = min(max(math.ceil((frac - 1) / 2**count), 3), source.width - 1, LARGEST_SEED_TABLE)
+    seed_frac = index_bits + 3
+    seed = tuple(
+        math.floor(2.0**seed_frac / (1 + (i + 0.5) * 2.0**-index_bits) + 0.5) for i in range(1 << index_bits)
+    )
+    steps = []
+    have = seed_frac
+    for step in range(count):
+        reached = frac if step == count - 1 else min(frac, 2 * have)
+        steps.append((have, reached + 2, reached))
+        have = reached
+    return ReciprocalPlan(index_bits, seed_frac, seed, tuple(steps), frac - source.frac + source.width - 1 - to.frac)
+
+
+def reciprocal(x: Integers, source: Format, to: Format) -> Rescaled:
+    """1/x rounded half up in magnitude; 1/0 overflows."""
+    plan = reciprocal_plan(source, to)
+    width = source.width
+    bits = 2 * max(width, plan.frac) + 4
+    size = np.abs(x)
+    zeros = width - _bit_length(size)
+    n = np.where(size == 0, 1 << (width - 1), size << np.minimum(zeros, width - 1))
+    index = ((n >> (width - 1 - plan.index_bits)) & ((1 << plan.index_bits) - 1)).astype(np.int64)
+    estimate: Integers = wide(np.array(plan.seed, dtype=np.int64)[index], bits)
+    n = wide(n, bits)
+    for have, error_frac, reached in plan.steps:
+        error = ((1 << (width - 1 + have)) - n * estimate) >> (width - 1 + have - error_frac)
+        down = have + error_frac - reached
+        estimate = ((estimate << error_frac) + estimate * error + (1 << (down - 1))) >> down
+    down = plan.shift - zeros
+    too_large = (down < 1) | (size == 0)
+    down = np.clip(down, 1, plan.frac + 2)
+    rounded = (estimate + (1 << (down - 1))) >> down
+    result = np.where(too_large, 1 << to.width, rounded)
+    return rescale(np.where(x < 0, -result, result), to.frac, to, SATURATING)
+
+
+def _bit_length(size: Integers) -> Any:
+    if size.dtype == object:
+        return np.array([int(v).bit_length() for v in size.ravel()], dtype=np.int64).reshape(size.shape)
+    return np.frexp(size.astype(np.float64))[1]

@@ -1,0 +1,267 @@
+"""Derivatives of inverse and forward dynamics in closed form.
+
+Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms" (2018), in the compact form of
+Singh, Russell & Wensing, "Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra"
+(2022, eqs. 33-38). All spatial vectors of a chain are in one expression frame (`frames`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dynagate.algorithms.frames import Frame, Poses, poses
+from dynagate.algorithms.mass_matrix import factorise, inverse_from_factor, mass_matrix
+from dynagate.algorithms.tree import Tree, negated, skew, square, unit_z_column
+from dynagate.naming import label, scope
+from dynagate.spatial import (
+    ZERO_MOTION,
+    Array,
+    Force,
+    Inertia,
+    Motion,
+    Scalar,
+    cross,
+    rotate_symmetric,
+    symmetric,
+    zeros,
+)
+
+
+class Coriolis(NamedTuple):
+    """The body's B(I, v) = ½ ((v×*) I - I (v×) + (I v)×̄*), of which only the first three columns are not zero:
+    B m = (-A ω, ω × l) for a motion m with angular part ω; A = [ω]× Σ + v hᵀ - (h·v) 1, l the linear momentum."""
+
+    a: Array
+    momentum: Array
+
+    def __add__(self, other: Coriolis) -> Coriolis:  # type: ignore[override]
+        return Coriolis(self.a + other.a, self.momentum + other.momentum)
+
+    def __matmul__(self, motion: Motion) -> Force:
+        return Force(-(self.a @ motion.angular), cross(motion.angular, self.momentum))
+
+    def row(self, motion: Motion) -> Array:
+        """mᵀ B, its three columns that are not zero."""
+        return cross(self.momentum, motion.linear) - self.a.T @ motion.angular
+
+
+class Kinematics(NamedTuple):
+    """Per link, in its chain's frame: joint axis S, velocity v, Ψ̇ = v_parent × S, base acceleration, and the bodies."""
+
+    axis: list[Motion]
+    velocity: list[Motion]
+    psi_dot: list[Motion]
+    base_acceleration: list[Motion]
+    inertia: list[Inertia]
+    coriolis: list[Coriolis]
+
+
+def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame) -> Kinematics:
+    where: Poses = poses(tree, q, frame)
+    result = Kinematics([], [], [], [], [], [])
+    for i in tree.links:
+        with scope("kin", f"link{i}"):
+            rotation, position, p = where.rotation[i], where.position[i], tree.parents[i]
+            z = unit_z_column(rotation)
+            axis = Motion(z, label(cross(position, z), "s"))
+            parent_velocity = result.velocity[p] if p >= 0 else ZERO_MOTION
+            velocity = parent_velocity + axis.scaled(qd[i])
+            label(velocity.angular, "w")
+            label(velocity.linear, "v")
+            inertia = _inertia_at(tree.inertias[i], rotation, position)
+            result.axis.append(axis)
+            result.velocity.append(velocity)
+            result.psi_dot.append(parent_velocity.cross(axis))
+            result.base_acceleration.append(Motion(zeros(3), where.base[i] @ tree.base_acceleration))
+            result.inertia.append(inertia)
+            result.coriolis.append(_coriolis(inertia, velocity))
+    return result
+
+
+def _inertia_at(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
+    """The body's inertia about the expression frame's origin: Σ = R Σ Rᵀ + p h₀ᵀ + h pᵀ with h = h₀ + m p."""
+    mass, first, second = inertia
+    turned = rotate_symmetric(rotation, second)
+    h0 = rotation @ first
+    h = label(h0 + position * mass, "h")
+    moved = symmetric(lambda a, b: turned[a, b] + position[a] * h0[b] + h[a] * position[b])
+    return Inertia(mass, h, label(moved, "sigma"))
+
+
+def _coriolis(inertia: Inertia, velocity: Motion) -> Coriolis:
+    mass, h, sigma = inertia
+    w, v = velocity
+    a = skew(w) @ sigma
+    hv = h @ v
+    for r in range(3):
+        for c in range(3):
+            a[r, c] = a[r, c] + v[r] * h[c]
+        a[r, r] = a[r, r] - hv
+    return Coriolis(label(a, "a"), label(v * mass - cross(h, w), "l"))
+
+
+def _accumulate(tree: Tree, values: list) -> list:
+    """Sums over the subtree of each link."""
+    totals = list(values)
+    for i in reversed(tree.links):
+        if tree.parents[i] >= 0:
+            totals[tree.parents[i]] = totals[tree.parents[i]] + totals[i]
+    return totals
+
+
+def _accelerations(
+    tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar] | None
+) -> list[Motion]:
+    """a = a_parent + S q̈ + Ψ̇ q̇, the base accelerating against gravity. qdd None: the bias, with q̈ = 0."""
+    result: list[Motion] = []
+    for i in tree.links:
+        with scope("acc", f"link{i}"):
+            p = tree.parents[i]
+            a = result[p] if p >= 0 else kin.base_acceleration[i]
+            if qdd is not None:
+                a = a + kin.axis[i].scaled(qdd[i])
+            a = a + kin.psi_dot[i].scaled(qd[i])
+            label(a.angular, "wd")
+            label(a.linear, "vd")
+            result.append(a)
+    return result
+
+
+def _net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion]) -> list[Force]:
+    """I a + v ×* I v of each body; v ×* I v = B v."""
+    result = []
+    for i in tree.links:
+        with scope("force", f"link{i}"):
+            result.append(kin.inertia[i] @ accelerations[i] + kin.coriolis[i] @ kin.velocity[i])
+    return result
+
+
+def _torques(tree: Tree, kin: Kinematics, composite_force: list[Force], qd: Sequence[Scalar]) -> list[Scalar]:
+    return [kin.axis[i].dot(composite_force[i]) + tree.damping[i] * qd[i] for i in tree.links]
+
+
+def _inverse_dynamics_gradient(
+    tree: Tree, kin: Kinematics, accelerations: list[Motion], composite_force: list[Force]
+) -> tuple[Array, Array]:
+    """∂τ/∂q and ∂τ/∂q̇ (n, n) (Singh, Russell & Wensing 2022, eqs. 33-38)."""
+    composite_inertia: list[Inertia] = _accumulate(tree, kin.inertia)
+    composite_coriolis: list[Coriolis] = _accumulate(tree, kin.coriolis)
+    psi_ddot: list[Motion] = []
+    for i in tree.links:
+        with scope("grad", f"link{i}"):
+            p = tree.parents[i]
+            parent_acceleration = accelerations[p] if p >= 0 else kin.base_acceleration[i]
+            parent_velocity = kin.velocity[p] if p >= 0 else ZERO_MOTION
+            psi_ddot.append(parent_acceleration.cross(kin.axis[i]) + parent_velocity.cross(kin.psi_dot[i]))
+    by_q, by_qd = square(tree.n), square(tree.n)
+    for i in tree.links:
+        with scope("grad", f"link{i}"):
+            inertia, coriolis, axis = composite_inertia[i], composite_coriolis[i], kin.axis[i]
+            row_inertia = inertia @ axis  # Sᵀ I, I being symmetric
+            row_coriolis = coriolis.row(axis) * 2.0  # Sᵀ 2B
+            double_psi_dot = [kin.psi_dot[j].scaled(2.0) for j in tree.ancestors[i]]
+            column_q = (
+                _doubled(coriolis @ kin.psi_dot[i])
+                + inertia @ psi_ddot[i]
+                + axis.cross_force(composite_force[i])
+            )
+            column_qd = _doubled(coriolis @ axis) + inertia @ double_psi_dot[-1]
+            for j, double in zip(tree.ancestors[i], double_psi_dot, strict=True):
+                by_q[i, j] = row_coriolis @ kin.psi_dot[j].angular + psi_ddot[j].dot(row_inertia)
+                by_qd[i, j] = row_coriolis @ kin.axis[j].angular + double.dot(row_inertia)
+                if j != i:
+                    by_q[j, i] = label(kin.axis[j].dot(column_q), f"up_q_{j}")
+                    by_qd[j, i] = label(kin.axis[j].dot(column_qd), f"up_qd_{j}")
+                label(by_q[i, j], f"q_{j}")
+                label(by_qd[i, j], f"qd_{j}")
+            by_qd[i, i] = by_qd[i, i] + tree.damping[i]
+    return by_q, by_qd
+
+
+def _doubled(force: Force) -> Force:
+    return Force(force.angular * 2.0, force.linear * 2.0)
+
+
+def _times_minus(minv: Array, matrix: Array, name: str) -> Array:
+    """-M⁻¹ X."""
+    with scope(name):
+        return label(negated(minv @ matrix), "d")
+
+
+def inverse_dynamics_gradient(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], frame: Frame = "middle"
+) -> tuple[Array, Array]:
+    """∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (n, n), row = torque."""
+    kin = _kinematics(tree, q, qd, frame)
+    accelerations = _accelerations(tree, kin, qd, qdd)
+    composite_force = _accumulate(tree, _net_forces(tree, kin, accelerations))
+    return _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
+
+
+def forward_dynamics_gradient_given_minv(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    minv: Array,
+    frame: Frame = "middle",
+) -> tuple[Array, Array]:
+    """∂q̈/∂q and ∂q̈/∂q̇ at fixed τ: -M⁻¹ times the gradient of inverse dynamics at q̈ (Carpentier & Mansard, eq. 3)."""
+    by_q, by_qd = inverse_dynamics_gradient(tree, q, qd, qdd, frame)
+    return _times_minus(minv, by_q, "dqdd_dq"), _times_minus(minv, by_qd, "dqdd_dqd")
+
+
+def _mass_matrix_of(tree: Tree, kin: Kinematics) -> Array:
+    """M from the gradient's own composite inertias: M_ij = S_jᵀ I_i S_i."""
+    composite: list[Inertia] = _accumulate(tree, kin.inertia)
+    m = square(tree.n)
+    for i in tree.links:
+        with scope("mass", f"link{i}"):
+            force = composite[i] @ kin.axis[i]
+            for j in tree.ancestors[i]:
+                m[i, j] = m[j, i] = label(kin.axis[j].dot(force), f"m_{j}")
+    return m
+
+
+def forward_dynamics_gradient(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    frame: Frame = "middle",
+    mass: str = "body",
+) -> tuple[list[Scalar], Array, Array, Array]:
+    """q̈ (n,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (n, n), from torques alone.
+
+    The bias torque comes from the gradient's own pass with q̈ = 0; q̈ then adds I S q̈ along the chain, so nothing of
+    the velocity-dependent part is done twice.
+    mass: where M comes from: "body" frames, where it is ready early and its numbers are smallest, or "shared" with
+    the gradient's composite inertias, which takes fewer operations. Raises ValueError for anything else.
+    """
+    if mass not in ("body", "shared"):
+        raise ValueError(f"mass '{mass}'; expected 'body' or 'shared'")
+    kin = _kinematics(tree, q, qd, frame)
+    bias_accelerations = _accelerations(tree, kin, qd, None)
+    bias_forces = _net_forces(tree, kin, bias_accelerations)
+    composite_bias: list[Force] = _accumulate(tree, bias_forces)
+    bias = _torques(tree, kin, composite_bias, qd)
+    m = mass_matrix(tree, q) if mass == "body" else _mass_matrix_of(tree, kin)
+    minv = inverse_from_factor(tree, factorise(tree, m))
+    with scope("fd"):
+        load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
+        qdd = [label(minv[i] @ load, f"qdd_{i}") for i in tree.links]
+    added: list[Motion] = []  # what q̈ adds to the accelerations
+    for i in tree.links:
+        with scope("acc", f"link{i}"):
+            above = added[tree.parents[i]] if tree.parents[i] >= 0 else ZERO_MOTION
+            added.append(above + kin.axis[i].scaled(qdd[i]))
+    accelerations = [a + b for a, b in zip(bias_accelerations, added, strict=True)]
+    added_forces = []
+    for i in tree.links:
+        with scope("force", f"link{i}"):
+            added_forces.append(kin.inertia[i] @ added[i])
+    composite_added: list[Force] = _accumulate(tree, added_forces)
+    composite_force = [a + b for a, b in zip(composite_bias, composite_added, strict=True)]
+    by_q, by_qd = _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
+    return qdd, _times_minus(minv, by_q, "dqdd_dq"), _times_minus(minv, by_qd, "dqdd_dqd"), minv

@@ -1,0 +1,78 @@
+"""Joint torques from motion: recursive Newton-Euler in 3-vectors (Luh, Walker & Paul 1980; Featherstone 2008, §5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynagate.algorithms.tree import Tree
+from dynagate.naming import label, scope
+from dynagate.spatial import Array, Scalar, array, cross, zeros
+
+
+def inverse_dynamics(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
+) -> list[Scalar]:
+    """τ (n,) in N m that produces the accelerations qdd (n,) at configuration q and velocity qd.
+
+    Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the acceleration of every point of the link,
+    so no linear velocity is propagated.
+    """
+    joints = tree.transforms(q)
+    omega: list[Array] = []
+    omega_dot: list[Array] = []
+    acceleration: list[Array] = []  # of the link origin, gravity included as an upward acceleration of the base
+    spread: list[Array] = []
+    moment: list[Array] = []
+    force: list[Array] = []
+    for i in tree.links:
+        with scope("id", f"link{i}"):
+            p, joint = tree.parents[i], joints[i]
+            if p >= 0:
+                w = joint.to_link(omega[p])
+                wd = joint.to_link(omega_dot[p])
+                a = joint.to_link(acceleration[p] + spread[p] @ joint.translation)
+            else:
+                w, wd, a = zeros(3), zeros(3), joint.to_link(tree.base_acceleration)
+            wd = label(array([wd[0] + w[1] * qd[i], wd[1] - w[0] * qd[i], wd[2] + qdd[i]]), "wd")
+            w = label(array([w[0], w[1], w[2] + qd[i]]), "w")
+            u = _spread(w, wd)
+            mass, first, second = tree.inertias[i]
+            omega.append(w)
+            omega_dot.append(wd)
+            acceleration.append(label(a, "a"))
+            spread.append(u)
+            force.append(label(a * mass + u @ first, "f"))
+            moment.append(label(_moment(u, second) + cross(first, a), "n"))
+    tau: list[Scalar] = [0.0] * tree.n
+    for i in reversed(tree.links):
+        with scope("id", f"link{i}"):
+            tau[i] = label(moment[i][2] + tree.damping[i] * qd[i], "tau")
+            p = tree.parents[i]
+            if p >= 0:
+                pushed = joints[i].to_parent(force[i])
+                turned = joints[i].to_parent(moment[i]) + cross(joints[i].translation, pushed)
+                force[p] = force[p] + pushed
+                moment[p] = moment[p] + turned
+    return tau
+
+
+def _spread(w: Array, wd: Array) -> Array:
+    """U = [ω̇]× + [ω]×²."""
+    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+    xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    return array(
+        [
+            [-(yy + zz), xy - wd[2], xz + wd[1]],
+            [xy + wd[2], -(xx + zz), yz - wd[0]],
+            [xz - wd[1], yz + wd[0], -(xx + yy)],
+        ]
+    )
+
+
+def _moment(u: Array, second: Array) -> Array:
+    """∫ r × (U r) dm: the axial part of U Σ."""
+
+    def entry(a: int, b: int) -> Scalar:
+        return u[a] @ second[b]
+
+    return array([entry(2, 1) - entry(1, 2), entry(0, 2) - entry(2, 0), entry(1, 0) - entry(0, 1)])

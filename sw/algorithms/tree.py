@@ -1,0 +1,56 @@
+"""The robot as the algorithms see it: z-aligned frames, constants as scalars of plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dynagate.robot import Robot
+from dynagate.spatial import Array, Inertia, JointTransform, Scalar, array, joint_transforms, skew, zeros
+
+
+class Tree:
+    """A robot with every joint's axis turned to z (`Robot.aligned`), and its constants as object arrays.
+
+    parents[i]: -1 for the base; ancestors[i]: from the first link of the chain to i itself;
+    base_acceleration: minus gravity (3,), m/s² in the base frame; damping[i]: N m s/rad.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        robot = robot.aligned()
+        self.n = robot.n
+        self.links = range(robot.n)
+        self.parents = robot.parents
+        self.ancestors = [robot.ancestors(i) for i in self.links]
+        self.children = [robot.children(i) for i in self.links]
+        self.inertias = [
+            Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in robot.links
+        ]
+        self.damping = [link.joint.damping for link in robot.links]
+        self.base_acceleration: Array = array([-g for g in robot.gravity])
+        self._rotations = [link.joint.rotation for link in robot.links]
+        self._translations = [link.joint.translation for link in robot.links]
+
+    def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
+        """Pose of every link in its parent."""
+        return joint_transforms(self._rotations, self._translations, q)
+
+    def is_ancestor(self, i: int, j: int) -> bool:
+        """Whether link i lies on the chain from the base to link j, ends included."""
+        return i in self.ancestors[j]
+
+
+def unit_z_column(matrix: Array) -> Array:
+    """matrix @ (0, 0, 1)."""
+    return array([row[2] for row in matrix])
+
+
+def square(n: int) -> Array:
+    return zeros(n, n)
+
+
+def negated(matrix: Any) -> Array:
+    return array([[-x for x in row] for row in matrix])
+
+
+__all__ = ["Tree", "negated", "skew", "square", "unit_z_column"]

@@ -1,0 +1,135 @@
+"""The dataflow graph of one function of one robot: what every backend starts from."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from dynagate.graph.ops import OPS
+
+
+class GraphError(ValueError):
+    """A graph that breaks the contract; the text names the node."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation. args: ids of its operands, all smaller than its own. constant: of ops that carry one.
+    name: says where it comes from, such as `minv.link3.m_5`; unique in its graph."""
+
+    op: str
+    args: tuple[int, ...]
+    constant: float | None
+    name: str
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named array of nodes at the graph's edge, in row-major order. An entry may occur twice (a symmetric matrix)."""
+
+    name: str
+    shape: tuple[int, ...]
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Operations by kind. depth: the longest chain, every operation but negation counting one, sin/cos none."""
+
+    mul: int
+    mul_const: int
+    add: int
+    neg: int
+    reciprocal: int
+    trig: int
+    depth: int
+
+    @property
+    def products(self) -> int:
+        return self.mul + self.mul_const
+
+
+@dataclass(frozen=True)
+class Graph:
+    """nodes: parents first, so a node's id is its position. Equal sources give equal graphs, ids and names included."""
+
+    name: str
+    robot: str
+    nodes: tuple[Node, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        """Per node, the nodes that read it, once per operand."""
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for i, node in enumerate(self.nodes):
+            for a in node.args:
+                found[a].append(i)
+        return tuple(tuple(f) for f in found)
+
+    @cached_property
+    def output_nodes(self) -> tuple[int, ...]:
+        """The nodes of all outputs, each once, in order of first occurrence."""
+        return tuple(dict.fromkeys(i for port in self.outputs for i in port.nodes))
+
+    @cached_property
+    def input_nodes(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
+
+    def counts(self) -> Counts:
+        kinds = Counter(OPS[node.op].counted for node in self.nodes)
+        depth = [0] * len(self.nodes)
+        for i, node in enumerate(self.nodes):
+            cost = 0 if OPS[node.op].counted in ("", "neg", "trig") else 1
+            depth[i] = cost + max((depth[a] for a in node.args), default=0)
+        return Counts(
+            **{kind: kinds[kind] for kind in ("mul", "mul_const", "add", "neg", "reciprocal", "trig")},
+            depth=max((depth[i] for i in self.output_nodes), default=0),
+        )
+
+    def check(self) -> Graph:
+        """Returns the graph. Raises GraphError where it breaks its contract."""
+        for fault in self._faults():
+            raise GraphError(f"graph '{self.name}' of '{self.robot}': {fault}")
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        names: dict[str, int] = {}
+        for i, node in enumerate(self.nodes):
+            where = f"node {i} '{node.name}'"
+            if node.op not in OPS:
+                yield f"{where} has op '{node.op}', which the op table does not list"
+                continue
+            op = OPS[node.op]
+            if len(node.args) != op.arity:
+                yield f"{where}: {node.op} has {len(node.args)} operands, expected {op.arity}"
+            if any(not 0 <= a < i for a in node.args):
+                yield f"{where} reads {node.args}; operands must come before it"
+            if (node.constant is not None) != op.has_constant:
+                yield f"{where}: {node.op} {'needs a' if op.has_constant else 'takes no'} constant"
+            if node.name in names:
+                yield f"{where} has the name of node {names[node.name]}"
+            names[node.name] = i
+        for port in (*self.inputs, *self.outputs):
+            size = 1
+            for extent in port.shape:
+                size *= extent
+            if size != len(port.nodes) or any(not 0 <= i < len(self.nodes) for i in port.nodes):
+                yield f"port '{port.name}' of shape {port.shape} lists nodes {port.nodes[:4]}..."
+        ports = {i for port in self.inputs for i in port.nodes}
+        for i, node in enumerate(self.nodes):
+            if (node.op == "input") != (i in ports):
+                yield f"node {i} '{node.name}' is an input of no port, or a port lists it wrongly"
+        live = set(self.output_nodes) | ports
+        for i in reversed(range(len(self.nodes))):
+            if i in live:
+                live.update(self.nodes[i].args)
+        for i, node in enumerate(self.nodes):
+            if i not in live:
+                yield f"node {i} '{node.name}' is dead: no output needs it"

@@ -1,0 +1,271 @@
+"""From the nodes that a trace recorded to a Graph: balance sums, place signs, drop dead nodes, name and number."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from dynagate.graph.graph import Graph, Node, Port
+
+BALANCE_COST = {"mul": 3, "mul_const": 3, "add": 1, "sub": 1, "add_const": 1, "sin": 12, "cos": 12, "reciprocal": 12}
+"""Typical pipeline stages of an operation: which term of a sum comes last, so that it is added last."""
+
+
+class RawNode(NamedTuple):
+    op: str
+    args: tuple[int, ...]
+    constant: float | None
+
+
+class Raw(NamedTuple):
+    """Nodes as recorded, with their names and whether the algorithm gave the name itself."""
+
+    nodes: list[RawNode]
+    names: list[str]
+    named: list[bool]
+
+
+Entry = Any
+"""An entry of a recorded port: (node id, sign), or a float for a constant."""
+RecordedPort = tuple[str, tuple[int, ...], Sequence[Entry]]
+
+
+def lower(
+    name: str,
+    robot: str,
+    raw: Raw,
+    inputs: Sequence[RecordedPort],
+    outputs: Sequence[RecordedPort],
+    new_trace: Callable[[], Any],
+) -> Graph:
+    """The checked graph. new_trace makes the empty recorder that the balanced sums are rebuilt in."""
+    kept = [entry[0] for port in inputs for entry in port[2]]
+    wanted = [entry for port in outputs for entry in port[2]]
+    raw, place = balance_sums(raw, _live(raw, [*kept, *(e[0] for e in wanted if isinstance(e, tuple))]), new_trace, wanted)
+
+    def moved(port: RecordedPort) -> RecordedPort:
+        entries = [
+            entry if not isinstance(entry, tuple) else (place[entry[0]][0], place[entry[0]][1] * entry[1])
+            for entry in port[2]
+        ]
+        return port[0], port[1], entries
+
+    inputs, outputs = [moved(port) for port in inputs], [moved(port) for port in outputs]
+    signed = _SignPlacer(raw, [e for port in outputs for e in port[2]])
+    ports = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]
+    return _number(name, robot, signed.raw, [(p[0], p[1], [e[0] for e in p[2]]) for p in inputs], ports)
+
+
+def _live(raw: Raw, roots: Sequence[int]) -> list[bool]:
+    live = [False] * len(raw.nodes)
+    for root in roots:
+        live[root] = True
+    for i in reversed(range(len(raw.nodes))):
+        if live[i]:
+            for a in raw.nodes[i].args:
+                live[a] = True
+    return live
+
+
+def balance_sums(
+    raw: Raw, live: list[bool], new_trace: Callable[[], Any], outputs: Sequence[Entry]
+) -> tuple[Raw, dict[int, tuple[int, int]]]:
+    """Rebuild every sum of several terms as a tree in which the terms that are ready last are added last.
+
+    Only partial sums that nothing else reads are taken apart, so no sharing is lost. Returns the new nodes and, for
+    each old one that is still there, its (new id, sign).
+    """
+    sums = ("add", "sub", "add_const")
+    uses = [0] * len(raw.nodes)
+    for i, node in enumerate(raw.nodes):
+        if live[i]:
+            for a in node.args:
+                uses[a] += 1
+    for entry in outputs:
+        if isinstance(entry, tuple):
+            uses[entry[0]] += 1
+    inner = [False] * len(raw.nodes)  # a partial sum that belongs to the one sum that reads it
+    for i, node in enumerate(raw.nodes):
+        if live[i] and node.op in sums:
+            for a in node.args:
+                inner[a] = raw.nodes[a].op in sums and uses[a] == 1
+    trace = new_trace()
+    place: dict[int, Any] = {}
+    ready: dict[int, int] = {}
+
+    def terms(i: int, sign: int, found: list[tuple[int, int]]) -> float:
+        """Collects (node, sign) of the sum at i; returns its constant."""
+        node = raw.nodes[i]
+        constant = 0.0
+        signs = (sign, -sign if node.op == "sub" else sign)
+        for a, s in zip(node.args, signs, strict=False):
+            if inner[a]:
+                constant += terms(a, s, found)
+            else:
+                found.append((a, s))
+        return constant + (sign * float(node.constant or 0.0) if node.op == "add_const" else 0.0)
+
+    def note(expr: Any, name: str, named: bool) -> Any:
+        id = expr.id
+        if id not in ready:
+            node = trace.nodes[id]
+            ready[id] = BALANCE_COST.get(node.op, 0) + max((ready[a] for a in node.args), default=0)
+            trace.names[id], trace.named[id] = name, named
+        elif named and not trace.named[id]:
+            trace.names[id], trace.named[id] = name, True
+        return expr
+
+    for i, node in enumerate(raw.nodes):
+        if not live[i] or inner[i]:
+            continue
+        name, named = raw.names[i], raw.named[i]
+        if node.op == "input":
+            place[i] = note(trace.input(name), name, True)
+        elif node.op in sums:
+            found: list[tuple[int, int]] = []
+            constant = terms(i, 1, found)
+            queue = []
+            for order, (a, sign) in enumerate(found):
+                expr = place[a] if sign > 0 else -place[a]
+                queue.append((ready[expr.id], order, expr))
+            heapq.heapify(queue)
+            order = len(queue)
+            while len(queue) > 1:
+                _, _, a = heapq.heappop(queue)
+                _, _, b = heapq.heappop(queue)
+                both = a + b
+                if not hasattr(both, "id"):  # x - x
+                    constant += both
+                    continue
+                last = not queue and constant == 0.0
+                note(both, name if last else f"{name}.part", named and last)
+                order += 1
+                heapq.heappush(queue, (ready[both.id], order, both))
+            total = queue[0][2] if queue else constant
+            place[i] = note(total + constant, name, named) if queue else total
+        elif node.constant is not None:
+            place[i] = note(place[node.args[0]] * node.constant, name, named)
+        elif node.op == "mul":
+            place[i] = note(place[node.args[0]] * place[node.args[1]], name, named)
+        else:
+            (arg,) = (place[a] for a in node.args)
+            made = 1.0 / arg if node.op == "reciprocal" else getattr(arg, node.op)()
+            place[i] = note(made, name, named)
+    return Raw(trace.nodes, trace.names, trace.named), {i: (e.id, e.sign) for i, e in place.items()}
+
+
+class _SignPlacer:
+    """Turns signs at the outputs into nodes, at the least cost.
+
+    -(a - b) is b - a, a negated constant product negates its constant, and the minus of a sum moves to the operand
+    where it is cheapest, down to one shared negation: -M⁻¹ X negates entries of M⁻¹, not of the result.
+    """
+
+    def __init__(self, raw: Raw, outputs: Sequence[Entry]) -> None:
+        self.raw = Raw(list(raw.nodes), list(raw.names), list(raw.named))
+        self.negated: dict[int, int] = {}
+        self.constants: dict[float, int] = {}
+        self.uses = [0] * len(raw.nodes)
+        for i, is_live in enumerate(_live(raw, [e[0] for e in outputs if isinstance(e, tuple)])):
+            if is_live:
+                for a in raw.nodes[i].args:
+                    self.uses[a] += 1
+        # an entry that occurs twice with one sign (a symmetric matrix) is one use of the node
+        for i, _ in {e for e in outputs if isinstance(e, tuple)}:
+            self.uses[i] += 1
+
+    def node_of(self, entry: Entry) -> int:
+        if not isinstance(entry, tuple):
+            if entry not in self.constants:
+                self.constants[entry] = self._new(RawNode("const", (), entry), "const")
+            return self.constants[entry]
+        i, sign = entry
+        return i if sign > 0 else self.negate(i)
+
+    def _new(self, node: RawNode, name: str) -> int:
+        self.raw.nodes.append(node)
+        self.raw.names.append(name)
+        self.raw.named.append(False)
+        return len(self.raw.nodes) - 1
+
+    def _cost(self, i: int) -> int:
+        """Negations needed to have -node i."""
+        if i in self.negated:
+            return 0
+        node = self.raw.nodes[i]
+        if self.uses[i] == 1:
+            if node.op in ("sub", "mul_const"):
+                return 0
+            if node.op in ("add", "mul"):
+                return min(self._cost(a) for a in node.args)
+        return 1
+
+    def negate(self, i: int) -> int:
+        """The id of a node that computes minus node i; single-use nodes are rewritten in place."""
+        if i in self.negated:
+            return self.negated[i]
+        node = self.raw.nodes[i]
+        result = i
+        if self.uses[i] == 1 and node.op == "sub":
+            self.raw.nodes[i] = node._replace(args=node.args[::-1])
+        elif self.uses[i] == 1 and node.op == "mul_const":
+            self.raw.nodes[i] = node._replace(constant=-float(node.constant or 0.0))
+        elif self.uses[i] == 1 and node.op in ("add", "mul"):
+            a, b = node.args
+            # ties: the operand that more nodes share
+            if (self._cost(b), -self.uses[b]) < (self._cost(a), -self.uses[a]):
+                a, b = b, a
+            minus = self.negate(a)
+            self.raw.nodes[i] = RawNode("sub" if node.op == "add" else "mul", (b, a), None)
+            self.raw.nodes[i] = RawNode("sub", (minus, b), None) if node.op == "add" else RawNode("mul", (minus, b), None)
+        else:
+            result = self._new(RawNode("neg", (i,), None), self.raw.names[i] + ".neg")
+        self.negated[i] = result
+        return result
+
+
+def _number(
+    name: str,
+    robot: str,
+    raw: Raw,
+    inputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
+    outputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
+) -> Graph:
+    """Order the live nodes parents first (inputs, then depth first from the outputs) and make the names unique."""
+    order: dict[int, int] = {}
+    for port in inputs:
+        for i in port[2]:
+            order.setdefault(i, len(order))
+    for port in outputs:
+        for root in port[2]:
+            stack = [root]
+            while stack:
+                i = stack[-1]
+                missing = [a for a in raw.nodes[i].args if a not in order]
+                if i in order or not missing:
+                    stack.pop()
+                    order.setdefault(i, len(order))
+                else:
+                    stack.extend(reversed(missing))
+    taken: set[str] = set()
+    nodes = []
+    for i in order:
+        op, args, constant = raw.nodes[i]
+        if op == "mul_const" and constant is not None and math.frexp(abs(constant))[0] == 0.5 and constant > 0.0:
+            op, constant = "shift", float(math.frexp(constant)[1] - 1)
+        nodes.append(Node(op, tuple(order[a] for a in args), constant, _unique(raw.names[i], taken)))
+    def port(p: tuple[str, tuple[int, ...], list[int]]) -> Port:
+        return Port(p[0], p[1], tuple(order[i] for i in p[2]))
+
+    return Graph(name, robot, tuple(nodes), tuple(map(port, inputs)), tuple(map(port, outputs))).check()
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    candidate, k = name, 1
+    while candidate in taken:
+        k += 1
+        candidate = f"{name}.{k}"
+    taken.add(candidate)
+    return candidate

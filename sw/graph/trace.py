@@ -1,0 +1,181 @@
+"""Run an algorithm on expressions instead of numbers and keep what it does.
+
+Expressions fold constants, prune zeros, carry their sign outside the node (so -x costs nothing and a - b and b - a
+are one node) and are shared when equal. `passes` then balances the sums, places the remaining signs and drops what
+no output needs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dynagate.algorithms import SYMMETRIC, Argument, Function, Tree, function
+from dynagate.graph.graph import Graph
+from dynagate.graph.passes import Raw, RawNode, lower
+from dynagate.naming import current_scope
+from dynagate.robot import Robot
+
+ZERO = 1e-13
+"""A constant smaller than this is rounding noise of the robot's constants and counts as zero."""
+
+
+class Expr:
+    """sign · node. Arithmetic with numbers and other expressions of the same trace gives expressions or numbers."""
+
+    __slots__ = ("id", "sign", "trace")
+
+    def __init__(self, trace: Trace, id: int, sign: int = 1) -> None:
+        self.trace = trace
+        self.id = id
+        self.sign = sign
+
+    def __neg__(self) -> Expr:
+        return Expr(self.trace, self.id, -self.sign)
+
+    def __add__(self, other: Any) -> Any:
+        return self.trace.add(self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self.trace.add(self, -other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.trace.add(-self, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.trace.mul(self, other)
+
+    __rmul__ = __mul__
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.trace.node("reciprocal", (self.id,), sign=self.sign) * other
+
+    def sin(self) -> Expr:
+        return self.trace.node("sin", (self.id,), sign=self.sign)
+
+    def cos(self) -> Expr:
+        return self.trace.node("cos", (self.id,))
+
+    def set_name(self, name: str) -> None:
+        self.trace.set_name(self.id, name)
+
+
+class Trace:
+    """The nodes made so far, equal ones once."""
+
+    def __init__(self) -> None:
+        self.nodes: list[RawNode] = []
+        self.names: list[str] = []
+        self.named: list[bool] = []
+        self._known: dict[tuple[Any, ...], int] = {}
+
+    def node(self, op: str, args: tuple[int, ...], constant: float | None = None, sign: int = 1) -> Expr:
+        key = (op, args, constant)
+        id = self._known.get(key)
+        if id is None:
+            id = self._known[key] = len(self.nodes)
+            self.nodes.append(RawNode(op, args, constant))
+            scope = current_scope()
+            self.names.append(f"{scope}.{op}" if scope else op)
+            self.named.append(False)
+        return Expr(self, id, sign)
+
+    def input(self, name: str) -> Expr:
+        expr = self.node("input", (), None)
+        # every input is a node of its own
+        self._known.pop(("input", (), None))
+        self.names[expr.id], self.named[expr.id] = name, True
+        return expr
+
+    def set_name(self, id: int, name: str) -> None:
+        if not self.named[id]:
+            self.names[id], self.named[id] = name, True
+
+    def add(self, a: Any, b: Any) -> Any:
+        if not isinstance(a, Expr):
+            a, b = b, a
+        if not isinstance(b, Expr):
+            return self._add_const(a, float(b))
+        if a.id == b.id:
+            return 0.0 if a.sign != b.sign else a * 2.0
+        if a.id > b.id:
+            a, b = b, a
+        return self.node("add" if a.sign == b.sign else "sub", (a.id, b.id), sign=a.sign)
+
+    def _add_const(self, a: Expr, c: float) -> Any:
+        if abs(c) < ZERO:
+            return a
+        known = self.nodes[a.id]
+        if known.op == "add_const":  # (x + k) + c
+            return Expr(self, known.args[0], a.sign) + (a.sign * float(known.constant or 0.0) + c)
+        return self.node("add_const", (a.id,), _digits(a.sign * c), a.sign)
+
+    def mul(self, a: Any, b: Any) -> Any:
+        if not isinstance(a, Expr):
+            a, b = b, a
+        if not isinstance(b, Expr):
+            return self._mul_const(a, float(b))
+        return self.node("mul", (min(a.id, b.id), max(a.id, b.id)), sign=a.sign * b.sign)
+
+    def _mul_const(self, a: Expr, c: float) -> Any:
+        sign, size = (a.sign, c) if c > 0.0 else (-a.sign, -c)
+        if size < ZERO:
+            return 0.0
+        if abs(size - 1.0) < ZERO:
+            return Expr(self, a.id, sign)
+        known = self.nodes[a.id]
+        if known.op == "mul_const":  # (x k) c
+            return self._mul_const(Expr(self, known.args[0], sign), size * float(known.constant or 0.0))
+        return self.node("mul_const", (a.id,), _digits(size), sign)
+
+
+def _digits(c: float) -> float:
+    """Constants that differ in the last digits alone come from one number by different roads: share them."""
+    return float(f"{c:.14e}")
+
+
+def trace(robot: Robot, name: str, **options: Any) -> Graph:
+    """The checked graph of one function of one robot.
+
+    options go to the algorithm (`frame` and `mass` for the gradients). Raises ValueError for a name that the function table
+    does not list or an option that the function does not take.
+    """
+    wanted: Function = function(name)
+    for option in options:
+        if option not in wanted.options:
+            raise ValueError(f"{name} has no option '{option}'; expected one of: {', '.join(wanted.options) or 'none'}")
+    recorder = Trace()
+    inputs = [(argument, _input(recorder, argument, robot.n)) for argument in wanted.inputs]
+    results = wanted(Tree(robot), *(values for _, values in inputs), **options)
+    outputs = [(argument, np.asarray(r, dtype=object)) for argument, r in zip(wanted.outputs, results, strict=True)]
+    return lower(
+        name,
+        robot.name,
+        Raw(recorder.nodes, recorder.names, recorder.named),
+        [_port(argument, robot.n, values) for argument, values in inputs],
+        [_port(argument, robot.n, values) for argument, values in outputs],
+        Trace,
+    )
+
+
+def _input(recorder: Trace, argument: Argument, n: int) -> Any:
+    shape = argument.shape(n)
+    values = np.empty(shape, dtype=object)
+    for index in np.ndindex(*shape):
+        if argument.kind == SYMMETRIC and index[0] > index[1]:
+            values[index] = values[index[::-1]]
+        else:
+            values[index] = recorder.input(argument.name + "".join(f"_{k}" for k in index))
+    return values
+
+
+def _port(argument: Argument, n: int, values: Any) -> tuple[str, tuple[int, ...], Sequence[Any]]:
+    def value(v: Any) -> Any:
+        return (v.id, v.sign) if isinstance(v, Expr) else 0.0 if math.isclose(v, 0.0, abs_tol=ZERO) else float(v)
+
+    return argument.name, argument.shape(n), [value(v) for v in np.ravel(values)]

@@ -1,0 +1,217 @@
+"""The robot: an immutable tree of links, parents first.
+
+Every moving link carries the joint that connects it to its parent. Lengths in m, angles in rad, masses in kg,
+inertias in kg m². Fixed joints do not appear here: `dynagate.urdf` merges them into the link they are bolted to.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+Vector3 = tuple[float, float, float]
+Matrix3 = tuple[Vector3, Vector3, Vector3]
+
+IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+JOINT_TYPES = ("revolute", "continuous")
+STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
+
+
+class RobotError(ValueError):
+    """A robot description that is malformed or unphysical. The text names the link or joint and the fault."""
+
+
+def vector3(values: Any) -> Vector3:
+    """Three numbers as a tuple of floats."""
+    x, y, z = (float(v) for v in values)
+    return (x, y, z)
+
+
+def matrix3(values: Any) -> Matrix3:
+    """A 3 × 3 array as a tuple of rows."""
+    a, b, c = (vector3(row) for row in values)
+    return (a, b, c)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The joint above a link: where it sits on the parent link, its axis, and its limits.
+
+    rotation, translation: pose of the joint frame in the parent link's frame, at q = 0.
+    axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
+    A limit that the file does not give is None. damping: N m s/rad.
+    """
+
+    name: str
+    type: str
+    rotation: Matrix3 = IDENTITY
+    translation: Vector3 = (0.0, 0.0, 0.0)
+    axis: Vector3 = (0.0, 0.0, 1.0)
+    lower: float | None = None
+    upper: float | None = None
+    velocity: float | None = None
+    effort: float | None = None
+    damping: float = 0.0
+
+
+@dataclass(frozen=True)
+class Link:
+    """A moving body. parent: index of the parent link, -1 for the base.
+
+    com: centre of mass in the link frame. inertia: about the centre of mass, in the link frame's axes.
+    """
+
+    name: str
+    parent: int
+    joint: Joint
+    mass: float
+    com: Vector3
+    inertia: Matrix3
+
+    def first_moment(self) -> Vector3:
+        """h = m c, in kg m."""
+        return vector3(self.mass * c for c in self.com)
+
+    def second_moment(self) -> Matrix3:
+        """Σ = ∫ r rᵀ dm about the link origin, in kg m²; the rotational inertia is tr(Σ) 1 - Σ."""
+        inertia = np.array(self.inertia)
+        about_com = 0.5 * np.trace(inertia) * np.eye(3) - inertia
+        return matrix3(snap(about_com + self.mass * np.outer(self.com, self.com)))
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A fixed-base tree of one-degree-of-freedom joints. Link i moves by q[i]; parents come before children.
+
+    gravity: acceleration of free fall in the base frame, m/s².
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    gravity: Vector3 = field(default=STANDARD_GRAVITY)
+
+    def __post_init__(self) -> None:
+        if not self.links:
+            raise RobotError(f"robot '{self.name}' has no moving joint; expected at least one")
+        for index, link in enumerate(self.links):
+            self._check(index, link)
+
+    def _check(self, index: int, link: Link) -> None:
+        if not -1 <= link.parent < index:
+            raise RobotError(
+                f"link '{link.name}' has parent index {link.parent}; expected -1 (the base) to {index - 1}"
+            )
+        if link.joint.type not in JOINT_TYPES:
+            raise RobotError(
+                f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(JOINT_TYPES)}, fixed"
+            )
+        numbers = np.array([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis])
+        if not np.isfinite(numbers).all():
+            raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite")
+        if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
+            raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
+        check_inertia(link.name, link.mass, link.com, link.inertia)
+
+    @property
+    def n(self) -> int:
+        """Degrees of freedom."""
+        return len(self.links)
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        return tuple(link.parent for link in self.links)
+
+    def ancestors(self, i: int) -> list[int]:
+        """The links from the base to link i, both ends of the chain in order, i last."""
+        chain: list[int] = []
+        while i >= 0:
+            chain.append(i)
+            i = self.links[i].parent
+        return chain[::-1]
+
+    def children(self, i: int) -> list[int]:
+        return [k for k, link in enumerate(self.links) if link.parent == i]
+
+    def aligned(self) -> Robot:
+        """The same robot with every link frame turned so that its joint's axis is z and the joint frame is the link
+        frame at q = 0. Joint coordinates and torques are unchanged; the algorithms work on this form."""
+        turns: list[np.ndarray] = []
+        links = []
+        for link in self.links:
+            above = turns[link.parent] if link.parent >= 0 else np.eye(3)
+            turn = _turn_z_to(np.array(link.joint.axis))
+            turns.append(turn)
+            joint = replace(
+                link.joint,
+                rotation=matrix3(snap(above.T @ np.array(link.joint.rotation) @ turn)),
+                translation=vector3(snap(above.T @ np.array(link.joint.translation))),
+                axis=(0.0, 0.0, 1.0),
+            )
+            links.append(
+                replace(
+                    link,
+                    joint=joint,
+                    com=vector3(snap(turn.T @ np.array(link.com))),
+                    inertia=matrix3(snap(turn.T @ np.array(link.inertia) @ turn)),
+                )
+            )
+        return replace(self, links=tuple(links))
+
+    @classmethod
+    def from_urdf(cls, path: str | PathLike[str], *, gravity: Vector3 = STANDARD_GRAVITY) -> Robot:
+        """Read a URDF file; see `dynagate.urdf.read_urdf`."""
+        from dynagate.urdf import read_urdf
+
+        return read_urdf(path, gravity=gravity)
+
+
+def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> None:
+    """Refuse a mass distribution that no rigid body has.
+
+    The eigenvalues of the second moment Σ = tr(I)/2 1 - I must not be negative, which is the triangle inequality
+    of the principal moments (Traversaro, Brossette, Escande & Nori 2016).
+    """
+    if not mass > 0.0 or not math.isfinite(mass):
+        raise RobotError(f"link '{name}' has mass {mass:g} kg; a moving link needs a positive, finite mass")
+    matrix = np.array(inertia)
+    if not np.isfinite(matrix).all() or not np.isfinite(com).all():
+        raise RobotError(f"link '{name}' has an inertia or centre of mass that is not finite")
+    scale = float(np.abs(matrix).max())
+    if np.abs(matrix - matrix.T).max() > 1e-9 * scale:
+        raise RobotError(f"link '{name}' has an inertia matrix that is not symmetric")
+    moments = np.linalg.eigvalsh(matrix)
+    if moments[0] <= 0.0:
+        raise RobotError(
+            f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m²; "
+            "all must be positive"
+        )
+
+
+def _turn_z_to(axis: np.ndarray) -> np.ndarray:
+    """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
+    axis = snap(axis)
+    k = int(np.argmax(np.abs(axis)))
+    if abs(axis[k]) == 1.0:
+        turn = np.zeros((3, 3))
+        turn[(k + 1) % 3, 0] = axis[k]
+        turn[(k + 2) % 3, 1] = 1.0
+        turn[k, 2] = axis[k]
+        return turn
+    least = np.zeros(3)
+    least[int(np.argmin(np.abs(axis)))] = 1.0
+    x = np.cross(least, axis)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis])
+
+
+def snap(values: Any) -> np.ndarray:
+    """Round what is within 1e-9 of 0, 1 or -1 to it: URDF files write π/2 with ten digits or so, and a rotation
+    entry of 5e-12 instead of 0 would cost a multiplier."""
+    snapped = np.array(values, dtype=float)
+    for exact in (0.0, 1.0, -1.0):
+        snapped[np.abs(snapped - exact) < 1e-9] = exact
+    return snapped

@@ -1,0 +1,265 @@
+"""URDF file -> Robot.
+
+The XML is read by lxml; what URDF means, with no silent defaults for what the dynamics depend on, is read here.
+"""
+
+from __future__ import annotations
+
+import math
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynagate.robot import (
+    IDENTITY,
+    JOINT_TYPES,
+    STANDARD_GRAVITY,
+    Joint,
+    Link,
+    Matrix3,
+    Robot,
+    RobotError,
+    Vector3,
+    snap,
+    check_inertia,
+    matrix3,
+    vector3,
+)
+
+MAX_BYTES = 16 * 2**20
+
+
+def read_urdf(path: str | PathLike[str], *, gravity: Vector3 = STANDARD_GRAVITY) -> Robot:
+    """Read a fixed-base robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
+
+    Joint damping is kept and modelled; joint friction and mimic joints are refused by name.
+
+    Raises RobotError: the file is missing, too large, not XML, or describes no tree of supported joints with
+    physical inertias. The text starts with the file's name and names the joint or link.
+    """
+    path = Path(path)
+    try:
+        return _robot(_root(path), gravity)
+    except RobotError as error:
+        raise RobotError(f"{path.name}: {error}") from None
+
+
+def _root(path: Path) -> Any:
+    from lxml import etree
+
+    if not path.is_file():
+        raise RobotError(f"no such file ({path}); expected a URDF file")
+    if path.stat().st_size > MAX_BYTES:
+        raise RobotError(f"{path.stat().st_size} bytes; a URDF of more than {MAX_BYTES} bytes is refused")
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
+    try:
+        tree = etree.parse(str(path), parser=parser)
+    except etree.XMLSyntaxError as error:
+        raise RobotError(f"not well-formed XML: {error.msg}") from None
+    if tree.docinfo.doctype:
+        raise RobotError("has a document type declaration; entities are refused, expected plain URDF")
+    root = tree.getroot()
+    if root.tag != "robot":
+        raise RobotError(f"root element is <{root.tag}>; expected <robot>")
+    return root
+
+
+def _robot(root: Any, gravity: Vector3) -> Robot:
+    link_elements = _named(root, "link")
+    joint_elements = _named(root, "joint")
+    if not link_elements:
+        raise RobotError("has no <link>; expected at least one")
+    children: dict[str, list[str]] = {name: [] for name in link_elements}
+    joint_above: dict[str, str] = {}
+    for name, element in joint_elements.items():
+        parent, child = (_end_of_joint(element, name, end, link_elements) for end in ("parent", "child"))
+        if child in joint_above:
+            raise RobotError(
+                f"link '{child}' is the child of joints '{joint_above[child]}' and '{name}': a loop; expected a tree"
+            )
+        joint_above[child] = name
+        children[parent].append(name)
+    roots = [name for name in link_elements if name not in joint_above]
+    if not roots:
+        raise RobotError(f"the joints {_some(joint_elements)} form a loop; expected a tree with one root link")
+    if len(roots) > 1:
+        raise RobotError(f"has {len(roots)} root links ({_some(roots)}); expected one")
+
+    links: list[Link] = []
+    seen = set()
+    # depth first, so that a chain's links are numbered one after another:
+    # link name, the joint above it, the moving link that joint sits on, the joint's pose in that link's frame
+    stack: list[tuple[str, str | None, int, np.ndarray, np.ndarray]] = [
+        (roots[0], None, -1, np.eye(3), np.zeros(3))
+    ]
+    while stack:
+        name, joint_name, owner, rotation, translation = stack.pop()
+        seen.add(name)
+        if joint_name is not None:
+            element = joint_elements[joint_name]
+            kind = _attribute(element, "type", f"joint '{joint_name}'")
+            if kind != "fixed":
+                joint = _joint(element, joint_name, kind, rotation, translation)
+                mass, com, inertia = _inertial(link_elements[name])
+                links.append(Link(name, owner, joint, mass, vector3(com), matrix3(inertia)))
+                owner, rotation, translation = len(links) - 1, np.eye(3), np.zeros(3)
+            elif owner >= 0:
+                links[owner] = _merge(links[owner], link_elements[name], rotation, translation)
+        for below in reversed(children[name]):
+            turn, shift = _origin(joint_elements[below], f"joint '{below}'")
+            child = joint_elements[below].find("child").get("link")
+            stack.append((child, below, owner, snap(rotation @ turn), rotation @ shift + translation))
+    unreached = [name for name in link_elements if name not in seen]
+    if unreached:
+        raise RobotError(f"links {_some(unreached)} form a loop away from the root '{roots[0]}'; expected a tree")
+    return Robot(root.get("name") or "robot", tuple(links), vector3(gravity))
+
+
+def _joint(element: Any, name: str, kind: str, rotation: np.ndarray, translation: np.ndarray) -> Joint:
+    where = f"joint '{name}'"
+    if kind not in JOINT_TYPES:
+        raise RobotError(f"{where} has type '{kind}'; supported: {', '.join(JOINT_TYPES)}, fixed")
+    if element.find("mimic") is not None:
+        raise RobotError(f"{where} mimics another joint; mimic joints are not supported")
+    axis_element = element.find("axis")
+    axis = np.array([1.0, 0.0, 0.0]) if axis_element is None else _numbers(axis_element, "xyz", where, 3)
+    length = float(np.linalg.norm(axis))
+    if length < 1e-9:
+        raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
+    limit = element.find("limit")
+    if kind == "revolute" and (limit is None or limit.get("lower") is None or limit.get("upper") is None):
+        raise RobotError(f"{where} is revolute but has no <limit lower= upper=>; give them or make it continuous")
+    bounds = {
+        key: None if limit is None or limit.get(key) is None else float(_numbers(limit, key, where, 1)[0])
+        for key in ("lower", "upper", "velocity", "effort")
+    }
+    if kind == "continuous":
+        bounds["lower"] = bounds["upper"] = None
+    elif not bounds["lower"] < bounds["upper"]:  # type: ignore[operator]
+        raise RobotError(f"{where} has limits [{bounds['lower']}, {bounds['upper']}]; expected lower < upper")
+    for key in ("velocity", "effort"):
+        value = bounds[key]
+        if value is not None and value < 0.0:
+            raise RobotError(f"{where} has a negative {key} limit ({value:g})")
+    damping = 0.0
+    dynamics = element.find("dynamics")
+    if dynamics is not None:
+        damping = float(_numbers(dynamics, "damping", where, 1)[0]) if dynamics.get("damping") else 0.0
+        friction = float(_numbers(dynamics, "friction", where, 1)[0]) if dynamics.get("friction") else 0.0
+        if friction != 0.0:
+            raise RobotError(f"{where} has friction {friction:g}; Coulomb friction is not modelled, expected 0")
+        if damping < 0.0:
+            raise RobotError(f"{where} has damping {damping:g}; expected 0 or more")
+    return Joint(
+        name, kind, matrix3(rotation), vector3(translation), vector3(snap(axis / length)), damping=damping, **bounds
+    )
+
+
+def _inertial(link: Any) -> tuple[float, np.ndarray, np.ndarray]:
+    """(mass, centre of mass, inertia about it) of a moving link, in the link frame."""
+    name = link.get("name")
+    inertial = link.find("inertial")
+    if inertial is None:
+        raise RobotError(f"link '{name}' moves but has no <inertial>; expected a mass and an inertia")
+    mass, com, inertia = _mass_distribution(inertial, f"link '{name}'")
+    check_inertia(name, mass, vector3(com), matrix3(inertia))
+    return mass, com, inertia
+
+
+def _mass_distribution(inertial: Any, where: str) -> tuple[float, np.ndarray, np.ndarray]:
+    mass_element, inertia_element = inertial.find("mass"), inertial.find("inertia")
+    if mass_element is None:
+        raise RobotError(f"{where} has an <inertial> without <mass value=>")
+    if inertia_element is None:
+        raise RobotError(f"{where} has an <inertial> without <inertia ixx= ... izz=>")
+    mass = float(_numbers(mass_element, "value", where, 1)[0])
+    xx, xy, xz, yy, yz, zz = (
+        float(_numbers(inertia_element, key, where, 1)[0]) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    )
+    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    rotation, com = _origin(inertial, where)
+    return mass, com, rotation @ inertia @ rotation.T
+
+
+def _merge(link: Link, fixed: Any, rotation: np.ndarray, translation: np.ndarray) -> Link:
+    """The link with a body bolted to it, whose frame has the given pose in the link's frame."""
+    inertial = fixed.find("inertial")
+    if inertial is None:
+        return link
+    where = f"link '{fixed.get('name')}'"
+    mass, com, inertia = _mass_distribution(inertial, where)
+    if mass < 0.0:
+        raise RobotError(f"{where} has mass {mass:g} kg; expected 0 or more")
+    com = rotation @ com + translation
+    inertia = rotation @ inertia @ rotation.T
+    total = link.mass + mass
+    centre = (link.mass * np.array(link.com) + mass * com) / total
+    merged = np.zeros((3, 3))
+    for m, c, i in ((link.mass, np.array(link.com), np.array(link.inertia)), (mass, com, inertia)):
+        d = c - centre
+        merged += i + m * (d @ d * np.eye(3) - np.outer(d, d))
+    return Link(link.name, link.parent, link.joint, total, vector3(centre), matrix3(0.5 * (merged + merged.T)))
+
+
+def _origin(element: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+    """Rotation (roll, pitch, yaw about fixed axes) and translation of <origin>; the identity where it is absent."""
+    origin = element.find("origin")
+    if origin is None:
+        return np.array(IDENTITY), np.zeros(3)
+    xyz = _numbers(origin, "xyz", where, 3) if origin.get("xyz") is not None else np.zeros(3)
+    roll, pitch, yaw = _numbers(origin, "rpy", where, 3) if origin.get("rpy") is not None else np.zeros(3)
+    (cr, sr), (cp, sp), (cy, sy) = ((math.cos(a), math.sin(a)) for a in (roll, pitch, yaw))
+    rotation: Matrix3 = (
+        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
+        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
+        (-sp, cp * sr, cp * cr),
+    )
+    return snap(rotation), xyz
+
+
+def _named(root: Any, tag: str) -> dict[str, Any]:
+    elements: dict[str, Any] = {}
+    for element in root.findall(tag):
+        name = element.get("name")
+        if not name:
+            raise RobotError(f"line {element.sourceline}: a <{tag}> has no name")
+        if name in elements:
+            raise RobotError(f"line {element.sourceline}: a second <{tag}> is named '{name}'")
+        elements[name] = element
+    return elements
+
+
+def _end_of_joint(element: Any, joint: str, end: str, links: dict[str, Any]) -> str:
+    found = element.find(end)
+    name = None if found is None else found.get("link")
+    if not name:
+        raise RobotError(f"joint '{joint}' has no <{end} link=>")
+    if name not in links:
+        raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define")
+    return name
+
+
+def _attribute(element: Any, key: str, where: str) -> str:
+    value = element.get(key)
+    if value is None:
+        raise RobotError(f"{where}: <{element.tag}> has no attribute '{key}'")
+    return value
+
+
+def _numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
+    text = _attribute(element, key, where)
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError:
+        raise RobotError(f"{where}: <{element.tag} {key}='{text}'> is not made of numbers") from None
+    if len(values) != count or not np.isfinite(values).all():
+        raise RobotError(f"{where}: <{element.tag} {key}='{text}'>; expected {count} finite number(s)")
+    return values
+
+
+def _some(names: Any) -> str:
+    names = sorted(names)
+    shown = ", ".join(f"'{name}'" for name in names[:4])
+    return shown + (", ..." if len(names) > 4 else "")
