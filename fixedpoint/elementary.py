@@ -62,8 +62,8 @@ def sine_plan(source: Format, to: Format) -> SinePlan:
     2**index_bits segments of the quarter turn make that less than 2**-(frac + 2).
     """
     frac = max(to.frac, 2)
-    phase_bits = max(min(frac, source.frac) + 4, 8)
-    spare = max(source.width - source.frac, 0)
+    phase_bits = max(frac + 4, 8)
+    spare = max(source.width - source.frac - 1, 0)
     index_bits = min(max(math.ceil((frac - 3.6) / 3), 2), phase_bits - 4)
     frac0 = frac + 3
     frac1 = max(frac0 - index_bits, 2)

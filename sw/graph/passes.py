@@ -5,31 +5,14 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dynagate.graph.graph import Graph, Node, Port
+from dynagate.graph.identities import merge_identities
+from dynagate.graph.rebuild import Entry, Raw, RawNode, RecordedPort, live_nodes, moved, replay
 
 BALANCE_COST = {"mul": 3, "mul_const": 3, "add": 1, "sub": 1, "add_const": 1, "sin": 12, "cos": 12, "reciprocal": 12}
 """Typical pipeline stages of an operation: which term of a sum comes last, so that it is added last."""
-
-
-class RawNode(NamedTuple):
-    op: str
-    args: tuple[int, ...]
-    constant: float | None
-
-
-class Raw(NamedTuple):
-    """Nodes as recorded, with their names and whether the algorithm gave the name itself."""
-
-    nodes: list[RawNode]
-    names: list[str]
-    named: list[bool]
-
-
-Entry = Any
-"""An entry of a recorded port: (node id, sign), or a float for a constant."""
-RecordedPort = tuple[str, tuple[int, ...], Sequence[Entry]]
 
 
 def lower(
@@ -40,50 +23,33 @@ def lower(
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
 ) -> Graph:
-    """The checked graph. new_trace makes the empty recorder that the balanced sums are rebuilt in."""
-    kept = [entry[0] for port in inputs for entry in port[2]]
-    wanted = [entry for port in outputs for entry in port[2]]
-    raw, place = balance_sums(raw, _live(raw, [*kept, *(e[0] for e in wanted if isinstance(e, tuple))]), new_trace, wanted)
-
-    def moved(port: RecordedPort) -> RecordedPort:
-        entries = [
-            entry if not isinstance(entry, tuple) else (place[entry[0]][0], place[entry[0]][1] * entry[1])
-            for entry in port[2]
-        ]
-        return port[0], port[1], entries
-
-    inputs, outputs = [moved(port) for port in inputs], [moved(port) for port in outputs]
-    signed = _SignPlacer(raw, [e for port in outputs for e in port[2]])
+    """The checked graph. new_trace makes the empty recorder that a pass rebuilds the nodes in."""
+    raw, inputs, outputs = merge_identities(raw, inputs, outputs, new_trace)
+    raw, inputs, outputs = balance_sums(raw, inputs, outputs, new_trace)
+    signed = _SignPlacer(raw, [entry for port in outputs for entry in port[2]])
     ports = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]
     return _number(name, robot, signed.raw, [(p[0], p[1], [e[0] for e in p[2]]) for p in inputs], ports)
 
 
-def _live(raw: Raw, roots: Sequence[int]) -> list[bool]:
-    live = [False] * len(raw.nodes)
-    for root in roots:
-        live[root] = True
-    for i in reversed(range(len(raw.nodes))):
-        if live[i]:
-            for a in raw.nodes[i].args:
-                live[a] = True
-    return live
-
-
 def balance_sums(
-    raw: Raw, live: list[bool], new_trace: Callable[[], Any], outputs: Sequence[Entry]
-) -> tuple[Raw, dict[int, tuple[int, int]]]:
+    raw: Raw,
+    inputs: Sequence[RecordedPort],
+    outputs: Sequence[RecordedPort],
+    new_trace: Callable[[], Any],
+) -> tuple[Raw, list[RecordedPort], list[RecordedPort]]:
     """Rebuild every sum of several terms as a tree in which the terms that are ready last are added last.
 
-    Only partial sums that nothing else reads are taken apart, so no sharing is lost. Returns the new nodes and, for
-    each old one that is still there, its (new id, sign).
+    Only partial sums that nothing else reads are taken apart, so no sharing is lost.
     """
     sums = ("add", "sub", "add_const")
+    wanted = [entry for port in outputs for entry in port[2]]
+    live = live_nodes(raw, [*wanted, *(entry for port in inputs for entry in port[2])])
     uses = [0] * len(raw.nodes)
     for i, node in enumerate(raw.nodes):
         if live[i]:
             for a in node.args:
                 uses[a] += 1
-    for entry in outputs:
+    for entry in wanted:
         if isinstance(entry, tuple):
             uses[entry[0]] += 1
     inner = [False] * len(raw.nodes)  # a partial sum that belongs to the one sum that reads it
@@ -121,39 +87,30 @@ def balance_sums(
         if not live[i] or inner[i]:
             continue
         name, named = raw.names[i], raw.named[i]
-        if node.op == "input":
-            place[i] = note(trace.input(name), name, True)
-        elif node.op in sums:
-            found: list[tuple[int, int]] = []
-            constant = terms(i, 1, found)
-            queue = []
-            for order, (a, sign) in enumerate(found):
-                expr = place[a] if sign > 0 else -place[a]
-                queue.append((ready[expr.id], order, expr))
-            heapq.heapify(queue)
-            order = len(queue)
-            while len(queue) > 1:
-                _, _, a = heapq.heappop(queue)
-                _, _, b = heapq.heappop(queue)
-                both = a + b
-                if not hasattr(both, "id"):  # x - x
-                    constant += both
-                    continue
-                last = not queue and constant == 0.0
-                note(both, name if last else f"{name}.part", named and last)
-                order += 1
-                heapq.heappush(queue, (ready[both.id], order, both))
-            total = queue[0][2] if queue else constant
-            place[i] = note(total + constant, name, named) if queue else total
-        elif node.constant is not None:
-            place[i] = note(place[node.args[0]] * node.constant, name, named)
-        elif node.op == "mul":
-            place[i] = note(place[node.args[0]] * place[node.args[1]], name, named)
-        else:
-            (arg,) = (place[a] for a in node.args)
-            made = 1.0 / arg if node.op == "reciprocal" else getattr(arg, node.op)()
-            place[i] = note(made, name, named)
-    return Raw(trace.nodes, trace.names, trace.named), {i: (e.id, e.sign) for i, e in place.items()}
+        if node.op not in sums:
+            place[i] = note(replay(node, [place[a] for a in node.args], trace, name), name, named)
+            continue
+        found: list[tuple[int, int]] = []
+        constant = terms(i, 1, found)
+        queue = []
+        for order, (a, sign) in enumerate(found):
+            expr = place[a] if sign > 0 else -place[a]
+            queue.append((ready[expr.id], order, expr))
+        heapq.heapify(queue)
+        order = len(queue)
+        while len(queue) > 1:
+            _, _, x = heapq.heappop(queue)
+            _, _, y = heapq.heappop(queue)
+            last = not queue and constant == 0.0
+            both = note(x + y, name if last else f"{name}.part", named and last)
+            order += 1
+            heapq.heappush(queue, (ready[both.id], order, both))
+        place[i] = note(queue[0][2] + constant, name, named)
+    return (
+        Raw(trace.nodes, trace.names, trace.named),
+        [moved(port, place) for port in inputs],
+        [moved(port, place) for port in outputs],
+    )
 
 
 class _SignPlacer:
@@ -168,7 +125,7 @@ class _SignPlacer:
         self.negated: dict[int, int] = {}
         self.constants: dict[float, int] = {}
         self.uses = [0] * len(raw.nodes)
-        for i, is_live in enumerate(_live(raw, [e[0] for e in outputs if isinstance(e, tuple)])):
+        for i, is_live in enumerate(live_nodes(raw, outputs)):
             if is_live:
                 for a in raw.nodes[i].args:
                     self.uses[a] += 1
@@ -218,8 +175,7 @@ class _SignPlacer:
             if (self._cost(b), -self.uses[b]) < (self._cost(a), -self.uses[a]):
                 a, b = b, a
             minus = self.negate(a)
-            self.raw.nodes[i] = RawNode("sub" if node.op == "add" else "mul", (b, a), None)
-            self.raw.nodes[i] = RawNode("sub", (minus, b), None) if node.op == "add" else RawNode("mul", (minus, b), None)
+            self.raw.nodes[i] = RawNode("sub" if node.op == "add" else "mul", (minus, b), None)
         else:
             result = self._new(RawNode("neg", (i,), None), self.raw.names[i] + ".neg")
         self.negated[i] = result

@@ -15,7 +15,8 @@ import numpy as np
 
 from dynagate.algorithms import SYMMETRIC, Argument, Function, Tree, function
 from dynagate.graph.graph import Graph
-from dynagate.graph.passes import Raw, RawNode, lower
+from dynagate.graph.passes import lower
+from dynagate.graph.rebuild import Raw, RawNode
 from dynagate.naming import current_scope
 from dynagate.robot import Robot
 

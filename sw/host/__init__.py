@@ -1,0 +1,7 @@
+"""The host's side: design file, links to devices, and the user's `Accelerator`."""
+
+from dynagate.host.accelerator import Accelerator, Results, open
+from dynagate.host.design_file import DesignError, DesignFile, read_design
+from dynagate.host.links import DeviceError, SimLink, Transfer
+
+__all__ = ["Accelerator", "DesignError", "DesignFile", "DeviceError", "Results", "SimLink", "Transfer", "open", "read_design"]

@@ -1,0 +1,164 @@
+"""Graph + ranges + policy -> FormattedGraph: a binary point for every node."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
+from dynagate.fixedpoint.ranges import Ranges, sampled_ranges
+from dynagate.graph import Graph, GraphError
+from dynagate.region import Region
+
+DEFAULT_SAMPLES = 4096
+LARGEST_WORD = 32
+
+
+@dataclass(frozen=True)
+class Policy:
+    """One word length for all nodes, the binary point of each from its range.
+
+    guard_bits: integer bits beyond what the largest sample needs, so that states between the samples fit; may be a
+    fraction (0.5 is a factor √2). samples, seed: the states the ranges come from.
+    """
+
+    word: int = 24
+    guard_bits: float = 1.0
+    samples: int = DEFAULT_SAMPLES
+    seed: int = 20
+    arithmetic: Arithmetic = field(default=Arithmetic())
+
+    def __post_init__(self) -> None:
+        if not 4 <= self.word <= LARGEST_WORD:
+            raise ValueError(f"word {self.word}; expected 4 to {LARGEST_WORD} bits")
+
+
+@dataclass(frozen=True)
+class FormattedGraph:
+    """A graph whose every node has a format. What the integers mean is `fixedpoint.evaluate`; hardware equals it.
+
+    constants: node id -> the integer and format of its constant. bounds: node id of an input -> the values (low,
+    high) that the formats were chosen for.
+    """
+
+    graph: Graph
+    formats: tuple[Format, ...]
+    constants: Mapping[int, tuple[int, Format]]
+    bounds: Mapping[int, tuple[float, float]]
+    arithmetic: Arithmetic
+
+    def check(self) -> FormattedGraph:
+        """Returns itself. Raises GraphError where a format or a constant is missing or cannot hold what it must."""
+        for fault in self._faults():
+            raise GraphError(f"formats of '{self.graph.name}': {fault}")
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        if len(self.formats) != len(self.graph.nodes):
+            yield f"{len(self.formats)} formats for {len(self.graph.nodes)} nodes"
+            return
+        for i, node in enumerate(self.graph.nodes):
+            where = f"node {i} '{node.name}'"
+            if (node.constant is not None) != (i in self.constants):
+                yield f"{where} {'lacks' if node.constant is not None else 'has'} a fixed-point constant"
+            elif i in self.constants and not self._fits(*self.constants[i]):
+                yield f"{where}: constant {self.constants[i][0]} does not fit {self.constants[i][1]}"
+            if node.op == "shift":
+                source = self.formats[node.args[0]]
+                if self.formats[i] != Format(source.width, source.frac - int(node.constant or 0)):
+                    yield f"{where} moves the binary point but has format {self.formats[i]} after {source}"
+        for i in self.graph.input_nodes:
+            low, high = self.bounds.get(i, (math.nan, math.nan))
+            least, most = self.formats[i].limits
+            if not least <= low <= high <= most + self.formats[i].step:
+                yield f"input '{self.graph.nodes[i].name}': bounds [{low:g}, {high:g}] do not fit {self.formats[i]}"
+
+    @staticmethod
+    def _fits(value: int, fmt: Format) -> bool:
+        return fmt.lowest <= value <= fmt.highest
+
+
+def assign(graph: Graph, region: Region, policy: Policy | None = None) -> FormattedGraph:
+    """Formats for the states of a region: ranges sampled there, one word length, a binary point per node."""
+    policy = policy or Policy()
+    ranges = sampled_ranges(graph, region.sample(graph.name, policy.samples, policy.seed))
+    return assign_word(graph, region, ranges, policy)
+
+
+def assign_word(graph: Graph, region: Region, ranges: Ranges, policy: Policy) -> FormattedGraph:
+    margin = 2.0**policy.guard_bits
+    bounds: dict[int, tuple[float, float]] = {}
+    for port in graph.inputs:
+        known = region.bounds(port.name)
+        for k, i in enumerate(port.nodes):
+            reach = float(ranges.largest[i]) * margin
+            bounds[i] = known[k] if known is not None else (-reach, reach)
+    angles = _angles(graph)
+    reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
+    formats: list[Format] = []
+    constants: dict[int, tuple[int, Format]] = {}
+    for i, node in enumerate(graph.nodes):
+        sources = [formats[a] for a in node.args]
+        constant = node.constant if node.constant is not None else 0.0
+        if node.op == "shift":
+            formats.append(Format(sources[0].width, sources[0].frac - int(constant)))
+            constants[i] = (int(constant), Format(16, 0))
+            continue
+        if node.op == "input":
+            # angles share a format, so that one sin/cos unit serves them all
+            reach = reach_of_angle if i in angles else max(map(abs, bounds[i]))
+        elif node.op in ("sin", "cos", "const"):
+            reach = float(ranges.largest[i])  # exact: no margin needed
+            reach = max(reach, 1.0) if node.op != "const" else reach
+        else:
+            reach = float(ranges.largest[i]) * margin
+        wanted = _frac(reach, policy.word)
+        if node.op == "mul_const":
+            constants[i] = _constant(constant, policy.word)
+            wanted = min(wanted, sources[0].frac + constants[i][1].frac)
+        elif node.op == "mul":
+            wanted = min(wanted, sources[0].frac + sources[1].frac)
+        elif node.op in ("add", "sub", "neg"):
+            wanted = min(wanted, max(source.frac for source in sources))
+        # bits below what the operands have would always be zero
+        width = policy.word - (_frac(reach, policy.word) - wanted)
+        formats.append(Format(max(width, 2), wanted))
+        if node.op in ("add_const", "const"):
+            integer = math.floor(math.ldexp(constant, wanted) + 0.5)
+            constants[i] = (integer, Format(max(integer.bit_length() + 1, 2), wanted))
+    return FormattedGraph(graph, tuple(formats), constants, bounds, policy.arithmetic).check()
+
+
+def _angles(graph: Graph) -> set[int]:
+    """The inputs that a sine or cosine is taken of."""
+    return {a for node in graph.nodes if node.op in ("sin", "cos") for a in node.args if graph.nodes[a].op == "input"}
+
+
+def _frac(reach: float, word: int) -> int:
+    """Most fraction bits with which `word` bits still hold ±reach."""
+    if reach <= 0.0:
+        return word - 1
+    frac = word - 1 - math.frexp(reach)[1]
+    # reach just below a power of two may round up to it
+    return frac if math.floor(math.ldexp(reach, frac) + 0.5) <= (1 << (word - 1)) - 1 else frac - 1
+
+
+def _constant(value: float, word: int) -> tuple[int, Format]:
+    """The nearest constant of at most `word` bits, trailing zeros dropped."""
+    frac = _frac(abs(value), word)
+    integer = math.floor(math.ldexp(value, frac) + 0.5)
+    while integer % 2 == 0 and integer != 0:
+        integer //= 2
+        frac -= 1
+    return integer, Format(max(integer.bit_length() + 1, 2), frac)
+
+
+def fixed_constant(formatted: FormattedGraph, node: int) -> Fixed:
+    value, fmt = formatted.constants[node]
+    return Fixed(np.asarray(value, dtype=np.int64), fmt)
+
+

@@ -1,0 +1,67 @@
+"""Which of the shared units carries out which operation, so that few different values reach each operand port."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from dynagate.hw.schedule import Schedule, ScheduleError
+
+Sources = Callable[[int], tuple[Hashable, ...]]
+"""The registers or wires that an operation reads at its start, one per operand port."""
+
+
+@dataclass(frozen=True)
+class Binding:
+    """unit: operation -> (resource class, instance). mux_inputs: different sources over all operand ports."""
+
+    unit: dict[int, tuple[str, int]]
+    mux_inputs: int
+
+    def operations_of(self, schedule: Schedule) -> dict[tuple[str, int], dict[int, int]]:
+        """(resource class, instance) -> slot -> operation."""
+        result: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+        for i, unit in self.unit.items():
+            slot = schedule.start[i] % schedule.problem.ii
+            if slot in result[unit]:
+                raise ScheduleError(f"operations {result[unit][slot]} and {i} are both bound to {unit} in slot {slot}")
+            result[unit][slot] = i
+        return dict(result)
+
+
+def bind(schedule: Schedule, sources: Sources, *, share: bool = True) -> Binding:
+    """Each operation goes to the free instance that already sees most of its sources, the first of equals.
+
+    share=False takes the first free instance instead: what the choice saves is the difference in mux_inputs.
+    """
+    problem = schedule.problem
+    unit: dict[int, tuple[str, int]] = {}
+    taken: dict[tuple[str, int], set[int]] = defaultdict(set)  # (class, slot) -> instances in use
+    seen: dict[tuple[str, int], list[set[Hashable]]] = {}  # (class, instance) -> sources per port
+    fans: dict[tuple[str, int, Hashable], list[int]] = defaultdict(list)  # (class, port, source) -> instances
+    order = sorted(
+        (i for i, o in enumerate(problem.operations) if o.resource is not None), key=lambda i: (schedule.start[i], i)
+    )
+    for i in order:
+        resource = problem.operations[i].resource
+        assert resource is not None
+        slot = schedule.start[i] % problem.ii
+        wanted = sources(i)
+        busy = taken[resource, slot]
+        score: dict[int, int] = defaultdict(int)
+        if share:
+            for port, source in enumerate(wanted):
+                for instance in fans[resource, port, source]:
+                    if instance not in busy:
+                        score[instance] += 1
+        free = next(k for k in range(problem.limits[resource]) if k not in busy)
+        best = max(score, key=lambda k: (score[k], -k), default=free)
+        busy.add(best)
+        unit[i] = resource, best
+        ports = seen.setdefault((resource, best), [set() for _ in wanted])
+        for port, source in enumerate(wanted):
+            if source not in ports[port]:
+                ports[port].add(source)
+                fans[resource, port, source].append(best)
+    return Binding(unit, sum(len(port) for ports in seen.values() for port in ports))

@@ -1,0 +1,292 @@
+"""Plan -> one Amaranth component with streams i and o.
+
+The pipeline runs free: no register but the control's has a reset or waits for anything. A sample enters in slot 0
+when the output FIFO is sure to have room for it (credit), its valid bit travels along, and ii slots later the next
+may enter. A value lives in registers that are enabled once every ii cycles, so ceil(lifetime / ii) of them hold it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import data, stream, wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+
+from dynagate.hw.plan import Plan, UnitClass
+from dynagate.hw.units.add import add_wires
+from dynagate.hw.units.multiply import Multiply
+from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal, shift_of
+from dynagate.hw.units.rescale import Wires, fit, rounding_constant
+from dynagate.hw.units.sincos import SinCos
+
+FIFO_LATENCY = 3
+"""Cycles from a write into the output FIFO until its credit can be back at the input."""
+
+
+class Datapath(wiring.Component):
+    """i: one signed field per input of the graph. o: one per different output, and `overflow`, set where any value on
+    the sample's way did not fit its format. design_hash: the constant that design.json holds too."""
+
+    def __init__(self, plan: Plan, design_hash: int = 0) -> None:
+        self.plan = plan
+        self.hash = design_hash
+        graph, formats = plan.formatted.graph, plan.formatted.formats
+        self.input_layout = data.StructLayout(
+            {plan.signal_names[i]: signed(formats[i].width) for i in graph.input_nodes}
+        )
+        self.output_layout = data.StructLayout(
+            {**{plan.signal_names[i]: signed(formats[i].width) for i in graph.output_nodes}, "overflow": unsigned(1)}
+        )
+        super().__init__(
+            {
+                "i": In(stream.Signature(self.input_layout)),
+                "o": Out(stream.Signature(self.output_layout)),
+                "design_hash": Out(unsigned(64)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.comb += self.design_hash.eq(self.hash)
+        flow = _Flow(m, self.plan, self.i, self.o)
+        values = _Values(m, self.plan, flow, self.i.payload)
+        flow.finish(values.outputs(self.output_layout))
+        return m
+
+
+class _Flow:
+    """Slots, valid bits, credit and the output FIFO."""
+
+    def __init__(self, m: Module, plan: Plan, i: Any, o: Any) -> None:
+        self.m, self.plan, self.i, self.o = m, plan, i, o
+        ii = plan.ii
+        self.slot = Signal(range(ii))
+        self.in_slot = Signal(ii, init=1)  # one hot, so that an enable is one register away
+        if ii > 1:
+            m.d.sync += [
+                self.slot.eq(Mux(self.slot == ii - 1, 0, self.slot + 1)),
+                self.in_slot.eq(self.in_slot.rotate_left(1)),
+            ]
+        self.depth = math.ceil((plan.latency + FIFO_LATENCY) / ii) + 1
+        self.credit = Signal(range(self.depth + 1), init=self.depth)
+        self.accept = Signal()
+        m.d.comb += [
+            i.ready.eq(self.in_slot[0] & (self.credit != 0)),
+            self.accept.eq(i.ready & i.valid),
+        ]
+        self._updates: dict[int, list[Any]] = defaultdict(list)
+
+    def on_slot(self, cycle: int, assignment: Any) -> None:
+        """A register update at the end of this cycle of every sample."""
+        self._updates[cycle % self.plan.ii].append(assignment)
+
+    def select(self, cases: dict[int, list[Any]]) -> None:
+        """Combinational assignments by slot."""
+        if self.plan.ii == 1:
+            self.m.d.comb += cases.get(0, [])
+            return
+        with self.m.Switch(self.slot):
+            for slot, assignments in sorted(cases.items()):
+                with self.m.Case(slot):
+                    self.m.d.comb += assignments
+
+    def finish(self, payload: Value) -> None:
+        m, plan = self.m, self.plan
+        # valid[k] belongs to the sample that is in cycles 1 + (k - 1) ii to k ii
+        steps = max(math.ceil(plan.latency / plan.ii), 1)
+        valid = Signal(steps)
+        m.d.sync += valid[0].eq(Mux(self.in_slot[0], self.accept, valid[0]))
+        for k in range(1, steps):
+            m.d.sync += valid[k].eq(Mux(self.in_slot[0], valid[k - 1], valid[k]))
+
+        m.submodules.output_fifo = fifo = SyncFIFOBuffered(width=len(payload), depth=self.depth)
+        m.d.comb += [
+            fifo.w_data.eq(payload),
+            fifo.w_en.eq(valid[steps - 1] & self.in_slot[plan.latency % plan.ii]),
+            self.o.payload.eq(fifo.r_data),
+            self.o.valid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.o.ready),
+        ]
+        taken = Signal()
+        m.d.comb += taken.eq(self.o.valid & self.o.ready)
+        m.d.sync += self.credit.eq(self.credit - self.accept + taken)
+
+        for slot, assignments in sorted(self._updates.items()):
+            if plan.ii == 1:
+                m.d.sync += assignments
+            else:
+                with m.If(self.in_slot[slot]):
+                    m.d.sync += assignments
+
+
+class _Values:
+    """One register chain per value, and the units that make the values."""
+
+    def __init__(self, m: Module, plan: Plan, flow: _Flow, payload: Any) -> None:
+        self.m, self.plan, self.flow = m, plan, flow
+        self.formatted = plan.formatted
+        self.chain: dict[int, list[Signal]] = {}
+        self.live: dict[int, Signal] = {}  # output of a unit, for the one cycle it is there
+        self.flags: dict[int, list[Value]] = defaultdict(list)  # cycle -> overflow bits seen in it
+        nodes = self.formatted.graph.nodes
+        for i in plan.position:
+            self._make_signals(i)
+        for i in plan.position:
+            if nodes[i].op == "input":
+                flow.on_slot(0, self.chain[i][0].eq(payload[plan.signal_names[i]]))
+            elif plan.holds(i):
+                self._add(i)
+        node_at = {p: i for i, p in plan.position.items()}
+        for (name, instance), by_slot in sorted(plan.binding.operations_of(plan.schedule).items()):
+            operations = {slot: node_at[p] for slot, p in sorted(by_slot.items())}
+            unit = plan.classes[name]
+            make = {"multiply": self._multiplier, "sincos": self._sincos, "reciprocal": self._reciprocal}[unit.kind]
+            make(unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
+
+    def _make_signals(self, i: int) -> None:
+        """The signal named as the node has its value from cycle ready(i) on; _d1, _d2 hold it for longer."""
+        plan = self.plan
+        name, shape = plan.signal_names[i], signed(self.formatted.formats[i].width)
+        count = plan.registers(i)
+        if plan.holds(i):
+            names = [name] + [f"{name}_d{k}" for k in range(1, count)]
+        else:
+            self.live[i] = Signal(shape, name=name)
+            names = [f"{name}_d{k}" for k in range(1, count + 1)]
+        registers = [Signal(shape, name=n, reset_less=True) for n in names]
+        self.chain[i] = registers
+        cycle = plan.ready(i)
+        if plan.holds(i):
+            cycle -= 1  # the first register is the unit's own, filled in the unit's last cycle
+        elif registers:
+            self.flow.on_slot(cycle, registers[0].eq(self.live[i]))
+        for before, after in zip(registers, registers[1:], strict=False):
+            self.flow.on_slot(cycle, after.eq(before))
+
+    def read(self, node: int, cycle: int) -> Value:
+        """The node's integer, in the register that has it in this cycle of its sample."""
+        plan = self.plan
+        root = plan.root[node]
+        if root not in plan.position:
+            return Const(self.formatted.constants[root][0], signed(self.formatted.formats[root].width))
+        index = plan.register_index(root, cycle)
+        return self.chain[root][index - 1] if index else self.live[root]
+
+    def _add(self, i: int) -> None:
+        node, formats = self.formatted.graph.nodes[i], self.formatted.formats
+        cycle = self.plan.start(i)
+        operands = [(self.read(a, cycle), formats[a]) for a in node.args]
+        if i in self.formatted.constants:
+            value, fmt = self.formatted.constants[i]
+            operands.append((Const(value, signed(fmt.width)), fmt))
+        wires = add_wires(
+            self.m, node.op, operands, formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
+        )
+        self.flow.on_slot(cycle, self.chain[i][0].eq(wires.value))
+        self._note_overflow(cycle, wires)
+
+    def _note_overflow(self, cycle: int, wires: Wires) -> None:
+        if not isinstance(wires.overflow, Const):
+            self.flags[cycle].append(wires.overflow)
+
+    def _multiplier(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        plan, formatted = self.plan, self.formatted
+        widths = [self._product_widths(i) for i in operations.values()]
+        core = Multiply(max(a for a, _ in widths), max(b for _, b in widths))
+        cases: dict[int, list[Any]] = {}
+        self.m.submodules[name] = core
+        product: Value = core.p
+        for k in range(unit.latency - core.latency):
+            # narrower than its class: wait, so that all of the class take equally long
+            held = Signal(core.p.shape(), name=f"{name}_p_d{k + 1}", reset_less=True)
+            self.m.d.sync += held.eq(product)
+            product = held
+        for slot, i in operations.items():
+            cycle = plan.start(i)
+            args = plan.operands(i)
+            a = self.read(args[0], cycle)
+            if len(args) == 2:
+                b: Value = self.read(args[1], cycle)
+                frac = sum(formatted.formats[k].frac for k in args)
+            else:
+                value, fmt = formatted.constants[i]
+                b = Const(value, signed(fmt.width))
+                frac = formatted.formats[args[0]].frac + fmt.frac
+            constant = rounding_constant(frac - formatted.formats[i].frac, formatted.arithmetic)
+            cases[slot] = [core.a.eq(a), core.b.eq(b), core.c.eq(constant)]
+            wires = fit(
+                self.m, product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i]
+            )
+            self.m.d.comb += self.live[i].eq(wires.value)
+            self._note_overflow(plan.ready(i), wires)
+        self._fill_idle(cases, operations)
+        self.flow.select(cases)
+
+    def _product_widths(self, i: int) -> tuple[int, int]:
+        args = self.plan.operands(i)
+        formats = self.formatted.formats
+        second = formats[args[1]].width if len(args) == 2 else self.formatted.constants[i][1].width
+        return formats[args[0]].width, second
+
+    def _fill_idle(self, cases: dict[int, list[Any]], operations: dict[int, int]) -> None:
+        """An idle slot repeats the operands of another: nothing reads the result and no multiplexer input is added."""
+        first = cases[min(operations)]
+        for slot in range(self.plan.ii):
+            cases.setdefault(slot, first)
+
+    def _sincos(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        core = SinCos(*unit.formats)
+        self.m.submodules[name] = core
+        cases = {}
+        for slot, i in operations.items():
+            node = self.formatted.graph.nodes[i]
+            x = self.read(node.args[0], self.plan.start(i))
+            cases[slot] = [core.x.eq(x), core.cosine.eq(int(node.op == "cos"))]
+            self._unit_result(i, core)
+        self._fill_idle(cases, operations)
+        self.flow.select(cases)
+
+    def _reciprocal(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        core = Reciprocal(*unit.widths)
+        self.m.submodules[name] = core
+        cases = {}
+        formats = self.formatted.formats
+        for slot, i in operations.items():
+            (a,) = self.formatted.graph.nodes[i].args
+            shift = Const(shift_of(formats[a], formats[i]), signed(SHIFT_BITS))
+            cases[slot] = [core.x.eq(self.read(a, self.plan.start(i))), core.shift.eq(shift)]
+            self._unit_result(i, core)
+        self._fill_idle(cases, operations)
+        self.flow.select(cases)
+
+    def _unit_result(self, i: int, core: Any) -> None:
+        self.m.d.comb += self.live[i].eq(core.o)
+        self.flags[self.plan.ready(i)].append(core.overflow)
+
+    def outputs(self, layout: data.StructLayout) -> Value:
+        """The output payload in the sample's last cycle."""
+        plan = self.plan
+        payload = Signal(layout, name="output_payload")
+        for i in plan.formatted.graph.output_nodes:
+            self.m.d.comb += payload[plan.signal_names[i]].eq(self.read(i, plan.latency))
+        self.m.d.comb += payload.overflow.eq(self._overflow())
+        return payload.as_value()
+
+    def _overflow(self) -> Value:
+        """Any overflow on the sample's way: a bit that travels with it and collects what each cycle saw."""
+        seen: Value = Const(0, 1)
+        for cycle in range(self.plan.latency + 1):
+            if self.flags[cycle]:
+                here = Signal(len(self.flags[cycle]), name=f"overflow_in_{cycle}")
+                self.m.d.comb += here.eq(Cat(*self.flags[cycle]))
+                seen = seen | here.any()
+            if cycle < self.plan.latency:
+                register = Signal(name=f"overflow_{cycle + 1}", reset_less=True)
+                self.m.d.sync += register.eq(seen)
+                seen = register
+        return seen
+

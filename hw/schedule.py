@@ -1,0 +1,275 @@
+"""When every operation of a folded pipeline starts: the problem, a solver, and the check of its answer.
+
+After CIRCT's lib/Scheduling: `Problem.check` validates the question, any solver fills in start cycles,
+`Schedule.verify` validates the answer and always runs. A sample enters every `ii` cycles; operation i of a sample that
+enters at cycle c starts at c + start[i]. Two operations on one unit collide when their starts are equal modulo ii.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+
+class ScheduleError(ValueError):
+    """A scheduling problem or answer that breaks a rule; the text names the operation."""
+
+
+@dataclass(frozen=True)
+class Operation:
+    """operands: positions of the operations it reads, all smaller than its own. latency: cycles from start until the
+    result can be read. resource: the class of shared unit it occupies for one cycle at its start, or None.
+    holds: its result stays readable for ii cycles in the unit's own register; otherwise for one cycle."""
+
+    name: str
+    operands: tuple[int, ...]
+    latency: int
+    resource: str | None = None
+    holds: bool = True
+
+
+@dataclass(frozen=True)
+class Problem:
+    """limits: units per resource class. outputs: operations whose results must all be readable at the last cycle."""
+
+    operations: tuple[Operation, ...]
+    ii: int
+    limits: Mapping[str, int]
+    outputs: tuple[int, ...]
+
+    def check(self) -> Problem:
+        """Returns itself. Raises ScheduleError where the problem is not well posed."""
+        for fault in self._faults():
+            raise ScheduleError(fault)
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        if self.ii < 1:
+            yield f"initiation interval {self.ii}; expected 1 or more"
+        wanted = Counter(o.resource for o in self.operations if o.resource is not None)
+        for i, operation in enumerate(self.operations):
+            if any(not 0 <= a < i for a in operation.operands):
+                yield f"operation '{operation.name}' reads {operation.operands}; operands must come before it"
+            if operation.latency < 0 or (operation.latency == 0 and operation.resource is not None):
+                yield f"operation '{operation.name}' has latency {operation.latency}; expected 1 or more"
+        for resource, count in wanted.items():
+            limit = self.limits.get(resource, 0)
+            if count > limit * self.ii:
+                yield f"{count} operations on {limit} × '{resource}' do not fit in {self.ii} slots"
+        for i in self.outputs:
+            if not 0 <= i < len(self.operations):
+                yield f"output {i} is no operation"
+
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        found: list[list[int]] = [[] for _ in self.operations]
+        for i, operation in enumerate(self.operations):
+            for a in dict.fromkeys(operation.operands):
+                found[a].append(i)
+        return tuple(map(tuple, found))
+
+    def critical_path(self) -> int:
+        """Cycles from the first start to the last result with unlimited units: the least possible latency."""
+        ready: list[int] = []
+        for operation in self.operations:
+            ready.append(max((ready[a] for a in operation.operands), default=0) + operation.latency)
+        return max((ready[i] for i in self.outputs), default=0)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """start: per operation. length: cycle at which all outputs are read, the latency of a sample."""
+
+    problem: Problem
+    start: tuple[int, ...]
+    length: int
+
+    def ready(self, i: int) -> int:
+        return self.start[i] + self.problem.operations[i].latency
+
+    def last_use(self, i: int) -> int:
+        """The last cycle in which the result of operation i is read."""
+        last = max((self.start[u] for u in self.problem.users[i]), default=self.ready(i))
+        return max(last, self.length) if i in self._outputs else last
+
+    @cached_property
+    def _outputs(self) -> frozenset[int]:
+        return frozenset(self.problem.outputs)
+
+    def registers(self, i: int) -> int:
+        """Registers that hold the result of operation i, each for ii cycles."""
+        lifetime = self.last_use(i) - self.ready(i)
+        if self.problem.operations[i].holds:
+            return lifetime // self.problem.ii + 1
+        return math.ceil(lifetime / self.problem.ii)
+
+    def total_registers(self) -> int:
+        return sum(self.registers(i) for i in range(len(self.start)))
+
+    def verify(self) -> Schedule:
+        """Returns itself. Raises ScheduleError where an operand is not ready or a unit is used twice in a cycle."""
+        for fault in self._faults():
+            raise ScheduleError(fault)
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        operations = self.problem.operations
+        if len(self.start) != len(operations):
+            yield f"{len(self.start)} start cycles for {len(operations)} operations"
+            return
+        used: Counter[tuple[str, int]] = Counter()
+        for i, operation in enumerate(operations):
+            for a in operation.operands:
+                if self.start[i] < self.ready(a):
+                    yield (
+                        f"operation '{operation.name}' starts at {self.start[i]}, before its operand "
+                        f"'{operations[a].name}' is ready at {self.ready(a)}"
+                    )
+            if self.start[i] < 0:
+                yield f"operation '{operation.name}' starts at {self.start[i]}"
+            if operation.resource is not None:
+                slot = operation.resource, self.start[i] % self.problem.ii
+                used[slot] += 1
+                if used[slot] > self.problem.limits[operation.resource]:
+                    yield (
+                        f"operation '{operation.name}' is number {used[slot]} on '{operation.resource}' in slot "
+                        f"{slot[1]}; there are {self.problem.limits[operation.resource]}"
+                    )
+        for i in self.problem.outputs:
+            if self.ready(i) > self.length:
+                yield f"output '{operations[i].name}' is ready at {self.ready(i)}, after the last cycle {self.length}"
+
+
+def modulo_schedule(problem: Problem) -> Schedule:
+    """A verified schedule: list scheduling by the longest path to an output, then registers saved.
+
+    Every cycle the ready operations take the free units, those with the longest way to go first. Then operations
+    move within their slack to where fewer registers are needed.
+    """
+    problem.check()
+    start = _list_schedule(problem)
+    length = max((start[i] + problem.operations[i].latency for i in problem.outputs), default=0)
+    schedule = Schedule(problem, tuple(start), length)
+    return _save_registers(schedule).verify()
+
+
+def _list_schedule(problem: Problem) -> list[int]:
+    operations, users = problem.operations, problem.users
+    to_go = [0] * len(operations)
+    for i in reversed(range(len(operations))):
+        to_go[i] = operations[i].latency + max((to_go[u] for u in users[i]), default=0)
+    missing = [len(set(o.operands)) for o in operations]
+    start = [-1] * len(operations)
+    ready_at: dict[int, list[int]] = {0: [i for i, count in enumerate(missing) if count == 0]}
+    waiting: dict[str, list[tuple[int, int]]] = {resource: [] for resource in problem.limits}
+    used: Counter[tuple[str, int]] = Counter()
+    left = len(operations)
+    cycle = 0
+
+    def begin(i: int) -> None:
+        start[i] = cycle
+        for u in users[i]:
+            missing[u] -= 1
+            if missing[u] == 0:
+                at = max(start[a] + operations[a].latency for a in operations[u].operands)
+                if at == cycle and operations[u].resource is None:
+                    begin(u)
+                else:
+                    ready_at.setdefault(at, []).append(u)
+
+    while left:
+        before = sum(s < 0 for s in start) if cycle in ready_at else None
+        queue = ready_at.pop(cycle, [])
+        while queue:
+            for i in queue:
+                resource = operations[i].resource
+                if resource is None:
+                    begin(i)
+                else:
+                    heapq.heappush(waiting[resource], (-to_go[i], i))
+            queue = ready_at.pop(cycle, [])
+        for resource, heap in waiting.items():
+            slot = resource, cycle % problem.ii
+            while heap and used[slot] < problem.limits[resource]:
+                begin(heapq.heappop(heap)[1])
+                used[slot] += 1
+        left = sum(s < 0 for s in start) if before is not None or any(waiting.values()) else left
+        cycle += 1
+    return start
+
+
+def _save_registers(schedule: Schedule, sweeps: int = 3) -> Schedule:
+    """Move operations between the readiness of their operands and their first use, where the sum of registers that
+    hold their operands and their result is least. The latency stays."""
+    problem = schedule.problem
+    operations, users, ii = problem.operations, problem.users, problem.ii
+    start = list(schedule.start)
+    outputs = set(problem.outputs)
+    used: Counter[tuple[str, int]] = Counter(
+        (o.resource, start[i] % ii) for i, o in enumerate(operations) if o.resource is not None
+    )
+
+    def held(i: int, ready: int, last: int) -> int:
+        return (last - ready) // ii + 1 if operations[i].holds else -((ready - last) // ii)
+
+    def last_use(i: int) -> int:
+        last = max((start[u] for u in users[i]), default=0)
+        return max(last, schedule.length) if i in outputs else last
+
+    for sweep in range(sweeps):
+        moved = False
+        order = range(len(operations)) if sweep % 2 else reversed(range(len(operations)))
+        for i in order:
+            operation = operations[i]
+            if not operation.operands:
+                continue
+            operands = tuple(dict.fromkeys(operation.operands))
+            earliest = max(start[a] + operations[a].latency for a in operands)
+            latest = (
+                min([start[u] for u in users[i]] + ([schedule.length] if i in outputs else [])) - operation.latency
+            )
+            if earliest >= latest:
+                continue
+            own_last = last_use(i)
+            others = []
+            for a in operands:
+                last = max((start[u] for u in users[a] if u != i), default=0)
+                if a in outputs:
+                    last = max(last, schedule.length)
+                others.append((a, start[a] + operations[a].latency, last))
+
+            def cost(
+                cycle: int,
+                others: list[tuple[int, int, int]] = others,
+                i: int = i,
+                latency: int = operation.latency,
+                own_last: int = own_last,
+            ) -> int:
+                total = held(i, cycle + latency, own_last)
+                return total + sum(held(a, ready, max(last, cycle)) for a, ready, last in others)
+
+            resource = operation.resource
+            best, best_cost = start[i], cost(start[i])
+            for cycle in range(earliest, latest + 1):
+                if (
+                    resource is not None
+                    and cycle % ii != start[i] % ii
+                    and used[resource, cycle % ii] >= problem.limits[resource]
+                ):
+                    continue
+                here = cost(cycle)
+                if here < best_cost:
+                    best, best_cost = cycle, here
+            if best != start[i]:
+                if resource is not None:
+                    used[resource, start[i] % ii] -= 1
+                    used[resource, best % ii] += 1
+                start[i] = best
+                moved = True
+        if not moved:
+            break
+    return replace(schedule, start=tuple(start))

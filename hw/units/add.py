@@ -1,0 +1,67 @@
+"""Add and subtract: operands aligned by wiring, summed exactly, rounded once. One cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Const, Module, Value, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled, rescale, wide
+from dynagate.hw.units.rescale import Wires, fit, rounding_constant, shift_left
+
+LATENCY = 1
+SIGNS = {"add": (1, 1), "sub": (1, -1), "add_const": (1, 1), "neg": (-1,)}
+
+
+def add_wires(
+    m: Module, op: str, operands: Sequence[tuple[Value, Format]], to: Format, arithmetic: Arithmetic, name: str
+) -> Wires:
+    """The sum's wires, before its register; helper signals start with name."""
+    frac = max(fmt.frac for _, fmt in operands)
+    total: Value | None = None
+    for (value, fmt), sign in zip(operands, SIGNS[op], strict=True):
+        term = shift_left(value, frac - fmt.frac)
+        if total is None:
+            total = term if sign > 0 else -term
+        else:
+            total = total + term if sign > 0 else total - term
+    assert total is not None
+    constant = rounding_constant(frac - to.frac, arithmetic)
+    if constant:
+        total = total + Const(constant, signed(constant.bit_length() + 1))
+    return fit(m, total, frac, to, arithmetic, name)
+
+
+class Add(wiring.Component):
+    """One registered sum: the unit on its own, for its bench. o and overflow follow a and b by one cycle."""
+
+    latency = LATENCY
+
+    def __init__(self, op: str, sources: Sequence[Format], to: Format, arithmetic: Arithmetic) -> None:
+        self.op, self.sources, self.to, self.arithmetic = op, tuple(sources), to, arithmetic
+        super().__init__(
+            {
+                **{f"i{k}": In(signed(fmt.width)) for k, fmt in enumerate(self.sources)},
+                "o": Out(signed(to.width)),
+                "overflow": Out(1),
+            }
+        )
+
+    def model(self, *operands: Fixed) -> Rescaled:
+        """The same on integers: the exact sum, rescaled once."""
+        frac = max(fmt.frac for _, fmt in operands)
+        bits = 2 + max(fmt.width + frac - fmt.frac for _, fmt in operands)
+        total = sum(
+            sign * (wide(value, bits) << (frac - fmt.frac))
+            for (value, fmt), sign in zip(operands, SIGNS[self.op], strict=True)
+        )
+        return rescale(total, frac, self.to, self.arithmetic)  # type: ignore[arg-type]
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        operands = [(getattr(self, f"i{k}"), fmt) for k, fmt in enumerate(self.sources)]
+        value, overflow = add_wires(m, self.op, operands, self.to, self.arithmetic, "o")
+        m.d.sync += [self.o.eq(value), self.overflow.eq(overflow)]
+        return m

@@ -1,0 +1,55 @@
+"""Round and saturate in gateware: `fixedpoint.format.rescale` as wires."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+
+from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
+
+
+class Wires(NamedTuple):
+    """value: signed, of the format's width or less. overflow: one bit."""
+
+    value: Value
+    overflow: Value
+
+
+def rounding_constant(shift: int, arithmetic: Arithmetic) -> int:
+    """What to add before dropping `shift` bits."""
+    return 1 << (shift - 1) if shift > 0 and arithmetic.rounding == HALF_UP else 0
+
+
+def fit(m: Module, value: Value, frac: int, to: Format, arithmetic: Arithmetic, name: str) -> Wires:
+    """A signed value with its rounding constant already added, cut to the format and saturated or wrapped."""
+    exact = Signal(signed(len(value)), name=f"{name}_exact")  # named: an expression is made anew wherever it is used
+    m.d.comb += exact.eq(value)
+    shift = frac - to.frac
+    # keep a sign bit where everything is shifted out
+    rounded = exact[min(shift, len(exact) - 1) :].as_signed() if shift > 0 else shift_left(exact, -shift)
+    if len(rounded) <= to.width:
+        return Wires(rounded, Const(0, 1))
+    kept = rounded[: to.width].as_signed()
+    overflow = Signal(name=f"{name}_overflow")
+    m.d.comb += overflow.eq(rounded != kept)
+    if arithmetic.overflow != SATURATE:
+        return Wires(kept, overflow)
+    # the lowest number is 100...0, the highest 011...1
+    negative = exact[-1]
+    limit = (~Cat(negative.replicate(to.width - 1), ~negative)).as_signed()
+    return Wires(Mux(overflow, limit, kept).as_signed(), overflow)
+
+
+def shift_left(value: Value, bits: int) -> Value:
+    """value · 2**bits: zeros appended, no shifter."""
+    return Cat(Const(0, bits), value).as_signed() if bits else value
+
+
+def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
+    """The value so many cycles later, in registers without reset named name_d1, name_d2, ..."""
+    for k in range(1, cycles + 1):
+        register = Signal(value.shape(), name=f"{name}_d{k}", reset_less=True)
+        m.d.sync += register.eq(value)
+        value = register
+    return value

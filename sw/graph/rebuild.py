@@ -1,0 +1,72 @@
+"""Recorded nodes, before they are a Graph, and how a pass rebuilds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class RawNode(NamedTuple):
+    op: str
+    args: tuple[int, ...]
+    constant: float | None
+
+
+class Raw(NamedTuple):
+    """Nodes as recorded, with their names and whether the algorithm gave the name itself."""
+
+    nodes: list[RawNode]
+    names: list[str]
+    named: list[bool]
+
+
+Entry = Any
+"""What a port lists, or what became of a node: (node id, sign), or a float for a constant."""
+RecordedPort = tuple[str, tuple[int, ...], Sequence[Entry]]
+
+
+def live_nodes(raw: Raw, roots: Sequence[Entry]) -> list[bool]:
+    """Which nodes the roots need."""
+    live = [False] * len(raw.nodes)
+    for root in roots:
+        if isinstance(root, tuple):
+            live[root[0]] = True
+    for i in reversed(range(len(raw.nodes))):
+        if live[i]:
+            for a in raw.nodes[i].args:
+                live[a] = True
+    return live
+
+
+def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any:
+    """The node's operation on new operands, folded and shared as when it was first recorded."""
+    if node.op == "input":
+        return trace.input(name)
+    if node.op in ("mul_const", "add_const"):
+        constant = float(node.constant or 0.0)
+        return operands[0] * constant if node.op == "mul_const" else operands[0] + constant
+    if node.op == "add":
+        return operands[0] + operands[1]
+    if node.op == "sub":
+        return operands[0] - operands[1]
+    if node.op == "mul":
+        return operands[0] * operands[1]
+    if node.op == "reciprocal":
+        return 1.0 / operands[0]
+    return getattr(operands[0], node.op)()
+
+
+def entry_of(value: Any) -> Entry:
+    """A rebuilt expression or number as a port entry."""
+    return (value.id, value.sign) if hasattr(value, "id") else float(value)
+
+
+def moved(port: RecordedPort, place: Sequence[Any] | dict[int, Any]) -> RecordedPort:
+    """The port after its nodes were rebuilt; place[id] is the new expression or number."""
+    entries: list[Entry] = []
+    for entry in port[2]:
+        if isinstance(entry, tuple):
+            entries.append(entry_of(place[entry[0]] if entry[1] > 0 else -place[entry[0]]))
+        else:
+            entries.append(entry)
+    return port[0], port[1], entries

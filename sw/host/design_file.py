@@ -1,0 +1,198 @@
+"""design.json as the host reads it: arrays to payload words and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.fixedpoint.format import Format, quantise, to_float
+
+Words = npt.NDArray[np.uint32]
+
+
+class DesignError(ValueError):
+    """design.json is missing, not a design, or of another version than the device."""
+
+
+@dataclass(frozen=True)
+class Field:
+    """One number of a payload. low, high: the values an input's format was chosen for."""
+
+    signal: str
+    lsb: int
+    format: Format
+    low: float = -np.inf
+    high: float = np.inf
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named array of fields, row-major."""
+
+    name: str
+    shape: tuple[int, ...]
+    fields: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One direction. words: 32-bit words a payload takes."""
+
+    bits: int
+    fields: tuple[Field, ...]
+    ports: tuple[Port, ...]
+
+    @property
+    def words(self) -> int:
+        return (self.bits + 31) // 32
+
+
+@dataclass(frozen=True)
+class DesignFile:
+    """hash: 64 bits that the device must show. overflow: bit of the output payload."""
+
+    robot: str
+    function: str
+    ii: int
+    latency: int
+    hash: int
+    input: Stream
+    output: Stream
+    overflow: int
+
+
+def read_design(path: str | PathLike[str]) -> DesignFile:
+    """Read design.json, or the one in a folder. Raises DesignError."""
+    path = Path(path)
+    path = path / "design.json" if path.is_dir() else path
+    try:
+        return design_of(json.loads(path.read_text()))
+    except FileNotFoundError:
+        raise DesignError(f"no design at {path}; expected the folder that dynagate.build returned") from None
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise DesignError(f"{path} is not a design.json: {error!r}") from None
+
+
+def design_of(content: Mapping[str, Any]) -> DesignFile:
+    return DesignFile(
+        content["robot"]["name"],
+        content["function"],
+        content["ii"],
+        content["latency"],
+        int(content["hash"][:16], 16),
+        _stream(content["stream"]["input"]),
+        _stream(content["stream"]["output"]),
+        content["stream"]["output"]["overflow"],
+    )
+
+
+def _stream(content: Mapping[str, Any]) -> Stream:
+    fields = [
+        Field(f["signal"], f["lsb"], Format(f["width"], f["frac"]), f.get("low", -np.inf), f.get("high", np.inf))
+        for f in content["fields"]
+    ]
+    ports = [Port(p["name"], tuple(p["shape"]), tuple(p["fields"])) for p in content["ports"]]
+    return Stream(content["bits"], tuple(fields), tuple(ports))
+
+
+def pack_integers(stream: Stream, columns: Mapping[int, npt.NDArray[np.int64]], count: int) -> Words:
+    """Integers by field index, (count,) each -> payload words (count, words)."""
+    lanes = np.zeros((count, 2 * stream.words + 4), dtype=np.uint32)
+    for index, values in columns.items():
+        field = stream.fields[index]
+        word, offset = divmod(field.lsb, 32)
+        bits = (values & ((1 << field.format.width) - 1)).astype(np.uint64)
+        low = bits << np.uint64(offset)
+        lanes[:, word] |= (low & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        lanes[:, word + 1] |= (low >> np.uint64(32)).astype(np.uint32)
+    return np.ascontiguousarray(lanes[:, : stream.words])
+
+
+def unpack_integers(stream: Stream, words: Words) -> list[npt.NDArray[np.int64]]:
+    """Payload words (count, words) -> integers (count,) per field."""
+    padded = np.concatenate([words, np.zeros((len(words), 2), dtype=np.uint32)], axis=1).astype(np.uint64)
+    result = []
+    for field in stream.fields:
+        word, offset = divmod(field.lsb, 32)
+        pair = padded[:, word] | padded[:, word + 1] << np.uint64(32)
+        bits = (pair >> np.uint64(offset)).astype(np.int64) & ((1 << field.format.width) - 1)
+        sign = 1 << (field.format.width - 1)
+        result.append((bits ^ sign) - sign)
+    return result
+
+
+def pack_inputs(design: DesignFile, inputs: Mapping[str, Any]) -> Words:
+    """Arrays (batch, *shape) by name -> payload words (batch, words).
+
+    Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, not finite, or
+    outside the range that the formats were chosen for.
+    """
+    names = [port.name for port in design.input.ports]
+    for name in inputs:
+        if name not in names:
+            raise ValueError(f"{design.function} has no input '{name}'; expected {', '.join(names)}")
+    batch: int | None = None
+    columns: dict[int, npt.NDArray[np.int64]] = {}
+    for port in design.input.ports:
+        if port.name not in inputs:
+            raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {_text(port.shape)})")
+        array = _checked(port, inputs[port.name], batch)
+        batch = len(array)
+        flat = array.reshape(batch, -1)
+        for k, index in enumerate(port.fields):
+            field = design.input.fields[index]
+            _check_range(port, field, flat[:, k], k)
+            columns[index] = quantise(flat[:, k], field.format).value
+    return pack_integers(design.input, columns, batch or 0)
+
+
+def _checked(port: Port, values: Any, batch: int | None) -> npt.NDArray[np.float64]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
+    if array.ndim != len(port.shape) + 1 or array.shape[1:] != port.shape:
+        raise ValueError(f"input '{port.name}' has shape {array.shape}; expected (batch, {_text(port.shape)})")
+    if batch is not None and len(array) != batch:
+        raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
+    array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"input '{port.name}' is {array[where]} at {where}; expected finite numbers")
+    return array
+
+
+def _check_range(port: Port, field: Field, column: npt.NDArray[np.float64], k: int) -> None:
+    slack = field.format.step
+    outside = (column < field.low - slack) | (column > field.high + slack)
+    if outside.any():
+        sample = int(np.argmax(outside))
+        index = ", ".join(str(int(x)) for x in np.unravel_index(k, port.shape))
+        raise ValueError(
+            f"input '{port.name}' is {column[sample]:g} at ({sample}, {index}); "
+            f"the formats were chosen for {field.low:g} to {field.high:g}"
+        )
+
+
+def _text(shape: tuple[int, ...]) -> str:
+    return ", ".join(map(str, shape))
+
+
+def unpack_outputs(design: DesignFile, words: Words) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
+    """Payload words -> float64 arrays (batch, *shape) by name, and which samples overflowed on their way."""
+    columns = [
+        to_float(integers, field.format)
+        for integers, field in zip(unpack_integers(design.output, words), design.output.fields, strict=True)
+    ]
+    outputs = {
+        port.name: np.stack([columns[index] for index in port.fields], axis=1).reshape(len(words), *port.shape)
+        for port in design.output.ports
+    }
+    word, bit = divmod(design.overflow, 32)
+    return outputs, (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
