@@ -93,10 +93,13 @@ def _model(
         _run([tool("verilator"), *flags, str(control), str(verilog)])
         say("C++ compiler: model")
         jobs = f"-j{os.cpu_count() or 1}"
-        goals = ["Vtop__ALL.a", "libverilated.a"]
+        runtime = _runtime(verilog.parent.parent)
+        goals = ["Vtop__ALL.a"] if runtime.is_file() else ["Vtop__ALL.a", "libverilated.a"]
         _run([tool("make"), "-C", str(scratch), "-f", "Vtop.mk", jobs, *MAKE_FLAGS, "CXXFLAGS=-fPIC", *goals])
+        if not runtime.is_file():
+            (scratch / "libverilated.a").replace(runtime)
         for path in scratch.glob("*"):
-            if path.suffix in (".o", ".cpp", ".d", ".gch", ".fast", ".slow") and not path.name.startswith("verilated"):
+            if path.suffix in (".o", ".cpp", ".d", ".gch", ".fast", ".slow"):
                 path.unlink()
         try:
             scratch.rename(target)
@@ -108,6 +111,12 @@ def _model(
     return target
 
 
+def _runtime(folder: Path) -> Path:
+    """Verilator's own library, compiled once for all the models below a folder."""
+    content = " ".join((*VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), HARNESS.name))
+    return folder / f"libverilated-{hashlib.sha256(content.encode()).hexdigest()[:12]}.a"
+
+
 def _link(folder: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:
     include = verilator_root() / "include"
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
@@ -115,7 +124,7 @@ def _link(folder: Path, target: Path, sources: Sequence[Path], flags: Sequence[s
         compiler = os.environ.get("CXX", "g++")
         command = [tool(compiler), "-O2", "-fPIC", "-std=gnu++17", "-o", str(made), *map(str, sources)]
         command += [f"-I{folder}", f"-I{include}", f"-I{include / 'vltstd'}", "-DVM_COVERAGE=0", "-DVM_TRACE=0"]
-        command += [str(folder / "Vtop__ALL.a"), str(folder / "libverilated.a"), *flags, "-pthread"]
+        command += [str(folder / "Vtop__ALL.a"), str(_runtime(folder.parent.parent)), *flags, "-pthread"]
         _run(command)
         made.rename(target)
 

@@ -1,0 +1,62 @@
+# dynagate: `make run` and `make test` set up everything they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SOURCES := sw hw sim fixedpoint tests
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-rtl bench lint format types constraints clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/run.stamp  ## Build, simulate and check iiwa14's forward dynamics gradient at II = 8
+	$(BIN)/dynagate run iiwa14 --function forward_dynamics_gradient --ii 8 --states 1024
+
+test: $(VENV)/test.stamp lint  ## Run lint, types and all tests
+	$(BIN)/python -m pytest
+
+test-rtl: $(VENV)/test.stamp  ## Run the long RTL sweeps
+	$(BIN)/python -m pytest --rtl -m rtl
+
+bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
+	$(BIN)/python -m tests.bench
+
+lint: $(VENV)/test.stamp types  ## Check style and types
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy build/types/dynagate
+
+# One tree in which a type checker (or an editor) finds the four folders as the package that they make up.
+types:
+	@mkdir -p build/types/dynagate
+	@find build/types/dynagate -type l -delete
+	@ln -s $(CURDIR)/sw/* build/types/dynagate/
+	@ln -s $(CURDIR)/hw $(CURDIR)/sim $(CURDIR)/fixedpoint build/types/dynagate/
+
+format: $(VENV)/test.stamp  ## Format the code
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+constraints: $(VENV)/test.stamp  ## Write constraints.txt from what is installed
+	@mkdir -p build
+	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > build/constraints.txt
+	mv build/constraints.txt constraints.txt
+
+clean:  ## Remove what was built, the environment included
+	rm -rf build dist $(VENV) *.egg-info
+
+$(VENV)/python.stamp:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
+	@for tool in git make g++ perl; do command -v $$tool >/dev/null || { echo "$$tool is needed and is not on the path"; exit 1; }; done
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
+	$(PIP) --editable '.[hw,sim]'
+	@touch $@
+
+$(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
+	$(PIP) --editable '.[hw,sim,test]'
+	@touch $@ $(VENV)/run.stamp

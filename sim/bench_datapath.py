@@ -1,0 +1,34 @@
+"""cocotb bench of a datapath: random pauses and back-pressure, every output equal to the integer executor's."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import cocotb
+
+from dynagate.sim.bench import Stream, pause_patterns, start, vectors, words_to_int
+
+
+@cocotb.test(timeout_time=50, timeout_unit="ms")
+async def streams_under_stalls(dut: Any) -> None:
+    data = vectors()
+    inputs = [words_to_int(row) for row in data["inputs"]]
+    expected = [words_to_int(row) for row in data["outputs"]]
+    latency, ii = int(data["latency"]), int(data["ii"])
+    names = [str(name) for name in data["patterns"]]
+    await start(dut)
+    assert int(dut.design_hash.value) == int(data["hash"]), "the datapath shows another design's hash"
+    source, sink = Stream(dut, "i"), Stream(dut, "o")
+    sink.ready.value = 0
+    rounds = list(itertools.product(names, names))
+    share = max(len(inputs) // len(rounds), 1)
+    patterns = pause_patterns(int(data["seed"]))
+    for k, (gaps, stalls) in enumerate(rounds):
+        part = slice(k * share, len(inputs) if k == len(rounds) - 1 else (k + 1) * share)
+        sending = cocotb.start_soon(source.send(inputs[part], patterns[gaps]()))
+        got = await sink.receive(len(inputs[part]), patterns[stalls]())
+        await sending
+        for i, (a, b) in enumerate(zip(got, expected[part], strict=True)):
+            assert a == b, f"sample {part.start + i} (gaps {gaps}, stalls {stalls}): {a:#x}, expected {b:#x}"
+        await sink.expect_silence(latency + 3 * ii)

@@ -1,0 +1,79 @@
+"""Where hardware and integers part: the first node, in time, whose value in the RTL is not the integer executor's."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.hw.build import TOP, Build
+from dynagate.sim.runner import expected_payloads
+from dynagate.sim.verilate import SimulationError, library
+
+
+@dataclass(frozen=True)
+class Difference:
+    """sample: index of the state. cycle: since its input handshake. got, expected: integers in the node's format."""
+
+    node: str
+    signal: str
+    sample: int
+    cycle: int
+    got: int
+    expected: int
+
+    def __str__(self) -> str:
+        return (
+            f"sample {self.sample}, cycle {self.cycle}: node '{self.node}' (signal {self.signal}) is {self.got}, "
+            f"expected {self.expected}"
+        )
+
+
+def first_difference(
+    built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], *, verilog: Path | None = None
+) -> Difference | None:
+    """Run states one at a time with every node's signal public; None where all nodes of all of them agree.
+
+    Of several nodes that differ in the same cycle the first in the graph's order is named: the others read it or
+    have a fault of their own. verilog: another datapath than the built one.
+    Raises SimulationError: the model cannot be compiled, or lacks a node's signal.
+    """
+    plan = built.plan
+    nodes = sorted(plan.position, key=lambda i: (plan.ready(i), i))
+    signals = [plan.signal_names[i] for i in nodes]
+    model = ctypes.CDLL(str(library(verilog or built.verilog, signals=signals)))
+    model.dynagate_open.restype = ctypes.c_void_p
+    words = np.ctypeslib.ndpointer(np.uint32, flags="C_CONTIGUOUS")
+    values = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
+    text = ctypes.POINTER(ctypes.c_char_p)
+    model.dynagate_probe.restype = ctypes.c_uint64
+    model.dynagate_probe.argtypes = [ctypes.c_void_p, words, text, ctypes.c_uint64, ctypes.c_uint64, values]
+    model.dynagate_close.argtypes = [ctypes.c_void_p]
+
+    integers = quantise_inputs(built.formatted, inputs)
+    expected = evaluate_integers(built.formatted, integers, keep_all=True).value
+    payloads, _ = expected_payloads(built, inputs)
+    names = (ctypes.c_char_p * len(signals))(*(f"TOP.{TOP}.{signal}".encode() for signal in signals))
+    cycles = plan.latency + 1
+    for sample, payload in enumerate(payloads):
+        seen = np.zeros((cycles, len(signals)), dtype=np.uint64)
+        device = model.dynagate_open()
+        try:
+            found = model.dynagate_probe(device, payload, names, len(signals), cycles, seen)
+        finally:
+            model.dynagate_close(device)
+        if found != len(signals):
+            raise SimulationError(f"the model has no public signal '{signals[found]}'")
+        for k, i in enumerate(nodes):
+            width = built.formatted.formats[i].width
+            bits = int(seen[plan.ready(i), k]) & ((1 << width) - 1)
+            got = bits - (1 << width) if bits >> (width - 1) else bits
+            if got != int(expected[i][sample]):
+                node = built.graph.nodes[i]
+                return Difference(node.name, signals[k], sample, plan.ready(i), got, int(expected[i][sample]))
+    return None

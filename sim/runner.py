@@ -1,0 +1,130 @@
+"""Run the cocotb benches: write the vectors, compile, start the simulator, raise on failure."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.hw.build import TOP, Build, short_hash
+from dynagate.payload import Stream, pack_integers, stream_of
+from dynagate.sim.verilate import PORTS, SimulationError, cocotb_program, environment
+
+PATTERNS = ("never", "rare", "mostly", "bursts")
+
+
+def run_datapath_bench(
+    built: Build,
+    inputs: Mapping[str, npt.NDArray[np.float64]],
+    *,
+    seed: int = 1,
+    patterns: Sequence[str] = PATTERNS,
+    verilog: Path | None = None,
+) -> None:
+    """Stream states through the datapath under every pair of pause patterns; raises SimulationError on a difference.
+
+    verilog: another datapath than the built one, such as one with a planted fault.
+    """
+    payloads_in, payloads_out = expected_payloads(built, inputs)
+    program = cocotb_program(verilog or built.verilog, TOP, PORTS)
+    _run(
+        program,
+        "dynagate.sim.bench_datapath",
+        {
+            "inputs": payloads_in,
+            "outputs": payloads_out,
+            "latency": built.plan.latency,
+            "ii": built.plan.ii,
+            "hash": np.array(short_hash(built.design), dtype=np.uint64),
+            "patterns": np.array(patterns),
+            "seed": seed,
+        },
+    )
+
+
+def run_unit_bench(
+    name: str,
+    unit: Any,
+    inputs: Mapping[str, npt.ArrayLike],
+    outputs: Mapping[str, npt.ArrayLike],
+    folder: Path,
+) -> None:
+    """Feed a unit new operands every cycle and expect `outputs` after its latency; raises SimulationError."""
+    from amaranth.back import verilog
+
+    text = verilog.convert(unit, name=name, emit_src=False, strip_internal_attrs=True)
+    place = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+    place.mkdir(parents=True, exist_ok=True)
+    source = place / f"{name}.v"
+    if not source.is_file():
+        source.write_text(text)
+    columns = {f"in_{key}": np.asarray(column) for key, column in inputs.items()}
+    columns |= {f"out_{key}": np.asarray(column) for key, column in outputs.items()}
+    program = cocotb_program(source, name, ["clk", "rst", *inputs, *outputs])
+    _run(program, "dynagate.sim.bench_unit", {**columns, "latency": unit.latency})
+
+
+def expected_payloads(
+    built: Build, inputs: Mapping[str, npt.NDArray[np.float64]]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Input payloads of the states, and the output payloads that the integer executor gives."""
+    source: Stream = stream_of(built.design["stream"]["input"])
+    sink: Stream = stream_of(built.design["stream"]["output"])
+    integers = quantise_inputs(built.formatted, inputs)
+    values = evaluate_integers(built.formatted, integers)
+    count = len(values.overflow)
+    graph = built.graph
+    sent = pack_integers(source, {k: integers[i] for k, i in enumerate(graph.input_nodes)}, count)
+    got = pack_integers(sink, {k: values.value[i] for k, i in enumerate(graph.output_nodes)}, count)
+    word, bit = divmod(built.design["stream"]["output"]["overflow"], 32)
+    got[:, word] |= values.overflow.astype(np.uint32) << np.uint32(bit)
+    return sent, got
+
+
+def _run(program: Path, module: str, data: Mapping[str, Any]) -> None:
+    with tempfile.TemporaryDirectory(prefix="run-", dir=program.parent) as scratch:
+        _run_in(Path(scratch), program, module, data)
+
+
+def _run_in(work: Path, program: Path, module: str, data: Mapping[str, Any]) -> None:
+    from cocotb_tools.check_results import get_results
+    from cocotb_tools.runner import get_runner
+
+    file = work / "vectors.npz"
+    np.savez(file, **data)
+    runner = get_runner("verilator")
+    runner.build_dir = program.parent
+    previous = os.environ.get("PATH", "")
+    os.environ["PATH"] = environment()["PATH"]
+    try:
+        results = runner.test(
+            test_module=module,
+            hdl_toplevel=program.name,
+            hdl_toplevel_lang="verilog",
+            build_dir=program.parent,
+            test_dir=work,
+            results_xml=str(work / "results.xml"),
+            log_file=work / "log.txt",
+            extra_env={"DYNAGATE_VECTORS": str(file)},
+        )
+        ran, failed = get_results(Path(results))
+    except SystemExit as error:
+        raise SimulationError(f"{module} on {program.name}: the simulator stopped with {error}\n{_tail(work)}") from None
+    finally:
+        os.environ["PATH"] = previous
+    if failed or not ran:
+        raise SimulationError(f"{module} on {program.name}: {failed} of {ran} benches failed\n{_tail(work)}")
+
+
+def _tail(work: Path) -> str:
+    log = work / "log.txt"
+    return "\n".join(log.read_text().splitlines()[-25:]) if log.is_file() else ""
+
+

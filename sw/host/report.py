@@ -1,0 +1,124 @@
+"""The main job from end to end: build, simulate, stream random states, and compare with every other way to compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dynagate import truth
+from dynagate.evaluate import evaluate
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.host.accelerator import open
+from dynagate.hw.build import Build, build
+from dynagate.robot import Robot
+
+ERROR_LIMIT = 1e-3
+"""Relative L2 error of a block that a result may have: what the published accelerators reach."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Errors of one output over the states: relative L2, median and largest, against the float64 graph and (where
+    there is one) against the truth computed another way. exact: every integer equals the integer executor's."""
+
+    name: str
+    exact: bool
+    median: float
+    largest: float
+    truth_largest: float | None
+
+
+@dataclass(frozen=True)
+class Report:
+    built: Build
+    states: int
+    latency: int
+    cycles_per_sample: float
+    overflows: int
+    blocks: tuple[Block, ...]
+
+    @property
+    def passed(self) -> bool:
+        return (
+            all(b.exact and b.largest <= ERROR_LIMIT and (b.truth_largest or 0.0) <= ERROR_LIMIT for b in self.blocks)
+            and self.overflows == 0
+            and (self.states < 2 or self.cycles_per_sample == self.built.plan.ii)
+        )
+
+    def text(self) -> str:
+        design, plan = self.built.design, self.built.plan
+        c = design["counts"]
+        units = design["units"]
+        lines = [
+            f"{self.built.robot.name} {self.built.graph.name}, {design['policy']['word']}-bit words, II = {plan.ii}",
+            f"  operations      {c['mul']} products, {c['mul_const']} constant products, {c['add']} additions, "
+            f"{c['neg']} negations, {c['reciprocal']} reciprocals, {c['trig']} sin/cos, depth {c['depth']}",
+            f"  units           {units.get('multiply', 0)} multipliers, {units.get('sincos', 0)} sin/cos, "
+            f"{units.get('reciprocal', 0)} reciprocal; {design['dsp_blocks']} DSP48E2 blocks (counted, not synthesised)",
+            f"  registers       {design['registers']['words']} words, {design['registers']['bits']} bits "
+            "(datapath values)",
+            f"  latency         {self.latency} cycles measured; {plan.latency} in the datapath, "
+            f"{plan.schedule.problem.critical_path()} on its longest path",
+            f"  throughput      {self.cycles_per_sample:g} cycles per result measured over {self.states} states",
+            f"  overflows       {self.overflows} states",
+            "  relative L2 error per state      against float64        against truth*   integers",
+            "                                  median   largest              largest",
+        ]
+        for b in self.blocks:
+            other = "      -" if b.truth_largest is None else f"{b.truth_largest:.1e}"
+            lines.append(
+                f"    {b.name:<26}   {b.median:.1e}   {b.largest:.1e}              {other}   "
+                f"{'equal' if b.exact else 'DIFFER'}"
+            )
+        lines.append("  * Newton-Euler by complex step, M from unit accelerations, LU; inputs not quantised")
+        lines.append("PASS" if self.passed else "FAIL")
+        return "\n".join(lines)
+
+
+def check_on_simulator(
+    robot: Robot,
+    function: str,
+    *,
+    ii: int,
+    word: int = 24,
+    folder: str | PathLike[str],
+    states: int = 1024,
+    seed: int = 1,
+    step: Callable[[str], Any] | None = None,
+    **options: Any,
+) -> Report:
+    """Build, compile, stream `states` random states and compare. The errors are those of `build` and `open`."""
+    say = step or (lambda text: None)
+    built = build(robot, function, ii=ii, policy=Policy(word=word), folder=folder, step=say, **options)
+    inputs = built.region.sample(function, states, seed)
+    with open(built, step=say) as accelerator:
+        say(f"streaming {states} states")
+        results = accelerator(**inputs)
+        transfer = accelerator.transfer
+    say("comparing")
+    reference = evaluate(built.graph, inputs)
+    fixed = evaluate_fixed(built.formatted, inputs)
+    other: dict[str, Any] = {}
+    if function in ("forward_dynamics", "forward_dynamics_gradient"):
+        other = truth.forward_dynamics_gradient(robot, inputs)
+    blocks = []
+    for name, expected in reference.items():
+        got = getattr(results, name)
+        errors = truth.relative_errors(got, expected)
+        blocks.append(
+            Block(
+                name,
+                bool(np.array_equal(got, fixed.outputs[name]) and np.array_equal(results.overflow, fixed.overflow)),
+                float(np.median(errors)),
+                float(errors.max()),
+                float(truth.relative_errors(got, other[name]).max()) if name in other else None,
+            )
+        )
+    return Report(
+        built, states, transfer.latency, transfer.per_sample, int(results.overflow.sum()), tuple(blocks)
+    )
