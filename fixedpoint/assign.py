@@ -7,8 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
-
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.ranges import Ranges, sampled_ranges
 from dynagate.graph import Graph, GraphError
@@ -160,5 +158,3 @@ def _constant(value: float, word: int) -> tuple[int, Format]:
 def fixed_constant(formatted: FormattedGraph, node: int) -> Fixed:
     value, fmt = formatted.constants[node]
     return Fixed(np.asarray(value, dtype=np.int64), fmt)
-
-

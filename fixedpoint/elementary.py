@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, wide
 
 SATURATING = Arithmetic()
@@ -152,9 +151,7 @@ def reciprocal_plan(source: Format, to: Format) -> ReciprocalPlan:
     count = 1 if frac <= 2 * LARGEST_SEED_TABLE + 2 else 2
     index_bits = min(max(math.ceil((frac - 1) / 2**count), 3), source.width - 1, LARGEST_SEED_TABLE)
     seed_frac = index_bits + 3
-    seed = tuple(
-        math.floor(2.0**seed_frac / (1 + (i + 0.5) * 2.0**-index_bits) + 0.5) for i in range(1 << index_bits)
-    )
+    seed = tuple(math.floor(2.0**seed_frac / (1 + (i + 0.5) * 2.0**-index_bits) + 0.5) for i in range(1 << index_bits))
     steps = []
     have = seed_frac
     for step in range(count):

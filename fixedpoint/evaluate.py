@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
 from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float
 from dynagate.graph import OPS
@@ -23,9 +22,7 @@ class Values(NamedTuple):
     overflow: npt.NDArray[np.bool_]
 
 
-def evaluate_integers(
-    formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False
-) -> Values:
+def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:
     """inputs: node id of every input -> integers (batch,) in its format. Keeps the outputs, or all nodes."""
     graph = formatted.graph
     batch = len(next(iter(inputs.values())))
@@ -48,9 +45,7 @@ def evaluate_integers(
     return Values(values, overflow)
 
 
-def quantise_inputs(
-    formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]
-) -> dict[int, Integers]:
+def quantise_inputs(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]) -> dict[int, Integers]:
     """Arrays (batch, *shape) by port name -> integers by node id."""
     result: dict[int, Integers] = {}
     for port in formatted.graph.inputs:
@@ -84,7 +79,5 @@ def evaluate(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.floa
     for start in range(0, batch, BLOCK):
         block = {i: value[start : start + BLOCK] for i, value in integers.items()}
         blocks.append(evaluate_integers(formatted, block))
-    values = {
-        i: np.concatenate([block.value[i] for block in blocks]) for i in formatted.graph.output_nodes
-    }
+    values = {i: np.concatenate([block.value[i] for block in blocks]) for i in formatted.graph.output_nodes}
     return Evaluated(gather_outputs(formatted, values), np.concatenate([block.overflow for block in blocks]))

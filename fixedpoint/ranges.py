@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.evaluate import evaluate_nodes
 from dynagate.graph import Graph
 

@@ -41,7 +41,8 @@ def bind(schedule: Schedule, sources: Sources, *, share: bool = True) -> Binding
     seen: dict[tuple[str, int], list[set[Hashable]]] = {}  # (class, instance) -> sources per port
     fans: dict[tuple[str, int, Hashable], list[int]] = defaultdict(list)  # (class, port, source) -> instances
     order = sorted(
-        (i for i, o in enumerate(problem.operations) if o.resource is not None), key=lambda i: (schedule.start[i], i)
+        (i for i, o in enumerate(problem.operations) if o.resource is not None),
+        key=lambda i: (schedule.start[i], i),
     )
     for i in order:
         resource = problem.operations[i].resource

@@ -85,7 +85,6 @@ def build(
 def _write(result: Build, say: Callable[[str], Any]) -> None:
     """Everything into a folder of its own first, so that an interrupted build leaves nothing half done."""
     from amaranth.back import verilog
-
     from dynagate.hw.datapath import Datapath
 
     target = result.folder
@@ -108,9 +107,7 @@ def _write(result: Build, say: Callable[[str], Any]) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def describe(
-    robot: Robot, region: Region, planned: Plan, policy: Policy, options: dict[str, Any]
-) -> dict[str, Any]:
+def describe(robot: Robot, region: Region, planned: Plan, policy: Policy, options: dict[str, Any]) -> dict[str, Any]:
     """design.json: all that simulation and host read. `hash` covers the rest, the gateware's source included."""
     formatted = planned.formatted
     graph = formatted.graph
@@ -163,7 +160,9 @@ def _field(planned: Plan, i: int, lsb: int) -> dict[str, Any]:
 
 def _input_stream(planned: Plan) -> dict[str, Any]:
     formatted = planned.formatted
-    fields, lsb, place = [], 0, {}
+    fields: list[dict[str, Any]] = []
+    place: dict[int, int] = {}
+    lsb = 0
     for i in formatted.graph.input_nodes:
         low, high = formatted.bounds[i]
         place[i] = len(fields)
@@ -178,7 +177,9 @@ def _input_stream(planned: Plan) -> dict[str, Any]:
 
 def _output_stream(planned: Plan) -> dict[str, Any]:
     formatted = planned.formatted
-    fields, lsb, place = [], 0, {}
+    fields: list[dict[str, Any]] = []
+    place: dict[int, int] = {}
+    lsb = 0
     for i in formatted.graph.output_nodes:
         place[i] = len(fields)
         fields.append(_field(planned, i, lsb))

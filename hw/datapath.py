@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from itertools import pairwise
 from typing import Any
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
-
 from dynagate.hw.plan import Plan, UnitClass
 from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.multiply import Multiply
@@ -39,7 +39,10 @@ class Datapath(wiring.Component):
             {plan.signal_names[i]: signed(formats[i].width) for i in graph.input_nodes}
         )
         self.output_layout = data.StructLayout(
-            {**{plan.signal_names[i]: signed(formats[i].width) for i in graph.output_nodes}, "overflow": unsigned(1)}
+            {
+                **{plan.signal_names[i]: signed(formats[i].width) for i in graph.output_nodes},
+                "overflow": unsigned(1),
+            }
         )
         super().__init__(
             {
@@ -164,7 +167,7 @@ class _Values:
             cycle -= 1  # the first register is the unit's own, filled in the unit's last cycle
         elif registers:
             self.flow.on_slot(cycle, registers[0].eq(self.live[i]))
-        for before, after in zip(registers, registers[1:], strict=False):
+        for before, after in pairwise(registers):
             self.flow.on_slot(cycle, after.eq(before))
 
     def read(self, node: int, cycle: int) -> Value:
@@ -183,9 +186,7 @@ class _Values:
         if i in self.formatted.constants:
             value, fmt = self.formatted.constants[i]
             operands.append((Const(value, signed(fmt.width)), fmt))
-        wires = add_wires(
-            self.m, node.op, operands, formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
-        )
+        wires = add_wires(self.m, node.op, operands, formats[i], self.formatted.arithmetic, self.plan.signal_names[i])
         self.flow.on_slot(cycle, self.chain[i][0].eq(wires.value))
         self._note_overflow(cycle, wires)
 
@@ -218,9 +219,7 @@ class _Values:
                 frac = formatted.formats[args[0]].frac + fmt.frac
             constant = rounding_constant(frac - formatted.formats[i].frac, formatted.arithmetic)
             cases[slot] = [core.a.eq(a), core.b.eq(b), core.c.eq(constant)]
-            wires = fit(
-                self.m, product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i]
-            )
+            wires = fit(self.m, product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i])
             self.m.d.comb += self.live[i].eq(wires.value)
             self._note_overflow(plan.ready(i), wires)
         self._fill_idle(cases, operations)
@@ -289,4 +288,3 @@ class _Values:
                 self.m.d.sync += register.eq(seen)
                 seen = register
         return seen
-

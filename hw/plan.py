@@ -32,8 +32,9 @@ class UnitClass:
         """DSP48E2 blocks of one unit's products."""
         if self.kind == "multiply":
             return multiply.dsp_blocks(*self.widths)
+        inside: list[tuple[int, ...]]
         if self.kind == "sincos":
-            inside = sincos.products(*self.formats)
+            inside = list(sincos.products(*self.formats))
         else:
             inside = [p for step in reciprocal.newton_steps(*self.widths) for p in (step.inner, step.outer)]
         return sum(multiply.dsp_blocks(*widths[:2]) for widths in inside)

@@ -229,9 +229,7 @@ def _save_registers(schedule: Schedule, sweeps: int = 3) -> Schedule:
                 continue
             operands = tuple(dict.fromkeys(operation.operands))
             earliest = max(start[a] + operations[a].latency for a in operands)
-            latest = (
-                min([start[u] for u in users[i]] + ([schedule.length] if i in outputs else [])) - operation.latency
-            )
+            latest = min([start[u] for u in users[i]] + ([schedule.length] if i in outputs else [])) - operation.latency
             if earliest >= latest:
                 continue
             own_last = last_use(i)

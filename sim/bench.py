@@ -11,7 +11,6 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import cocotb
 import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
@@ -40,12 +39,17 @@ def pause_patterns(seed: int) -> dict[str, Pauses]:
         while True:
             yield from [source.random() < 0.5] * source.randint(1, 40)
 
-    return {"never": random_pauses(0.0), "rare": random_pauses(0.1), "mostly": random_pauses(0.8), "bursts": bursts}
+    return {
+        "never": random_pauses(0.0),
+        "rare": random_pauses(0.1),
+        "mostly": random_pauses(0.8),
+        "bursts": bursts,
+    }
 
 
 async def start(dut: Any) -> None:
     """Clock and reset."""
-    cocotb.start_soon(Clock(dut.clk, 10, unit="ns").start())
+    Clock(dut.clk, 10, unit="ns").start()
     dut.rst.value = 1
     for _ in range(3):
         await FallingEdge(dut.clk)

@@ -6,7 +6,6 @@ import itertools
 from typing import Any
 
 import cocotb
-
 from dynagate.sim.bench import Stream, pause_patterns, start, vectors, words_to_int
 
 

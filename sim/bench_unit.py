@@ -6,7 +6,6 @@ from typing import Any
 
 import cocotb
 from cocotb.triggers import FallingEdge
-
 from dynagate.sim.bench import start, vectors
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.hw.build import TOP, Build
 from dynagate.sim.runner import expected_payloads

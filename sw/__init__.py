@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from dynagate.robot import Robot, RobotError
 from dynagate.algorithms import FUNCTIONS
-from dynagate.graph import Graph, trace
 from dynagate.evaluate import evaluate
+from dynagate.graph import Graph, trace
 from dynagate.region import Region
+from dynagate.robot import Robot, RobotError
 
 if TYPE_CHECKING:
-    from dynagate.hw.build import Build, build
     from dynagate.host import Accelerator, open
+    from dynagate.hw.build import Build, build
 
 __all__ = [
     "FUNCTIONS",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-
 from dynagate import __version__, robots
 from dynagate.algorithms import FUNCTIONS
 
@@ -23,14 +22,25 @@ def _design_options(command: Any) -> Any:
         [
             click.argument("robot"),
             click.option(
-                "--function", "name", default="forward_dynamics_gradient", type=click.Choice(list(FUNCTIONS)),
-                show_default=True, help="What to build.",
+                "--function",
+                "name",
+                default="forward_dynamics_gradient",
+                type=click.Choice(list(FUNCTIONS)),
+                show_default=True,
+                help="What to build.",
             ),
             click.option("--ii", default=8, show_default=True, help="Cycles between samples."),
             click.option("--word", default=24, show_default=True, help="Bits of every value."),
-            click.option("--frame", default=None, help="Expression frame of the gradients: base, middle, a link index."),
-            click.option("--folder", default=Path("build/designs"), type=click.Path(path_type=Path), show_default=True,
-                         help="Where designs are kept."),
+            click.option(
+                "--frame", default=None, help="Expression frame of the gradients: base, middle, a link index."
+            ),
+            click.option(
+                "--folder",
+                default=Path("build/designs"),
+                type=click.Path(path_type=Path),
+                show_default=True,
+                help="Where designs are kept.",
+            ),
         ]
     ):
         command = option(command)
@@ -53,7 +63,13 @@ def build(robot: str, name: str, ii: int, word: int, frame: str | None, folder: 
 
     with _readable_errors(), Steps() as step:
         made = make(
-            robots.load(robot), name, ii=ii, policy=Policy(word=word), folder=folder, step=step, **_options(frame)
+            robots.load(robot),
+            name,
+            ii=ii,
+            policy=Policy(word=word),
+            folder=folder,
+            step=step,
+            **_options(frame),
         )
     click.echo(made.folder)
 
@@ -62,16 +78,21 @@ def build(robot: str, name: str, ii: int, word: int, frame: str | None, folder: 
 @_design_options
 @click.option("--states", default=1024, show_default=True, help="Random states to stream.")
 @click.option("--seed", default=1, show_default=True, help="Of the states.")
-def run(
-    robot: str, name: str, ii: int, word: int, frame: str | None, folder: Path, states: int, seed: int
-) -> None:
+def run(robot: str, name: str, ii: int, word: int, frame: str | None, folder: Path, states: int, seed: int) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result."""
     from dynagate.host.report import check_on_simulator
     from dynagate.progress import Steps
 
     with _readable_errors(), Steps() as step:
         report = check_on_simulator(
-            robots.load(robot), name, ii=ii, word=word, folder=folder, states=states, seed=seed, step=step,
+            robots.load(robot),
+            name,
+            ii=ii,
+            word=word,
+            folder=folder,
+            states=states,
+            seed=seed,
+            step=step,
             **_options(frame),
         )
     click.echo(report.text())

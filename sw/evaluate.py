@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.fixedpoint.format import Format
 
 Words = npt.NDArray[np.uint32]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.algorithms import function
 from dynagate.evaluate import evaluate
 from dynagate.graph import trace
@@ -34,9 +33,7 @@ class Region:
     acceleration: tuple[float, ...]
 
     @classmethod
-    def of(
-        cls, robot: Robot, *, velocity: Limits = None, acceleration: Limits = DEFAULT_ACCELERATION
-    ) -> Region:
+    def of(cls, robot: Robot, *, velocity: Limits = None, acceleration: Limits = DEFAULT_ACCELERATION) -> Region:
         """The region inside the joint limits; a continuous joint takes one turn, -π to π.
 
         velocity: rad/s, one number or one per joint, instead of the limits in the URDF.

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.evaluate import evaluate
 from dynagate.graph import trace
 from dynagate.robot import Robot

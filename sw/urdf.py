@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from dynagate.robot import (
     IDENTITY,
     JOINT_TYPES,
@@ -22,9 +21,9 @@ from dynagate.robot import (
     Robot,
     RobotError,
     Vector3,
-    snap,
     check_inertia,
     matrix3,
+    snap,
     vector3,
 )
 
@@ -91,9 +90,7 @@ def _robot(root: Any, gravity: Vector3) -> Robot:
     seen = set()
     # depth first, so that a chain's links are numbered one after another:
     # link name, the joint above it, the moving link that joint sits on, the joint's pose in that link's frame
-    stack: list[tuple[str, str | None, int, np.ndarray, np.ndarray]] = [
-        (roots[0], None, -1, np.eye(3), np.zeros(3))
-    ]
+    stack: list[tuple[str, str | None, int, np.ndarray, np.ndarray]] = [(roots[0], None, -1, np.eye(3), np.zeros(3))]
     while stack:
         name, joint_name, owner, rotation, translation = stack.pop()
         seen.add(name)
@@ -153,7 +150,13 @@ def _joint(element: Any, name: str, kind: str, rotation: np.ndarray, translation
         if damping < 0.0:
             raise RobotError(f"{where} has damping {damping:g}; expected 0 or more")
     return Joint(
-        name, kind, matrix3(rotation), vector3(translation), vector3(snap(axis / length)), damping=damping, **bounds
+        name,
+        kind,
+        matrix3(rotation),
+        vector3(translation),
+        vector3(snap(axis / length)),
+        damping=damping,
+        **bounds,
     )
 
 

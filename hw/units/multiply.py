@@ -11,7 +11,6 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-
 from dynagate.hw.units.rescale import delayed
 
 DSP_A, DSP_B = 27, 18
@@ -54,7 +53,12 @@ class Multiply(wiring.Component):
         self.width = width = max(width, width_a + width_b)
         self.latency = latency(width_a, width_b)
         super().__init__(
-            {"a": In(signed(width_a)), "b": In(signed(width_b)), "c": In(signed(width)), "p": Out(signed(width))}
+            {
+                "a": In(signed(width_a)),
+                "b": In(signed(width_b)),
+                "c": In(signed(width)),
+                "p": Out(signed(width)),
+            }
         )
 
     @staticmethod

@@ -12,7 +12,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-
 from dynagate.fixedpoint.elementary import SATURATING, ReciprocalPlan, reciprocal, reciprocal_plan
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply
@@ -140,7 +139,10 @@ class Reciprocal(wiring.Component):
         rounded = Mux(too_large, Const(1 << self.to_width, self.to_width + 1), (shifted + 1) >> 1)
         result = Mux(delayed(m, negative, 3, "sign"), -rounded, rounded)
         value, overflow = fit(m, result, 0, Format(self.to_width, 0), SATURATING, "o")
-        o, flag = Signal(signed(self.to_width), name="value", reset_less=True), Signal(name="flag", reset_less=True)
+        o, flag = (
+            Signal(signed(self.to_width), name="value", reset_less=True),
+            Signal(name="flag", reset_less=True),
+        )
         m.d.sync += [o.eq(value), flag.eq(overflow)]
         m.d.comb += [self.o.eq(o), self.overflow.eq(flag)]
         return m

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
-
 from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
 
 

@@ -11,7 +11,6 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-
 from dynagate.fixedpoint.elementary import SATURATING, cosine, sine, sine_plan
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, constant_width
@@ -52,7 +51,7 @@ class SinCos(wiring.Component):
 
     def __init__(self, source: Format, to: Format) -> None:
         self.source, self.to = source, to
-        self.plan = plan = sine_plan(source, to)
+        self.plan = sine_plan(source, to)
         self.latency = latency(source, to)
         super().__init__(
             {
@@ -82,7 +81,10 @@ class SinCos(wiring.Component):
         # odd quadrants run backwards through the quarter's table
         within = Signal(unsigned(quarter), reset_less=True)
         negative = Signal(reset_less=True)
-        m.d.sync += [within.eq(phase[:quarter] ^ phase[quarter].replicate(quarter)), negative.eq(phase[quarter + 1])]
+        m.d.sync += [
+            within.eq(phase[:quarter] ^ phase[quarter].replicate(quarter)),
+            negative.eq(phase[quarter + 1]),
+        ]
 
         m.submodules.table = table = self._table()
         read = table.read_port()
@@ -91,7 +93,11 @@ class SinCos(wiring.Component):
         # minus half a segment: the top bit of the offset becomes its sign, inverted
         m.d.sync += offset.eq(Cat(within[: plan.offset_bits - 1], ~within[plan.offset_bits - 1]))
         _, w1, w2 = (_signed_width(c) for c in (plan.c0, plan.c1, plan.c2))
-        c2, c1, c0 = read.data[:w2].as_signed(), read.data[w2 : w2 + w1].as_signed(), read.data[w2 + w1 :].as_signed()
+        c2, c1, c0 = (
+            read.data[:w2].as_signed(),
+            read.data[w2 : w2 + w1].as_signed(),
+            read.data[w2 + w1 :].as_signed(),
+        )
 
         m.submodules.inner = inner = Multiply(*widths.inner)
         half = Const(1 << (plan.inner_shift - 1), signed(plan.inner_shift + 1))
@@ -122,5 +128,3 @@ class SinCos(wiring.Component):
             for a, b, c in zip(plan.c0, plan.c1, plan.c2, strict=True)
         ]
         return Memory(shape=unsigned(w0 + w1 + w2), depth=len(words), init=words)
-
-

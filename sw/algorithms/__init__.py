@@ -61,29 +61,31 @@ def _single(algorithm: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
     return call
 
 
+_ROWS: list[tuple[str, str, str, Callable[..., tuple[Any, ...]], str]] = [
+    # name, inputs, outputs, algorithm, options
+    ("inverse_dynamics", "q qd qdd", "tau", _single(inverse_dynamics), ""),
+    ("mass_matrix", "q", "m", _single(mass_matrix), ""),
+    ("mass_matrix_inverse", "q", "minv", _single(mass_matrix_inverse), ""),
+    ("forward_dynamics", "q qd tau", "qdd", _single(forward_dynamics), ""),
+    ("inverse_dynamics_gradient", "q qd qdd", "dtau_dq dtau_dqd", inverse_dynamics_gradient, "frame"),
+    (
+        "forward_dynamics_gradient",
+        "q qd tau",
+        "qdd dqdd_dq dqdd_dqd minv",
+        forward_dynamics_gradient,
+        "frame mass",
+    ),
+    (
+        "forward_dynamics_gradient_given_minv",
+        "q qd qdd minv",
+        "dqdd_dq dqdd_dqd",
+        forward_dynamics_gradient_given_minv,
+        "frame",
+    ),
+]
 FUNCTIONS: dict[str, Function] = {
     name: Function(name, _arguments(inputs), _arguments(outputs), call, tuple(options.split()))
-    for name, inputs, outputs, call, options in [
-        ("inverse_dynamics", "q qd qdd", "tau", _single(inverse_dynamics), ""),
-        ("mass_matrix", "q", "m", _single(mass_matrix), ""),
-        ("mass_matrix_inverse", "q", "minv", _single(mass_matrix_inverse), ""),
-        ("forward_dynamics", "q qd tau", "qdd", _single(forward_dynamics), ""),
-        ("inverse_dynamics_gradient", "q qd qdd", "dtau_dq dtau_dqd", inverse_dynamics_gradient, "frame"),
-        (
-            "forward_dynamics_gradient",
-            "q qd tau",
-            "qdd dqdd_dq dqdd_dqd minv",
-            forward_dynamics_gradient,
-            "frame mass",
-        ),
-        (
-            "forward_dynamics_gradient_given_minv",
-            "q qd qdd minv",
-            "dqdd_dq dqdd_dqd",
-            forward_dynamics_gradient_given_minv,
-            "frame",
-        ),
-    ]
+    for name, inputs, outputs, call, options in _ROWS
 }
 
 

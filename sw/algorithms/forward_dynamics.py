@@ -10,9 +10,7 @@ from dynagate.algorithms.tree import Tree
 from dynagate.spatial import Scalar
 
 
-def forward_dynamics(
-    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]
-) -> list[Scalar]:
+def forward_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
     """q̈ (n,) in rad/s²: M q̈ = τ - ID(q, q̇, 0) (Featherstone 2008, §6.3)."""
     bias = inverse_dynamics(tree, q, qd, [0.0] * tree.n)
     factor = factorise(tree, mass_matrix(tree, q))

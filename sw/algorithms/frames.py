@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-
 from dynagate.algorithms.tree import Tree
 from dynagate.naming import label, scope
 from dynagate.spatial import Array, Scalar, array, turn_columns, zeros

@@ -110,9 +110,7 @@ def _accumulate(tree: Tree, values: list) -> list:
     return totals
 
 
-def _accelerations(
-    tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar] | None
-) -> list[Motion]:
+def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar] | None) -> list[Motion]:
     """a = a_parent + S q̈ + Ψ̇ q̇, the base accelerating against gravity. qdd None: the bias, with q̈ = 0."""
     result: list[Motion] = []
     for i in tree.links:
@@ -162,9 +160,7 @@ def _inverse_dynamics_gradient(
             row_coriolis = coriolis.row(axis) * 2.0  # Sᵀ 2B
             double_psi_dot = [kin.psi_dot[j].scaled(2.0) for j in tree.ancestors[i]]
             column_q = (
-                _doubled(coriolis @ kin.psi_dot[i])
-                + inertia @ psi_ddot[i]
-                + axis.cross_force(composite_force[i])
+                _doubled(coriolis @ kin.psi_dot[i]) + inertia @ psi_ddot[i] + axis.cross_force(composite_force[i])
             )
             column_qd = _doubled(coriolis @ axis) + inertia @ double_psi_dot[-1]
             for j, double in zip(tree.ancestors[i], double_psi_dot, strict=True):

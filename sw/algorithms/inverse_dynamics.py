@@ -9,9 +9,7 @@ from dynagate.naming import label, scope
 from dynagate.spatial import Array, Scalar, array, cross, zeros
 
 
-def inverse_dynamics(
-    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
-) -> list[Scalar]:
+def inverse_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Scalar]:
     """τ (n,) in N m that produces the accelerations qdd (n,) at configuration q and velocity qd.
 
     Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the acceleration of every point of the link,

@@ -26,11 +26,12 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     m = square(tree.n)
     for i in reversed(tree.links):
         with scope("crba", f"link{i}"):
-            mass, first, second = composite[i]
+            _, first, second = composite[i]
             rotational = inertia_from_second_moment(second)
             # I S for S = z: moment I z, force -h × z
             force = Force(
-                array([rotational[0, 2], rotational[1, 2], rotational[2, 2]]), array([-first[1], first[0], 0.0])
+                array([rotational[0, 2], rotational[1, 2], rotational[2, 2]]),
+                array([-first[1], first[0], 0.0]),
             )
             m[i, i] = label(force.angular[2], "m")
             j = i
@@ -106,9 +107,7 @@ def inverse_from_factor(tree: Tree, factor: Factor) -> Array:
         for b in range(a, tree.n):
             with scope("minv", f"link{a}"):
                 shared = [k for k in tree.ancestors[a] if tree.is_ancestor(k, b)]
-                terms = [
-                    (inverse_lower[a, k] * factor.inverse_d[k]) * inverse_lower[b, k] for k in shared
-                ]
+                terms = [(inverse_lower[a, k] * factor.inverse_d[k]) * inverse_lower[b, k] for k in shared]
                 minv[a, b] = minv[b, a] = label(sum(terms[1:], terms[0]), f"m_{b}") if terms else 0.0
     return minv
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-
 from dynagate.graph.ops import OPS
 from dynagate.graph.rebuild import Entry, Raw, RecordedPort, live_nodes, moved, replay
 
@@ -68,7 +67,9 @@ def _representatives(raw: Raw, live: list[bool]) -> dict[int, Entry]:
         operands = [values[a] for a in node.args]
         constant = [] if node.constant is None else [node.constant]
         value = values[i] = OPS[node.op].real(*operands, *constant)
-        size = max(float(np.abs(v).max()) for v in (value, *operands, *constant)) if "add" in OPS[node.op].counted else 0.0
+        size = (
+            max(float(np.abs(v).max()) for v in (value, *operands, *constant)) if "add" in OPS[node.op].counted else 0.0
+        )
         scale[i] = max(float(np.abs(value).max()), size)
         spread = float(np.abs(value - value[0]).max())
         if spread <= TOLERANCE * scale[i]:

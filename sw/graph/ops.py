@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from dynagate.fixedpoint import elementary
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled, rescale, wide
 
@@ -92,11 +91,49 @@ OPS: dict[str, Op] = {
         Op("add_const", 1, lambda a, c: a + c, _add, "{0} + {1}", "add", lambda a, c: (1.0,), "add", True),
         Op("neg", 1, lambda a: -a, _neg, "-{0}", "add", lambda a: (-1.0,), "neg"),
         Op("mul", 2, lambda a, b: a * b, _mul, "{0} * {1}", "multiply", lambda a, b: (b, a), "mul"),
-        Op("mul_const", 1, lambda a, c: a * c, _mul, "{0} * {1}", "multiply", lambda a, c: (c,), "mul_const", True),
+        Op(
+            "mul_const",
+            1,
+            lambda a, c: a * c,
+            _mul,
+            "{0} * {1}",
+            "multiply",
+            lambda a, c: (c,),
+            "mul_const",
+            True,
+        ),
         # times 2**c: a move of the binary point, free in hardware
-        Op("shift", 1, lambda a, c: a * 2.0**c, _shift, "ldexp({0}, {1})", "", lambda a, c: (2.0**c,), "mul_const", True),
-        Op("sin", 1, np.sin, _elementary(elementary.sine), "sin({0})", "sincos", lambda a: (np.cos(a),), "trig"),
-        Op("cos", 1, np.cos, _elementary(elementary.cosine), "cos({0})", "sincos", lambda a: (-np.sin(a),), "trig"),
+        Op(
+            "shift",
+            1,
+            lambda a, c: a * 2.0**c,
+            _shift,
+            "ldexp({0}, {1})",
+            "",
+            lambda a, c: (2.0**c,),
+            "mul_const",
+            True,
+        ),
+        Op(
+            "sin",
+            1,
+            np.sin,
+            _elementary(elementary.sine),
+            "sin({0})",
+            "sincos",
+            lambda a: (np.cos(a),),
+            "trig",
+        ),
+        Op(
+            "cos",
+            1,
+            np.cos,
+            _elementary(elementary.cosine),
+            "cos({0})",
+            "sincos",
+            lambda a: (-np.sin(a),),
+            "trig",
+        ),
         Op(
             "reciprocal",
             1,

@@ -11,7 +11,16 @@ from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.identities import merge_identities
 from dynagate.graph.rebuild import Entry, Raw, RawNode, RecordedPort, live_nodes, moved, replay
 
-BALANCE_COST = {"mul": 3, "mul_const": 3, "add": 1, "sub": 1, "add_const": 1, "sin": 12, "cos": 12, "reciprocal": 12}
+BALANCE_COST = {
+    "mul": 3,
+    "mul_const": 3,
+    "add": 1,
+    "sub": 1,
+    "add_const": 1,
+    "sin": 12,
+    "cos": 12,
+    "reciprocal": 12,
+}
 """Typical pipeline stages of an operation: which term of a sum comes last, so that it is added last."""
 
 
@@ -73,15 +82,17 @@ def balance_sums(
                 found.append((a, s))
         return constant + (sign * float(node.constant or 0.0) if node.op == "add_const" else 0.0)
 
-    def note(expr: Any, name: str, named: bool) -> Any:
-        id = expr.id
+    def note(value: Any, name: str, named: bool) -> Any:
+        if not hasattr(value, "id"):  # folded to a number
+            return value
+        id = value.id
         if id not in ready:
             node = trace.nodes[id]
             ready[id] = BALANCE_COST.get(node.op, 0) + max((ready[a] for a in node.args), default=0)
             trace.names[id], trace.named[id] = name, named
         elif named and not trace.named[id]:
             trace.names[id], trace.named[id] = name, True
-        return expr
+        return value
 
     for i, node in enumerate(raw.nodes):
         if not live[i] or inner[i]:
@@ -91,21 +102,25 @@ def balance_sums(
             place[i] = note(replay(node, [place[a] for a in node.args], trace, name), name, named)
             continue
         found: list[tuple[int, int]] = []
-        constant = terms(i, 1, found)
-        queue = []
-        for order, (a, sign) in enumerate(found):
-            expr = place[a] if sign > 0 else -place[a]
-            queue.append((ready[expr.id], order, expr))
-        heapq.heapify(queue)
-        order = len(queue)
-        while len(queue) > 1:
-            _, _, x = heapq.heappop(queue)
-            _, _, y = heapq.heappop(queue)
-            last = not queue and constant == 0.0
-            both = note(x + y, name if last else f"{name}.part", named and last)
-            order += 1
-            heapq.heappush(queue, (ready[both.id], order, both))
-        place[i] = note(queue[0][2] + constant, name, named)
+        total: Any = terms(i, 1, found)
+        queue: list[tuple[int, int, Any]] = []
+        pending = [place[a] if sign > 0 else -place[a] for a, sign in found]
+        order = 0
+        while pending or len(queue) > 1:
+            for value in pending:
+                if hasattr(value, "id"):
+                    heapq.heappush(queue, (ready[value.id], order, value))
+                    order += 1
+                else:
+                    total = total + value
+            pending = []
+            if len(queue) > 1:
+                (_, _, x), (_, _, y) = heapq.heappop(queue), heapq.heappop(queue)
+                last = not queue and total == 0.0
+                pending = [note(x + y, name if last else f"{name}.part", named and last)]
+        for _, _, value in queue:
+            total = value + total
+        place[i] = note(total, name, named)
     return (
         Raw(trace.nodes, trace.names, trace.named),
         [moved(port, place) for port in inputs],
@@ -212,10 +227,9 @@ def _number(
         if op == "mul_const" and constant is not None and math.frexp(abs(constant))[0] == 0.5 and constant > 0.0:
             op, constant = "shift", float(math.frexp(constant)[1] - 1)
         nodes.append(Node(op, tuple(order[a] for a in args), constant, _unique(raw.names[i], taken)))
-    def port(p: tuple[str, tuple[int, ...], list[int]]) -> Port:
-        return Port(p[0], p[1], tuple(order[i] for i in p[2]))
 
-    return Graph(name, robot, tuple(nodes), tuple(map(port, inputs)), tuple(map(port, outputs))).check()
+    ports = [[Port(p[0], p[1], tuple(order[i] for i in p[2])) for p in side] for side in (inputs, outputs)]
+    return Graph(name, robot, tuple(nodes), tuple(ports[0]), tuple(ports[1])).check()
 
 
 def _unique(name: str, taken: set[str]) -> str:

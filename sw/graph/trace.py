@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-
 from dynagate.algorithms import SYMMETRIC, Argument, Function, Tree, function
 from dynagate.graph.graph import Graph
 from dynagate.graph.passes import lower
@@ -143,17 +142,19 @@ def _digits(c: float) -> float:
 def trace(robot: Robot, name: str, **options: Any) -> Graph:
     """The checked graph of one function of one robot.
 
-    options go to the algorithm (`frame` and `mass` for the gradients). Raises ValueError for a name that the function table
-    does not list or an option that the function does not take.
+    options go to the algorithm (`frame` and `mass` for the gradients). Raises ValueError for a name that the function
+    table does not list or an option that the function does not take.
     """
     wanted: Function = function(name)
     for option in options:
         if option not in wanted.options:
-            raise ValueError(f"{name} has no option '{option}'; expected one of: {', '.join(wanted.options) or 'none'}")
+            known = ", ".join(wanted.options) or "none"
+            raise ValueError(f"{name} has no option '{option}'; expected one of: {known}")
     recorder = Trace()
     inputs = [(argument, _input(recorder, argument, robot.n)) for argument in wanted.inputs]
     results = wanted(Tree(robot), *(values for _, values in inputs), **options)
-    outputs = [(argument, np.asarray(r, dtype=object)) for argument, r in zip(wanted.outputs, results, strict=True)]
+    arrays = [np.asarray(result, dtype=object) for result in results]
+    outputs = list(zip(wanted.outputs, arrays, strict=True))
     return lower(
         name,
         robot.name,

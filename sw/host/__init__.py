@@ -4,4 +4,14 @@ from dynagate.host.accelerator import Accelerator, Results, open
 from dynagate.host.design_file import DesignError, DesignFile, read_design
 from dynagate.host.links import DeviceError, SimLink, Transfer
 
-__all__ = ["Accelerator", "DesignError", "DesignFile", "DeviceError", "Results", "SimLink", "Transfer", "open", "read_design"]
+__all__ = [
+    "Accelerator",
+    "DesignError",
+    "DesignFile",
+    "DeviceError",
+    "Results",
+    "SimLink",
+    "Transfer",
+    "open",
+    "read_design",
+]

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
 from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.payload import Field, Port, Stream, Words, pack_integers, stream_of, unpack_integers
 
@@ -115,7 +114,9 @@ def _text(shape: tuple[int, ...]) -> str:
     return ", ".join(map(str, shape))
 
 
-def unpack_outputs(design: DesignFile, words: Words) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
+def unpack_outputs(
+    design: DesignFile, words: Words
+) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
     """Payload words -> float64 arrays (batch, *shape) by name, and which samples overflowed on their way."""
     columns = [
         to_float(integers, field.format)

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Protocol
 
 import numpy as np
-
 from dynagate.host.design_file import DesignError, DesignFile, Words
 
 IDLE_CYCLES = 100_000
@@ -71,14 +70,22 @@ class SimLink:
             )
 
     def _declare(self) -> None:
-        words, u64, u32 = np.ctypeslib.ndpointer(np.uint32, flags="C_CONTIGUOUS"), ctypes.c_uint64, ctypes.c_uint32
+        words, u64, u32 = (
+            np.ctypeslib.ndpointer(np.uint32, flags="C_CONTIGUOUS"),
+            ctypes.c_uint64,
+            ctypes.c_uint32,
+        )
         device = ctypes.c_void_p
         for name, result, arguments in [
             ("open", device, []),
             ("close", None, [device]),
             ("reset", None, [device]),
             ("hash", u64, [device]),
-            ("run", u64, [device, words, u64, words, u64, u64, u64, u64, u32, u32, ctypes.POINTER(_Statistics)]),
+            (
+                "run",
+                u64,
+                [device, words, u64, words, u64, u64, u64, u64, u32, u32, ctypes.POINTER(_Statistics)],
+            ),
         ]:
             function = getattr(self._library, f"dynagate_{name}")
             function.restype, function.argtypes = result, arguments

@@ -1,4 +1,4 @@
-"""The main job from end to end: build, simulate, stream random states, and compare with every other way to compute it."""
+"""The main job, end to end: build, simulate, stream random states, compare with the other ways to compute it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from os import PathLike
 from typing import Any
 
 import numpy as np
-
 from dynagate import truth
 from dynagate.evaluate import evaluate
 from dynagate.fixedpoint.assign import Policy
@@ -59,7 +58,7 @@ class Report:
             f"  operations      {c['mul']} products, {c['mul_const']} constant products, {c['add']} additions, "
             f"{c['neg']} negations, {c['reciprocal']} reciprocals, {c['trig']} sin/cos, depth {c['depth']}",
             f"  units           {units.get('multiply', 0)} multipliers, {units.get('sincos', 0)} sin/cos, "
-            f"{units.get('reciprocal', 0)} reciprocal; {design['dsp_blocks']} DSP48E2 blocks (counted, not synthesised)",
+            f"{units.get('reciprocal', 0)} reciprocal; {design['dsp_blocks']} DSP48E2 blocks (counted)",
             f"  registers       {design['registers']['words']} words, {design['registers']['bits']} bits "
             "(datapath values)",
             f"  latency         {self.latency} cycles measured; {plan.latency} in the datapath, "
@@ -119,6 +118,4 @@ def check_on_simulator(
                 float(truth.relative_errors(got, other[name]).max()) if name in other else None,
             )
         )
-    return Report(
-        built, states, transfer.latency, transfer.per_sample, int(results.overflow.sum()), tuple(blocks)
-    )
+    return Report(built, states, transfer.latency, transfer.per_sample, int(results.overflow.sum()), tuple(blocks))

@@ -1,0 +1,77 @@
+"""Robots that the tests share: the shipped ones, and random trees as URDF text from a seed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from dynagate import Robot, robots
+
+SHIPPED = tuple(robots.names())
+RANDOM_SEEDS = tuple(range(50))
+
+
+def shipped(name: str) -> Robot:
+    return robots.load(name)
+
+
+def random_urdf(seed: int) -> str:
+    """A tree of 1 to 12 moving links about any axis, with fixed links bolted on here and there."""
+    random = np.random.default_rng(seed)
+    lines = [f'<robot name="random_{seed}">', '<link name="base"/>']
+    links = ["base"]
+    for k in range(int(random.integers(1, 13))):
+        # mostly chains, with branches
+        parent = links[-1] if random.random() < 0.7 else links[int(random.integers(len(links)))]
+        lines += _joint(random, f"joint_{k}", parent, f"link_{k}", "continuous" if random.random() < 0.2 else "revolute")
+        lines += _link(random, f"link_{k}")
+        links.append(f"link_{k}")
+        if random.random() < 0.25:
+            lines += _joint(random, f"bolt_{k}", f"link_{k}", f"tool_{k}", "fixed")
+            lines += _link(random, f"tool_{k}") if random.random() < 0.7 else [f'<link name="tool_{k}"/>']
+            if random.random() < 0.5:
+                links.append(f"tool_{k}")
+    return "\n".join([*lines, "</robot>"])
+
+
+def _text(values: np.ndarray) -> str:
+    return " ".join(repr(float(v)) for v in np.atleast_1d(values))
+
+
+def _joint(random: np.random.Generator, name: str, parent: str, child: str, kind: str) -> list[str]:
+    cardinal = random.random() < 0.4
+    axis = np.eye(3)[random.integers(3)] * random.choice([-1, 1]) if cardinal else random.normal(size=3)
+    quarter = np.pi / 2 * random.integers(-2, 3, size=3)
+    rpy = quarter if random.random() < 0.4 else random.uniform(-np.pi, np.pi, 3)
+    return [
+        f'<joint name="{name}" type="{kind}">',
+        f'<parent link="{parent}"/><child link="{child}"/>',
+        f'<origin xyz="{_text(random.uniform(-0.5, 0.5, 3))}" rpy="{_text(rpy)}"/>',
+        f'<axis xyz="{_text(axis)}"/>',
+        '<limit lower="-2.5" upper="2.5" velocity="5" effort="100"/>',
+        "</joint>",
+    ]
+
+
+def _link(random: np.random.Generator, name: str) -> list[str]:
+    # the second moment of a random cloud of points is that of a body
+    points = random.normal(size=(4, 3)) * 0.1
+    mass = random.uniform(0.5, 5.0)
+    second = mass * points.T @ points / 4 + 1e-3 * np.eye(3)
+    inertia = np.trace(second) * np.eye(3) - second
+    names = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+    entries = [f'{key}="{float(v)!r}"' for key, v in zip(names, inertia[np.triu_indices(3)], strict=True)]
+    return [
+        f'<link name="{name}"><inertial>',
+        f'<origin xyz="{_text(random.uniform(-0.2, 0.2, 3))}" rpy="{_text(random.uniform(-1, 1, 3))}"/>',
+        f'<mass value="{mass!r}"/>',
+        f"<inertia {' '.join(entries)}/>",
+        "</inertial></link>",
+    ]
+
+
+def random_robot(seed: int, folder: Path) -> tuple[Robot, Path]:
+    path = folder / f"random_{seed}.urdf"
+    path.write_text(random_urdf(seed))
+    return Robot.from_urdf(path), path

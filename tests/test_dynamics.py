@@ -1,0 +1,224 @@
+"""Every algorithm against Pinocchio, on every shipped robot and on random trees, and against physics itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pinocchio
+import pytest
+
+from dynagate import FUNCTIONS, Robot, evaluate, robots, trace, truth
+from dynagate.algorithms import Tree
+from dynagate.truth import relative_errors
+from tests import tolerances
+from tests.robots import RANDOM_SEEDS, SHIPPED, random_robot
+from tests.samples import State, inputs_of, states
+
+GRADIENT_FRAMES = ("base", "middle", 0)
+
+
+def reference(robot: Robot, path: Path, state: State) -> State:
+    """All outputs of all functions, by Pinocchio, in our order of joints."""
+    model = pinocchio.buildModelFromUrdf(str(path))
+    data = model.createData()
+    joints = [model.joints[model.getJointId(link.joint.name)] for link in robot.links]
+    rows = [joint.idx_v for joint in joints]
+    grid = np.ix_(rows, rows)
+    results: dict[str, list[np.ndarray]] = {}
+    for q, qd, qdd, tau in zip(*(state[k] for k in ("q", "qd", "qdd", "tau")), strict=True):
+        position = pinocchio.neutral(model)
+        velocity, acceleration, torque = (np.zeros(model.nv) for _ in range(3))
+        for k, joint in enumerate(joints):
+            # Pinocchio keeps a continuous joint as its cosine and sine
+            angle = [q[k]] if joint.nq == 1 else [np.cos(q[k]), np.sin(q[k])]
+            position[joint.idx_q : joint.idx_q + joint.nq] = angle
+            velocity[joint.idx_v], acceleration[joint.idx_v], torque[joint.idx_v] = qd[k], qdd[k], tau[k]
+        pinocchio.computeRNEADerivatives(model, data, position, velocity, acceleration)
+        one = {"tau": data.tau[rows].copy(), "dtau_dq": data.dtau_dq[grid], "dtau_dqd": data.dtau_dv[grid]}
+        m = pinocchio.crba(model, data, position)
+        one["m"] = (np.triu(m) + np.triu(m, 1).T)[grid]
+        pinocchio.computeABADerivatives(model, data, position, velocity, torque)
+        minv = np.triu(data.Minv) + np.triu(data.Minv, 1).T
+        one |= {"qdd": data.ddq[rows].copy(), "dqdd_dq": data.ddq_dq[grid], "dqdd_dqd": data.ddq_dv[grid]}
+        one["minv"] = minv[grid]
+        for name, value in one.items():
+            results.setdefault(name, []).append(np.array(value))
+    return {name: np.array(values) for name, values in results.items()}
+
+
+def compare(robot: Robot, path: Path, count: int, frames: Sequence[str | int] = GRADIENT_FRAMES) -> None:
+    state = states(robot, count, seed=robot.n)
+    expected = reference(robot, path, state)
+    state["minv"] = expected["minv"]
+    for name, function in FUNCTIONS.items():
+        choices = [{"frame": frame} for frame in frames] if "frame" in function.options else [{}]
+        if "mass" in function.options:
+            choices.append({"mass": "shared"})
+        for options in choices:
+            outputs = evaluate(trace(robot, name, **options), inputs_of(name, state))
+            for output, got in outputs.items():
+                where = f"{robot.name} {name} {options} {output}"
+                if np.abs(expected[output]).max() < tolerances.ZERO:  # one joint about the vertical, say
+                    assert np.abs(got).max() < tolerances.ZERO, where
+                    continue
+                error = relative_errors(got, expected[output]).max()
+                assert error <= tolerances.PINOCCHIO, f"{where}: {error:.1e}"
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_robot_agrees_with_pinocchio(name: str) -> None:
+    compare(robots.load(name), robots.path(name), count=20)
+
+
+@pytest.mark.parametrize("seed", RANDOM_SEEDS)
+def test_random_tree_agrees_with_pinocchio(seed: int, tmp_path: Path) -> None:
+    robot, path = random_robot(seed, tmp_path)
+    compare(robot, path, count=3, frames=[GRADIENT_FRAMES[seed % 3]])
+
+
+def test_the_comparison_notices_a_wrong_robot(tmp_path: Path) -> None:
+    text = robots.path("two_joint_arm").read_text()
+    path = tmp_path / "heavier.urdf"
+    path.write_text(text.replace('mass value="1.2"', 'mass value="1.2001"'))
+    with pytest.raises(AssertionError, match="two_joint_arm inverse_dynamics"):
+        compare(robots.load("two_joint_arm"), path, count=2)
+
+
+@pytest.fixture(scope="module", params=["iiwa14", "hyq", "random"])
+def robot(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Robot:
+    if request.param == "random":
+        return random_robot(8, tmp_path_factory.mktemp("robot"))[0]
+    return robots.load(request.param)
+
+
+def energy(robot: Robot, q: np.ndarray, qd: np.ndarray) -> float:
+    """½ Σ m |ċ|² + ωᵀ I ω over the links, from their poses alone: nothing of the mass matrix."""
+    tree = robot.aligned()
+    poses: list[tuple[np.ndarray, np.ndarray]] = []
+    velocities: list[tuple[np.ndarray, np.ndarray]] = []  # angular, of the origin; base axes
+    total = 0.0
+    for i, link in enumerate(tree.links):
+        turn, point = poses[link.parent] if link.parent >= 0 else (np.eye(3), np.zeros(3))
+        omega, speed = velocities[link.parent] if link.parent >= 0 else (np.zeros(3), np.zeros(3))
+        origin = point + turn @ np.array(link.joint.translation)
+        c, s = np.cos(q[i]), np.sin(q[i])
+        rotation = turn @ np.array(link.joint.rotation) @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+        speed = speed + np.cross(omega, origin - point)
+        omega = omega + rotation[:, 2] * qd[i]
+        poses.append((rotation, origin))
+        velocities.append((omega, speed))
+        at_com = speed + np.cross(omega, rotation @ np.array(link.com))
+        inertia = rotation @ np.array(link.inertia) @ rotation.T
+        total += 0.5 * link.mass * at_com @ at_com + 0.5 * omega @ inertia @ omega
+    return total
+
+
+def test_kinetic_energy_is_half_v_m_v(robot: Robot) -> None:
+    state = states(robot, 5, seed=3)
+    m = evaluate(trace(robot, "mass_matrix"), {"q": state["q"]})["m"]
+    for q, qd, matrix in zip(state["q"], state["qd"], m, strict=True):
+        expected = energy(robot, q, qd)
+        assert abs(0.5 * qd @ matrix @ qd - expected) <= tolerances.IDENTITY * expected
+
+
+def test_torque_is_linear_in_acceleration_with_slope_m(robot: Robot) -> None:
+    state = states(robot, 5, seed=4)
+    graph = trace(robot, "inverse_dynamics")
+    m = evaluate(trace(robot, "mass_matrix"), {"q": state["q"]})["m"]
+    for k in range(robot.n):
+        step = np.zeros(robot.n)
+        step[k] = 1.0
+        moved = {**inputs_of("inverse_dynamics", state), "qdd": state["qdd"] + step}
+        slope = evaluate(graph, moved)["tau"] - state["tau"]
+        assert np.abs(slope - m[:, :, k]).max() <= tolerances.IDENTITY * np.abs(state["tau"]).max()
+
+
+def test_forward_dynamics_undoes_inverse_dynamics(robot: Robot) -> None:
+    state = states(robot, 5, seed=5)
+    qdd = evaluate(trace(robot, "forward_dynamics"), inputs_of("forward_dynamics", state))["qdd"]
+    assert relative_errors(qdd, state["qdd"]).max() <= tolerances.IDENTITY
+
+
+def test_mass_matrix_times_its_inverse_is_one(robot: Robot) -> None:
+    q = {"q": states(robot, 5, seed=6)["q"]}
+    product = evaluate(trace(robot, "mass_matrix"), q)["m"] @ evaluate(trace(robot, "mass_matrix_inverse"), q)["minv"]
+    assert np.abs(product - np.eye(robot.n)).max() <= tolerances.IDENTITY
+
+
+def test_m_dot_minus_twice_coriolis_is_skew(robot: Robot) -> None:
+    """q̇ᵀ (Ṁ - 2C) q̇ = 0 with C q̇ = ID(q, q̇, 0) - ID(q, 0, 0), Ṁ by a complex step along q̇."""
+    state = states(robot, 5, seed=7)
+    q, qd, still = state["q"], state["qd"], np.zeros_like(state["q"])
+    torque = trace(robot, "inverse_dynamics")
+    m_dot = evaluate(trace(robot, "mass_matrix"), {"q": q + 1e-30j * qd})["m"].imag / 1e-30
+    coriolis = (
+        evaluate(torque, {"q": q, "qd": qd, "qdd": still})["tau"]
+        - evaluate(torque, {"q": q, "qd": still, "qdd": still})["tau"]
+    )
+    power = np.einsum("bi,bij,bj->b", qd, m_dot, qd) - 2.0 * np.einsum("bi,bi->b", qd, coriolis)
+    scale = np.abs(np.einsum("bi,bij,bj->b", qd, np.abs(m_dot), np.abs(qd))).max()
+    assert np.abs(power).max() <= tolerances.IDENTITY * scale
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_gradients_equal_the_complex_step(name: str) -> None:
+    robot = robots.load(name)
+    state = states(robot, 10, seed=8)
+    inputs = inputs_of("forward_dynamics_gradient", state)
+    expected = truth.forward_dynamics_gradient(robot, inputs)
+    for output, got in evaluate(trace(robot, "forward_dynamics_gradient"), inputs).items():
+        assert relative_errors(got, expected[output]).max() <= tolerances.COMPLEX_STEP, output
+
+
+@pytest.mark.parametrize("name", list(FUNCTIONS))
+def test_algorithm_on_floats_equals_its_graph(name: str) -> None:
+    robot = robots.load("iiwa14")
+    state = states(robot, 1, seed=9)
+    state["minv"] = evaluate(trace(robot, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+    inputs = inputs_of(name, state)
+    function = FUNCTIONS[name]
+    plain = function(Tree(robot), *(inputs[argument.name][0] for argument in function.inputs))
+    graph = evaluate(trace(robot, name), inputs)
+    for argument, value in zip(function.outputs, plain, strict=True):
+        assert relative_errors(graph[argument.name], [np.array(value, dtype=float)]).max() <= tolerances.SAME_FORMULA
+
+
+def test_damping_adds_to_torque_and_to_its_gradient(tmp_path: Path) -> None:
+    text = robots.path("two_joint_arm").read_text()
+    path = tmp_path / "damped.urdf"
+    path.write_text(text.replace("<axis", '<dynamics damping="0.7"/><axis'))
+    damped, plain = Robot.from_urdf(path), robots.load("two_joint_arm")
+    state = states(plain, 4, seed=1)
+    inputs = inputs_of("inverse_dynamics", state)
+    torque = [evaluate(trace(robot, "inverse_dynamics"), inputs)["tau"] for robot in (damped, plain)]
+    np.testing.assert_allclose(torque[0] - torque[1], 0.7 * state["qd"], atol=1e-12)
+    by_qd = [evaluate(trace(robot, "inverse_dynamics_gradient"), inputs)["dtau_dqd"] for robot in (damped, plain)]
+    np.testing.assert_allclose(by_qd[0] - by_qd[1], np.broadcast_to(0.7 * np.eye(2), (4, 2, 2)), atol=1e-12)
+    gradient = trace(damped, "forward_dynamics_gradient")
+    inputs = inputs_of("forward_dynamics_gradient", state)
+    expected = truth.forward_dynamics_gradient(damped, inputs)
+    for output, got in evaluate(gradient, inputs).items():
+        assert relative_errors(got, expected[output]).max() <= tolerances.COMPLEX_STEP
+
+
+def test_gravity_is_a_parameter() -> None:
+    path = robots.path("iiwa14")
+    weightless = Robot.from_urdf(path, gravity=(0.0, 0.0, 0.0))
+    q = {"q": np.ones((1, 7)), "qd": np.zeros((1, 7)), "qdd": np.zeros((1, 7))}
+    assert np.all(evaluate(trace(weightless, "inverse_dynamics"), q)["tau"] == 0.0)
+    sideways = Robot.from_urdf(path, gravity=(9.81, 0.0, 0.0))
+    assert np.abs(evaluate(trace(sideways, "inverse_dynamics"), q)["tau"][0, 0]) > 1.0
+
+
+def test_unknown_frames_are_refused() -> None:
+    robot = robots.load("hyq")
+    with pytest.raises(ValueError, match="frame 'tip'; expected 'base', 'middle', a link index, or a map"):
+        trace(robot, "inverse_dynamics_gradient", frame="tip")
+    with pytest.raises(ValueError, match="frame 12; expected a link index from 0 to 11"):
+        trace(robot, "inverse_dynamics_gradient", frame=12)
+    with pytest.raises(ValueError, match="expected the first link of a chain and a link of that chain"):
+        trace(robot, "inverse_dynamics_gradient", frame={0: 5})
+    with pytest.raises(ValueError, match="mass 'none'; expected 'body' or 'shared'"):
+        trace(robot, "forward_dynamics_gradient", mass="none")

@@ -1,0 +1,176 @@
+"""URDF reading: what a file means, and what each bad file is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dynagate import Robot, RobotError, robots
+
+ARM = robots.path("two_joint_arm").read_text()
+
+
+def read(text: str, folder: Path) -> Robot:
+    path = folder / "robot.urdf"
+    path.write_text(text)
+    return Robot.from_urdf(path)
+
+
+def changed(*pairs: tuple[str, str]) -> str:
+    text = ARM
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new, 1)
+    return text
+
+
+def test_reads_the_arm() -> None:
+    robot = robots.load("two_joint_arm")
+    assert robot.name == "two_joint_arm"
+    assert [link.name for link in robot.links] == ["upper_arm", "forearm"]
+    assert robot.parents == (-1, 0)
+    joint = robot.links[1].joint
+    assert (joint.name, joint.type, joint.axis) == ("elbow", "revolute", (0.0, 1.0, 0.0))
+    assert (joint.lower, joint.upper, joint.velocity, joint.effort) == (-2.6, 2.6, 5.0, 30.0)
+    assert joint.translation == (0.0, 0.0, 0.5)
+    assert robot.links[0].first_moment() == (0.0, 0.0, 0.5)
+
+
+def test_links_of_a_branch_are_numbered_together() -> None:
+    assert robots.load("hyq").parents == (-1, 0, 1, -1, 3, 4, -1, 6, 7, -1, 9, 10)
+
+
+def test_robot_is_immutable_and_comparable() -> None:
+    robot = robots.load("iiwa14")
+    assert robot == robots.load("iiwa14")
+    assert hash(robot) == hash(robots.load("iiwa14"))
+    with pytest.raises(AttributeError):
+        robot.name = "other"  # type: ignore[misc]
+
+
+def test_fixed_link_is_merged_by_mass(tmp_path: Path) -> None:
+    bolt = """<joint name="bolt" type="fixed"><parent link="forearm"/><child link="tool"/><origin xyz="0 0 0.4"/></joint>
+      <link name="tool"><inertial><origin xyz="0.1 0 0"/><mass value="0.8"/>
+      <inertia ixx="0.001" iyy="0.002" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+    robot = read(changed(("</robot>", bolt)), tmp_path)
+    link = robot.links[1]
+    assert robot.n == 2
+    assert link.mass == pytest.approx(2.0)
+    np.testing.assert_allclose(link.com, [0.04, 0.0, (1.2 * 0.18 + 0.8 * 0.4) / 2.0])
+    # parallel axes, by hand: two points about their common centre, plus both inertias
+    offset = np.array([0.1, 0.0, 0.4 - 0.18])
+    reduced = 1.2 * 0.8 / 2.0
+    expected = reduced * (offset @ offset * np.eye(3) - np.outer(offset, offset)) + np.diag([0.018, 0.019, 0.0038])
+    np.testing.assert_allclose(link.inertia, expected, atol=1e-12)
+
+
+def test_continuous_joint_has_no_position_limits(tmp_path: Path) -> None:
+    robot = read(changed(('name="elbow" type="revolute"', 'name="elbow" type="continuous"')), tmp_path)
+    assert robot.links[1].joint.lower is None
+
+
+def test_axis_is_normalised(tmp_path: Path) -> None:
+    robot = read(changed(('<axis xyz="0 1 0"/>', '<axis xyz="0 3 4"/>')), tmp_path)
+    assert robot.links[0].joint.axis == pytest.approx((0.0, 0.6, 0.8))
+
+
+INERTIAL = """    <inertial>
+      <origin xyz="0 0 0.18"/>
+      <mass value="1.2"/>
+      <inertia ixx="0.017" iyy="0.017" izz="0.0008" ixy="0" ixz="0" iyz="0"/>
+    </inertial>
+"""
+BAD = {
+    "not xml": ("this is no XML", "not well-formed XML"),
+    "truncated": (ARM[:-20], "not well-formed XML"),
+    "other root": ("<model/>", "root element is <model>; expected <robot>"),
+    "entities": ('<!DOCTYPE robot [<!ENTITY a "b">]><robot name="&a;"/>', "document type declaration"),
+    "empty": ('<robot name="r"/>', "has no <link>; expected at least one"),
+    "no joint": ('<robot name="r"><link name="a"/></robot>', "robot 'r' has no moving joint"),
+    "loop": (
+        changed(("</robot>", '<joint name="j" type="fixed"><parent link="forearm"/><child link="base"/></joint></robot>')),
+        "'elbow', 'j', 'shoulder' form a loop; expected a tree with one root link",
+    ),
+    "closed chain": (
+        changed(
+            ("</robot>", '<joint name="j" type="fixed"><parent link="base"/><child link="forearm"/></joint></robot>')
+        ),
+        "link 'forearm' is the child of joints 'elbow' and 'j': a loop; expected a tree",
+    ),
+    "loop beside the tree": (
+        changed(
+            (
+                "</robot>",
+                '<link name="x"/><link name="y"/><joint name="j" type="fixed"><parent link="x"/><child link="y"/></joint>'
+                '<joint name="k" type="fixed"><parent link="y"/><child link="x"/></joint></robot>',
+            )
+        ),
+        "links 'x', 'y' form a loop away from the root 'base'; expected a tree",
+    ),
+    "two roots": (changed(("</robot>", '<link name="x"/></robot>')), "has 2 root links ('base', 'x'); expected one"),
+    "unknown type": (
+        changed(('name="elbow" type="revolute"', 'name="elbow" type="hinge"')),
+        "joint 'elbow' has type 'hinge'; supported: revolute, continuous, fixed",
+    ),
+    "no type": (changed(('name="elbow" type="revolute"', 'name="elbow"')), "joint 'elbow': <joint> has no attribute 'type'"),
+    "no inertial": (changed((INERTIAL, "")), "link 'forearm' moves but has no <inertial>"),
+    "no mass": (changed(('<mass value="1.2"/>', "")), "link 'forearm' has an <inertial> without <mass value=>"),
+    "zero mass": (changed(('value="1.2"', 'value="0"')), "link 'forearm' has mass 0 kg; a moving link needs a positive"),
+    "negative mass": (changed(('value="1.2"', 'value="-1.2"')), "link 'forearm' has mass -1.2 kg"),
+    "no inertia": (
+        changed(('<inertia ixx="0.017" iyy="0.017" izz="0.0008" ixy="0" ixz="0" iyz="0"/>', "")),
+        "link 'forearm' has an <inertial> without <inertia",
+    ),
+    "missing entry": (changed(('ixx="0.017" ', "")), "link 'forearm': <inertia> has no attribute 'ixx'"),
+    "zero inertia": (changed(('izz="0.0008"', 'izz="0"')), "link 'forearm' has principal moments of inertia"),
+    "negative inertia": (changed(('ixx="0.017"', 'ixx="-0.017"')), "all must be positive"),
+    "zero axis": (changed(('<axis xyz="0 1 0"/>', '<axis xyz="0 0 0"/>')), "joint 'shoulder' has axis [0.0, 0.0, 0.0]"),
+    "short axis": (changed(('<axis xyz="0 1 0"/>', '<axis xyz="0 1"/>')), "joint 'shoulder': <axis xyz='0 1'>"),
+    "words": (changed(('value="1.2"', 'value="heavy"')), "<mass value='heavy'> is not made of numbers"),
+    "nan": (changed(('value="1.2"', 'value="nan"')), "<mass value='nan'>; expected 1 finite number(s)"),
+    "no limits": (
+        changed(('<limit lower="-2.6" upper="2.6" velocity="5.0" effort="30"/>', "")),
+        "joint 'elbow' is revolute but has no <limit lower= upper=>",
+    ),
+    "crossed limits": (changed(('lower="-2.6"', 'lower="2.7"')), "joint 'elbow' has limits [2.7, 2.6]"),
+    "negative velocity": (changed(('velocity="5.0"', 'velocity="-5"')), "joint 'elbow' has a negative velocity limit"),
+    "friction": (
+        changed(("<axis", '<dynamics friction="0.1"/><axis')),
+        "joint 'shoulder' has friction 0.1; Coulomb friction is not modelled",
+    ),
+    "negative damping": (changed(("<axis", '<dynamics damping="-1"/><axis')), "joint 'shoulder' has damping -1"),
+    "mimic": (changed(("<axis", '<mimic joint="elbow"/><axis')), "joint 'shoulder' mimics another joint"),
+    "unknown link": (changed(('<child link="forearm"/>', '<child link="hand"/>')), "joint 'elbow' has child link 'hand'"),
+    "no parent": (changed(('<parent link="upper_arm"/>', "")), "joint 'elbow' has no <parent link=>"),
+    "same name": (changed(('<link name="forearm">', '<link name="base">')), "a second <link> is named 'base'"),
+    "no name": (changed(('<link name="forearm">', "<link>")), "a <link> has no name"),
+}
+
+
+@pytest.mark.parametrize("case", list(BAD))
+def test_bad_file_is_refused_with_its_fault(case: str, tmp_path: Path) -> None:
+    text, message = BAD[case]
+    with pytest.raises(RobotError) as caught:
+        read(text, tmp_path)
+    assert str(caught.value).startswith("robot.urdf: ")
+    assert message in str(caught.value)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RobotError, match=r"arm.urdf: no such file \(.*\); expected a URDF file"):
+        Robot.from_urdf(tmp_path / "arm.urdf")
+
+
+def test_huge_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "huge.urdf"
+    with path.open("wb") as file:
+        file.truncate(17 * 2**20)
+    with pytest.raises(RobotError, match="a URDF of more than 16777216 bytes is refused"):
+        Robot.from_urdf(path)
+
+
+def test_unknown_shipped_robot_lists_the_names() -> None:
+    with pytest.raises(RobotError, match="no shipped robot 'atlas'; expected one of hyq, iiwa14, two_joint_arm"):
+        robots.load("atlas")
