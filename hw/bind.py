@@ -38,7 +38,7 @@ def bind(schedule: Schedule, sources: Sources, *, share: bool = True) -> Binding
     problem = schedule.problem
     unit: dict[int, tuple[str, int]] = {}
     taken: dict[tuple[str, int], set[int]] = defaultdict(set)  # (class, slot) -> instances in use
-    seen: dict[tuple[str, int], list[set[Hashable]]] = {}  # (class, instance) -> sources per port
+    seen: set[tuple[str, int, int, Hashable]] = set()  # (class, instance, port, source)
     fans: dict[tuple[str, int, Hashable], list[int]] = defaultdict(list)  # (class, port, source) -> instances
     order = sorted(
         (i for i, o in enumerate(problem.operations) if o.resource is not None),
@@ -60,9 +60,8 @@ def bind(schedule: Schedule, sources: Sources, *, share: bool = True) -> Binding
         best = max(score, key=lambda k: (score[k], -k), default=free)
         busy.add(best)
         unit[i] = resource, best
-        ports = seen.setdefault((resource, best), [set() for _ in wanted])
         for port, source in enumerate(wanted):
-            if source not in ports[port]:
-                ports[port].add(source)
+            if (resource, best, port, source) not in seen:
+                seen.add((resource, best, port, source))
                 fans[resource, port, source].append(best)
-    return Binding(unit, sum(len(port) for ports in seen.values() for port in ports))
+    return Binding(unit, len(seen))

@@ -54,7 +54,7 @@ class Problem:
         for i, operation in enumerate(self.operations):
             if any(not 0 <= a < i for a in operation.operands):
                 yield f"operation '{operation.name}' reads {operation.operands}; operands must come before it"
-            if operation.latency < 0 or (operation.latency == 0 and operation.resource is not None):
+            if operation.latency < 1:
                 yield f"operation '{operation.name}' has latency {operation.latency}; expected 1 or more"
         for resource, count in wanted.items():
             limit = self.limits.get(resource, 0)
@@ -167,37 +167,29 @@ def _list_schedule(problem: Problem) -> list[int]:
     ready_at: dict[int, list[int]] = {0: [i for i, count in enumerate(missing) if count == 0]}
     waiting: dict[str, list[tuple[int, int]]] = {resource: [] for resource in problem.limits}
     used: Counter[tuple[str, int]] = Counter()
-    left = len(operations)
+    begun = 0
     cycle = 0
-
-    def begin(i: int) -> None:
-        start[i] = cycle
-        for u in users[i]:
-            missing[u] -= 1
-            if missing[u] == 0:
-                at = max(start[a] + operations[a].latency for a in operations[u].operands)
-                if at == cycle and operations[u].resource is None:
-                    begin(u)
-                else:
-                    ready_at.setdefault(at, []).append(u)
-
-    while left:
-        before = sum(s < 0 for s in start) if cycle in ready_at else None
-        queue = ready_at.pop(cycle, [])
-        while queue:
-            for i in queue:
-                resource = operations[i].resource
-                if resource is None:
-                    begin(i)
-                else:
-                    heapq.heappush(waiting[resource], (-to_go[i], i))
-            queue = ready_at.pop(cycle, [])
+    while begun < len(operations):
+        beginning = []
+        for i in ready_at.pop(cycle, []):
+            resource = operations[i].resource
+            if resource is None:
+                beginning.append(i)
+            else:
+                heapq.heappush(waiting[resource], (-to_go[i], i))
         for resource, heap in waiting.items():
             slot = resource, cycle % problem.ii
             while heap and used[slot] < problem.limits[resource]:
-                begin(heapq.heappop(heap)[1])
+                beginning.append(heapq.heappop(heap)[1])
                 used[slot] += 1
-        left = sum(s < 0 for s in start) if before is not None or any(waiting.values()) else left
+        for i in beginning:
+            start[i] = cycle
+            for u in users[i]:
+                missing[u] -= 1
+                if missing[u] == 0:
+                    at = max(start[a] + operations[a].latency for a in operations[u].operands)
+                    ready_at.setdefault(at, []).append(u)
+        begun += len(beginning)
         cycle += 1
     return start
 
@@ -225,7 +217,7 @@ def _save_registers(schedule: Schedule, sweeps: int = 3) -> Schedule:
         order = range(len(operations)) if sweep % 2 else reversed(range(len(operations)))
         for i in order:
             operation = operations[i]
-            if not operation.operands:
+            if not operation.operands or not (users[i] or i in outputs):
                 continue
             operands = tuple(dict.fromkeys(operation.operands))
             earliest = max(start[a] + operations[a].latency for a in operands)

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.naming import label
+
 Scalar = Any
 Array = npt.NDArray[Any]
 """A vector (3,) or matrix (3, 3) of scalars, dtype object."""
@@ -174,7 +176,8 @@ def turn_columns(rotation: Array, c: Scalar, s: Scalar) -> Array:
 def joint_transforms(
     rotations: Sequence[Any], translations: Sequence[Any], q: Sequence[Scalar]
 ) -> list[JointTransform]:
+    placements = zip(rotations, translations, q, strict=True)
     return [
-        JointTransform(array(rotation), array(translation), cos(x), sin(x))
-        for rotation, translation, x in zip(rotations, translations, q, strict=True)
+        JointTransform(array(rotation), array(translation), label(cos(x), f"cos_{i}"), label(sin(x), f"sin_{i}"))
+        for i, (rotation, translation, x) in enumerate(placements)
     ]

@@ -1,0 +1,249 @@
+"""Fixed point: our integers against fxpmath, exhaustively at small widths, and the executor over whole graphs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from fxpmath import Fxp
+
+from dynagate import Region, RobotError, evaluate, robots, trace
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.elementary import cosine, reciprocal, sine
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise, rescale, to_float
+from dynagate.graph import OPS, GraphError
+from dynagate.truth import relative_errors
+from tests import tolerances
+
+MODES = [Arithmetic(r, o) for r, o in itertools.product((HALF_UP, FLOOR), (SATURATE, WRAP))]
+SOURCES = [(Format(5, 2), Format(4, 3)), (Format(4, -1), Format(5, 4)), (Format(3, 0), Format(6, 5))]
+TARGETS = [Format(4, 1), Format(6, 3), Format(9, 7), Format(3, -1)]
+EXACT = ("add", "sub", "mul", "neg", "add_const", "mul_const")
+
+
+def every(fmt: Format) -> np.ndarray:
+    return np.arange(fmt.lowest, fmt.highest + 1)
+
+
+def by_fxpmath(value: np.ndarray, to: Format, arithmetic: Arithmetic) -> np.ndarray:
+    """Real numbers into a format by fxpmath; it knows no half-up, which is the floor of half a unit more."""
+    shift = to.step / 2 if arithmetic.rounding == HALF_UP else 0.0
+    number = Fxp(
+        value + shift,
+        signed=True,
+        n_word=to.width,
+        n_frac=to.frac,
+        rounding="floor",
+        overflow="saturate" if arithmetic.overflow == SATURATE else "wrap",
+    )
+    return np.asarray(number.val).astype(np.int64)
+
+
+@pytest.mark.parametrize("arithmetic", MODES, ids=lambda m: f"{m.rounding}-{m.overflow}")
+@pytest.mark.parametrize("name", EXACT)
+def test_op_equals_fxpmath_for_every_operand(name: str, arithmetic: Arithmetic) -> None:
+    op = OPS[name]
+    for (fa, fb), to in itertools.product(SOURCES, TARGETS):
+        a, b = (grid.ravel() for grid in np.meshgrid(every(fa), every(fb)))
+        operands = [Fixed(a, fa), Fixed(b, fb)][: op.arity + op.has_constant]
+        got = op.integer(operands, to, arithmetic)
+        exact = op.real(*(to_float(value, fmt) for value, fmt in operands))
+        expected = by_fxpmath(exact, to, arithmetic)
+        np.testing.assert_array_equal(got.value, expected, err_msg=f"{fa} {fb} -> {to}")
+        rounded = np.floor(np.ldexp(exact, to.frac) + (0.5 if arithmetic.rounding == HALF_UP else 0.0))
+        np.testing.assert_array_equal(got.overflow, (rounded < to.lowest) | (rounded > to.highest))
+
+
+def test_every_op_is_covered_by_an_oracle() -> None:
+    elementary = {"sin", "cos", "reciprocal"}
+    trivial = {"input", "const", "shift"}
+    assert set(OPS) == set(EXACT) | elementary | trivial
+
+
+@pytest.mark.parametrize("arithmetic", MODES, ids=lambda m: f"{m.rounding}-{m.overflow}")
+def test_wide_words_equal_python_integers(arithmetic: Arithmetic) -> None:
+    """Products beyond 64 bits take the other path; it must be the same arithmetic."""
+    random = np.random.default_rng(2)
+    fmt, to = Format(40, 30), Format(40, 12)
+    a, b = (random.integers(fmt.lowest, fmt.highest, 200) for _ in range(2))
+    got = OPS["mul"].integer([Fixed(a, fmt), Fixed(b, fmt)], to, arithmetic)
+    shift = 60 - 12
+    for x, y, value, flag in zip(a.tolist(), b.tolist(), got.value.tolist(), got.overflow, strict=True):
+        rounded = (x * y + ((1 << (shift - 1)) if arithmetic.rounding == HALF_UP else 0)) >> shift
+        fits = to.lowest <= rounded <= to.highest
+        wrapped = (rounded - to.lowest) % (1 << to.width) + to.lowest
+        expected = min(max(rounded, to.lowest), to.highest) if arithmetic.overflow == SATURATE else wrapped
+        assert value == expected
+        assert flag == (not fits)
+
+
+def test_rescale_to_more_fraction_bits_is_exact() -> None:
+    np.testing.assert_array_equal(rescale(np.array([3, -3]), 1, Format(8, 4), Arithmetic()).value, [24, -24])
+
+
+def test_quantise_rounds_half_up_and_saturates() -> None:
+    fmt = Format(4, 1)
+    got = quantise([0.25, -0.25, 0.74, 100.0, -100.0, np.inf], fmt)
+    np.testing.assert_array_equal(got.value, [1, 0, 1, 7, -8, 7])
+    np.testing.assert_array_equal(got.overflow, [False, False, False, True, True, True])
+    with pytest.raises(ValueError, match="quantise: the input holds NaN"):
+        quantise([np.nan], fmt)
+
+
+def test_format_describes_itself() -> None:
+    fmt = Format(8, 3)
+    assert (str(fmt), fmt.step, fmt.limits) == ("s8.3", 0.125, (-16.0, 15.875))
+    with pytest.raises(ValueError, match="Format width 1; expected 2 or more"):
+        Format(1, 0)
+    with pytest.raises(ValueError, match="rounding 'nearest'; expected 'half_up' or 'floor'"):
+        Arithmetic("nearest")
+    with pytest.raises(ValueError, match="overflow 'clip'; expected 'saturate' or 'wrap'"):
+        Arithmetic(HALF_UP, "clip")
+
+
+@pytest.mark.parametrize(
+    ("source", "to"),
+    [
+        (Format(12, 8), Format(12, 10)),
+        (Format(14, 3), Format(16, 14)),
+        (Format(16, 13), Format(10, 8)),
+        (Format(16, 13), Format(18, 16)),
+    ],
+    ids=str,
+)
+def test_sine_of_every_angle(source: Format, to: Format) -> None:
+    x = every(source)
+    for compute, exact in ((sine, np.sin), (cosine, np.cos)):
+        error = np.abs(to_float(compute(x, source, to).value, to) - exact(to_float(x, source))) / to.step
+        assert error.max() <= tolerances.SINE_UNITS
+
+
+@pytest.mark.parametrize("word", [24, 27, 32])
+def test_sine_at_full_width(word: int) -> None:
+    source, to = Format(word, word - 3), Format(word, word - 2)
+    x = np.random.default_rng(3).integers(source.lowest, source.highest, 20_000)
+    for compute, exact in ((sine, np.sin), (cosine, np.cos)):
+        error = np.abs(to_float(compute(x, source, to).value, to) - exact(to_float(x, source))) / to.step
+        assert error.max() <= tolerances.SINE_UNITS
+
+
+@pytest.mark.parametrize(
+    ("source", "to"), [(Format(12, 8), Format(12, 2)), (Format(14, 14), Format(16, 4)), (Format(16, 4), Format(16, 16))],
+    ids=str,
+)
+def test_reciprocal_of_every_operand(source: Format, to: Format) -> None:
+    x = every(source)
+    got = reciprocal(x, source, to)
+    fits = np.zeros(len(x), dtype=bool)
+    exact = np.full(len(x), np.inf)
+    exact[x != 0] = 1.0 / to_float(x[x != 0], source)
+    fits = np.abs(exact) <= to.limits[1]
+    assert np.abs(to_float(got.value, to) - exact)[fits].max() / to.step <= tolerances.RECIPROCAL_UNITS
+    # within a unit of the limit either answer is right
+    clear = np.abs(np.abs(exact) - to.limits[1]) > 2 * to.step
+    np.testing.assert_array_equal(got.overflow[clear], ~fits[clear])
+    assert got.overflow[x == 0].all()
+
+
+@pytest.mark.parametrize("word", [24, 27, 32])
+def test_reciprocal_at_full_width(word: int) -> None:
+    source, to = Format(word, word - 6), Format(word, word - 5)
+    x = np.random.default_rng(4).integers(1 << (word - 6), source.highest, 20_000)
+    error = np.abs(to_float(reciprocal(x, source, to).value, to) - 1.0 / to_float(x, source)) / to.step
+    assert error.max() <= tolerances.RECIPROCAL_UNITS
+
+
+@pytest.fixture(scope="module")
+def arm() -> FormattedGraph:
+    robot = robots.load("two_joint_arm")
+    return assign(trace(robot, "forward_dynamics_gradient"), Region.of(robot))
+
+
+def test_formats_hold_what_was_sampled(arm: FormattedGraph) -> None:
+    arm.check()
+    assert max(fmt.width for fmt in arm.formats) == 24
+    for i in arm.graph.input_nodes:
+        low, high = arm.bounds[i]
+        assert arm.formats[i].limits[0] <= low < high <= arm.formats[i].limits[1]
+
+
+@pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14", "hyq"])
+def test_integers_are_near_float(name: str) -> None:
+    robot = robots.load(name)
+    region = Region.of(robot)
+    graph = trace(robot, "forward_dynamics_gradient")
+    inputs = region.sample(graph.name, 1000, seed=5)
+    got = evaluate_fixed(assign(graph, region), inputs)
+    assert not got.overflow.any()
+    for output, expected in evaluate(graph, inputs).items():
+        errors = relative_errors(got.outputs[output], expected)
+        # q̈ of a state that hardly accelerates is a small difference of large torques
+        assert np.median(errors) <= 1e-4, output
+        assert np.quantile(errors, 0.99) <= 1e-3, output
+
+
+def test_error_falls_with_the_word() -> None:
+    robot = robots.load("iiwa14")
+    region = Region.of(robot)
+    graph = trace(robot, "forward_dynamics_gradient")
+    inputs = region.sample(graph.name, 300, seed=6)
+    expected = evaluate(graph, inputs)["dqdd_dq"]
+    errors = [
+        np.median(relative_errors(evaluate_fixed(assign(graph, region, Policy(word=w)), inputs).outputs["dqdd_dq"], expected))
+        for w in (16, 20, 24, 28)
+    ]
+    # four bits are a factor of 16, give or take the noise of a median
+    assert all(8 < a / b < 32 for a, b in itertools.pairwise(errors)), errors
+
+
+def test_overflow_is_flagged_for_its_sample_alone(arm: FormattedGraph) -> None:
+    region = Region.of(robots.load("two_joint_arm"))
+    inputs = region.sample("forward_dynamics_gradient", 8, seed=7)
+    integers = quantise_inputs(arm, inputs)
+    clean = evaluate_integers(arm, integers)
+    assert not clean.overflow.any()
+    for k in (2, 3):  # both speeds of sample 4 at the end of their format
+        integers[k] = integers[k].copy()
+        integers[k][4] = arm.formats[k].highest
+    assert evaluate_integers(arm, integers).overflow.tolist() == [k == 4 for k in range(8)]
+
+
+def test_faults_of_formats_are_named(arm: FormattedGraph) -> None:
+    with pytest.raises(GraphError, match="3 formats for"):
+        replace(arm, formats=arm.formats[:3]).check()
+    with pytest.raises(GraphError, match="lacks a fixed-point constant"):
+        replace(arm, constants={}).check()
+    with pytest.raises(GraphError, match=r"input 'q_0': bounds \[-100, 100\] do not fit"):
+        replace(arm, bounds={**arm.bounds, 0: (-100.0, 100.0)}).check()
+    node, (value, fmt) = next(iter(arm.constants.items()))
+    with pytest.raises(GraphError, match="does not fit"):
+        replace(arm, constants={**arm.constants, node: (value + (1 << fmt.width), fmt)}).check()
+    with pytest.raises(ValueError, match="word 64; expected 4 to 32 bits"):
+        Policy(word=64)
+
+
+def test_region_asks_for_what_the_robot_does_not_say() -> None:
+    robot = robots.load("two_joint_arm")
+    links = tuple(replace(link, joint=replace(link.joint, velocity=None)) for link in robot.links)
+    silent = replace(robot, links=links)
+    with pytest.raises(RobotError, match="joint 'shoulder' has no velocity limit; give one in the URDF or as velocity="):
+        Region.of(silent)
+    assert Region.of(silent, velocity=3.0).velocity == (3.0, 3.0)
+    with pytest.raises(RobotError, match="expected a positive number, or 2 of them, one per joint"):
+        Region.of(robot, velocity=[1.0, 2.0, 3.0])
+    with pytest.raises(RobotError, match="acceleration=-1"):
+        Region.of(robot, acceleration=-1.0)
+
+
+def test_samples_are_seeded_and_inside() -> None:
+    region = Region.of(robots.load("iiwa14"))
+    one, two, other = (region.sample("forward_dynamics_gradient", 50, seed) for seed in (1, 1, 2))
+    assert all(np.array_equal(one[key], two[key]) for key in one)
+    assert not np.array_equal(one["q"], other["q"])
+    assert np.all(np.abs(one["qd"]) <= region.velocity)
+    assert math.isclose(np.abs(one["q"]).max(), max(region.upper), rel_tol=0.1)

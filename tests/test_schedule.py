@@ -1,0 +1,123 @@
+"""The scheduler's rules on tiny named problems, and its answers on random ones."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dynagate.hw.bind import Binding, bind
+from dynagate.hw.schedule import Operation, Problem, Schedule, ScheduleError, modulo_schedule
+
+
+def op(name: str, *operands: int, latency: int = 1, on: str | None = None) -> Operation:
+    return Operation(name, operands, latency, on, holds=on is None)
+
+
+CHAIN = Problem((op("a"), op("b", 0, latency=3, on="mul"), op("c", 1)), 1, {"mul": 1}, (2,))
+TWO_PRODUCTS = Problem(
+    (op("a"), op("p", 0, latency=3, on="mul"), op("q", 0, latency=3, on="mul"), op("s", 1, 2)), 2, {"mul": 1}, (3,)
+)
+
+
+def test_chain_takes_its_latencies() -> None:
+    schedule = modulo_schedule(CHAIN)
+    assert schedule.start == (0, 1, 4)
+    assert schedule.length == 5 == CHAIN.critical_path()
+
+
+def test_one_multiplier_takes_turns() -> None:
+    schedule = modulo_schedule(TWO_PRODUCTS)
+    assert sorted(schedule.start[1:3]) == [1, 2]
+    assert schedule.length == 6
+
+
+def test_registers_are_lifetimes_in_intervals() -> None:
+    problem = Problem((op("a"), op("b", 0), op("c", 0, 1)), 4, {}, (2,))
+    schedule = Schedule(problem, (0, 8, 12), 13).verify()
+    assert schedule.registers(0) == 11 // 4 + 1  # ready at 1, last read at 12
+    assert schedule.registers(1) == 3 // 4 + 1
+    live = Problem((op("p", latency=3, on="mul"), op("c", 0)), 4, {"mul": 1}, (1,))
+    assert Schedule(live, (0, 3), 4).registers(0) == 0  # read as it leaves the multiplier
+    assert Schedule(live, (0, 8), 9).registers(0) == math.ceil(5 / 4)
+
+
+@pytest.mark.parametrize(
+    ("problem", "fault"),
+    [
+        (Problem((op("a"),), 0, {}, (0,)), "initiation interval 0; expected 1 or more"),
+        (Problem((op("a", 0),), 1, {}, (0,)), "operation 'a' reads (0,); operands must come before it"),
+        (Problem((op("a", latency=-1),), 1, {}, (0,)), "operation 'a' has latency -1"),
+        (Problem((op("p", latency=0, on="mul"),), 1, {"mul": 1}, (0,)), "operation 'p' has latency 0"),
+        (Problem(TWO_PRODUCTS.operations, 1, {"mul": 1}, (3,)), "2 operations on 1 × 'mul' do not fit in 1 slots"),
+        (Problem((op("p", on="mul"),), 1, {}, (0,)), "1 operations on 0 × 'mul' do not fit in 1 slots"),
+        (Problem((op("a"),), 1, {}, (7,)), "output 7 is no operation"),
+    ],
+)
+def test_check_names_the_fault(problem: Problem, fault: str) -> None:
+    with pytest.raises(ScheduleError) as caught:
+        modulo_schedule(problem)
+    assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("start", "length", "fault"),
+    [
+        ((0, 1, 2), 6, "3 start cycles for 4 operations"),
+        ((0, 0, 2, 5), 6, "operation 'p' starts at 0, before its operand 'a' is ready at 1"),
+        ((-1, 1, 2, 5), 6, "operation 'a' starts at -1"),
+        ((0, 1, 3, 6), 7, "operation 'q' is number 2 on 'mul' in slot 1; there are 1"),
+        ((0, 1, 2, 5), 5, "output 's' is ready at 6, after the last cycle 5"),
+    ],
+)
+def test_verify_names_the_fault(start: tuple[int, ...], length: int, fault: str) -> None:
+    Schedule(TWO_PRODUCTS, (0, 1, 2, 5), 6).verify()
+    with pytest.raises(ScheduleError) as caught:
+        Schedule(TWO_PRODUCTS, start, length).verify()
+    assert fault in str(caught.value)
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> Problem:
+    ii = draw(st.integers(1, 9))
+    operations: list[Operation] = []
+    for i in range(draw(st.integers(1, 40))):
+        operands = tuple(draw(st.lists(st.integers(0, i - 1), max_size=2))) if i else ()
+        kind = draw(st.sampled_from([None, None, "mul", "rare"]))
+        operations.append(op(f"o{i}", *operands, latency={None: 1, "mul": 3, "rare": 11}[kind], on=kind))
+    wanted = {kind: sum(o.resource == kind for o in operations) for kind in ("mul", "rare")}
+    limits = {kind: math.ceil(count / ii) for kind, count in wanted.items() if count}
+    outputs = tuple(draw(st.lists(st.integers(0, len(operations) - 1), min_size=1, max_size=5, unique=True)))
+    return Problem(tuple(operations), ii, limits, outputs)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(problems())
+def test_random_problems_are_scheduled_and_bound(problem: Problem) -> None:
+    schedule = modulo_schedule(problem)  # verifies itself
+    assert schedule.length >= problem.critical_path()
+    binding = bind(schedule, lambda i: problem.operations[i].operands)
+    used = binding.operations_of(schedule)
+    bound = [i for slots in used.values() for i in slots.values()]
+    assert sorted(bound) == [i for i, o in enumerate(problem.operations) if o.resource is not None]
+    assert all(instance < problem.limits[kind] for kind, instance in used)
+
+
+def test_binding_prefers_the_unit_that_sees_the_operand() -> None:
+    operations = (op("x"), op("y"), *(op(f"p{k}", k % 2, latency=3, on="mul") for k in range(4)))
+    problem = Problem(operations, 2, {"mul": 2}, (2, 3, 4, 5))
+    schedule = Schedule(problem, (0, 0, 1, 1, 2, 2), 5).verify()
+    shared = bind(schedule, lambda i: operations[i].operands)
+    assert shared.unit[2] == shared.unit[4]
+    assert shared.unit[3] == shared.unit[5]
+    assert shared.mux_inputs == 2 <= bind(schedule, lambda i: operations[i].operands, share=False).mux_inputs
+
+
+def test_two_operations_in_one_slot_are_refused() -> None:
+    schedule = modulo_schedule(TWO_PRODUCTS)
+    clash = Schedule(TWO_PRODUCTS, (0, 1, 1, 4), 5)
+    with pytest.raises(ScheduleError, match=r"operations 1 and 2 are both bound to \('mul', 0\) in slot 1"):
+        Binding({1: ("mul", 0), 2: ("mul", 0)}, 0).operations_of(clash)
+    Binding({1: ("mul", 0), 2: ("mul", 0)}, 0).operations_of(schedule)
