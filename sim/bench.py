@@ -15,6 +15,8 @@ import numpy as np
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge, ReadOnly, RisingEdge
 
+PERIOD_NS = 10
+
 Pauses = Callable[[], Iterator[bool]]
 """True where the side of the handshake pauses for a cycle."""
 
@@ -49,7 +51,7 @@ def pause_patterns(seed: int) -> dict[str, Pauses]:
 
 async def start(dut: Any) -> None:
     """Clock and reset."""
-    Clock(dut.clk, 10, unit="ns").start()
+    Clock(dut.clk, PERIOD_NS, unit="ns").start()
     dut.rst.value = 1
     for _ in range(3):
         await FallingEdge(dut.clk)

@@ -6,10 +6,11 @@ import itertools
 from typing import Any
 
 import cocotb
-from dynagate.sim.bench import Stream, pause_patterns, start, vectors, words_to_int
+from cocotb.triggers import with_timeout
+from dynagate.sim.bench import PERIOD_NS, Stream, pause_patterns, start, vectors, words_to_int
 
 
-@cocotb.test(timeout_time=50, timeout_unit="ms")
+@cocotb.test()
 async def streams_under_stalls(dut: Any) -> None:
     data = vectors()
     inputs = [words_to_int(row) for row in data["inputs"]]
@@ -26,7 +27,10 @@ async def streams_under_stalls(dut: Any) -> None:
     for k, (gaps, stalls) in enumerate(rounds):
         part = slice(k * share, len(inputs) if k == len(rounds) - 1 else (k + 1) * share)
         sending = cocotb.start_soon(source.send(inputs[part], patterns[gaps]()))
-        got = await sink.receive(len(inputs[part]), patterns[stalls]())
+        # a datapath that loses a sample must not hang the bench: the worst pattern pauses nine cycles of ten
+        cycles = 60 * (len(inputs[part]) * ii + latency) + 1000
+        receiving = cocotb.start_soon(sink.receive(len(inputs[part]), patterns[stalls]()))
+        got = await with_timeout(receiving, cycles * PERIOD_NS, "ns")
         await sending
         for i, (a, b) in enumerate(zip(got, expected[part], strict=True)):
             assert a == b, f"sample {part.start + i} (gaps {gaps}, stalls {stalls}): {a:#x}, expected {b:#x}"

@@ -114,14 +114,12 @@ def _run_in(work: Path, program: Path, module: str, data: Mapping[str, Any]) -> 
             extra_env={"DYNAGATE_VECTORS": str(file)},
         )
         ran, failed = get_results(Path(results))
-    except SystemExit as error:
-        raise SimulationError(
-            f"{module} on {program.name}: the simulator stopped with {error}\n{_tail(work)}"
-        ) from None
+    except SystemExit:  # how cocotb's runner reports a failed test
+        raise SimulationError(f"{module} failed on {program.name}:\n{_tail(work)}") from None
     finally:
         os.environ["PATH"] = previous
     if failed or not ran:
-        raise SimulationError(f"{module} on {program.name}: {failed} of {ran} benches failed\n{_tail(work)}")
+        raise SimulationError(f"{module} on {program.name}: {failed} of {ran} benches failed:\n{_tail(work)}")
 
 
 def _tail(work: Path) -> str:

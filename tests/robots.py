@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-
 from dynagate import Robot, robots
 
 SHIPPED = tuple(robots.names())
@@ -24,7 +23,9 @@ def random_urdf(seed: int) -> str:
     for k in range(int(random.integers(1, 13))):
         # mostly chains, with branches
         parent = links[-1] if random.random() < 0.7 else links[int(random.integers(len(links)))]
-        lines += _joint(random, f"joint_{k}", parent, f"link_{k}", "continuous" if random.random() < 0.2 else "revolute")
+        lines += _joint(
+            random, f"joint_{k}", parent, f"link_{k}", "continuous" if random.random() < 0.2 else "revolute"
+        )
         lines += _link(random, f"link_{k}")
         links.append(f"link_{k}")
         if random.random() < 0.25:

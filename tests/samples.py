@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from dynagate import FUNCTIONS, Robot, evaluate, trace
 
 State = dict[str, np.ndarray]

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pinocchio
 import pytest
-
 from dynagate import FUNCTIONS, Robot, evaluate, robots, trace, truth
 from dynagate.algorithms import Tree
 from dynagate.truth import relative_errors
+
 from tests import tolerances
 from tests.robots import RANDOM_SEEDS, SHIPPED, random_robot
 from tests.samples import State, inputs_of, states

@@ -8,16 +8,27 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from fxpmath import Fxp
-
 from dynagate import Region, RobotError, evaluate, robots, trace
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.elementary import cosine, reciprocal, sine
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
-from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise, rescale, to_float
+from dynagate.fixedpoint.format import (
+    FLOOR,
+    HALF_UP,
+    SATURATE,
+    WRAP,
+    Arithmetic,
+    Fixed,
+    Format,
+    quantise,
+    rescale,
+    to_float,
+)
 from dynagate.graph import OPS, GraphError
 from dynagate.truth import relative_errors
+from fxpmath import Fxp
+
 from tests import tolerances
 
 MODES = [Arithmetic(r, o) for r, o in itertools.product((HALF_UP, FLOOR), (SATURATE, WRAP))]
@@ -133,7 +144,8 @@ def test_sine_at_full_width(word: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "to"), [(Format(12, 8), Format(12, 2)), (Format(14, 14), Format(16, 4)), (Format(16, 4), Format(16, 16))],
+    ("source", "to"),
+    [(Format(12, 8), Format(12, 2)), (Format(14, 14), Format(16, 4)), (Format(16, 4), Format(16, 16))],
     ids=str,
 )
 def test_reciprocal_of_every_operand(source: Format, to: Format) -> None:
@@ -194,7 +206,9 @@ def test_error_falls_with_the_word() -> None:
     inputs = region.sample(graph.name, 300, seed=6)
     expected = evaluate(graph, inputs)["dqdd_dq"]
     errors = [
-        np.median(relative_errors(evaluate_fixed(assign(graph, region, Policy(word=w)), inputs).outputs["dqdd_dq"], expected))
+        np.median(
+            relative_errors(evaluate_fixed(assign(graph, region, Policy(word=w)), inputs).outputs["dqdd_dq"], expected)
+        )
         for w in (16, 20, 24, 28)
     ]
     # four bits are a factor of 16, give or take the noise of a median
@@ -231,7 +245,9 @@ def test_region_asks_for_what_the_robot_does_not_say() -> None:
     robot = robots.load("two_joint_arm")
     links = tuple(replace(link, joint=replace(link.joint, velocity=None)) for link in robot.links)
     silent = replace(robot, links=links)
-    with pytest.raises(RobotError, match="joint 'shoulder' has no velocity limit; give one in the URDF or as velocity="):
+    with pytest.raises(
+        RobotError, match="joint 'shoulder' has no velocity limit; give one in the URDF or as velocity="
+    ):
         Region.of(silent)
     assert Region.of(silent, velocity=3.0).velocity == (3.0, 3.0)
     with pytest.raises(RobotError, match="expected a positive number, or 2 of them, one per joint"):

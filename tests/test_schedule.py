@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.schedule import Operation, Problem, Schedule, ScheduleError, modulo_schedule
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 def op(name: str, *operands: int, latency: int = 1, on: str | None = None) -> Operation:

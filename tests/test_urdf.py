@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from dynagate import Robot, RobotError, robots
 
 ARM = robots.path("two_joint_arm").read_text()
@@ -90,7 +89,9 @@ BAD = {
     "empty": ('<robot name="r"/>', "has no <link>; expected at least one"),
     "no joint": ('<robot name="r"><link name="a"/></robot>', "robot 'r' has no moving joint"),
     "loop": (
-        changed(("</robot>", '<joint name="j" type="fixed"><parent link="forearm"/><child link="base"/></joint></robot>')),
+        changed(
+            ("</robot>", '<joint name="j" type="fixed"><parent link="forearm"/><child link="base"/></joint></robot>')
+        ),
         "'elbow', 'j', 'shoulder' form a loop; expected a tree with one root link",
     ),
     "closed chain": (
@@ -114,10 +115,16 @@ BAD = {
         changed(('name="elbow" type="revolute"', 'name="elbow" type="hinge"')),
         "joint 'elbow' has type 'hinge'; supported: revolute, continuous, fixed",
     ),
-    "no type": (changed(('name="elbow" type="revolute"', 'name="elbow"')), "joint 'elbow': <joint> has no attribute 'type'"),
+    "no type": (
+        changed(('name="elbow" type="revolute"', 'name="elbow"')),
+        "joint 'elbow': <joint> has no attribute 'type'",
+    ),
     "no inertial": (changed((INERTIAL, "")), "link 'forearm' moves but has no <inertial>"),
     "no mass": (changed(('<mass value="1.2"/>', "")), "link 'forearm' has an <inertial> without <mass value=>"),
-    "zero mass": (changed(('value="1.2"', 'value="0"')), "link 'forearm' has mass 0 kg; a moving link needs a positive"),
+    "zero mass": (
+        changed(('value="1.2"', 'value="0"')),
+        "link 'forearm' has mass 0 kg; a moving link needs a positive",
+    ),
     "negative mass": (changed(('value="1.2"', 'value="-1.2"')), "link 'forearm' has mass -1.2 kg"),
     "no inertia": (
         changed(('<inertia ixx="0.017" iyy="0.017" izz="0.0008" ixy="0" ixz="0" iyz="0"/>', "")),
@@ -142,7 +149,10 @@ BAD = {
     ),
     "negative damping": (changed(("<axis", '<dynamics damping="-1"/><axis')), "joint 'shoulder' has damping -1"),
     "mimic": (changed(("<axis", '<mimic joint="elbow"/><axis')), "joint 'shoulder' mimics another joint"),
-    "unknown link": (changed(('<child link="forearm"/>', '<child link="hand"/>')), "joint 'elbow' has child link 'hand'"),
+    "unknown link": (
+        changed(('<child link="forearm"/>', '<child link="hand"/>')),
+        "joint 'elbow' has child link 'hand'",
+    ),
     "no parent": (changed(('<parent link="upper_arm"/>', "")), "joint 'elbow' has no <parent link=>"),
     "same name": (changed(('<link name="forearm">', '<link name="base">')), "a second <link> is named 'base'"),
     "no name": (changed(('<link name="forearm">', "<link>")), "a <link> has no name"),

@@ -75,7 +75,7 @@ def pack_inputs(design: DesignFile, inputs: Mapping[str, Any]) -> Words:
             raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {_text(port.shape)})")
         array = _checked(port, inputs[port.name], batch)
         batch = len(array)
-        flat = array.reshape(batch, -1)
+        flat = array.reshape(batch, len(port.fields))
         for k, index in enumerate(port.fields):
             field = design.input.fields[index]
             _check_range(port, field, flat[:, k], k)

@@ -1,0 +1,66 @@
+"""The command line: what it prints, and its exit status."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from dynagate.cli import main
+
+
+def call(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(main, [str(a) for a in arguments])
+    return result.exit_code, result.output
+
+
+def test_help_lists_the_commands() -> None:
+    status, text = call("--help")
+    assert status == 0
+    assert "build" in text
+    assert "run" in text
+
+
+def test_build_prints_the_folder(designs: Path) -> None:
+    status, text = call("build", "two_joint_arm", "--function", "mass_matrix", "--ii", "2", "--folder", designs)
+    assert status == 0
+    folder = Path(text.splitlines()[-1])
+    assert sorted(p.name for p in folder.iterdir() if p.is_file()) == ["datapath.v", "design.json"]
+
+
+def test_run_passes_with_status_zero(designs: Path) -> None:
+    status, text = call(
+        "run", "two_joint_arm", "--function", "mass_matrix_inverse", "--ii", "2", "--states", "64", "--folder", designs
+    )
+    assert status == 0, text
+    assert text.splitlines()[-1] == "PASS"
+    assert "2 cycles per result measured over 64 states" in text
+    assert "DIFFER" not in text
+
+
+def test_run_fails_with_status_one_where_the_error_is_too_large(designs: Path) -> None:
+    status, text = call(
+        "run", "two_joint_arm", "--function", "mass_matrix_inverse", "--word", "10", "--ii", "2", "--states", "64",
+        "--folder", designs,
+    )  # fmt: skip
+    assert status == 1
+    assert text.splitlines()[-1] == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "atlas"], "Error: no shipped robot 'atlas'; expected one of hyq, iiwa14, two_joint_arm"),
+        (["run", "missing.urdf"], "Error: missing.urdf: no such file"),
+        (["build", "two_joint_arm", "--ii", "0"], "Error: initiation interval 0; expected 1 or more"),
+        (["build", "two_joint_arm", "--word", "64"], "Error: word 64; expected 4 to 32 bits"),
+        (["build", "two_joint_arm", "--frame", "9"], "Error: frame 9; expected a link index from 0 to 1"),
+        (["build", "two_joint_arm", "--function", "statics"], "'statics' is not one of"),
+    ],
+)
+def test_errors_are_one_line_and_leave_nothing(arguments: list[str], message: str, tmp_path: Path) -> None:
+    status, text = call(*arguments, "--folder", str(tmp_path / "designs"))
+    assert status != 0
+    assert message in text
+    assert "Traceback" not in text
+    assert not (tmp_path / "designs").exists()

@@ -1,0 +1,166 @@
+"""Whole datapaths in the simulator: bit for bit the integer executor under any stalls, and where a fault shows."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import build, robots
+from dynagate.fixedpoint.assign import Policy
+from dynagate.hw.build import Build
+from dynagate.sim.compare import first_difference
+from dynagate.sim.runner import run_datapath_bench
+from dynagate.sim.verilate import SimulationError
+
+FUNCTION = "forward_dynamics_gradient"
+
+
+def arm(designs: Path, ii: int, function: str = FUNCTION, word: int = 24) -> Build:
+    return build(robots.load("two_joint_arm"), function, ii=ii, policy=Policy(word=word), folder=designs)
+
+
+@pytest.mark.parametrize("ii", [1, 2, 3, 8])
+def test_arm_equals_integers_under_stalls(ii: int, designs: Path) -> None:
+    built = arm(designs, ii)
+    run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
+
+
+@pytest.mark.parametrize("function", ["inverse_dynamics", "mass_matrix_inverse"])
+def test_other_functions_are_hardware_too(function: str, designs: Path) -> None:
+    built = arm(designs, 4, function, word=18)
+    run_datapath_bench(built, built.region.sample(function, 160, seed=1))
+
+
+def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
+    built = build(robots.load("iiwa14"), FUNCTION, ii=8, folder=designs)
+    run_datapath_bench(built, built.region.sample(FUNCTION, 48, seed=2), patterns=("never", "bursts"))
+
+
+@pytest.mark.rtl
+@pytest.mark.parametrize("ii", [1, 5, 32])
+@pytest.mark.parametrize("name", ["iiwa14", "hyq"])
+def test_robots_equal_integers_at_other_intervals(name: str, ii: int, designs: Path) -> None:
+    built = build(robots.load(name), FUNCTION, ii=ii, folder=designs)
+    run_datapath_bench(built, built.region.sample(FUNCTION, 500, seed=ii))
+
+
+def faulty(built: Build, folder: Path, old: str, new: str) -> Path:
+    """The datapath's Verilog with one place changed, in a folder of its own."""
+    text = built.verilog.read_text()
+    changed, count = re.subn(old, new, text, count=1)
+    assert count == 1, f"nothing to change: {old}"
+    place = folder / "faulty"
+    place.mkdir()
+    (place / "datapath.v").write_text(changed)
+    return place / "datapath.v"
+
+
+def test_compare_agrees_with_a_sound_datapath(designs: Path) -> None:
+    built = arm(designs, 3)
+    assert first_difference(built, built.region.sample(FUNCTION, 5, seed=3)) is None
+
+
+def test_compare_names_the_first_node_of_a_planted_fault(designs: Path, tmp_path: Path) -> None:
+    built = arm(designs, 3)
+    inputs = built.region.sample(FUNCTION, 3, seed=3)
+    graph, plan = built.graph, built.plan
+    node = next(i for i, n in enumerate(graph.nodes) if n.op == "sub" and graph.users[i])
+    name = plan.signal_names[node]
+    verilog = faulty(built, tmp_path, rf"(assign {name}_exact = .*?) ?;", r"\1 + 16;")
+    found = first_difference(built, inputs, verilog=verilog)
+    assert found is not None
+    assert (found.node, found.signal, found.cycle, found.sample) == (graph.nodes[node].name, name, plan.ready(node), 0)
+    assert found.got != found.expected
+    assert str(found) == (
+        f"sample 0, cycle {plan.ready(node)}: node '{found.node}' (signal {name}) is {found.got}, "
+        f"expected {found.expected}"
+    )
+    with pytest.raises(SimulationError, match=r"sample \d+ \(gaps never, stalls never\)"):
+        run_datapath_bench(built, built.region.sample(FUNCTION, 32, seed=3), verilog=verilog)
+
+
+FAULTS = {
+    # results are written into a full FIFO and lost
+    "credit is not spent": (r"= credit - accept;", "= credit;"),
+    # a sample comes out twice, or one that never went in
+    "valid bit stays": (r"(in_slot\[0\] \?) accept :", r"\1 1'b1 :"),
+    # an output leaves although nobody takes it
+    "output ignores ready": (r"\.r_en\(o__ready\)", ".r_en(1'b1)"),
+}
+
+
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_bench_notices_faults_of_the_flow_control(fault: str, designs: Path, tmp_path: Path) -> None:
+    built = arm(designs, 3)
+    verilog = faulty(built, tmp_path, *FAULTS[fault])
+    with pytest.raises(SimulationError, match="dynagate.sim.bench_datapath failed on datapath"):
+        inputs = built.region.sample(FUNCTION, 320, seed=3)
+        run_datapath_bench(built, inputs, verilog=verilog, patterns=("never", "mostly"))
+
+
+def test_equal_requests_give_identical_verilog_in_any_process(tmp_path: Path) -> None:
+    program = (
+        "import sys, dynagate; from dynagate import robots;"
+        "built = dynagate.build(robots.load('two_joint_arm'), 'forward_dynamics', ii=2, folder=sys.argv[1]);"
+        "print(built.folder)"
+    )
+    made = []
+    for seed in ("1", "2"):
+        folder = tmp_path / seed
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        done = subprocess.run(
+            [sys.executable, "-c", program, folder], env=env, capture_output=True, text=True, check=True
+        )
+        made.append(Path(done.stdout.strip()))
+    assert made[0].name == made[1].name
+    for file in ("datapath.v", "design.json"):
+        assert (made[0] / file).read_bytes() == (made[1] / file).read_bytes()
+
+
+def test_every_signal_has_our_name(designs: Path) -> None:
+    """Registers of the datapath are named; none is reset but the control's."""
+    text = arm(designs, 8).verilog.read_text()
+    top = text[: text.index("endmodule")]
+    registers = re.findall(r"^  reg (?:signed )?(?:\[\d+:0\] )?([a-z]\w*) = ", top, flags=re.M)
+    assert len(registers) > 100
+    assert {"q_0", "slot", "in_slot", "credit", "valid"} <= set(registers)
+    # registers without a name of ours would be called after the temporaries of the Verilog writer
+    clocked = set(re.findall(r"^    (\S+) <= ", top, flags=re.M))
+    assert clocked <= set(registers)
+    assert top.count("if (rst)") == 4  # slot, in_slot, credit, valid
+
+
+def test_interrupted_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from amaranth.back import verilog
+
+    convert = verilog.convert
+
+    def fails(*args: object, **kwargs: object) -> str:
+        convert(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(verilog, "convert", fails)
+    with pytest.raises(KeyboardInterrupt):
+        arm(tmp_path, 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_failed_compilation_says_why_and_leaves_nothing(designs: Path, tmp_path: Path) -> None:
+    from dynagate.sim.verilate import library
+
+    broken = faulty(arm(designs, 3), tmp_path, r"endmodule", "endmodul")
+    with pytest.raises(SimulationError, match=r"verilator failed with status \d+:\n(?s:.*)syntax error"):
+        library(broken)
+    assert [path.name for path in broken.parent.iterdir()] == ["datapath.v"]
+
+
+def test_region_and_word_decide_the_design(designs: Path) -> None:
+    hashes = {arm(designs, 2, "mass_matrix", word).design["hash"] for word in (16, 20)}
+    assert len(hashes) == 2
+    built = arm(designs, 2, "mass_matrix", 16)
+    assert np.isfinite([field["frac"] for field in built.design["stream"]["input"]["fields"]]).all()

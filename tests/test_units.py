@@ -1,0 +1,143 @@
+"""Every arithmetic unit in the simulator: exhaustive at small widths, random and extreme operands at full width."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format
+from dynagate.hw.units import reciprocal, sincos
+from dynagate.hw.units.add import Add
+from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
+from dynagate.hw.units.reciprocal import Reciprocal, shift_of
+from dynagate.hw.units.sincos import SinCos
+from dynagate.sim.runner import run_unit_bench
+from dynagate.sim.verilate import SimulationError
+
+COUNT = 2000
+
+
+def every(fmt: Format) -> np.ndarray:
+    return np.arange(fmt.lowest, fmt.highest + 1)
+
+
+def some(fmt: Format, seed: int, count: int = COUNT) -> np.ndarray:
+    """Random integers of a format, its extremes among them."""
+    values = np.random.default_rng(seed).integers(fmt.lowest, fmt.highest + 1, count)
+    values[:6] = [fmt.lowest, fmt.highest, -1, 0, 1, fmt.lowest + 1]
+    return values
+
+
+def pairs(a: Format, b: Format) -> tuple[np.ndarray, np.ndarray]:
+    """All pairs at small widths, random ones else; the extremes meet each other."""
+    if a.width + b.width <= 12:
+        grid = np.meshgrid(every(a), every(b))
+        return grid[0].ravel(), grid[1].ravel()
+    x, y = some(a, 1), some(b, 2)
+    y[:6] = y[:6][::-1]
+    x[6:8], y[6:8] = a.lowest, (b.lowest, b.highest)
+    return x, y
+
+
+@pytest.mark.parametrize("widths", [(6, 5), (27, 18), (18, 27), (24, 24), (32, 32)], ids=str)
+def test_multiply(widths: tuple[int, int], units: Path) -> None:
+    unit = Multiply(*widths)
+    a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
+    c = np.where(np.arange(len(a)) % 3, 1 << (sum(widths) - 4), 0)
+    exact = [Multiply.model(int(x), int(y), int(z)) for x, y, z in zip(a, b, c, strict=True)]
+    run_unit_bench(
+        "multiply", unit, {"a": a, "b": b, "c": c}, {"p": np.array(exact, dtype=object).astype(np.int64)}, units
+    )
+
+
+def test_multiplier_sizes() -> None:
+    assert dsp_blocks(27, 18) == dsp_blocks(18, 27) == dsp_blocks(5, 5) == 1
+    assert dsp_blocks(27, 19) == dsp_blocks(24, 24) == dsp_blocks(27, 27) == 2
+    assert dsp_blocks(32, 32) == 4
+    assert latency(27, 18) == 3
+    assert latency(24, 24) == 4
+    for wa in range(2, 40):
+        for wb in range(2, 40):
+            assert all(
+                bits_a <= 27 and bits_b <= 27 and min(bits_a, bits_b) <= 18 for _, bits_a, _, bits_b, _ in parts(wa, wb)
+            )
+
+
+@pytest.mark.parametrize("constant", [-77, 51, (1 << 23) - 3])
+def test_multiply_by_constant(constant: int, units: Path) -> None:
+    width = 10 if abs(constant) < 100 else 24
+    unit = MultiplyConst(width, constant)
+    a = every(Format(width, 0)) if width == 10 else some(Format(width, 0), 3)
+    c = np.full(len(a), 8)
+    run_unit_bench("multiply_const", unit, {"a": a, "c": c}, {"p": unit.model(a, c)}, units)
+
+
+ADDS = [
+    ("add", [Format(5, 2), Format(4, 3)], Format(4, 1)),
+    ("sub", [Format(4, -1), Format(5, 4)], Format(6, 3)),
+    ("neg", [Format(6, 2)], Format(6, 2)),
+    ("add", [Format(24, 20), Format(24, 17)], Format(24, 18)),
+    ("sub", [Format(24, 20), Format(24, 17)], Format(20, 16)),
+]
+
+
+@pytest.mark.parametrize("arithmetic", [Arithmetic(HALF_UP, SATURATE), Arithmetic(FLOOR, WRAP)], ids=str)
+@pytest.mark.parametrize("case", ADDS, ids=str)
+def test_add(case: tuple, arithmetic: Arithmetic, units: Path) -> None:
+    op, sources, to = case
+    unit = Add(op, sources, to, arithmetic)
+    columns = pairs(*sources) if len(sources) == 2 else (every(sources[0]),)
+    expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
+    inputs = {f"i{k}": column for k, column in enumerate(columns)}
+    run_unit_bench("add", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+
+
+@pytest.mark.parametrize("formats", [(Format(10, 6), Format(9, 7)), (Format(24, 21), Format(24, 22))], ids=str)
+def test_sine_and_cosine(formats: tuple[Format, Format], units: Path) -> None:
+    unit = SinCos(*formats)
+    assert unit.latency == sincos.latency(*formats)
+    x = every(formats[0]) if formats[0].width <= 10 else some(formats[0], 4)
+    sine, cosine = unit.model(x, False), unit.model(x, True)
+    inputs = {"x": np.concatenate([x, x]), "cosine": np.repeat([0, 1], len(x))}
+    outputs = {
+        "o": np.concatenate([sine.value, cosine.value]),
+        "overflow": np.concatenate([sine.overflow, cosine.overflow]),
+    }
+    run_unit_bench("sincos", unit, inputs, outputs, units)
+
+
+@pytest.mark.parametrize(
+    "formats",
+    [(Format(10, 6), Format(9, 3)), (Format(24, 21), Format(24, 12)), (Format(32, 28), Format(32, 20))],
+    ids=str,
+)
+def test_reciprocal(formats: tuple[Format, Format], units: Path) -> None:
+    source, to = formats
+    unit = Reciprocal(source.width, to.width)
+    assert unit.latency == reciprocal.latency(source.width, to.width)
+    x = every(source) if source.width <= 10 else some(source, 5)
+    expected = unit.model(x, source, to)
+    inputs = {"x": x, "shift": np.full(len(x), shift_of(source, to))}
+    run_unit_bench("reciprocal", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+
+
+def test_bench_notices_a_wrong_result(units: Path) -> None:
+    a = every(Format(6, 0))
+    wrong = a * a
+    wrong[17] += 1
+    with pytest.raises(SimulationError, match=r"p of sample 17 .*expected"):
+        run_unit_bench("multiply", Multiply(6, 6), {"a": a, "b": a, "c": 0 * a}, {"p": wrong}, units)
+
+
+def test_bench_notices_a_wrong_latency(units: Path) -> None:
+    unit = Multiply(6, 6)
+    unit.latency -= 1
+    a = every(Format(6, 0))
+    with pytest.raises(SimulationError, match="dynagate.sim.bench_unit failed on multiply"):
+        run_unit_bench("multiply", unit, {"a": a, "b": a, "c": 0 * a}, {"p": a * a}, units)
+
+
+def test_far_apart_binary_points_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"reciprocal of s24.-600 as s24.12: the binary points are \d+ bits apart"):
+        shift_of(Format(24, -600), Format(24, 12))
