@@ -1,0 +1,1 @@
+"""Hardware: scheduling and binding in plain Python, arithmetic units and datapath in Amaranth."""

@@ -1,0 +1,1 @@
+"""Tests, with the robots, states and tolerances that they share."""

@@ -98,8 +98,8 @@ FAULTS = {
 def test_bench_notices_faults_of_the_flow_control(fault: str, designs: Path, tmp_path: Path) -> None:
     built = arm(designs, 3)
     verilog = faulty(built, tmp_path, *FAULTS[fault])
+    inputs = built.region.sample(FUNCTION, 320, seed=3)
     with pytest.raises(SimulationError, match="dynagate.sim.bench_datapath failed on datapath"):
-        inputs = built.region.sample(FUNCTION, 320, seed=3)
         run_datapath_bench(built, inputs, verilog=verilog, patterns=("never", "mostly"))
 
 

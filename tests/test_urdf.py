@@ -50,7 +50,8 @@ def test_robot_is_immutable_and_comparable() -> None:
 
 
 def test_fixed_link_is_merged_by_mass(tmp_path: Path) -> None:
-    bolt = """<joint name="bolt" type="fixed"><parent link="forearm"/><child link="tool"/><origin xyz="0 0 0.4"/></joint>
+    bolt = """<joint name="bolt" type="fixed"><parent link="forearm"/><child link="tool"/>
+      <origin xyz="0 0 0.4"/></joint>
       <link name="tool"><inertial><origin xyz="0.1 0 0"/><mass value="0.8"/>
       <inertia ixx="0.001" iyy="0.002" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
     robot = read(changed(("</robot>", bolt)), tmp_path)
@@ -81,6 +82,7 @@ INERTIAL = """    <inertial>
       <inertia ixx="0.017" iyy="0.017" izz="0.0008" ixy="0" ixz="0" iyz="0"/>
     </inertial>
 """
+BACK_TO_BASE = '<joint name="j" type="fixed"><parent link="forearm"/><child link="base"/></joint></robot>'
 BAD = {
     "not xml": ("this is no XML", "not well-formed XML"),
     "truncated": (ARM[:-20], "not well-formed XML"),
@@ -104,7 +106,8 @@ BAD = {
         changed(
             (
                 "</robot>",
-                '<link name="x"/><link name="y"/><joint name="j" type="fixed"><parent link="x"/><child link="y"/></joint>'
+                '<link name="x"/><link name="y"/>'
+                '<joint name="j" type="fixed"><parent link="x"/><child link="y"/></joint>'
                 '<joint name="k" type="fixed"><parent link="y"/><child link="x"/></joint></robot>',
             )
         ),

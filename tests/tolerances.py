@@ -1,8 +1,8 @@
 """Bounds that tests compare with, each with its reason."""
 
 PINOCCHIO = 1e-9
-"""Relative L2 error per block in float64. Measured 1e-13 on ordinary robots; random trees of up to twelve links have mass
-matrices with condition numbers of 1e5 or so, which cost the inverse those digits in both programs."""
+"""Relative L2 error per block in float64. Measured 1e-13 on ordinary robots; random trees of up to twelve links have
+mass matrices with condition numbers of 1e5 or so, which cost the inverse those digits in both programs."""
 
 ZERO = 1e-9
 """A block that vanishes for a reason (one joint has no Coriolis terms) is rounding noise in N m or so."""

@@ -1,0 +1,1 @@
+"""Arithmetic units: each file holds gateware, bit-exact model and latency of one of them."""
