@@ -7,7 +7,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -16,7 +16,7 @@ from typing import Any
 
 import dynagate
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
-from dynagate.graph import Graph, trace
+from dynagate.graph import Graph, Port, trace
 from dynagate.hw.plan import Plan, plan
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -126,7 +126,7 @@ def describe(robot: Robot, region: Region, planned: Plan, policy: Policy, option
         "policy": asdict(policy),
         "ii": planned.ii,
         "latency": planned.latency,
-        "stream": {"input": _input_stream(planned), "output": _output_stream(planned)},
+        "stream": {"input": _stream(planned, graph.input_nodes, graph.inputs), "output": _output_stream(planned)},
         "counts": asdict(counts),
         "units": dict(sorted(planned.unit_counts().items())),
         "dsp_blocks": planned.dsp_blocks(),
@@ -153,42 +153,27 @@ def short_hash(design: dict[str, Any]) -> int:
     return int(design["hash"][:16], 16)
 
 
-def _field(planned: Plan, i: int, lsb: int) -> dict[str, Any]:
-    fmt = planned.formatted.formats[i]
-    return {"signal": planned.signal_names[i], "lsb": lsb, "width": fmt.width, "frac": fmt.frac}
-
-
-def _input_stream(planned: Plan) -> dict[str, Any]:
+def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[Port]) -> dict[str, Any]:
+    """Layout of a payload: a field per different node, from bit 0 up, and the ports as lists of fields."""
     formatted = planned.formatted
     fields: list[dict[str, Any]] = []
     place: dict[int, int] = {}
     lsb = 0
-    for i in formatted.graph.input_nodes:
-        low, high = formatted.bounds[i]
+    for i in nodes:
+        fmt = formatted.formats[i]
         place[i] = len(fields)
-        fields.append({**_field(planned, i, lsb), "low": low, "high": high})
-        lsb += formatted.formats[i].width
-    ports = [
-        {"name": port.name, "shape": port.shape, "fields": [place[i] for i in port.nodes]}
-        for port in formatted.graph.inputs
-    ]
-    return {"bits": lsb, "fields": fields, "ports": ports}
+        fields.append({"signal": planned.signal_names[i], "lsb": lsb, "width": fmt.width, "frac": fmt.frac})
+        if i in formatted.bounds:
+            fields[-1]["low"], fields[-1]["high"] = formatted.bounds[i]
+        lsb += fmt.width
+    listed = [{"name": p.name, "shape": p.shape, "fields": [place[i] for i in p.nodes]} for p in ports]
+    return {"bits": lsb, "fields": fields, "ports": listed}
 
 
 def _output_stream(planned: Plan) -> dict[str, Any]:
-    formatted = planned.formatted
-    fields: list[dict[str, Any]] = []
-    place: dict[int, int] = {}
-    lsb = 0
-    for i in formatted.graph.output_nodes:
-        place[i] = len(fields)
-        fields.append(_field(planned, i, lsb))
-        lsb += formatted.formats[i].width
-    ports = [
-        {"name": port.name, "shape": port.shape, "fields": [place[i] for i in port.nodes]}
-        for port in formatted.graph.outputs
-    ]
-    return {"bits": lsb + 1, "overflow": lsb, "fields": fields, "ports": ports}
+    graph = planned.formatted.graph
+    stream = _stream(planned, graph.output_nodes, graph.outputs)
+    return {**stream, "bits": stream["bits"] + 1, "overflow": stream["bits"]}
 
 
 @cache

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from amaranth.hdl import Const, Module, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled, rescale, wide
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled
+from dynagate.graph import OPS
 from dynagate.hw.units.rescale import Wires, fit, rounding_constant, shift_left
 
 LATENCY = 1
@@ -50,14 +51,8 @@ class Add(wiring.Component):
         )
 
     def model(self, *operands: Fixed) -> Rescaled:
-        """The same on integers: the exact sum, rescaled once."""
-        frac = max(fmt.frac for _, fmt in operands)
-        bits = 2 + max(fmt.width + frac - fmt.frac for _, fmt in operands)
-        total = sum(
-            sign * (wide(value, bits) << (frac - fmt.frac))
-            for (value, fmt), sign in zip(operands, SIGNS[self.op], strict=True)
-        )
-        return rescale(total, frac, self.to, self.arithmetic)  # type: ignore[arg-type]
+        """The op table's meaning on integers."""
+        return OPS[self.op].integer(operands, self.to, self.arithmetic)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from dynagate.algorithms.frames import Frame, Poses, poses
 from dynagate.algorithms.mass_matrix import factorise, inverse_from_factor, mass_matrix
-from dynagate.algorithms.tree import Tree, negated, skew, square, unit_z_column
+from dynagate.algorithms.tree import Tree
 from dynagate.naming import label, scope
 from dynagate.spatial import (
     ZERO_MOTION,
@@ -23,6 +23,7 @@ from dynagate.spatial import (
     Scalar,
     cross,
     rotate_symmetric,
+    skew,
     symmetric,
     zeros,
 )
@@ -63,7 +64,7 @@ def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Fr
     for i in tree.links:
         with scope("kin", f"link{i}"):
             rotation, position, p = where.rotation[i], where.position[i], tree.parents[i]
-            z = unit_z_column(rotation)
+            z = rotation[:, 2]
             axis = Motion(z, label(cross(position, z), "s"))
             parent_velocity = result.velocity[p] if p >= 0 else ZERO_MOTION
             velocity = parent_velocity + axis.scaled(qd[i])
@@ -152,7 +153,7 @@ def _inverse_dynamics_gradient(
             parent_acceleration = accelerations[p] if p >= 0 else kin.base_acceleration[i]
             parent_velocity = kin.velocity[p] if p >= 0 else ZERO_MOTION
             psi_ddot.append(parent_acceleration.cross(kin.axis[i]) + parent_velocity.cross(kin.psi_dot[i]))
-    by_q, by_qd = square(tree.n), square(tree.n)
+    by_q, by_qd = zeros(tree.n, tree.n), zeros(tree.n, tree.n)
     for i in tree.links:
         with scope("grad", f"link{i}"):
             inertia, coriolis, axis = composite_inertia[i], composite_coriolis[i], kin.axis[i]
@@ -182,7 +183,7 @@ def _doubled(force: Force) -> Force:
 def _times_minus(minv: Array, matrix: Array, name: str) -> Array:
     """-M⁻¹ X."""
     with scope(name):
-        return label(negated(minv @ matrix), "d")
+        return label(-(minv @ matrix), "d")
 
 
 def inverse_dynamics_gradient(
@@ -211,7 +212,7 @@ def forward_dynamics_gradient_given_minv(
 def _mass_matrix_of(tree: Tree, kin: Kinematics) -> Array:
     """M from the gradient's own composite inertias: M_ij = S_jᵀ I_i S_i."""
     composite: list[Inertia] = _accumulate(tree, kin.inertia)
-    m = square(tree.n)
+    m = zeros(tree.n, tree.n)
     for i in tree.links:
         with scope("mass", f"link{i}"):
             force = composite[i] @ kin.axis[i]

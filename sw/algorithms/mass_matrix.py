@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dynagate.algorithms.tree import Tree, square
+from dynagate.algorithms.tree import Tree
 from dynagate.naming import label, scope
 from dynagate.spatial import (
     Array,
@@ -16,6 +16,7 @@ from dynagate.spatial import (
     array,
     inertia_from_second_moment,
     symmetric,
+    zeros,
 )
 
 
@@ -23,7 +24,7 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     """M (n, n) in kg m²: composite rigid bodies in body frames (Featherstone 2008, §6.2)."""
     joints = tree.transforms(q)
     composite = list(tree.inertias)
-    m = square(tree.n)
+    m = zeros(tree.n, tree.n)
     for i in reversed(tree.links):
         with scope("crba", f"link{i}"):
             _, first, second = composite[i]
@@ -64,7 +65,7 @@ class Factor(NamedTuple):
 
 def factorise(tree: Tree, m: Array) -> Factor:
     a = m.copy()
-    lower = square(tree.n)
+    lower = zeros(tree.n, tree.n)
     inverse_d: list[Scalar] = [0.0] * tree.n
     for k in reversed(tree.links):
         with scope("ltdl", f"link{k}"):
@@ -94,8 +95,8 @@ def solve(tree: Tree, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
 
 def inverse_from_factor(tree: Tree, factor: Factor) -> Array:
     """M⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ; L⁻¹ has the sparsity of L, so M⁻¹ is zero between branches that share no link."""
-    inverse_lower = square(tree.n)
-    minv = square(tree.n)
+    inverse_lower = zeros(tree.n, tree.n)
+    minv = zeros(tree.n, tree.n)
     for k in tree.links:
         with scope("minv", f"link{k}"):
             inverse_lower[k, k] = 1.0

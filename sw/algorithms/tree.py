@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from dynagate.robot import Robot
-from dynagate.spatial import Array, Inertia, JointTransform, Scalar, array, joint_transforms, skew, zeros
+from dynagate.spatial import Array, Inertia, JointTransform, Scalar, array, joint_transforms
 
 
 class Tree:
@@ -38,19 +37,3 @@ class Tree:
     def is_ancestor(self, i: int, j: int) -> bool:
         """Whether link i lies on the chain from the base to link j, ends included."""
         return i in self.ancestors[j]
-
-
-def unit_z_column(matrix: Array) -> Array:
-    """matrix @ (0, 0, 1)."""
-    return array([row[2] for row in matrix])
-
-
-def square(n: int) -> Array:
-    return zeros(n, n)
-
-
-def negated(matrix: Any) -> Array:
-    return array([[-x for x in row] for row in matrix])
-
-
-__all__ = ["Tree", "negated", "skew", "square", "unit_z_column"]
