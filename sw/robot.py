@@ -17,7 +17,7 @@ Vector3 = tuple[float, float, float]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-JOINT_TYPES = ("revolute", "continuous")
+JOINT_TYPES = ("revolute", "continuous", "prismatic")
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 
 
@@ -43,7 +43,7 @@ class Joint:
 
     rotation, translation: pose of the joint frame in the parent link's frame, at q = 0.
     axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
-    A limit that the file does not give is None. damping: N m s/rad.
+    A limit that the file does not give is None. damping: N m s/rad. A prismatic joint has m for rad and N for N m.
     """
 
     name: str

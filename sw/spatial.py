@@ -131,7 +131,8 @@ class Inertia(NamedTuple):
 
 
 class JointTransform(NamedTuple):
-    """Pose of a link (joint axis z) in its parent: rotation R0 Rz(q), translation p, with cos q and sin q given."""
+    """Pose of a link (joint axis z) in its parent: rotation R0 Rz(angle), translation p, with the angle's cosine and
+    sine given."""
 
     fixed: Array
     translation: Array
@@ -148,6 +149,11 @@ class JointTransform(NamedTuple):
         c, s = self.cosine, self.sine
         u = self.fixed.T @ v
         return array([c * u[0] + s * u[1], c * u[1] - s * u[0], u[2]])
+
+    def motion_to_link(self, motion: Motion) -> Motion:
+        return Motion(
+            self.to_link(motion.angular), self.to_link(motion.linear - cross(self.translation, motion.angular))
+        )
 
     def force_to_parent(self, force: Force) -> Force:
         linear = self.to_parent(force.linear)
@@ -173,10 +179,14 @@ def turn_columns(rotation: Array, c: Scalar, s: Scalar) -> Array:
 
 
 def joint_transforms(
-    rotations: Sequence[Any], translations: Sequence[Any], q: Sequence[Scalar]
+    rotations: Sequence[Any], translations: Sequence[Any], slides: Sequence[bool], q: Sequence[Scalar]
 ) -> list[JointTransform]:
-    placements = zip(rotations, translations, q, strict=True)
-    return [
-        JointTransform(array(rotation), array(translation), label(cos(x), f"cos_{i}"), label(sin(x), f"sin_{i}"))
-        for i, (rotation, translation, x) in enumerate(placements)
-    ]
+    """Pose of each link in its parent: turned about z by q, or moved along it where the joint slides."""
+    result = []
+    for i, (rotation, translation, x) in enumerate(zip(rotations, translations, q, strict=True)):
+        fixed, origin = array(rotation), array(translation)
+        if slides[i]:
+            result.append(JointTransform(fixed, label(origin + fixed[:, 2] * x, f"slide_{i}"), 1.0, 0.0))
+        else:
+            result.append(JointTransform(fixed, origin, label(cos(x), f"cos_{i}"), label(sin(x), f"sin_{i}")))
+    return result

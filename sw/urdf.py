@@ -126,8 +126,9 @@ def _joint(element: Any, name: str, kind: str, rotation: np.ndarray, translation
     if length < 1e-9:
         raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
     limit = element.find("limit")
-    if kind == "revolute" and (limit is None or limit.get("lower") is None or limit.get("upper") is None):
-        raise RobotError(f"{where} is revolute but has no <limit lower= upper=>; give them or make it continuous")
+    if kind != "continuous" and (limit is None or limit.get("lower") is None or limit.get("upper") is None):
+        way_out = "give them or make it continuous" if kind == "revolute" else "give them"
+        raise RobotError(f"{where} is {kind} but has no <limit lower= upper=>; {way_out}")
     bounds = {
         key: None if limit is None or limit.get(key) is None else float(_numbers(limit, key, where, 1)[0])
         for key in ("lower", "upper", "velocity", "effort")

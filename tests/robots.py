@@ -23,9 +23,8 @@ def random_urdf(seed: int) -> str:
     for k in range(int(random.integers(1, 13))):
         # mostly chains, with branches
         parent = links[-1] if random.random() < 0.7 else links[int(random.integers(len(links)))]
-        lines += _joint(
-            random, f"joint_{k}", parent, f"link_{k}", "continuous" if random.random() < 0.2 else "revolute"
-        )
+        kind = str(random.choice(["revolute", "continuous", "prismatic"], p=[0.6, 0.2, 0.2]))
+        lines += _joint(random, f"joint_{k}", parent, f"link_{k}", kind)
         lines += _link(random, f"link_{k}")
         links.append(f"link_{k}")
         if random.random() < 0.25:

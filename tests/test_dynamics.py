@@ -9,7 +9,7 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import FUNCTIONS, Robot, evaluate, robots, trace, truth
-from dynagate.algorithms import Tree
+from dynagate.algorithms import Function, Tree
 from dynagate.truth import relative_errors
 
 from tests import tolerances
@@ -48,15 +48,23 @@ def reference(robot: Robot, path: Path, state: State) -> State:
     return {name: np.array(values) for name, values in results.items()}
 
 
+def choices(function: Function, frames: Sequence[str | int]) -> list[dict[str, str | int]]:
+    """Every form of a function, the closed form in several frames."""
+    result: list[dict[str, str | int]] = []
+    for form in function.forms:
+        options = function.options.get(form, ())
+        result += [{"form": form, "frame": frame} for frame in frames] if "frame" in options else [{"form": form}]
+        if "mass" in options:
+            result.append({"form": form, "mass": "shared"})
+    return result
+
+
 def compare(robot: Robot, path: Path, count: int, frames: Sequence[str | int] = GRADIENT_FRAMES) -> None:
     state = states(robot, count, seed=robot.n)
     expected = reference(robot, path, state)
     state["minv"] = expected["minv"]
     for name, function in FUNCTIONS.items():
-        choices = [{"frame": frame} for frame in frames] if "frame" in function.options else [{}]
-        if "mass" in function.options:
-            choices.append({"mass": "shared"})
-        for options in choices:
+        for options in choices(function, frames):
             outputs = evaluate(trace(robot, name, **options), inputs_of(name, state))
             for output, got in outputs.items():
                 where = f"{robot.name} {name} {options} {output}"
@@ -103,10 +111,17 @@ def energy(robot: Robot, q: np.ndarray, qd: np.ndarray) -> float:
         turn, point = poses[link.parent] if link.parent >= 0 else (np.eye(3), np.zeros(3))
         omega, speed = velocities[link.parent] if link.parent >= 0 else (np.zeros(3), np.zeros(3))
         origin = point + turn @ np.array(link.joint.translation)
-        c, s = np.cos(q[i]), np.sin(q[i])
-        rotation = turn @ np.array(link.joint.rotation) @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+        fixed = turn @ np.array(link.joint.rotation)
+        slides = link.joint.type == "prismatic"
+        c, s = (1.0, 0.0) if slides else (np.cos(q[i]), np.sin(q[i]))
+        rotation = fixed @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]])
+        if slides:
+            origin = origin + fixed[:, 2] * q[i]
+            speed = speed + fixed[:, 2] * qd[i]
+        else:
+            omega_i = omega + rotation[:, 2] * qd[i]
         speed = speed + np.cross(omega, origin - point)
-        omega = omega + rotation[:, 2] * qd[i]
+        omega = omega if slides else omega_i
         poses.append((rotation, origin))
         velocities.append((omega, speed))
         at_com = speed + np.cross(omega, rotation @ np.array(link.com))

@@ -116,7 +116,7 @@ BAD = {
     "two roots": (changed(("</robot>", '<link name="x"/></robot>')), "has 2 root links ('base', 'x'); expected one"),
     "unknown type": (
         changed(('name="elbow" type="revolute"', 'name="elbow" type="hinge"')),
-        "joint 'elbow' has type 'hinge'; supported: revolute, continuous, fixed",
+        "joint 'elbow' has type 'hinge'; supported: revolute, continuous, prismatic, fixed",
     ),
     "no type": (
         changed(('name="elbow" type="revolute"', 'name="elbow"')),

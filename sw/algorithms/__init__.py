@@ -9,16 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynagate.algorithms.forward_dynamics import forward_dynamics
-from dynagate.algorithms.gradients import (
-    forward_dynamics_gradient,
-    forward_dynamics_gradient_given_minv,
-    inverse_dynamics_gradient,
-)
-from dynagate.algorithms.inverse_dynamics import inverse_dynamics
-from dynagate.algorithms.mass_matrix import mass_matrix, mass_matrix_inverse
+from dynagate.algorithms import articulated, body_columns, forward_dynamics, gradients, inverse_dynamics, mass_matrix
 from dynagate.algorithms.tree import Tree
 from dynagate.robot import Robot
+from dynagate.spatial import array
 
 VECTOR, MATRIX, SYMMETRIC = "vector", "matrix", "symmetric"
 
@@ -34,19 +28,35 @@ class Argument:
         return (n,) if self.kind == VECTOR else (n, n)
 
 
+Algorithm = Callable[..., Any]
+
+
 @dataclass(frozen=True)
 class Function:
-    """One row of the function table. call(tree, *inputs, **options) returns the outputs as a tuple, in order."""
+    """One row of the function table. forms: the algorithms that compute it, by name, the default first.
+    options: what the algorithms take besides their inputs, by form."""
 
     name: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
-    call: Callable[..., tuple[Any, ...]]
-    options: tuple[str, ...] = ()
+    forms: dict[str, Algorithm]
+    options: dict[str, tuple[str, ...]]
 
-    def __call__(self, robot: Robot | Tree, *inputs: Sequence[Any], **options: Any) -> tuple[Any, ...]:
+    def __call__(
+        self, robot: Robot | Tree, *inputs: Sequence[Any], form: str | None = None, **options: Any
+    ) -> tuple[Any, ...]:
+        """The outputs in order. Raises ValueError for a form or an option that the function does not have."""
+        form = form or next(iter(self.forms))
+        if form not in self.forms:
+            raise ValueError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
+        known = self.options.get(form, ())
+        for option in options:
+            if option not in known:
+                listed = ", ".join(known) or "none"
+                raise ValueError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
         tree = robot if isinstance(robot, Tree) else Tree(robot)
-        return self.call(tree, *inputs, **options)
+        result = self.forms[form](tree, *inputs, **options)
+        return result if len(self.outputs) > 1 else (result,)
 
 
 def _arguments(names: str) -> tuple[Argument, ...]:
@@ -54,38 +64,74 @@ def _arguments(names: str) -> tuple[Argument, ...]:
     return tuple(Argument(name, kinds.get(name, MATRIX if "_" in name else VECTOR)) for name in names.split())
 
 
-def _single(algorithm: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
-    def call(*args: Any, **options: Any) -> tuple[Any, ...]:
-        return (algorithm(*args, **options),)
-
-    return call
+def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any) -> tuple[Any, ...]:
+    return gradients.solved_for_acceleration(minv, *body_columns.inverse_dynamics_gradient(tree, q, qd, qdd))
 
 
-_ROWS: list[tuple[str, str, str, Callable[..., tuple[Any, ...]], str]] = [
-    # name, inputs, outputs, algorithm, options
-    ("inverse_dynamics", "q qd qdd", "tau", _single(inverse_dynamics), ""),
-    ("mass_matrix", "q", "m", _single(mass_matrix), ""),
-    ("mass_matrix_inverse", "q", "minv", _single(mass_matrix_inverse), ""),
-    ("forward_dynamics", "q qd tau", "qdd", _single(forward_dynamics), ""),
-    ("inverse_dynamics_gradient", "q qd qdd", "dtau_dq dtau_dqd", inverse_dynamics_gradient, "frame"),
-    (
-        "forward_dynamics_gradient",
-        "q qd tau",
-        "qdd dqdd_dq dqdd_dqd minv",
-        forward_dynamics_gradient,
-        "frame mass",
-    ),
-    (
-        "forward_dynamics_gradient_given_minv",
-        "q qd qdd minv",
-        "dqdd_dq dqdd_dqd",
-        forward_dynamics_gradient_given_minv,
-        "frame",
-    ),
-]
+def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any) -> tuple[Any, ...]:
+    """Everything on chip in body frames: direct M⁻¹, q̈ from it, then the columns."""
+    minv = articulated.mass_matrix_inverse(tree, q)
+    bias = inverse_dynamics.inverse_dynamics(tree, q, qd, [0.0] * tree.n)
+    qdd = list(minv @ array([t - b for t, b in zip(tau, bias, strict=True)]))
+    return qdd, *_gradient_by_columns(tree, q, qd, qdd, minv), minv
+
+
 FUNCTIONS: dict[str, Function] = {
-    name: Function(name, _arguments(inputs), _arguments(outputs), call, tuple(options.split()))
-    for name, inputs, outputs, call, options in _ROWS
+    f.name: f
+    for f in [
+        Function(
+            "inverse_dynamics",
+            _arguments("q qd qdd"),
+            _arguments("tau"),
+            {"newton_euler": inverse_dynamics.inverse_dynamics, "spatial": body_columns.inverse_dynamics},
+            {},
+        ),
+        Function(
+            "mass_matrix",
+            _arguments("q"),
+            _arguments("m"),
+            {"composite_bodies": mass_matrix.mass_matrix},
+            {},
+        ),
+        Function(
+            "mass_matrix_inverse",
+            _arguments("q"),
+            _arguments("minv"),
+            {"ltdl": mass_matrix.mass_matrix_inverse, "direct": articulated.mass_matrix_inverse},
+            {},
+        ),
+        Function(
+            "forward_dynamics",
+            _arguments("q qd tau"),
+            _arguments("qdd"),
+            {"mass_matrix_solve": forward_dynamics.forward_dynamics, "aba": articulated.forward_dynamics},
+            {},
+        ),
+        Function(
+            "inverse_dynamics_gradient",
+            _arguments("q qd qdd"),
+            _arguments("dtau_dq dtau_dqd"),
+            {
+                "closed_form": gradients.inverse_dynamics_gradient,
+                "body_columns": body_columns.inverse_dynamics_gradient,
+            },
+            {"closed_form": ("frame",)},
+        ),
+        Function(
+            "forward_dynamics_gradient",
+            _arguments("q qd tau"),
+            _arguments("qdd dqdd_dq dqdd_dqd minv"),
+            {"closed_form": gradients.forward_dynamics_gradient, "body_columns": _whole_gradient_by_columns},
+            {"closed_form": ("frame", "mass")},
+        ),
+        Function(
+            "forward_dynamics_gradient_given_minv",
+            _arguments("q qd qdd minv"),
+            _arguments("dqdd_dq dqdd_dqd"),
+            {"closed_form": gradients.forward_dynamics_gradient_given_minv, "body_columns": _gradient_by_columns},
+            {"closed_form": ("frame",)},
+        ),
+    ]
 }
 
 

@@ -65,7 +65,7 @@ def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Fr
         with scope("kin", f"link{i}"):
             rotation, position, p = where.rotation[i], where.position[i], tree.parents[i]
             z = rotation[:, 2]
-            axis = Motion(z, label(cross(position, z), "s"))
+            axis = Motion(zeros(3), z) if tree.slides[i] else Motion(z, label(cross(position, z), "s"))
             parent_velocity = result.velocity[p] if p >= 0 else ZERO_MOTION
             velocity = parent_velocity + axis.scaled(qd[i])
             label(velocity.angular, "w")
@@ -196,6 +196,11 @@ def inverse_dynamics_gradient(
     return _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
 
 
+def solved_for_acceleration(minv: Array, by_q: Array, by_qd: Array) -> tuple[Array, Array]:
+    """∂q̈/∂q and ∂q̈/∂q̇ at fixed τ: -M⁻¹ times the gradient of inverse dynamics at q̈ (Carpentier & Mansard, eq. 3)."""
+    return _times_minus(minv, by_q, "dqdd_dq"), _times_minus(minv, by_qd, "dqdd_dqd")
+
+
 def forward_dynamics_gradient_given_minv(
     tree: Tree,
     q: Sequence[Scalar],
@@ -204,9 +209,8 @@ def forward_dynamics_gradient_given_minv(
     minv: Array,
     frame: Frame = "middle",
 ) -> tuple[Array, Array]:
-    """∂q̈/∂q and ∂q̈/∂q̇ at fixed τ: -M⁻¹ times the gradient of inverse dynamics at q̈ (Carpentier & Mansard, eq. 3)."""
-    by_q, by_qd = inverse_dynamics_gradient(tree, q, qd, qdd, frame)
-    return _times_minus(minv, by_q, "dqdd_dq"), _times_minus(minv, by_qd, "dqdd_dqd")
+    """∂q̈/∂q and ∂q̈/∂q̇ (n, n) at fixed τ, with q̈ and M⁻¹ from elsewhere."""
+    return solved_for_acceleration(minv, *inverse_dynamics_gradient(tree, q, qd, qdd, frame))
 
 
 def _mass_matrix_of(tree: Tree, kin: Kinematics) -> Array:
@@ -261,4 +265,4 @@ def forward_dynamics_gradient(
     composite_added: list[Force] = _accumulate(tree, added_forces)
     composite_force = [a + b for a, b in zip(composite_bias, composite_added, strict=True)]
     by_q, by_qd = _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
-    return qdd, _times_minus(minv, by_q, "dqdd_dq"), _times_minus(minv, by_qd, "dqdd_dqd"), minv
+    return qdd, *solved_for_acceleration(minv, by_q, by_qd), minv

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from dynagate.algorithms.tree import Tree
 from dynagate.naming import label, scope
-from dynagate.spatial import Array, Scalar, array, cross, zeros
+from dynagate.spatial import Array, Force, Scalar, array, cross, zeros
 
 
 def inverse_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Scalar]:
-    """τ (n,) in N m that produces the accelerations qdd (n,) at configuration q and velocity qd.
+    """τ (n,) in N m, N where a joint slides, that produces the accelerations qdd (n,) at position q and
+    velocity qd.
 
     Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the acceleration of every point of the link,
     so no linear velocity is propagated.
@@ -31,8 +32,13 @@ def inverse_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd:
                 a = joint.to_link(acceleration[p] + spread[p] @ joint.translation)
             else:
                 w, wd, a = zeros(3), zeros(3), joint.to_link(tree.base_acceleration)
-            wd = label(array([wd[0] + w[1] * qd[i], wd[1] - w[0] * qd[i], wd[2] + qdd[i]]), "wd")
-            w = label(array([w[0], w[1], w[2] + qd[i]]), "w")
+            if tree.slides[i]:  # Coriolis acceleration 2 ω × z q̇
+                a = array([a[0] + 2.0 * (w[1] * qd[i]), a[1] - 2.0 * (w[0] * qd[i]), a[2] + qdd[i]])
+            else:
+                wd = array([wd[0] + w[1] * qd[i], wd[1] - w[0] * qd[i], wd[2] + qdd[i]])
+                w = array([w[0], w[1], w[2] + qd[i]])
+            label(wd, "wd")
+            label(w, "w")
             u = _spread(w, wd)
             mass, first, second = tree.inertias[i]
             omega.append(w)
@@ -44,7 +50,7 @@ def inverse_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd:
     tau: list[Scalar] = [0.0] * tree.n
     for i in reversed(tree.links):
         with scope("id", f"link{i}"):
-            tau[i] = label(moment[i][2] + tree.damping[i] * qd[i], "tau")
+            tau[i] = label(tree.along_axis(i, Force(moment[i], force[i])) + tree.damping[i] * qd[i], "tau")
             p = tree.parents[i]
             if p >= 0:
                 pushed = joints[i].to_parent(force[i])

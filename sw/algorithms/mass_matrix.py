@@ -9,12 +9,9 @@ from dynagate.algorithms.tree import Tree
 from dynagate.naming import label, scope
 from dynagate.spatial import (
     Array,
-    Force,
     Inertia,
     JointTransform,
     Scalar,
-    array,
-    inertia_from_second_moment,
     symmetric,
     zeros,
 )
@@ -27,19 +24,13 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     m = zeros(tree.n, tree.n)
     for i in reversed(tree.links):
         with scope("crba", f"link{i}"):
-            _, first, second = composite[i]
-            rotational = inertia_from_second_moment(second)
-            # I S for S = z: moment I z, force -h × z
-            force = Force(
-                array([rotational[0, 2], rotational[1, 2], rotational[2, 2]]),
-                array([-first[1], first[0], 0.0]),
-            )
-            m[i, i] = label(force.angular[2], "m")
+            force = composite[i] @ tree.axis(i)
+            m[i, i] = label(tree.along_axis(i, force), "m")
             j = i
             while tree.parents[j] >= 0:
                 force = joints[j].force_to_parent(force)
                 j = tree.parents[j]
-                m[i, j] = m[j, i] = label(force.angular[2], f"m_{j}")
+                m[i, j] = m[j, i] = label(tree.along_axis(j, force), f"m_{j}")
             p = tree.parents[i]
             if p >= 0:
                 composite[p] = composite[p] + _inertia_in_parent(composite[i], joints[i])

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynagate.robot import Robot
-from dynagate.spatial import Array, Inertia, JointTransform, Scalar, array, joint_transforms
+from dynagate.spatial import Array, Force, Inertia, JointTransform, Motion, Scalar, array, joint_transforms, zeros
 
 
 class Tree:
     """A robot with every joint's axis turned to z (`Robot.aligned`), and its constants as object arrays.
 
-    parents[i]: -1 for the base; ancestors[i]: from the first link of the chain to i itself;
-    base_acceleration: minus gravity (3,), m/s² in the base frame; damping[i]: N m s/rad.
+    parents[i]: -1 for the base; ancestors[i]: from the first link of the chain to i itself; slides[i]: whether joint i
+    is prismatic, which makes S = (0, z) instead of (z, 0); base_acceleration: minus gravity (3,), m/s² in the base
+    frame; damping[i]: N m s/rad or N s/m.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -25,6 +26,7 @@ class Tree:
         self.inertias = [
             Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in robot.links
         ]
+        self.slides = [link.joint.type == "prismatic" for link in robot.links]
         self.damping = [link.joint.damping for link in robot.links]
         self.base_acceleration: Array = array([-g for g in robot.gravity])
         self._rotations = [link.joint.rotation for link in robot.links]
@@ -32,7 +34,16 @@ class Tree:
 
     def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
         """Pose of every link in its parent."""
-        return joint_transforms(self._rotations, self._translations, q)
+        return joint_transforms(self._rotations, self._translations, self.slides, q)
+
+    def along_axis(self, i: int, force: Force) -> Scalar:
+        """Sᵢᵀ f for a force in link i's own frame: what the joint itself must give."""
+        return force.linear[2] if self.slides[i] else force.angular[2]
+
+    def axis(self, i: int) -> Motion:
+        """Sᵢ in link i's own frame."""
+        z = array([0.0, 0.0, 1.0])
+        return Motion(zeros(3), z) if self.slides[i] else Motion(z, zeros(3))
 
     def is_ancestor(self, i: int, j: int) -> bool:
         """Whether link i lies on the chain from the base to link j, ends included."""

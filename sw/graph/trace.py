@@ -142,14 +142,10 @@ def _digits(c: float) -> float:
 def trace(robot: Robot, name: str, **options: Any) -> Graph:
     """The checked graph of one function of one robot.
 
-    options go to the algorithm (`frame` and `mass` for the gradients). Raises ValueError for a name that the function
-    table does not list or an option that the function does not take.
+    options go to the function: `form` names its algorithm, `frame` and `mass` are the gradients'. Raises ValueError for
+    a name that the function table does not list or an option that the function does not take.
     """
     wanted: Function = function(name)
-    for option in options:
-        if option not in wanted.options:
-            known = ", ".join(wanted.options) or "none"
-            raise ValueError(f"{name} has no option '{option}'; expected one of: {known}")
     recorder = Trace()
     inputs = [(argument, _input(recorder, argument, robot.n)) for argument in wanted.inputs]
     results = wanted(Tree(robot), *(values for _, values in inputs), **options)
