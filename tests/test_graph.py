@@ -194,6 +194,8 @@ def test_unknown_functions_and_options_are_refused() -> None:
         ValueError, match=r"mass_matrix \(composite_bodies\) has no option 'frame'; expected one of: none"
     ):
         trace(robot, "mass_matrix", frame=1)
+    with pytest.raises(ValueError, match="mass_matrix_inverse has no form 'lu'; expected one of ltdl, direct"):
+        trace(robot, "mass_matrix_inverse", form="lu")
 
 
 def test_evaluate_names_bad_inputs() -> None:
