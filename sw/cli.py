@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,26 @@ def run(robot: str, name: str, ii: int, word: int, frame: str | None, folder: Pa
         )
     click.echo(report.text())
     sys.exit(0 if report.passed else 1)
+
+
+@main.command()
+@click.argument("robot")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@click.option("--frame", default=None, help="Expression frame: base, middle, fewest, a link index.")
+@click.option("--velocity", type=float, default=None, help="Joint speeds to sample up to, where the file gives none.")
+@click.option("--allow-unphysical", is_flag=True, help="Accept inertias that no body has.")
+@click.option("--ignore-friction", is_flag=True, help="Leave out Coulomb friction.")
+def info(
+    robot: str, as_json: bool, frame: str | None, velocity: float | None, allow_unphysical: bool, ignore_friction: bool
+) -> None:
+    """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
+    from dynagate.info import describe, table
+    from dynagate.region import Region
+
+    with _readable_errors():
+        loaded = robots.load(robot, allow_unphysical=allow_unphysical, ignore_friction=ignore_friction)
+        rows = describe(loaded, Region.of(loaded, velocity=velocity), **_options(frame))
+    click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(loaded, rows))
 
 
 class _readable_errors:

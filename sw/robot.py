@@ -7,6 +7,7 @@ inertias in kg m². Fixed joints do not appear here: `dynagate.urdf` merges them
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -43,7 +44,8 @@ class Joint:
 
     rotation, translation: pose of the joint frame in the parent link's frame, at q = 0.
     axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
-    A limit that the file does not give is None. damping: N m s/rad. A prismatic joint has m for rad and N for N m.
+    A limit that the file does not give is None. damping: N m s/rad. armature: inertia of the rotor seen
+    through the gear, kg m². A prismatic joint has m for rad and N for N m.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Joint:
     velocity: float | None = None
     effort: float | None = None
     damping: float = 0.0
+    armature: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,17 @@ class Link:
     mass: float
     com: Vector3
     inertia: Matrix3
+
+    def joined(self, mass: float, com: Vector3, inertia: Matrix3) -> Link:
+        """The link with another body bolted to it; com and inertia (about com) of that body in this link's frame."""
+        total = self.mass + mass
+        centre = (self.mass * np.array(self.com) + mass * np.array(com)) / total
+        about_centre = np.zeros((3, 3))
+        for m, c, i in ((self.mass, self.com, self.inertia), (mass, com, inertia)):
+            d = np.array(c) - centre
+            about_centre += np.array(i) + m * (d @ d * np.eye(3) - np.outer(d, d))
+        symmetric = 0.5 * (about_centre + about_centre.T)
+        return replace(self, mass=total, com=vector3(centre), inertia=matrix3(symmetric))
 
     def first_moment(self) -> Vector3:
         """h = m c, in kg m."""
@@ -114,7 +128,10 @@ class Robot:
             raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite")
         if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
             raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
-        check_inertia(link.name, link.mass, link.com, link.inertia)
+        if link.joint.damping < 0.0 or link.joint.armature < 0.0:
+            raise RobotError(f"joint '{link.joint.name}' has negative damping or armature; expected 0 or more")
+        if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
+            raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
 
     @property
     def n(self) -> int:
@@ -161,12 +178,33 @@ class Robot:
             )
         return replace(self, links=tuple(links))
 
+    def with_armature(self, armature: float | Sequence[float]) -> Robot:
+        """With rotor inertias (kg m², one number or one per joint), which URDF cannot express."""
+        values = [armature] * self.n if isinstance(armature, int | float) else list(armature)
+        if len(values) != self.n:
+            raise RobotError(f"{len(values)} armatures for {self.n} joints of robot '{self.name}'")
+        links = [
+            replace(link, joint=replace(link.joint, armature=float(value)))
+            for link, value in zip(self.links, values, strict=True)
+        ]
+        return replace(self, links=tuple(links))
+
+    def with_payload(self, link: str, mass: float, com: Vector3, inertia: Matrix3) -> Robot:
+        """With a body held by a link. com and inertia (about com): in the link's frame. Raises RobotError: no such link
+        moves, or no body has such a mass and inertia."""
+        check_inertia("payload", mass, com, inertia)
+        names = [known.name for known in self.links]
+        if link not in names:
+            raise RobotError(f"robot '{self.name}' has no moving link '{link}'; expected one of {', '.join(names)}")
+        links = [known.joined(mass, com, inertia) if known.name == link else known for known in self.links]
+        return replace(self, links=tuple(links))
+
     @classmethod
-    def from_urdf(cls, path: str | PathLike[str], *, gravity: Vector3 = STANDARD_GRAVITY) -> Robot:
-        """Read a URDF file; see `dynagate.urdf.read_urdf`."""
+    def from_urdf(cls, path: str | PathLike[str], **options: Any) -> Robot:
+        """Read a URDF file. Options and errors: see `dynagate.urdf.read_urdf`."""
         from dynagate.urdf import read_urdf
 
-        return read_urdf(path, gravity=gravity)
+        return read_urdf(path, **options)
 
 
 def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> None:

@@ -6,6 +6,8 @@ The XML is read by lxml; what URDF means, with no silent defaults for what the d
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -30,17 +32,39 @@ from dynagate.robot import (
 MAX_BYTES = 16 * 2**20
 
 
-def read_urdf(path: str | PathLike[str], *, gravity: Vector3 = STANDARD_GRAVITY) -> Robot:
+@dataclass(frozen=True)
+class Options:
+    """What `read_urdf` is told besides the file."""
+
+    gravity: Vector3
+    lock: Mapping[str, float]
+    damping: bool
+    ignore_friction: bool
+    allow_unphysical: bool
+
+
+def read_urdf(
+    path: str | PathLike[str],
+    *,
+    gravity: Vector3 = STANDARD_GRAVITY,
+    lock: Mapping[str, float] | None = None,
+    damping: bool = True,
+    ignore_friction: bool = False,
+    allow_unphysical: bool = False,
+) -> Robot:
     """Read a fixed-base robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
-    Joint damping is kept and modelled; joint friction and mimic joints are refused by name.
+    lock: joints to hold at a position (rad or m), by name, as if they were fixed there.
+    damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction, which
+    is not modelled and otherwise refused by name. allow_unphysical: accept masses and inertias that no body has.
 
     Raises RobotError: the file is missing, too large, not XML, or describes no tree of supported joints with
     physical inertias. The text starts with the file's name and names the joint or link.
     """
     path = Path(path)
+    options = Options(gravity, lock or {}, damping, ignore_friction, allow_unphysical)
     try:
-        return _robot(_root(path), gravity)
+        return _robot(_root(path), options)
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
 
@@ -65,11 +89,14 @@ def _root(path: Path) -> Any:
     return root
 
 
-def _robot(root: Any, gravity: Vector3) -> Robot:
+def _robot(root: Any, options: Options) -> Robot:
     link_elements = _named(root, "link")
     joint_elements = _named(root, "joint")
     if not link_elements:
         raise RobotError("has no <link>; expected at least one")
+    for name in options.lock:
+        if name not in joint_elements:
+            raise RobotError(f"lock names joint '{name}', which the file does not define")
     children: dict[str, list[str]] = {name: [] for name in link_elements}
     joint_above: dict[str, str] = {}
     for name, element in joint_elements.items():
@@ -97,12 +124,14 @@ def _robot(root: Any, gravity: Vector3) -> Robot:
         if joint_name is not None:
             element = joint_elements[joint_name]
             kind = _attribute(element, "type", f"joint '{joint_name}'")
-            if kind != "fixed":
-                joint = _joint(element, joint_name, kind, rotation, translation)
-                mass, com, inertia = _inertial(link_elements[name])
+            if joint_name in options.lock:
+                rotation, translation = _locked(element, joint_name, kind, rotation, translation, options)
+            elif kind != "fixed":
+                joint = _joint(element, joint_name, kind, rotation, translation, options)
+                mass, com, inertia = _inertial(link_elements[name], options)
                 links.append(Link(name, owner, joint, mass, vector3(com), matrix3(inertia)))
                 owner, rotation, translation = len(links) - 1, np.eye(3), np.zeros(3)
-            elif owner >= 0:
+            if owner >= 0 and (kind == "fixed" or joint_name in options.lock):
                 links[owner] = _merge(links[owner], link_elements[name], rotation, translation)
         for below in reversed(children[name]):
             turn, shift = _origin(joint_elements[below], f"joint '{below}'")
@@ -111,20 +140,48 @@ def _robot(root: Any, gravity: Vector3) -> Robot:
     unreached = [name for name in link_elements if name not in seen]
     if unreached:
         raise RobotError(f"links {_some(unreached)} form a loop away from the root '{roots[0]}'; expected a tree")
-    return Robot(root.get("name") or "robot", tuple(links), vector3(gravity))
+    return Robot(root.get("name") or "robot", tuple(links), vector3(options.gravity))
 
 
-def _joint(element: Any, name: str, kind: str, rotation: np.ndarray, translation: np.ndarray) -> Joint:
-    where = f"joint '{name}'"
+def _check_type(name: str, kind: str) -> None:
     if kind not in JOINT_TYPES:
-        raise RobotError(f"{where} has type '{kind}'; supported: {', '.join(JOINT_TYPES)}, fixed")
-    if element.find("mimic") is not None:
-        raise RobotError(f"{where} mimics another joint; mimic joints are not supported")
-    axis_element = element.find("axis")
-    axis = np.array([1.0, 0.0, 0.0]) if axis_element is None else _numbers(axis_element, "xyz", where, 3)
+        raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(JOINT_TYPES)}, fixed")
+
+
+def _axis(element: Any, where: str) -> np.ndarray:
+    """Unit vector; (1, 0, 0) where the file gives none, as URDF says."""
+    found = element.find("axis")
+    axis = np.array([1.0, 0.0, 0.0]) if found is None else _numbers(found, "xyz", where, 3)
     length = float(np.linalg.norm(axis))
     if length < 1e-9:
         raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
+    return snap(axis / length)
+
+
+def _locked(
+    element: Any, name: str, kind: str, rotation: np.ndarray, translation: np.ndarray, options: Options
+) -> tuple[np.ndarray, np.ndarray]:
+    """Pose of the link below a joint that is held at its position."""
+    if kind == "fixed":
+        return rotation, translation
+    _check_type(name, kind)
+    axis, position = _axis(element, f"joint '{name}'"), options.lock[name]
+    if kind == "prismatic":
+        return rotation, translation + rotation @ axis * position
+    x, y, z = axis
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    turn = np.eye(3) + math.sin(position) * cross + (1.0 - math.cos(position)) * cross @ cross  # Rodrigues
+    return snap(rotation @ turn), translation
+
+
+def _joint(
+    element: Any, name: str, kind: str, rotation: np.ndarray, translation: np.ndarray, options: Options
+) -> Joint:
+    where = f"joint '{name}'"
+    _check_type(name, kind)
+    if element.find("mimic") is not None:
+        raise RobotError(f"{where} mimics another joint; mimic joints are not supported, lock= holds them")
+    axis = _axis(element, where)
     limit = element.find("limit")
     if kind != "continuous" and (limit is None or limit.get("lower") is None or limit.get("upper") is None):
         way_out = "give them or make it continuous" if kind == "revolute" else "give them"
@@ -146,8 +203,10 @@ def _joint(element: Any, name: str, kind: str, rotation: np.ndarray, translation
     if dynamics is not None:
         damping = float(_numbers(dynamics, "damping", where, 1)[0]) if dynamics.get("damping") else 0.0
         friction = float(_numbers(dynamics, "friction", where, 1)[0]) if dynamics.get("friction") else 0.0
-        if friction != 0.0:
-            raise RobotError(f"{where} has friction {friction:g}; Coulomb friction is not modelled, expected 0")
+        if friction != 0.0 and not options.ignore_friction:
+            raise RobotError(
+                f"{where} has friction {friction:g}; Coulomb friction is not modelled, expected 0 or ignore_friction"
+            )
         if damping < 0.0:
             raise RobotError(f"{where} has damping {damping:g}; expected 0 or more")
     return Joint(
@@ -155,20 +214,24 @@ def _joint(element: Any, name: str, kind: str, rotation: np.ndarray, translation
         kind,
         matrix3(rotation),
         vector3(translation),
-        vector3(snap(axis / length)),
-        damping=damping,
-        **bounds,
+        vector3(axis),
+        lower=bounds["lower"],
+        upper=bounds["upper"],
+        velocity=bounds["velocity"],
+        effort=bounds["effort"],
+        damping=damping if options.damping else 0.0,
     )
 
 
-def _inertial(link: Any) -> tuple[float, np.ndarray, np.ndarray]:
+def _inertial(link: Any, options: Options) -> tuple[float, np.ndarray, np.ndarray]:
     """(mass, centre of mass, inertia about it) of a moving link, in the link frame."""
     name = link.get("name")
     inertial = link.find("inertial")
     if inertial is None:
         raise RobotError(f"link '{name}' moves but has no <inertial>; expected a mass and an inertia")
     mass, com, inertia = _mass_distribution(inertial, f"link '{name}'")
-    check_inertia(name, mass, vector3(com), matrix3(inertia))
+    if not options.allow_unphysical:
+        check_inertia(name, mass, vector3(com), matrix3(inertia))
     return mass, com, inertia
 
 
@@ -198,13 +261,7 @@ def _merge(link: Link, fixed: Any, rotation: np.ndarray, translation: np.ndarray
         raise RobotError(f"{where} has mass {mass:g} kg; expected 0 or more")
     com = rotation @ com + translation
     inertia = rotation @ inertia @ rotation.T
-    total = link.mass + mass
-    centre = (link.mass * np.array(link.com) + mass * com) / total
-    merged = np.zeros((3, 3))
-    for m, c, i in ((link.mass, np.array(link.com), np.array(link.inertia)), (mass, com, inertia)):
-        d = c - centre
-        merged += i + m * (d @ d * np.eye(3) - np.outer(d, d))
-    return Link(link.name, link.parent, link.joint, total, vector3(centre), matrix3(0.5 * (merged + merged.T)))
+    return link.joined(mass, vector3(com), matrix3(inertia))
 
 
 def _origin(element: Any, where: str) -> tuple[np.ndarray, np.ndarray]:

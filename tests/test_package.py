@@ -27,6 +27,7 @@ STAGES = {
     "dynagate.evaluate": 3,
     "dynagate.region": 3,
     "dynagate.truth": 3,
+    "dynagate.info": 3,
     "dynagate.fixedpoint": 4,
     "dynagate.payload": 5,
     "dynagate.hw.schedule": 5,

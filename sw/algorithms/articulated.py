@@ -86,7 +86,7 @@ def _articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[_Joint],
     for i in reversed(tree.links):
         with scope("articulated", f"link{i}"):
             u = inertia[i] @ tree.axis(i)
-            found[i] = _Joint(u, label(1.0 / tree.along_axis(i, u), "d"))
+            found[i] = _Joint(u, label(1.0 / (tree.along_axis(i, u) + tree.armature[i]), "d"))
             if tree.parents[i] >= 0:
                 yielding[i] = inertia[i].without(u, found[i].inverse_d)
                 p = tree.parents[i]

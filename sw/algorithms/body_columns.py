@@ -49,7 +49,7 @@ def _recursion(
     tau: list[Scalar] = [0.0] * tree.n
     for i in reversed(tree.links):
         with scope("rnea", f"link{i}"):
-            tau[i] = label(tree.along_axis(i, result.force[i]) + tree.damping[i] * qd[i], "tau")
+            tau[i] = label(tree.joint_torque(i, result.force[i], qd[i], qdd[i]), "tau")
             p = tree.parents[i]
             if p >= 0:
                 result.force[p] = result.force[p] + joints[i].force_to_parent(result.force[i])

@@ -222,6 +222,7 @@ def _mass_matrix_of(tree: Tree, kin: Kinematics) -> Array:
             force = composite[i] @ kin.axis[i]
             for j in tree.ancestors[i]:
                 m[i, j] = m[j, i] = label(kin.axis[j].dot(force), f"m_{j}")
+            m[i, i] = m[i, i] + tree.armature[i]
     return m
 
 

@@ -50,7 +50,7 @@ def inverse_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd:
     tau: list[Scalar] = [0.0] * tree.n
     for i in reversed(tree.links):
         with scope("id", f"link{i}"):
-            tau[i] = label(tree.along_axis(i, Force(moment[i], force[i])) + tree.damping[i] * qd[i], "tau")
+            tau[i] = label(tree.joint_torque(i, Force(moment[i], force[i]), qd[i], qdd[i]), "tau")
             p = tree.parents[i]
             if p >= 0:
                 pushed = joints[i].to_parent(force[i])

@@ -25,7 +25,7 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
     for i in reversed(tree.links):
         with scope("crba", f"link{i}"):
             force = composite[i] @ tree.axis(i)
-            m[i, i] = label(tree.along_axis(i, force), "m")
+            m[i, i] = label(tree.along_axis(i, force) + tree.armature[i], "m")
             j = i
             while tree.parents[j] >= 0:
                 force = joints[j].force_to_parent(force)

@@ -13,7 +13,7 @@ class Tree:
 
     parents[i]: -1 for the base; ancestors[i]: from the first link of the chain to i itself; slides[i]: whether joint i
     is prismatic, which makes S = (0, z) instead of (z, 0); base_acceleration: minus gravity (3,), m/s² in the base
-    frame; damping[i]: N m s/rad or N s/m.
+    frame; damping[i]: N m s/rad or N s/m; armature[i]: kg m² or kg.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -27,6 +27,7 @@ class Tree:
             Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in robot.links
         ]
         self.slides = [link.joint.type == "prismatic" for link in robot.links]
+        self.armature = [link.joint.armature for link in robot.links]
         self.damping = [link.joint.damping for link in robot.links]
         self.base_acceleration: Array = array([-g for g in robot.gravity])
         self._rotations = [link.joint.rotation for link in robot.links]
@@ -35,6 +36,10 @@ class Tree:
     def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
         """Pose of every link in its parent."""
         return joint_transforms(self._rotations, self._translations, self.slides, q)
+
+    def joint_torque(self, i: int, force: Force, qd: Scalar, qdd: Scalar) -> Scalar:
+        """What joint i must give for a force in its link's own frame, its damping and its rotor."""
+        return self.along_axis(i, force) + self.damping[i] * qd + self.armature[i] * qdd
 
     def along_axis(self, i: int, force: Force) -> Scalar:
         """Sᵢᵀ f for a force in link i's own frame: what the joint itself must give."""

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from dynagate.algorithms import SYMMETRIC, Argument, Function, Tree, function
+from dynagate.graph.choose import fewest_operations
 from dynagate.graph.graph import Graph
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw, RawNode
@@ -143,9 +144,12 @@ def trace(robot: Robot, name: str, **options: Any) -> Graph:
     """The checked graph of one function of one robot.
 
     options go to the function: `form` names its algorithm, `frame` and `mass` are the gradients'. Raises ValueError for
-    a name that the function table does not list or an option that the function does not take.
+    a name that the function table does not list or an option that the function does not take. Besides the frames of
+    `algorithms.frames`, "fewest" finds the one of each chain that takes the fewest operations.
     """
     wanted: Function = function(name)
+    if options.get("frame") == "fewest":
+        options["frame"] = fewest_operations(robot, lambda r, k: trace(r, "inverse_dynamics_gradient", frame={0: k}))
     recorder = Trace()
     inputs = [(argument, _input(recorder, argument, robot.n)) for argument in wanted.inputs]
     results = wanted(Tree(robot), *(values for _, values in inputs), **options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from dynagate.robot import Robot, RobotError
 
@@ -21,8 +22,8 @@ def path(name: str) -> Path:
     return _FOLDER / f"{name}.urdf"
 
 
-def load(name_or_path: str) -> Robot:
-    """A shipped robot by name, or any robot by the path of its URDF file."""
+def load(name_or_path: str, **options: Any) -> Robot:
+    """A shipped robot by name, or any robot by the path of its URDF file; options as for `Robot.from_urdf`."""
     if name_or_path.endswith((".urdf", ".xml")) or "/" in name_or_path:
-        return Robot.from_urdf(name_or_path)
-    return Robot.from_urdf(path(name_or_path))
+        return Robot.from_urdf(name_or_path, **options)
+    return Robot.from_urdf(path(name_or_path), **options)
