@@ -49,12 +49,13 @@ def describe(robot: Robot, region: Region, **options: Any) -> list[Row]:
 
 
 def table(robot: Robot, rows: list[Row]) -> str:
-    head = f"{'function':<38}{'form':<19}{'products':>9}{'constant':>9}{'adds':>7}{'1/x':>5}{'sin':>5}{'depth':>7}{'float32':>10}"
+    columns = "".join(f"{name:>9}" for name in ("products", "constant", "adds", "1/x", "sin/cos", "depth", "float32"))
+    head = f"{'function':<38}{'form':<19}{columns}"
     lines = [f"{robot.name}: {robot.n} degrees of freedom", head]
     for row in rows:
         c = row.counts
         lines.append(
-            f"{row.function:<38}{row.form:<19}{c.mul:>9}{c.mul_const:>9}{c.add:>7}{c.reciprocal:>5}{c.trig:>5}"
-            f"{c.depth:>7}{row.float32_error:>10.1e}"
+            f"{row.function:<38}{row.form:<19}{c.mul:>9}{c.mul_const:>9}{c.add:>9}{c.reciprocal:>9}{c.trig:>9}"
+            f"{c.depth:>9}{row.float32_error:>9.1e}"
         )
     return "\n".join(lines)

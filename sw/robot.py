@@ -94,7 +94,7 @@ class Link:
         """Σ = ∫ r rᵀ dm about the link origin, in kg m²; the rotational inertia is tr(Σ) 1 - Σ."""
         inertia = np.array(self.inertia)
         about_com = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-        return matrix3(snap(about_com + self.mass * np.outer(self.com, self.com)))
+        return matrix3(without_noise(about_com + self.mass * np.outer(self.com, self.com)))
 
 
 @dataclass(frozen=True)
@@ -164,16 +164,16 @@ class Robot:
             turns.append(turn)
             joint = replace(
                 link.joint,
-                rotation=matrix3(snap(above.T @ np.array(link.joint.rotation) @ turn)),
-                translation=vector3(snap(above.T @ np.array(link.joint.translation))),
+                rotation=matrix3(without_noise(above.T @ np.array(link.joint.rotation) @ turn)),
+                translation=vector3(without_noise(above.T @ np.array(link.joint.translation))),
                 axis=(0.0, 0.0, 1.0),
             )
             links.append(
                 replace(
                     link,
                     joint=joint,
-                    com=vector3(snap(turn.T @ np.array(link.com))),
-                    inertia=matrix3(snap(turn.T @ np.array(link.inertia) @ turn)),
+                    com=vector3(without_noise(turn.T @ np.array(link.com))),
+                    inertia=matrix3(without_noise(turn.T @ np.array(link.inertia) @ turn)),
                 )
             )
         return replace(self, links=tuple(links))
@@ -210,8 +210,8 @@ class Robot:
 def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> None:
     """Refuse a mass distribution that no rigid body has.
 
-    The eigenvalues of the second moment Σ = tr(I)/2 1 - I must not be negative, which is the triangle inequality
-    of the principal moments (Traversaro, Brossette, Escande & Nori 2016).
+    The principal moments must be positive and keep the triangle inequality, which is that the second moment
+    Σ = tr(I)/2 1 - I has no negative eigenvalue (Traversaro, Brossette, Escande & Nori 2016).
     """
     if not mass > 0.0 or not math.isfinite(mass):
         raise RobotError(f"link '{name}' has mass {mass:g} kg; a moving link needs a positive, finite mass")
@@ -227,11 +227,16 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
             f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m²; "
             "all must be positive"
         )
+    if moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-3):  # files round their entries
+        raise RobotError(
+            f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m², "
+            "which no body has: the largest exceeds the sum of the others"
+        )
 
 
 def _turn_z_to(axis: np.ndarray) -> np.ndarray:
     """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
-    axis = snap(axis)
+    axis = snap(axis, 1e-15)
     k = int(np.argmax(np.abs(axis)))
     if abs(axis[k]) == 1.0:
         turn = np.zeros((3, 3))
@@ -246,10 +251,16 @@ def _turn_z_to(axis: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.cross(axis, x), axis])
 
 
-def snap(values: Any) -> np.ndarray:
-    """Round what is within 1e-9 of 0, 1 or -1 to it: URDF files write π/2 with ten digits or so, and a rotation
-    entry of 5e-12 instead of 0 would cost a multiplier."""
-    snapped = np.array(values, dtype=float)
+def snap(rotation: Any, within: float) -> np.ndarray:
+    """Entries of a rotation (or unit vector) that are this near to 0, 1 or -1, made so."""
+    snapped = np.array(rotation, dtype=float)
     for exact in (0.0, 1.0, -1.0):
-        snapped[np.abs(snapped - exact) < 1e-9] = exact
+        snapped[np.abs(snapped - exact) <= within] = exact
     return snapped
+
+
+def without_noise(values: Any) -> np.ndarray:
+    """Entries below 1e-15 of the largest are rounding errors of a rotation that left them zero."""
+    cleaned = np.array(values, dtype=float)
+    cleaned[np.abs(cleaned) <= 1e-15 * np.abs(cleaned).max(initial=0.0)] = 0.0
+    return cleaned

@@ -41,6 +41,7 @@ class Options:
     damping: bool
     ignore_friction: bool
     allow_unphysical: bool
+    round_rotations: float
 
 
 def read_urdf(
@@ -51,18 +52,21 @@ def read_urdf(
     damping: bool = True,
     ignore_friction: bool = False,
     allow_unphysical: bool = False,
+    round_rotations: float = 1e-9,
 ) -> Robot:
     """Read a fixed-base robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
     lock: joints to hold at a position (rad or m), by name, as if they were fixed there.
     damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction, which
     is not modelled and otherwise refused by name. allow_unphysical: accept masses and inertias that no body has.
+    round_rotations: rotation entries this near to 0 or ±1 are taken to be so. Files write π/2 with ten digits or so,
+    and 5e-12 instead of 0 costs a multiplier.
 
     Raises RobotError: the file is missing, too large, not XML, or describes no tree of supported joints with
     physical inertias. The text starts with the file's name and names the joint or link.
     """
     path = Path(path)
-    options = Options(gravity, lock or {}, damping, ignore_friction, allow_unphysical)
+    options = Options(gravity, lock or {}, damping, ignore_friction, allow_unphysical, round_rotations)
     try:
         return _robot(_root(path), options)
     except RobotError as error:
@@ -132,11 +136,13 @@ def _robot(root: Any, options: Options) -> Robot:
                 links.append(Link(name, owner, joint, mass, vector3(com), matrix3(inertia)))
                 owner, rotation, translation = len(links) - 1, np.eye(3), np.zeros(3)
             if owner >= 0 and (kind == "fixed" or joint_name in options.lock):
-                links[owner] = _merge(links[owner], link_elements[name], rotation, translation)
+                links[owner] = _merge(links[owner], link_elements[name], rotation, translation, options)
         for below in reversed(children[name]):
-            turn, shift = _origin(joint_elements[below], f"joint '{below}'")
+            turn, shift = _origin(joint_elements[below], f"joint '{below}'", options)
             child = joint_elements[below].find("child").get("link")
-            stack.append((child, below, owner, snap(rotation @ turn), rotation @ shift + translation))
+            stack.append(
+                (child, below, owner, snap(rotation @ turn, options.round_rotations), rotation @ shift + translation)
+            )
     unreached = [name for name in link_elements if name not in seen]
     if unreached:
         raise RobotError(f"links {_some(unreached)} form a loop away from the root '{roots[0]}'; expected a tree")
@@ -148,14 +154,14 @@ def _check_type(name: str, kind: str) -> None:
         raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(JOINT_TYPES)}, fixed")
 
 
-def _axis(element: Any, where: str) -> np.ndarray:
+def _axis(element: Any, where: str, options: Options) -> np.ndarray:
     """Unit vector; (1, 0, 0) where the file gives none, as URDF says."""
     found = element.find("axis")
     axis = np.array([1.0, 0.0, 0.0]) if found is None else _numbers(found, "xyz", where, 3)
     length = float(np.linalg.norm(axis))
     if length < 1e-9:
         raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
-    return snap(axis / length)
+    return snap(axis / length, options.round_rotations)
 
 
 def _locked(
@@ -165,13 +171,13 @@ def _locked(
     if kind == "fixed":
         return rotation, translation
     _check_type(name, kind)
-    axis, position = _axis(element, f"joint '{name}'"), options.lock[name]
+    axis, position = _axis(element, f"joint '{name}'", options), options.lock[name]
     if kind == "prismatic":
         return rotation, translation + rotation @ axis * position
     x, y, z = axis
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     turn = np.eye(3) + math.sin(position) * cross + (1.0 - math.cos(position)) * cross @ cross  # Rodrigues
-    return snap(rotation @ turn), translation
+    return snap(rotation @ turn, options.round_rotations), translation
 
 
 def _joint(
@@ -181,7 +187,7 @@ def _joint(
     _check_type(name, kind)
     if element.find("mimic") is not None:
         raise RobotError(f"{where} mimics another joint; mimic joints are not supported, lock= holds them")
-    axis = _axis(element, where)
+    axis = _axis(element, where, options)
     limit = element.find("limit")
     if kind != "continuous" and (limit is None or limit.get("lower") is None or limit.get("upper") is None):
         way_out = "give them or make it continuous" if kind == "revolute" else "give them"
@@ -229,13 +235,13 @@ def _inertial(link: Any, options: Options) -> tuple[float, np.ndarray, np.ndarra
     inertial = link.find("inertial")
     if inertial is None:
         raise RobotError(f"link '{name}' moves but has no <inertial>; expected a mass and an inertia")
-    mass, com, inertia = _mass_distribution(inertial, f"link '{name}'")
+    mass, com, inertia = _mass_distribution(inertial, f"link '{name}'", options)
     if not options.allow_unphysical:
         check_inertia(name, mass, vector3(com), matrix3(inertia))
     return mass, com, inertia
 
 
-def _mass_distribution(inertial: Any, where: str) -> tuple[float, np.ndarray, np.ndarray]:
+def _mass_distribution(inertial: Any, where: str, options: Options) -> tuple[float, np.ndarray, np.ndarray]:
     mass_element, inertia_element = inertial.find("mass"), inertial.find("inertia")
     if mass_element is None:
         raise RobotError(f"{where} has an <inertial> without <mass value=>")
@@ -246,17 +252,17 @@ def _mass_distribution(inertial: Any, where: str) -> tuple[float, np.ndarray, np
         float(_numbers(inertia_element, key, where, 1)[0]) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     )
     inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    rotation, com = _origin(inertial, where)
+    rotation, com = _origin(inertial, where, options)
     return mass, com, rotation @ inertia @ rotation.T
 
 
-def _merge(link: Link, fixed: Any, rotation: np.ndarray, translation: np.ndarray) -> Link:
+def _merge(link: Link, fixed: Any, rotation: np.ndarray, translation: np.ndarray, options: Options) -> Link:
     """The link with a body bolted to it, whose frame has the given pose in the link's frame."""
     inertial = fixed.find("inertial")
     if inertial is None:
         return link
     where = f"link '{fixed.get('name')}'"
-    mass, com, inertia = _mass_distribution(inertial, where)
+    mass, com, inertia = _mass_distribution(inertial, where, options)
     if mass < 0.0:
         raise RobotError(f"{where} has mass {mass:g} kg; expected 0 or more")
     com = rotation @ com + translation
@@ -264,7 +270,7 @@ def _merge(link: Link, fixed: Any, rotation: np.ndarray, translation: np.ndarray
     return link.joined(mass, vector3(com), matrix3(inertia))
 
 
-def _origin(element: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+def _origin(element: Any, where: str, options: Options) -> tuple[np.ndarray, np.ndarray]:
     """Rotation (roll, pitch, yaw about fixed axes) and translation of <origin>; the identity where it is absent."""
     origin = element.find("origin")
     if origin is None:
@@ -277,7 +283,7 @@ def _origin(element: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
         (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
         (-sp, cp * sr, cp * cr),
     )
-    return snap(rotation), xyz
+    return snap(rotation, options.round_rotations), xyz
 
 
 def _named(root: Any, tag: str) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from dynagate import FUNCTIONS
 from dynagate.cli import main
 
 
@@ -45,6 +47,18 @@ def test_run_fails_with_status_one_where_the_error_is_too_large(designs: Path) -
     )  # fmt: skip
     assert status == 1
     assert text.splitlines()[-1] == "FAIL"
+
+
+def test_info_lists_every_form() -> None:
+    status, text = call("info", "two_joint_arm")
+    assert status == 0
+    for name, function in FUNCTIONS.items():
+        for form in function.forms:
+            assert any(line.split()[:2] == [name, form] for line in text.splitlines())
+    status, text = call("info", "two_joint_arm", "--json", "--frame", "base")
+    rows = json.loads(text)
+    assert {row["form"] for row in rows} >= {"closed_form", "body_columns", "aba", "ltdl"}
+    assert all(0 < row["float32_error"] < 1e-4 and row["counts"]["depth"] > 0 for row in rows)
 
 
 @pytest.mark.parametrize(

@@ -2,83 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import pinocchio
 import pytest
 from dynagate import FUNCTIONS, Robot, evaluate, robots, trace, truth
-from dynagate.algorithms import Function, Tree
+from dynagate.algorithms import Tree
 from dynagate.truth import relative_errors
 
 from tests import tolerances
+from tests.oracle import GRADIENT_FRAMES, compare
 from tests.robots import RANDOM_SEEDS, SHIPPED, random_robot
-from tests.samples import State, inputs_of, states
-
-GRADIENT_FRAMES = ("base", "middle", 0)
-
-
-def reference(robot: Robot, path: Path, state: State) -> State:
-    """All outputs of all functions, by Pinocchio, in our order of joints."""
-    model = pinocchio.buildModelFromUrdf(str(path))
-    data = model.createData()
-    joints = [model.joints[model.getJointId(link.joint.name)] for link in robot.links]
-    rows = [joint.idx_v for joint in joints]
-    grid = np.ix_(rows, rows)
-    results: dict[str, list[np.ndarray]] = {}
-    for q, qd, qdd, tau in zip(*(state[k] for k in ("q", "qd", "qdd", "tau")), strict=True):
-        position = pinocchio.neutral(model)
-        velocity, acceleration, torque = (np.zeros(model.nv) for _ in range(3))
-        for k, joint in enumerate(joints):
-            # Pinocchio keeps a continuous joint as its cosine and sine
-            angle = [q[k]] if joint.nq == 1 else [np.cos(q[k]), np.sin(q[k])]
-            position[joint.idx_q : joint.idx_q + joint.nq] = angle
-            velocity[joint.idx_v], acceleration[joint.idx_v], torque[joint.idx_v] = qd[k], qdd[k], tau[k]
-        pinocchio.computeRNEADerivatives(model, data, position, velocity, acceleration)
-        one = {"tau": data.tau[rows].copy(), "dtau_dq": data.dtau_dq[grid], "dtau_dqd": data.dtau_dv[grid]}
-        m = pinocchio.crba(model, data, position)
-        one["m"] = (np.triu(m) + np.triu(m, 1).T)[grid]
-        pinocchio.computeABADerivatives(model, data, position, velocity, torque)
-        minv = np.triu(data.Minv) + np.triu(data.Minv, 1).T
-        one |= {"qdd": data.ddq[rows].copy(), "dqdd_dq": data.ddq_dq[grid], "dqdd_dqd": data.ddq_dv[grid]}
-        one["minv"] = minv[grid]
-        for name, value in one.items():
-            results.setdefault(name, []).append(np.array(value))
-    return {name: np.array(values) for name, values in results.items()}
-
-
-def choices(function: Function, frames: Sequence[str | int], every_form: bool) -> list[dict[str, str | int]]:
-    """The default form of a function or all of them, the closed form in several frames."""
-    result: list[dict[str, str | int]] = []
-    for form in list(function.forms)[: None if every_form else 1]:
-        options = function.options.get(form, ())
-        result += [{"form": form, "frame": frame} for frame in frames] if "frame" in options else [{"form": form}]
-        if "mass" in options:
-            result.append({"form": form, "mass": "shared"})
-    return result
-
-
-def compare(
-    robot: Robot,
-    path: Path,
-    count: int,
-    frames: Sequence[str | int] = GRADIENT_FRAMES,
-    every_form: bool = True,
-) -> None:
-    state = states(robot, count, seed=robot.n)
-    expected = reference(robot, path, state)
-    state["minv"] = expected["minv"]
-    for name, function in FUNCTIONS.items():
-        for options in choices(function, frames, every_form):
-            outputs = evaluate(trace(robot, name, **options), inputs_of(name, state))
-            for output, got in outputs.items():
-                where = f"{robot.name} {name} {options} {output}"
-                if np.abs(expected[output]).max() < tolerances.ZERO:  # one joint about the vertical, say
-                    assert np.abs(got).max() < tolerances.ZERO, where
-                    continue
-                error = relative_errors(got, expected[output]).max()
-                assert error <= tolerances.PINOCCHIO, f"{where}: {error:.1e}"
+from tests.samples import inputs_of, states
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
 from dynagate import Robot, RobotError, robots
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 ARM = robots.path("two_joint_arm").read_text()
 
@@ -160,6 +164,69 @@ BAD = {
     "same name": (changed(('<link name="forearm">', '<link name="base">')), "a second <link> is named 'base'"),
     "no name": (changed(('<link name="forearm">', "<link>")), "a <link> has no name"),
 }
+
+
+BAD |= {
+    "asymmetric name": (
+        changed(('<joint name="elbow"', '<joint name="shoulder"')),
+        "a second <joint> is named 'shoulder'",
+    ),
+    "floating joint": (
+        changed(('name="elbow" type="revolute"', 'name="elbow" type="floating"')),
+        "joint 'elbow' has type 'floating'; supported",
+    ),
+    "planar joint": (changed(('name="elbow" type="revolute"', 'name="elbow" type="planar"')), "has type 'planar'"),
+    "triangle": (changed(('ixx="0.017"', 'ixx="0.5"')), "which no body has: the largest exceeds the sum of the others"),
+    "infinite mass": (changed(('value="1.2"', 'value="inf"')), "expected 1 finite number(s)"),
+    "short origin": (changed(('<origin xyz="0 0 0.5"/>', '<origin xyz="0 0"/>')), "joint 'elbow': <origin xyz='0 0'>"),
+    "worded origin": (changed(('<origin xyz="0 0 0.5"/>', '<origin xyz="0 0 up"/>')), "is not made of numbers"),
+    "two masses": (changed(('value="1.2"', 'value="1 2"')), "<mass value='1 2'>; expected 1 finite number(s)"),
+    "slide without limits": (
+        changed(
+            ('name="elbow" type="revolute"', 'name="elbow" type="prismatic"'),
+            ('<limit lower="-2.6" upper="2.6" velocity="5.0" effort="30"/>', ""),
+        ),
+        "joint 'elbow' is prismatic but has no <limit lower= upper=>; give them",
+    ),
+    "negative fixed mass": (
+        changed(
+            (
+                "</robot>",
+                '<joint name="j" type="fixed"><parent link="forearm"/><child link="t"/></joint>'
+                '<link name="t"><inertial><mass value="-1"/>'
+                '<inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial></link></robot>',
+            )
+        ),
+        "link 't' has mass -1 kg; expected 0 or more",
+    ),
+}
+
+
+def test_there_are_forty_bad_files() -> None:
+    assert len(BAD) >= 40
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.data())
+def test_fuzzed_file_is_read_or_refused(data: st.DataObject) -> None:
+    """Cut, doubled or swapped pieces of a good file: a robot or a RobotError, never anything else."""
+    pieces = ARM.split("\n")
+    for _ in range(data.draw(st.integers(1, 4))):
+        k = data.draw(st.integers(0, len(pieces) - 1))
+        change = data.draw(st.sampled_from(["cut", "double", "digit", "quote", "swap"]))
+        if change == "cut":
+            pieces[k] = ""
+        elif change == "double":
+            pieces[k] += pieces[k]
+        elif change == "digit":
+            pieces[k] = pieces[k].replace("0", data.draw(st.sampled_from(["-", "9e999", "x", "0 0", ""])), 1)
+        elif change == "quote":
+            pieces[k] = pieces[k].replace('"', "", 1)
+        else:
+            j = data.draw(st.integers(0, len(pieces) - 1))
+            pieces[j], pieces[k] = pieces[k], pieces[j]
+    with TemporaryDirectory() as folder, contextlib.suppress(RobotError):
+        assert read("\n".join(pieces), Path(folder)).n >= 1
 
 
 @pytest.mark.parametrize("case", list(BAD))

@@ -3,6 +3,8 @@
 Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms" (2018), in the compact form of
 Singh, Russell & Wensing, "Efficient analytical derivatives of rigid-body dynamics using spatial vector algebra"
 (2022, eqs. 33-38). All spatial vectors of a chain are in one expression frame (`frames`).
+
+The formulas hold 2B(v) and 2Ψ̇, and B is linear in v: velocities are carried doubled, which leaves few factors of two.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from dynagate.spatial import (
 
 
 class Coriolis(NamedTuple):
-    """The body's B(I, v) = ½ ((v×*) I - I (v×) + (I v)×̄*), of which only the first three columns are not zero:
-    B m = (-A ω, ω × l) for a motion m with angular part ω; A = [ω]× Σ + v hᵀ - (h·v) 1, l the linear momentum."""
+    """The body's 2B(I, v) = (v×*) I - I (v×) + (I v)×̄*, of which only the first three columns are not zero:
+    2B m = (-A ω, ω × l) for a motion m with angular part ω; A = [ω₂]× Σ + v₂ hᵀ - (h·v₂) 1 and l = m v₂ - h × ω₂, with
+    (ω₂, v₂) = 2v."""
 
     a: Array
     momentum: Array
@@ -39,20 +42,22 @@ class Coriolis(NamedTuple):
     def __add__(self, other: Coriolis) -> Coriolis:  # type: ignore[override]
         return Coriolis(self.a + other.a, self.momentum + other.momentum)
 
-    def __matmul__(self, motion: Motion) -> Force:
-        return Force(-(self.a @ motion.angular), cross(motion.angular, self.momentum))
+    def __matmul__(self, angular: Array) -> Force:
+        """2B m, of which m's angular part alone matters."""
+        return Force(-(self.a @ angular), cross(angular, self.momentum))
 
     def row(self, motion: Motion) -> Array:
-        """mᵀ B, its three columns that are not zero."""
+        """mᵀ 2B, its three columns that are not zero."""
         return cross(self.momentum, motion.linear) - self.a.T @ motion.angular
 
 
 class Kinematics(NamedTuple):
-    """Per link, in its chain's frame: joint axis S, velocity v, Ψ̇ = v_parent × S, base acceleration, and the bodies."""
+    """Per link, in its chain's frame: joint axis S, 2v, v/2, 2Ψ̇ = 2v_parent × S, base acceleration, and the bodies."""
 
     axis: list[Motion]
-    velocity: list[Motion]
-    psi_dot: list[Motion]
+    double_velocity: list[Motion]
+    half_velocity: list[Motion]
+    double_psi_dot: list[Motion]
     base_acceleration: list[Motion]
     inertia: list[Inertia]
     coriolis: list[Coriolis]
@@ -60,20 +65,21 @@ class Kinematics(NamedTuple):
 
 def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame) -> Kinematics:
     where: Poses = poses(tree, q, frame)
-    result = Kinematics([], [], [], [], [], [])
+    result = Kinematics([], [], [], [], [], [], [])
     for i in tree.links:
         with scope("kin", f"link{i}"):
             rotation, position, p = where.rotation[i], where.position[i], tree.parents[i]
             z = rotation[:, 2]
             axis = Motion(zeros(3), z) if tree.slides[i] else Motion(z, label(cross(position, z), "s"))
-            parent_velocity = result.velocity[p] if p >= 0 else ZERO_MOTION
-            velocity = parent_velocity + axis.scaled(qd[i])
-            label(velocity.angular, "w")
-            label(velocity.linear, "v")
+            parent_velocity = result.double_velocity[p] if p >= 0 else ZERO_MOTION
+            velocity = parent_velocity + axis.scaled(2.0 * qd[i])
+            label(velocity.angular, "w2")
+            label(velocity.linear, "v2")
             inertia = _inertia_at(tree.inertias[i], rotation, position)
             result.axis.append(axis)
-            result.velocity.append(velocity)
-            result.psi_dot.append(parent_velocity.cross(axis))
+            result.double_velocity.append(velocity)
+            result.half_velocity.append(velocity.scaled(0.25))
+            result.double_psi_dot.append(parent_velocity.cross(axis))
             result.base_acceleration.append(Motion(zeros(3), where.base[i] @ tree.base_acceleration))
             result.inertia.append(inertia)
             result.coriolis.append(_coriolis(inertia, velocity))
@@ -90,9 +96,9 @@ def _inertia_at(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
     return Inertia(mass, h, label(moved, "sigma"))
 
 
-def _coriolis(inertia: Inertia, velocity: Motion) -> Coriolis:
+def _coriolis(inertia: Inertia, double_velocity: Motion) -> Coriolis:
     mass, h, sigma = inertia
-    w, v = velocity
+    w, v = double_velocity
     a = skew(w) @ sigma
     hv = h @ v
     for r in range(3):
@@ -120,7 +126,7 @@ def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Seque
             a = result[p] if p >= 0 else kin.base_acceleration[i]
             if qdd is not None:
                 a = a + kin.axis[i].scaled(qdd[i])
-            a = a + kin.psi_dot[i].scaled(qd[i])
+            a = a + kin.double_psi_dot[i].scaled(0.5 * qd[i])
             label(a.angular, "wd")
             label(a.linear, "vd")
             result.append(a)
@@ -128,11 +134,11 @@ def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Seque
 
 
 def _net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion]) -> list[Force]:
-    """I a + v ×* I v of each body; v ×* I v = B v."""
+    """I a + v ×* I v of each body; v ×* I v = B v = 2B (v/2)."""
     result = []
     for i in tree.links:
         with scope("force", f"link{i}"):
-            result.append(kin.inertia[i] @ accelerations[i] + kin.coriolis[i] @ kin.velocity[i])
+            result.append(kin.inertia[i] @ accelerations[i] + kin.coriolis[i] @ kin.half_velocity[i].angular)
     return result
 
 
@@ -151,22 +157,21 @@ def _inverse_dynamics_gradient(
         with scope("grad", f"link{i}"):
             p = tree.parents[i]
             parent_acceleration = accelerations[p] if p >= 0 else kin.base_acceleration[i]
-            parent_velocity = kin.velocity[p] if p >= 0 else ZERO_MOTION
-            psi_ddot.append(parent_acceleration.cross(kin.axis[i]) + parent_velocity.cross(kin.psi_dot[i]))
+            half_velocity = kin.half_velocity[p] if p >= 0 else ZERO_MOTION
+            # Ψ̈ = a × S + v × Ψ̇, of the parent's a and v
+            psi_ddot.append(parent_acceleration.cross(kin.axis[i]) + half_velocity.cross(kin.double_psi_dot[i]))
+    psi_dot = [motion.angular * 0.5 for motion in kin.double_psi_dot]  # angular part
     by_q, by_qd = zeros(tree.n, tree.n), zeros(tree.n, tree.n)
     for i in tree.links:
         with scope("grad", f"link{i}"):
             inertia, coriolis, axis = composite_inertia[i], composite_coriolis[i], kin.axis[i]
             row_inertia = inertia @ axis  # Sᵀ I, I being symmetric
-            row_coriolis = coriolis.row(axis) * 2.0  # Sᵀ 2B
-            double_psi_dot = [kin.psi_dot[j].scaled(2.0) for j in tree.ancestors[i]]
-            column_q = (
-                _doubled(coriolis @ kin.psi_dot[i]) + inertia @ psi_ddot[i] + axis.cross_force(composite_force[i])
-            )
-            column_qd = _doubled(coriolis @ axis) + inertia @ double_psi_dot[-1]
-            for j, double in zip(tree.ancestors[i], double_psi_dot, strict=True):
-                by_q[i, j] = row_coriolis @ kin.psi_dot[j].angular + psi_ddot[j].dot(row_inertia)
-                by_qd[i, j] = row_coriolis @ kin.axis[j].angular + double.dot(row_inertia)
+            row_coriolis = coriolis.row(axis)  # Sᵀ 2B
+            column_q = coriolis @ psi_dot[i] + inertia @ psi_ddot[i] + axis.cross_force(composite_force[i])
+            column_qd = coriolis @ axis.angular + inertia @ kin.double_psi_dot[i]
+            for j in tree.ancestors[i]:
+                by_q[i, j] = row_coriolis @ psi_dot[j] + psi_ddot[j].dot(row_inertia)
+                by_qd[i, j] = row_coriolis @ kin.axis[j].angular + kin.double_psi_dot[j].dot(row_inertia)
                 if j != i:
                     by_q[j, i] = label(kin.axis[j].dot(column_q), f"up_q_{j}")
                     by_qd[j, i] = label(kin.axis[j].dot(column_qd), f"up_qd_{j}")
@@ -174,10 +179,6 @@ def _inverse_dynamics_gradient(
                 label(by_qd[i, j], f"qd_{j}")
             by_qd[i, i] = by_qd[i, i] + tree.damping[i]
     return by_q, by_qd
-
-
-def _doubled(force: Force) -> Force:
-    return Force(force.angular * 2.0, force.linear * 2.0)
 
 
 def _times_minus(minv: Array, matrix: Array, name: str) -> Array:

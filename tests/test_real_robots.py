@@ -1,0 +1,93 @@
+"""Other people's robots: against Pinocchio, and with no more operations than the prototype took."""
+
+from __future__ import annotations
+
+import sysconfig
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from dynagate import Robot, trace
+
+from tests.oracle import compare, pinocchio_model
+
+DATA = Path(sysconfig.get_path("purelib")) / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
+MEASURED = Path(__file__).parent.parent.parent / "shared" / "robots"
+
+FINGERS = {"panda_finger_joint1": 0.02, "panda_finger_joint2": 0.02}
+ROBOTS: dict[str, dict[str, Any]] = {
+    "a1_description/urdf/a1.urdf": {},
+    "alexander_description/urdf/alexander_v1.lowerBodyOnly.urdf": {},
+    "anymal_b_simple_description/robots/anymal-kinova.urdf": {},
+    "anymal_c_simple_description/urdf/anymal.urdf": {},
+    "asr_twodof_description/urdf/TwoDofs.urdf": {},
+    "b1_description/urdf/b1.urdf": {},
+    "bolt_description/robots/bolt.urdf": {},
+    "borinot_description/urdf/borinot_flying_arm_2.urdf": {},
+    "double_pendulum_description/urdf/double_pendulum_continuous.urdf": {},
+    "g1_description/urdf/g1_29dof_rev_1_0.urdf": {},
+    "go1_description/urdf/go1.urdf": {"ignore_friction": True},
+    "go2_description/urdf/go2.urdf": {},
+    "hyq_description/robots/hyq_no_sensors.urdf": {},
+    "iris_description/robots/iris.urdf": {},
+    "kinova_description/robots/kinova.urdf": {},
+    "laikago_description/urdf/laikago.urdf": {},
+    "panda_description/urdf/panda.urdf": {"lock": FINGERS},
+    "simple_humanoid_description/urdf/simple_humanoid.urdf": {},
+    "so_arm_description/urdf/so100.urdf": {},
+    "solo_description/robots/solo12.urdf": {},
+    "talos_data/robots/talos_left_arm.urdf": {"ignore_friction": True},
+    "ur_description/urdf/ur5_robot.urdf": {},
+    "xarm_description/urdf/xarm7.urdf": {"ignore_friction": True},
+    "z1_description/urdf/z1.urdf": {"ignore_friction": True},
+}
+
+
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_real_robot_agrees_with_pinocchio(name: str) -> None:
+    options = ROBOTS[name]
+    # Pinocchio's algorithms leave joint damping out, and take 1.57079632679 at its word
+    robot = Robot.from_urdf(DATA / name, damping=False, round_rotations=0.0, **options)
+    model = pinocchio_model(DATA / name, options.get("lock"))
+    compare(robot, model, count=2, frames=["middle"], every_form=robot.n <= 8)
+
+
+TABLE = {
+    # products, constant products, additions, reciprocals of dFD(τ) in closed form (the prototype's measured table)
+    "iiwa14": (2800, 358, 2709, 7),
+    "hyq": (940, 368, 1044, 12),
+    "solo12": (908, 296, 896, 12),
+    "panda": (2753, 378, 2686, 7),
+    "baxter": (5711, 896, 5709, 15),
+    "atlas": (20255, 2342, 20201, 30),
+}
+SOLO = DATA / "solo_description" / "robots" / "solo12.urdf"
+PANDA = DATA / "panda_description" / "urdf" / "panda.urdf"
+
+
+def measured(name: str) -> Robot:
+    if name == "solo12":
+        return Robot.from_urdf(SOLO, damping=False)
+    if name == "panda":
+        return Robot.from_urdf(PANDA, damping=False, lock={"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0})
+    path = MEASURED / f"{name}.urdf"
+    if not path.is_file():
+        pytest.skip(f"{path.name} is measured where shared/robots lies beside the checkout")
+    return Robot.from_urdf(path, damping=False, ignore_friction=True, allow_unphysical=name == "atlas")
+
+
+@pytest.mark.parametrize("name", list(TABLE))
+def test_no_more_operations_than_the_table(name: str) -> None:
+    counts = trace(measured(name), "forward_dynamics_gradient", frame="fewest", mass="shared").counts()
+    found = (counts.mul, counts.mul_const, counts.add, counts.reciprocal)
+    assert all(a <= b for a, b in zip(found, TABLE[name], strict=True)), counts
+
+
+@pytest.mark.parametrize(("name", "limit"), [("iiwa14", 2.0), ("atlas", 20.0)])
+def test_tracing_takes_seconds(name: str, limit: float) -> None:
+    """An order of magnitude above what one core takes, so that a slow machine passes and a slow algorithm does not."""
+    robot = measured(name)
+    start = time.process_time()
+    trace(robot, "forward_dynamics_gradient")
+    assert time.process_time() - start <= limit

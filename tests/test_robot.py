@@ -1,0 +1,126 @@
+"""What can be done to a robot after it was read, and what the reader can be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import FUNCTIONS, Robot, RobotError, evaluate, robots, trace
+from dynagate.algorithms import Tree
+from dynagate.truth import relative_errors
+
+from tests import tolerances
+from tests.oracle import compare, pinocchio_model
+from tests.robots import random_robot
+from tests.samples import inputs_of, states
+
+
+@pytest.mark.parametrize("seed", [8, 12, 20])
+def test_armature_adds_to_the_diagonal_of_m_in_every_form(seed: int, tmp_path: Path) -> None:
+    plain, path = random_robot(seed, tmp_path)
+    armature = np.linspace(0.1, 0.9, plain.n)
+    model = pinocchio_model(path)
+    for link, value in zip(plain.links, armature, strict=True):
+        model.armature[model.joints[model.getJointId(link.joint.name)].idx_v] = value
+    compare(plain.with_armature(armature), model, count=3, frames=["middle"])
+
+
+def test_armature_must_fit_the_robot() -> None:
+    robot = robots.load("two_joint_arm")
+    assert [link.joint.armature for link in robot.with_armature(0.2).links] == [0.2, 0.2]
+    with pytest.raises(RobotError, match="3 armatures for 2 joints of robot 'two_joint_arm'"):
+        robot.with_armature([1.0, 2.0, 3.0])
+    with pytest.raises(RobotError, match="joint 'shoulder' has negative damping or armature"):
+        robot.with_armature(-1.0)
+
+
+def test_payload_is_a_body_bolted_on(tmp_path: Path) -> None:
+    inertia = ((0.001, 0.0, 0.0), (0.0, 0.002, 0.0), (0.0, 0.0, 0.003))
+    bolt = """<joint name="bolt" type="fixed"><parent link="forearm"/><child link="tool"/></joint>
+      <link name="tool"><inertial><origin xyz="0.1 0 0.4"/><mass value="0.8"/>
+      <inertia ixx="0.001" iyy="0.002" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
+    path = tmp_path / "tool.urdf"
+    path.write_text(robots.path("two_joint_arm").read_text().replace("</robot>", bolt))
+    loaded = robots.load("two_joint_arm").with_payload("forearm", 0.8, (0.1, 0.0, 0.4), inertia)
+    for name in ("com", "inertia", "mass"):
+        np.testing.assert_allclose(getattr(loaded.links[1], name), getattr(Robot.from_urdf(path).links[1], name))
+
+
+def test_payload_faults_are_named() -> None:
+    robot = robots.load("two_joint_arm")
+    inertia = ((0.1, 0.0, 0.0), (0.0, 0.1, 0.0), (0.0, 0.0, 0.1))
+    with pytest.raises(RobotError, match="no moving link 'hand'; expected one of upper_arm, forearm"):
+        robot.with_payload("hand", 1.0, (0.0, 0.0, 0.0), inertia)
+    with pytest.raises(RobotError, match="link 'payload' has mass 0 kg"):
+        robot.with_payload("forearm", 0.0, (0.0, 0.0, 0.0), inertia)
+
+
+@pytest.mark.parametrize("seed", [3, 5, 9])
+def test_locked_joint_is_fixed_where_it_is_held(seed: int, tmp_path: Path) -> None:
+    robot, path = random_robot(seed, tmp_path)
+    revolute = [link.joint.name for link in robot.links if link.joint.type != "continuous"]
+    lock = {name: 0.3 + 0.1 * k for k, name in enumerate(revolute[:2])}
+    locked = Robot.from_urdf(path, lock=lock)
+    assert locked.n == robot.n - len(lock)
+    compare(locked, pinocchio_model(path, lock), count=3, frames=["middle"])
+
+
+def test_reader_options(tmp_path: Path) -> None:
+    text = robots.path("two_joint_arm").read_text()
+    path = tmp_path / "arm.urdf"
+    path.write_text(text.replace("<axis", '<dynamics damping="0.7" friction="0.2"/><axis', 1))
+    with pytest.raises(RobotError, match="joint 'shoulder' has friction 0.2; .* expected 0 or ignore_friction"):
+        Robot.from_urdf(path)
+    assert Robot.from_urdf(path, ignore_friction=True).links[0].joint.damping == 0.7
+    assert Robot.from_urdf(path, ignore_friction=True, damping=False) == robots.load("two_joint_arm")
+    with pytest.raises(RobotError, match=r"arm.urdf: lock names joint 'wrist', which the file does not define"):
+        Robot.from_urdf(path, lock={"wrist": 0.0})
+    path.write_text(text.replace('izz="0.0008"', 'izz="-1"'))
+    assert Robot.from_urdf(path, allow_unphysical=True).links[1].inertia[2][2] == -1.0
+
+
+def test_a_chain_of_forty_joints() -> None:
+    """Deep recursion and long numbers: forward dynamics undoes inverse dynamics."""
+    arm = robots.load("two_joint_arm")
+    links = tuple(
+        replace(arm.links[k % 2], name=f"link_{k}", parent=k - 1, joint=replace(arm.links[k % 2].joint, name=f"j{k}"))
+        for k in range(40)
+    )
+    chain = Robot("chain", links).with_armature(1.0)
+    state = states(chain, 2, seed=1)
+    for form in FUNCTIONS["forward_dynamics"].forms:
+        qdd = evaluate(trace(chain, "forward_dynamics", form=form), inputs_of("forward_dynamics", state))["qdd"]
+        assert relative_errors(qdd, state["qdd"]).max() <= tolerances.IDENTITY
+
+
+def test_one_joint_robot_has_every_function() -> None:
+    arm = robots.load("two_joint_arm")
+    single = Robot("single", arm.links[:1])
+    state = states(single, 2, seed=1)
+    state["minv"] = evaluate(trace(single, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+    for name, function in FUNCTIONS.items():
+        for form in function.forms:
+            assert evaluate(trace(single, name, form=form), inputs_of(name, state))
+
+
+def test_fewest_operations_is_no_worse_than_any_frame() -> None:
+    robot = robots.load("iiwa14")
+
+    def operations(frame: str | int | dict[int, int]) -> int:
+        counts = trace(robot, "inverse_dynamics_gradient", frame=frame).counts()
+        return counts.products + counts.add + counts.neg
+
+    assert operations("fewest") == min(operations({0: k}) for k in range(-1, 7))
+
+
+def test_robot_without_joints_is_refused() -> None:
+    with pytest.raises(RobotError, match="robot 'stone' has no moving joint; expected at least one"):
+        Robot("stone", ())
+    arm = robots.load("two_joint_arm")
+    with pytest.raises(RobotError, match="link 'upper_arm' has parent index 3; expected -1 .* to -1"):
+        Robot("twisted", (replace(arm.links[0], parent=3),))
+    with pytest.raises(RobotError, match="joint 'shoulder' has axis .*; expected a unit vector"):
+        Robot("skewed", (replace(arm.links[0], joint=replace(arm.links[0].joint, axis=(1.0, 1.0, 0.0))),))
+    assert Tree(arm).n == 2
