@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from dynagate.algorithms import EXTERNAL
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.ranges import Ranges, sampled_ranges
 from dynagate.graph import Graph, GraphError
@@ -83,7 +84,9 @@ class FormattedGraph:
 def assign(graph: Graph, region: Region, policy: Policy | None = None) -> FormattedGraph:
     """Formats for the states of a region: ranges sampled there, one word length, a binary point per node."""
     policy = policy or Policy()
-    ranges = sampled_ranges(graph, region.sample(graph.name, policy.samples, policy.seed))
+    external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
+    states = region.sample(graph.name, policy.samples, policy.seed, external_forces=external_forces)
+    ranges = sampled_ranges(graph, states)
     return assign_word(graph, region, ranges, policy)
 
 

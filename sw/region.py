@@ -16,6 +16,10 @@ from dynagate.robot import Robot, RobotError
 DEFAULT_ACCELERATION = 10.0
 """rad/s²: what an arm moves with; torques are sampled as those that cause up to it."""
 
+EXTERNAL_MOMENT = 5.0
+EXTERNAL_FORCE = 50.0
+"""N m and N on each link: a hand's push."""
+
 Limits = float | Sequence[float] | None
 
 
@@ -23,7 +27,8 @@ Limits = float | Sequence[float] | None
 class Region:
     """Bounds per joint: q in [lower, upper] rad, |q̇| <= velocity rad/s, |q̈| <= acceleration rad/s².
 
-    Torques have no bounds of their own: they are those that move the robot so.
+    Torques have no bounds of their own: they are those that move the robot so. External forces, where a function takes
+    them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
     """
 
     robot: Robot
@@ -61,10 +66,15 @@ class Region:
         """(low, high) per joint of an input; None for one that follows from the others (tau, minv)."""
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))
+        if name == "f_ext":
+            limits = [EXTERNAL_MOMENT] * 3 + [EXTERNAL_FORCE] * 3
+            return [(-x, x) for x in limits] * self.robot.n
         symmetric = {"qd": self.velocity, "qdd": self.acceleration}.get(name)
         return None if symmetric is None else [(-x, x) for x in symmetric]
 
-    def sample(self, name: str, count: int, seed: int) -> dict[str, npt.NDArray[np.float64]]:
+    def sample(
+        self, name: str, count: int, seed: int, *, external_forces: bool = False
+    ) -> dict[str, npt.NDArray[np.float64]]:
         """Inputs of the function of this name, (count, ...) each, uniform in the region.
 
         tau is the torque of a uniform q̈ and minv the inverse mass matrix at q, both in float64.
@@ -76,9 +86,13 @@ class Region:
             "qd": random.uniform(-1.0, 1.0, (count, n)) * self.velocity,
             "qdd": random.uniform(-1.0, 1.0, (count, n)) * self.acceleration,
         }
-        needed = [argument.name for argument in function(name).inputs]
+        needed = [argument.name for argument in function(name).inputs_with(external_forces)]
+        if external_forces:
+            limits = np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3)
+            state["f_ext"] = random.uniform(-1.0, 1.0, (count, n, 6)) * limits
         if "tau" in needed:
-            state["tau"] = evaluate(trace(self.robot, "inverse_dynamics"), state)["tau"]
+            torque = trace(self.robot, "inverse_dynamics", external_forces=external_forces)
+            state["tau"] = evaluate(torque, state)["tau"]
         if "minv" in needed:
             state["minv"] = evaluate(trace(self.robot, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
         return {key: state[key] for key in needed}

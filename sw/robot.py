@@ -160,7 +160,7 @@ class Robot:
         links = []
         for link in self.links:
             above = turns[link.parent] if link.parent >= 0 else np.eye(3)
-            turn = _turn_z_to(np.array(link.joint.axis))
+            turn = turn_z_to(np.array(link.joint.axis))
             turns.append(turn)
             joint = replace(
                 link.joint,
@@ -234,7 +234,7 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
         )
 
 
-def _turn_z_to(axis: np.ndarray) -> np.ndarray:
+def turn_z_to(axis: np.ndarray) -> np.ndarray:
     """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
     axis = snap(axis, 1e-15)
     k = int(np.argmax(np.abs(axis)))

@@ -107,6 +107,9 @@ class Force(NamedTuple):
     def __add__(self, other: Force) -> Force:  # type: ignore[override]
         return Force(self.angular + other.angular, self.linear + other.linear)
 
+    def __sub__(self, other: Force) -> Force:
+        return Force(self.angular - other.angular, self.linear - other.linear)
+
 
 ZERO_MOTION = Motion(zeros(3), zeros(3))
 

@@ -27,6 +27,16 @@ def pinocchio_model(path: Path, lock: Mapping[str, float] | None = None) -> pino
     return pinocchio.buildReducedModel(model, held, position) if held else model
 
 
+def pushed_by(model: pinocchio.Model, robot: Robot, f_ext: np.ndarray) -> pinocchio.StdVec_Force:
+    """Our rows [moment; force], in the order of Pinocchio's joints."""
+    forces = pinocchio.StdVec_Force()
+    for _ in range(model.njoints):
+        forces.append(pinocchio.Force.Zero())
+    for link, row in zip(robot.links, f_ext, strict=True):
+        forces[model.getJointId(link.joint.name)] = pinocchio.Force(row[3:], row[:3])
+    return forces
+
+
 def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
     """All outputs of all functions, by Pinocchio, in our order of joints."""
     data = model.createData()
@@ -34,7 +44,9 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
     rows = [joint.idx_v for joint in joints]
     grid = np.ix_(rows, rows)
     results: dict[str, list[np.ndarray]] = {}
-    for q, qd, qdd, tau in zip(*(state[k] for k in ("q", "qd", "qdd", "tau")), strict=True):
+    f_ext = state.get("f_ext", np.zeros((len(state["q"]), robot.n, 6)))
+    for q, qd, qdd, tau, push in zip(*(state[k] for k in ("q", "qd", "qdd", "tau")), f_ext, strict=True):
+        forces = pushed_by(model, robot, push)
         position = pinocchio.neutral(model)
         velocity, acceleration, torque = (np.zeros(model.nv) for _ in range(3))
         for k, joint in enumerate(joints):
@@ -42,11 +54,11 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
             angle = [q[k]] if joint.nq == 1 else [np.cos(q[k]), np.sin(q[k])]
             position[joint.idx_q : joint.idx_q + joint.nq] = angle
             velocity[joint.idx_v], acceleration[joint.idx_v], torque[joint.idx_v] = qd[k], qdd[k], tau[k]
-        pinocchio.computeRNEADerivatives(model, data, position, velocity, acceleration)
+        pinocchio.computeRNEADerivatives(model, data, position, velocity, acceleration, forces)
         one = {"tau": data.tau[rows].copy(), "dtau_dq": data.dtau_dq[grid], "dtau_dqd": data.dtau_dv[grid]}
         m = pinocchio.crba(model, data, position)
         one["m"] = (np.triu(m) + np.triu(m, 1).T)[grid]
-        pinocchio.computeABADerivatives(model, data, position, velocity, torque)
+        pinocchio.computeABADerivatives(model, data, position, velocity, torque, forces)
         minv = np.triu(data.Minv) + np.triu(data.Minv, 1).T
         one |= {"qdd": data.ddq[rows].copy(), "dqdd_dq": data.ddq_dq[grid], "dqdd_dqd": data.ddq_dv[grid]}
         one["minv"] = minv[grid]
@@ -72,14 +84,18 @@ def compare(
     count: int,
     frames: Sequence[str | int] = GRADIENT_FRAMES,
     every_form: bool = True,
+    external_forces: bool = False,
 ) -> None:
-    """All functions of the robot against Pinocchio, on states of high speed."""
-    state = states(robot, count, seed=robot.n)
+    """All functions of the robot against Pinocchio, on states of high speed, pushed from outside on request."""
+    state = states(robot, count, seed=robot.n, external_forces=external_forces)
     expected = reference(robot, pinocchio_model(model) if isinstance(model, Path) else model, state)
     state["minv"] = expected["minv"]
     for name, function in FUNCTIONS.items():
+        pushed = external_forces and function.takes_external_forces
         for options in choices(function, frames, every_form):
-            outputs = evaluate(trace(robot, name, **options), inputs_of(name, state))
+            outputs = evaluate(
+                trace(robot, name, external_forces=pushed, **options), inputs_of(name, state, external_forces=pushed)
+            )
             for output, got in outputs.items():
                 where = f"{robot.name} {name} {options} {output}"
                 if np.abs(expected[output]).max() < tolerances.ZERO:  # one joint about the vertical, say

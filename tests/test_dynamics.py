@@ -27,6 +27,22 @@ def test_random_tree_agrees_with_pinocchio(seed: int, tmp_path: Path) -> None:
     compare(robot, path, count=3, frames=[GRADIENT_FRAMES[seed % 3]], every_form=seed % 4 == 0)
 
 
+@pytest.mark.parametrize("seed", [1, 8, 16, 24, 33])
+def test_random_tree_under_external_forces_agrees_with_pinocchio(seed: int, tmp_path: Path) -> None:
+    robot, path = random_robot(seed, tmp_path)
+    compare(robot, path, count=3, external_forces=True)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_robot_under_external_forces_agrees_with_pinocchio(name: str) -> None:
+    compare(robots.load(name), robots.path(name), count=3, external_forces=True)
+
+
+def test_external_forces_are_refused_where_they_do_not_enter() -> None:
+    with pytest.raises(ValueError, match="mass_matrix does not depend on external forces"):
+        trace(robots.load("iiwa14"), "mass_matrix", external_forces=True)
+
+
 def test_the_comparison_notices_a_wrong_robot(tmp_path: Path) -> None:
     text = robots.path("two_joint_arm").read_text()
     path = tmp_path / "heavier.urdf"

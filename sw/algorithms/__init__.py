@@ -14,21 +14,23 @@ from dynagate.algorithms.tree import Tree
 from dynagate.robot import Robot
 from dynagate.spatial import array
 
-VECTOR, MATRIX, SYMMETRIC = "vector", "matrix", "symmetric"
+VECTOR, MATRIX, SYMMETRIC, FORCES = "vector", "matrix", "symmetric", "forces"
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An input or output of a function. kind: vector (n,), matrix (n, n), or symmetric (n, n)."""
+    """An input or output of a function. kind: vector (n,), matrix (n, n), symmetric (n, n), or forces (n, 6)."""
 
     name: str
     kind: str
 
     def shape(self, n: int) -> tuple[int, ...]:
-        return (n,) if self.kind == VECTOR else (n, n)
+        return {VECTOR: (n,), FORCES: (n, 6)}.get(self.kind, (n, n))
 
 
 Algorithm = Callable[..., Any]
+EXTERNAL = Argument("f_ext", FORCES)
+"""Optional input: force on each link from outside, [moment; force] at the link's origin in the link's frame, N m and N."""
 
 
 @dataclass(frozen=True)
@@ -42,10 +44,20 @@ class Function:
     forms: dict[str, Algorithm]
     options: dict[str, tuple[str, ...]]
 
+    @property
+    def takes_external_forces(self) -> bool:
+        return any(argument.name == "qd" for argument in self.inputs)
+
+    def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
+        """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""
+        if external_forces and not self.takes_external_forces:
+            raise ValueError(f"{self.name} does not depend on external forces")
+        return (*self.inputs, EXTERNAL) if external_forces else self.inputs
+
     def __call__(
         self, robot: Robot | Tree, *inputs: Sequence[Any], form: str | None = None, **options: Any
     ) -> tuple[Any, ...]:
-        """The outputs in order. Raises ValueError for a form or an option that the function does not have."""
+        """The outputs in order; `external` (n, 6) may follow the inputs. Raises ValueError for a form or an option that the function does not have."""
         form = form or next(iter(self.forms))
         if form not in self.forms:
             raise ValueError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
@@ -55,7 +67,9 @@ class Function:
                 listed = ", ".join(known) or "none"
                 raise ValueError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
         tree = robot if isinstance(robot, Tree) else Tree(robot)
-        result = self.forms[form](tree, *inputs, **options)
+        if len(inputs) > len(self.inputs):
+            options["external"] = inputs[-1]
+        result = self.forms[form](tree, *inputs[: len(self.inputs)], **options)
         return result if len(self.outputs) > 1 else (result,)
 
 
@@ -64,16 +78,16 @@ def _arguments(names: str) -> tuple[Argument, ...]:
     return tuple(Argument(name, kinds.get(name, MATRIX if "_" in name else VECTOR)) for name in names.split())
 
 
-def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any) -> tuple[Any, ...]:
-    return gradients.solved_for_acceleration(minv, *body_columns.inverse_dynamics_gradient(tree, q, qd, qdd))
+def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, external: Any = None) -> tuple[Any, ...]:
+    return gradients.solved_for_acceleration(minv, *body_columns.inverse_dynamics_gradient(tree, q, qd, qdd, external))
 
 
-def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any) -> tuple[Any, ...]:
+def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: Any = None) -> tuple[Any, ...]:
     """Everything on chip in body frames: direct M⁻¹, q̈ from it, then the columns."""
     minv = articulated.mass_matrix_inverse(tree, q)
-    bias = inverse_dynamics.inverse_dynamics(tree, q, qd, [0.0] * tree.n)
+    bias = inverse_dynamics.inverse_dynamics(tree, q, qd, [0.0] * tree.n, external)
     qdd = list(minv @ array([t - b for t, b in zip(tau, bias, strict=True)]))
-    return qdd, *_gradient_by_columns(tree, q, qd, qdd, minv), minv
+    return qdd, *_gradient_by_columns(tree, q, qd, qdd, minv, external), minv
 
 
 FUNCTIONS: dict[str, Function] = {
@@ -142,4 +156,4 @@ def function(name: str) -> Function:
     return FUNCTIONS[name]
 
 
-__all__ = ["FUNCTIONS", "Argument", "Function", "Tree", "function"]
+__all__ = ["EXTERNAL", "FUNCTIONS", "Argument", "Function", "Tree", "function"]

@@ -94,7 +94,13 @@ def _articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[_Joint],
     return found, yielding
 
 
-def forward_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+def forward_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    external: Array | None = None,
+) -> list[Scalar]:
     """q̈ (n,) by the articulated-body algorithm (Featherstone 2008, §7.3)."""
     joints = tree.transforms(q)
     articulated, yielding = _articulate(tree, joints)
@@ -108,7 +114,8 @@ def forward_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau:
             v = v + axis.scaled(qd[i])
             velocity.append(v)
             bias.append(v.cross(axis).scaled(qd[i]))
-            force.append(v.cross_force(tree.inertias[i] @ v))
+            bias_force = v.cross_force(tree.inertias[i] @ v)
+            force.append(bias_force if external is None else bias_force - tree.external_force(i, external))
     load: list[Scalar] = [0.0] * tree.n
     for i in reversed(tree.links):
         with scope("aba", f"link{i}"):

@@ -27,7 +27,7 @@ class Pass(NamedTuple):
 
 
 def _recursion(
-    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> tuple[list[Scalar], Pass]:
     joints = tree.transforms(q)
     result = Pass(joints, [], [], [], [])
@@ -45,7 +45,8 @@ def _recursion(
             result.velocity.append(v)
             accelerations.append(a)
             inertia = tree.inertias[i]
-            result.force.append(inertia @ a + v.cross_force(inertia @ v))
+            net = inertia @ a + v.cross_force(inertia @ v)
+            result.force.append(net if external is None else net - tree.external_force(i, external))
     tau: list[Scalar] = [0.0] * tree.n
     for i in reversed(tree.links):
         with scope("rnea", f"link{i}"):
@@ -56,16 +57,18 @@ def _recursion(
     return tau, result
 
 
-def inverse_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Scalar]:
+def inverse_dynamics(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
+) -> list[Scalar]:
     """τ (n,) by 6-vectors in body frames (Featherstone 2008, §5.3)."""
-    return _recursion(tree, q, qd, qdd)[0]
+    return _recursion(tree, q, qd, qdd, external)[0]
 
 
 def inverse_dynamics_gradient(
-    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> tuple[Array, Array]:
     """∂τ/∂q and ∂τ/∂q̇ (n, n), row = torque."""
-    _, known = _recursion(tree, q, qd, qdd)
+    _, known = _recursion(tree, q, qd, qdd, external)
     by_q = _columns(tree, qd, known, with_respect_to_q=True)
     by_qd = _columns(tree, qd, known, with_respect_to_q=False)
     for i in tree.links:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from dynagate.algorithms.inverse_dynamics import inverse_dynamics
 from dynagate.algorithms.mass_matrix import factorise, mass_matrix, solve
 from dynagate.algorithms.tree import Tree
-from dynagate.spatial import Scalar
+from dynagate.spatial import Array, Scalar
 
 
-def forward_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+def forward_dynamics(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None = None
+) -> list[Scalar]:
     """q̈ (n,) in rad/s²: M q̈ = τ - ID(q, q̇, 0) (Featherstone 2008, §6.3)."""
-    bias = inverse_dynamics(tree, q, qd, [0.0] * tree.n)
+    bias = inverse_dynamics(tree, q, qd, [0.0] * tree.n, external)
     factor = factorise(tree, mass_matrix(tree, q))
     return solve(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])

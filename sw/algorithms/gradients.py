@@ -52,8 +52,10 @@ class Coriolis(NamedTuple):
 
 
 class Kinematics(NamedTuple):
-    """Per link, in its chain's frame: joint axis S, 2v, v/2, 2Ψ̇ = 2v_parent × S, base acceleration, and the bodies."""
+    """Per link, in its chain's frame: pose, joint axis S, 2v, v/2, 2Ψ̇ = 2v_parent × S, base acceleration, and the
+    bodies."""
 
+    poses: Poses
     axis: list[Motion]
     double_velocity: list[Motion]
     half_velocity: list[Motion]
@@ -65,7 +67,7 @@ class Kinematics(NamedTuple):
 
 def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame) -> Kinematics:
     where: Poses = poses(tree, q, frame)
-    result = Kinematics([], [], [], [], [], [], [])
+    result = Kinematics(where, [], [], [], [], [], [], [])
     for i in tree.links:
         with scope("kin", f"link{i}"):
             rotation, position, p = where.rotation[i], where.position[i], tree.parents[i]
@@ -133,12 +135,21 @@ def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Seque
     return result
 
 
-def _net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion]) -> list[Force]:
-    """I a + v ×* I v of each body; v ×* I v = B v = 2B (v/2)."""
+def _net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion], external: Array | None) -> list[Force]:
+    """I a + v ×* I v of each body, less what acts on it from outside; v ×* I v = B v = 2B (v/2).
+
+    An external force is fixed in its link, so it turns with the link's joint and all above: in the gradient it enters
+    through the composite force alone."""
     result = []
     for i in tree.links:
         with scope("force", f"link{i}"):
-            result.append(kin.inertia[i] @ accelerations[i] + kin.coriolis[i] @ kin.half_velocity[i].angular)
+            net = kin.inertia[i] @ accelerations[i] + kin.coriolis[i] @ kin.half_velocity[i].angular
+            if external is not None:
+                rotation, position = kin.poses.rotation[i], kin.poses.position[i]
+                moment, force = tree.external_force(i, external)
+                turned = rotation @ force
+                net = net - Force(rotation @ moment + cross(position, turned), turned)
+            result.append(net)
     return result
 
 
@@ -188,12 +199,17 @@ def _times_minus(minv: Array, matrix: Array, name: str) -> Array:
 
 
 def inverse_dynamics_gradient(
-    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], frame: Frame = "middle"
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    frame: Frame = "middle",
+    external: Array | None = None,
 ) -> tuple[Array, Array]:
     """∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (n, n), row = torque."""
     kin = _kinematics(tree, q, qd, frame)
     accelerations = _accelerations(tree, kin, qd, qdd)
-    composite_force = _accumulate(tree, _net_forces(tree, kin, accelerations))
+    composite_force = _accumulate(tree, _net_forces(tree, kin, accelerations, external))
     return _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
 
 
@@ -209,9 +225,10 @@ def forward_dynamics_gradient_given_minv(
     qdd: Sequence[Scalar],
     minv: Array,
     frame: Frame = "middle",
+    external: Array | None = None,
 ) -> tuple[Array, Array]:
     """∂q̈/∂q and ∂q̈/∂q̇ (n, n) at fixed τ, with q̈ and M⁻¹ from elsewhere."""
-    return solved_for_acceleration(minv, *inverse_dynamics_gradient(tree, q, qd, qdd, frame))
+    return solved_for_acceleration(minv, *inverse_dynamics_gradient(tree, q, qd, qdd, frame, external))
 
 
 def _mass_matrix_of(tree: Tree, kin: Kinematics) -> Array:
@@ -234,6 +251,7 @@ def forward_dynamics_gradient(
     tau: Sequence[Scalar],
     frame: Frame = "middle",
     mass: str = "body",
+    external: Array | None = None,
 ) -> tuple[list[Scalar], Array, Array, Array]:
     """q̈ (n,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (n, n), from torques alone.
 
@@ -246,7 +264,7 @@ def forward_dynamics_gradient(
         raise ValueError(f"mass '{mass}'; expected 'body' or 'shared'")
     kin = _kinematics(tree, q, qd, frame)
     bias_accelerations = _accelerations(tree, kin, qd, None)
-    bias_forces = _net_forces(tree, kin, bias_accelerations)
+    bias_forces = _net_forces(tree, kin, bias_accelerations, external)
     composite_bias: list[Force] = _accumulate(tree, bias_forces)
     bias = _torques(tree, kin, composite_bias, qd)
     m = mass_matrix(tree, q) if mass == "body" else _mass_matrix_of(tree, kin)

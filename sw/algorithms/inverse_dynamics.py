@@ -9,9 +9,15 @@ from dynagate.naming import label, scope
 from dynagate.spatial import Array, Force, Scalar, array, cross, zeros
 
 
-def inverse_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Scalar]:
+def inverse_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    external: Array | None = None,
+) -> list[Scalar]:
     """τ (n,) in N m, N where a joint slides, that produces the accelerations qdd (n,) at position q and
-    velocity qd.
+    velocity qd. external: forces on the links (n, 6), as in `Tree.external_force`.
 
     Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the acceleration of every point of the link,
     so no linear velocity is propagated.
@@ -45,8 +51,11 @@ def inverse_dynamics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd:
             omega_dot.append(wd)
             acceleration.append(label(a, "a"))
             spread.append(u)
-            force.append(label(a * mass + u @ first, "f"))
-            moment.append(label(_moment(u, second) + cross(first, a), "n"))
+            net = Force(_moment(u, second) + cross(first, a), a * mass + u @ first)
+            if external is not None:
+                net = net - tree.external_force(i, external)
+            force.append(label(net.linear, "f"))
+            moment.append(label(net.angular, "n"))
     tau: list[Scalar] = [0.0] * tree.n
     for i in reversed(tree.links):
         with scope("id", f"link{i}"):

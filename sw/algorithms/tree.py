@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dynagate.robot import Robot
+import numpy as np
+from dynagate.robot import Robot, turn_z_to
 from dynagate.spatial import Array, Force, Inertia, JointTransform, Motion, Scalar, array, joint_transforms, zeros
 
 
@@ -17,6 +18,7 @@ class Tree:
     """
 
     def __init__(self, robot: Robot) -> None:
+        self._turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
         robot = robot.aligned()
         self.n = robot.n
         self.links = range(robot.n)
@@ -40,6 +42,11 @@ class Tree:
     def joint_torque(self, i: int, force: Force, qd: Scalar, qdd: Scalar) -> Scalar:
         """What joint i must give for a force in its link's own frame, its damping and its rotor."""
         return self.along_axis(i, force) + self.damping[i] * qd + self.armature[i] * qdd
+
+    def external_force(self, i: int, external: Array) -> Force:
+        """Row i of the external forces (n, 6), given in the link's frame as the robot's file has it, in axes turned to
+        the joint's."""
+        return Force(self._turns[i].T @ external[i, :3], self._turns[i].T @ external[i, 3:])
 
     def along_axis(self, i: int, force: Force) -> Scalar:
         """Sᵢᵀ f for a force in link i's own frame: what the joint itself must give."""

@@ -140,9 +140,10 @@ def _digits(c: float) -> float:
     return float(f"{c:.14e}")
 
 
-def trace(robot: Robot, name: str, **options: Any) -> Graph:
+def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: Any) -> Graph:
     """The checked graph of one function of one robot.
 
+    external_forces: take the forces on the links as a last input, f_ext (n, 6).
     options go to the function: `form` names its algorithm, `frame` and `mass` are the gradients'. Raises ValueError for
     a name that the function table does not list or an option that the function does not take. Besides the frames of
     `algorithms.frames`, "fewest" finds the one of each chain that takes the fewest operations.
@@ -151,7 +152,7 @@ def trace(robot: Robot, name: str, **options: Any) -> Graph:
     if options.get("frame") == "fewest":
         options["frame"] = fewest_operations(robot, lambda r, k: trace(r, "inverse_dynamics_gradient", frame={0: k}))
     recorder = Trace()
-    inputs = [(argument, _input(recorder, argument, robot.n)) for argument in wanted.inputs]
+    inputs = [(argument, _input(recorder, argument, robot.n)) for argument in wanted.inputs_with(external_forces)]
     results = wanted(Tree(robot), *(values for _, values in inputs), **options)
     arrays = [np.asarray(result, dtype=object) for result in results]
     outputs = list(zip(wanted.outputs, arrays, strict=True))
