@@ -62,6 +62,16 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
         minv = np.triu(data.Minv) + np.triu(data.Minv, 1).T
         one |= {"qdd": data.ddq[rows].copy(), "dqdd_dq": data.ddq_dq[grid], "dqdd_dqd": data.ddq_dv[grid]}
         one["minv"] = minv[grid]
+        # by M, which has the rotors: computeKineticEnergy of Pinocchio 4.1 counts only part of the armature
+        one["kinetic_energy"] = 0.5 * qd @ one["m"] @ qd
+        one["potential_energy"] = pinocchio.computePotentialEnergy(model, data, position)
+        one["centre_of_mass"] = pinocchio.centerOfMass(model, data, position).copy()
+        pinocchio.computeJointJacobians(model, data, position)
+        names = [model.getJointId(link.joint.name) for link in robot.links]
+        one["link_positions"] = np.array([data.oMi[joint].translation for joint in names])
+        aligned = pinocchio.ReferenceFrame.LOCAL_WORLD_ALIGNED
+        jacobians = [pinocchio.getJointJacobian(model, data, joint, aligned).reshape(6, -1) for joint in names]
+        one["link_jacobians"] = np.array(jacobians)[:, [3, 4, 5, 0, 1, 2]][..., rows]  # ours has the angular rows first
         for name, value in one.items():
             results.setdefault(name, []).append(np.array(value))
     return {name: np.array(values) for name, values in results.items()}

@@ -9,28 +9,49 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dynagate.algorithms import articulated, body_columns, forward_dynamics, gradients, inverse_dynamics, mass_matrix
+from dynagate.algorithms import (
+    articulated,
+    body_columns,
+    forward_dynamics,
+    gradients,
+    inverse_dynamics,
+    kinematics,
+    mass_matrix,
+)
 from dynagate.algorithms.tree import Tree
 from dynagate.robot import Robot
 from dynagate.spatial import array
 
 VECTOR, MATRIX, SYMMETRIC, FORCES = "vector", "matrix", "symmetric", "forces"
+SCALAR, POINT, POINTS, JACOBIANS = "scalar", "point", "points", "jacobians"
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An input or output of a function. kind: vector (n,), matrix (n, n), symmetric (n, n), or forces (n, 6)."""
+    """An input or output of a function. kind: vector (n,), matrix (n, n), symmetric (n, n), forces (n, 6), scalar (),
+    point (3,), points (n, 3) or jacobians (n, 6, n)."""
 
     name: str
     kind: str
 
     def shape(self, n: int) -> tuple[int, ...]:
-        return {VECTOR: (n,), FORCES: (n, 6)}.get(self.kind, (n, n))
+        shapes: dict[str, tuple[int, ...]] = {
+            VECTOR: (n,),
+            MATRIX: (n, n),
+            SYMMETRIC: (n, n),
+            FORCES: (n, 6),
+            SCALAR: (),
+            POINT: (3,),
+            POINTS: (n, 3),
+            JACOBIANS: (n, 6, n),
+        }
+        return shapes[self.kind]
 
 
 Algorithm = Callable[..., Any]
 EXTERNAL = Argument("f_ext", FORCES)
-"""Optional input: force on each link from outside, [moment; force] at the link's origin in the link's frame, N m and N."""
+"""Optional input: force on each link from outside, [moment; force] at the link's origin in the link's frame, in N m
+and N."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +67,7 @@ class Function:
 
     @property
     def takes_external_forces(self) -> bool:
-        return any(argument.name == "qd" for argument in self.inputs)
+        return not {"qdd", "tau"}.isdisjoint(argument.name for argument in self.inputs)
 
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
         """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""
@@ -57,7 +78,8 @@ class Function:
     def __call__(
         self, robot: Robot | Tree, *inputs: Sequence[Any], form: str | None = None, **options: Any
     ) -> tuple[Any, ...]:
-        """The outputs in order; `external` (n, 6) may follow the inputs. Raises ValueError for a form or an option that the function does not have."""
+        """The outputs in order; f_ext (n, 6) may follow the inputs. Raises ValueError for a form or an option that the
+        function does not have."""
         form = form or next(iter(self.forms))
         if form not in self.forms:
             raise ValueError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
@@ -74,7 +96,15 @@ class Function:
 
 
 def _arguments(names: str) -> tuple[Argument, ...]:
-    kinds = {"minv": SYMMETRIC, "m": SYMMETRIC}
+    kinds = {
+        "minv": SYMMETRIC,
+        "m": SYMMETRIC,
+        "kinetic_energy": SCALAR,
+        "potential_energy": SCALAR,
+        "centre_of_mass": POINT,
+        "link_positions": POINTS,
+        "link_jacobians": JACOBIANS,
+    }
     return tuple(Argument(name, kinds.get(name, MATRIX if "_" in name else VECTOR)) for name in names.split())
 
 
@@ -90,6 +120,13 @@ def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: 
     return qdd, *_gradient_by_columns(tree, q, qd, qdd, minv, external), minv
 
 
+_KINEMATICS: list[tuple[str, str, Algorithm]] = [
+    ("kinetic_energy", "q qd", kinematics.kinetic_energy),
+    ("potential_energy", "q", kinematics.potential_energy),
+    ("centre_of_mass", "q", kinematics.centre_of_mass),
+    ("link_positions", "q", kinematics.link_positions),
+    ("link_jacobians", "q", kinematics.link_jacobians),
+]
 FUNCTIONS: dict[str, Function] = {
     f.name: f
     for f in [
@@ -144,6 +181,10 @@ FUNCTIONS: dict[str, Function] = {
             _arguments("dqdd_dq dqdd_dqd"),
             {"closed_form": gradients.forward_dynamics_gradient_given_minv, "body_columns": _gradient_by_columns},
             {"closed_form": ("frame",)},
+        ),
+        *(
+            Function(name, _arguments(inputs), _arguments(name), {"recursive": f}, {})
+            for name, inputs, f in _KINEMATICS
         ),
     ]
 }
