@@ -263,3 +263,15 @@ def test_samples_are_seeded_and_inside() -> None:
     assert not np.array_equal(one["q"], other["q"])
     assert np.all(np.abs(one["qd"]) <= region.velocity)
     assert math.isclose(np.abs(one["q"]).max(), max(region.upper), rel_tol=0.1)
+
+
+def test_external_forces_are_formatted_like_any_input() -> None:
+    robot = robots.load("two_joint_arm")
+    region = Region.of(robot)
+    graph = trace(robot, "forward_dynamics", external_forces=True)
+    formatted = assign(graph, region)
+    inputs = region.sample("forward_dynamics", 200, seed=8, external_forces=True)
+    assert inputs["f_ext"].shape == (200, 2, 6)
+    got = evaluate_fixed(formatted, inputs)
+    assert not got.overflow.any()
+    assert np.median(relative_errors(got.outputs["qdd"], evaluate(graph, inputs)["qdd"])) <= 1e-4
