@@ -41,7 +41,7 @@ format: $(VENV)/test.stamp  ## Format the code
 
 constraints: $(VENV)/test.stamp  ## Write constraints.txt from what is installed
 	@mkdir -p build
-	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --exclude-editable; } > build/constraints.txt
+	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable | grep -v "^pip=="; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 
 clean:  ## Remove what was built, the environment included

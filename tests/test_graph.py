@@ -109,7 +109,7 @@ def test_names_say_where_a_node_comes_from() -> None:
 
 
 PROTOTYPE = [
-    # reference/peers: variable products, constant products, additions, reciprocals
+    # the measured prototype: variable products, constant products, additions, reciprocals
     ("iiwa14", "inverse_dynamics", {}, (149, 163, 275, 0)),
     ("iiwa14", "mass_matrix_inverse", {}, (265, 48, 271, 5)),
     ("iiwa14", "inverse_dynamics_gradient", {"frame": 1}, (1662, 329, 1669, 0)),
