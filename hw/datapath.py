@@ -16,7 +16,8 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.plan import Plan, UnitClass
+from dynagate.fixedpoint.format import Format
+from dynagate.hw.plan import Plan, UnitClass, operands
 from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal, shift_of
@@ -182,13 +183,21 @@ class _Values:
     def _add(self, i: int) -> None:
         node, formats = self.formatted.graph.nodes[i], self.formatted.formats
         cycle = self.plan.start(i)
-        operands = [(self.read(a, cycle), formats[a]) for a in node.args]
-        if i in self.formatted.constants:
-            value, fmt = self.formatted.constants[i]
-            operands.append((Const(value, signed(fmt.width)), fmt))
-        wires = add_wires(self.m, node.op, operands, formats[i], self.formatted.arithmetic, self.plan.signal_names[i])
+        wires = add_wires(
+            self.m, node.op, self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
+        )
         self.flow.on_slot(cycle, self.chain[i][0].eq(wires.value))
         self._note_overflow(cycle, wires)
+
+    def _operands(self, i: int) -> list[tuple[Value, Format]]:
+        """What the node's operation reads at its start, constants too."""
+        found = []
+        for node, fmt in operands(self.formatted, i):
+            if node is None:
+                found.append((Const(self.formatted.constants[i][0], signed(fmt.width)), fmt))
+            else:
+                found.append((self.read(node, self.plan.start(i)), fmt))
+        return found
 
     def _note_overflow(self, cycle: int, wires: Wires) -> None:
         if not isinstance(wires.overflow, Const):
@@ -196,7 +205,8 @@ class _Values:
 
     def _multiplier(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         plan, formatted = self.plan, self.formatted
-        widths = [self._product_widths(i) for i in operations.values()]
+        reads = {slot: self._operands(i) for slot, i in operations.items()}
+        widths = [(a.width, b.width) for (_, a), (_, b) in reads.values()]
         core = Multiply(max(a for a, _ in widths), max(b for _, b in widths))
         cases: dict[int, list[Any]] = {}
         self.m.submodules[name] = core
@@ -207,35 +217,20 @@ class _Values:
             self.m.d.sync += held.eq(product)
             product = held
         for slot, i in operations.items():
-            cycle = plan.start(i)
-            args = plan.operands(i)
-            a = self.read(args[0], cycle)
-            if len(args) == 2:
-                b: Value = self.read(args[1], cycle)
-                frac = sum(formatted.formats[k].frac for k in args)
-            else:
-                value, fmt = formatted.constants[i]
-                b = Const(value, signed(fmt.width))
-                frac = formatted.formats[args[0]].frac + fmt.frac
+            (a, format_a), (b, format_b) = reads[slot]
+            frac = format_a.frac + format_b.frac
             constant = rounding_constant(frac - formatted.formats[i].frac, formatted.arithmetic)
             cases[slot] = [core.a.eq(a), core.b.eq(b), core.c.eq(constant)]
             wires = fit(self.m, product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i])
             self.m.d.comb += self.live[i].eq(wires.value)
             self._note_overflow(plan.ready(i), wires)
-        self._fill_idle(cases, operations)
-        self.flow.select(cases)
+        self._select(cases)
 
-    def _product_widths(self, i: int) -> tuple[int, int]:
-        args = self.plan.operands(i)
-        formats = self.formatted.formats
-        second = formats[args[1]].width if len(args) == 2 else self.formatted.constants[i][1].width
-        return formats[args[0]].width, second
-
-    def _fill_idle(self, cases: dict[int, list[Any]], operations: dict[int, int]) -> None:
-        """An idle slot repeats the operands of another: nothing reads the result and no multiplexer input is added."""
-        first = cases[min(operations)]
-        for slot in range(self.plan.ii):
-            cases.setdefault(slot, first)
+    def _select(self, cases: dict[int, list[Any]]) -> None:
+        """Operands of a unit by slot. An idle slot repeats those of another: nothing reads the result, and no
+        multiplexer input is added."""
+        first = cases[min(cases)]
+        self.flow.select({slot: cases.get(slot, first) for slot in range(self.plan.ii)})
 
     def _sincos(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         core = SinCos(*unit.formats)
@@ -246,8 +241,7 @@ class _Values:
             x = self.read(node.args[0], self.plan.start(i))
             cases[slot] = [core.x.eq(x), core.cosine.eq(int(node.op == "cos"))]
             self._unit_result(i, core)
-        self._fill_idle(cases, operations)
-        self.flow.select(cases)
+        self._select(cases)
 
     def _reciprocal(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         core = Reciprocal(*unit.widths)
@@ -259,8 +253,7 @@ class _Values:
             shift = Const(shift_of(formats[a], formats[i]), signed(SHIFT_BITS))
             cases[slot] = [core.x.eq(self.read(a, self.plan.start(i))), core.shift.eq(shift)]
             self._unit_result(i, core)
-        self._fill_idle(cases, operations)
-        self.flow.select(cases)
+        self._select(cases)
 
     def _unit_result(self, i: int, core: Any) -> None:
         self.m.d.comb += self.live[i].eq(core.o)

@@ -8,12 +8,13 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
 from dynagate.graph import OPS
 from dynagate.hw.bind import Binding, bind
-from dynagate.hw.schedule import Operation, Problem, Schedule, modulo_schedule
+from dynagate.hw.schedule import Operation, Problem, Schedule, modulo_schedule, registers_held
 from dynagate.hw.units import add, multiply, reciprocal, sincos
 
 
@@ -38,6 +39,24 @@ class UnitClass:
         else:
             inside = [p for step in reciprocal.newton_steps(*self.widths) for p in (step.inner, step.outer)]
         return sum(multiply.dsp_blocks(*widths[:2]) for widths in inside)
+
+
+class Operand(NamedTuple):
+    """What an operation reads: a node, or its own constant (None)."""
+
+    node: int | None
+    format: Format
+
+
+def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
+    """The node's operands, the constant last; of a product of two nodes the wider first."""
+    args = formatted.graph.nodes[node].args
+    found = [Operand(a, formatted.formats[a]) for a in args]
+    if formatted.graph.nodes[node].op == "mul":
+        found.sort(key=lambda operand: -operand.format.width)
+    if node in formatted.constants:
+        found.append(Operand(None, formatted.constants[node][1]))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -70,19 +89,10 @@ class Plan:
 
     def register_index(self, node: int, cycle: int) -> int:
         """Which register has the node's value in this cycle: 1 the first; 0 the unit's output itself."""
-        lifetime = cycle - self.ready(node)
-        return lifetime // self.ii + 1 if self.holds(node) else math.ceil(lifetime / self.ii)
+        return registers_held(self.holds(node), cycle - self.ready(node), self.ii)
 
     def registers(self, node: int) -> int:
         return self.schedule.registers(self.position[node])
-
-    def operands(self, node: int) -> tuple[int, ...]:
-        """The node's operands, for a product the wider one first."""
-        args = self.formatted.graph.nodes[node].args
-        formats = self.formatted.formats
-        if self.formatted.graph.nodes[node].op == "mul" and formats[args[0]].width < formats[args[1]].width:
-            return args[::-1]
-        return args
 
     def unit_counts(self) -> Counter[str]:
         """Units by kind."""
@@ -133,12 +143,12 @@ def plan(formatted: FormattedGraph, ii: int) -> Plan:
         if node.op in ("shift", "const"):
             continue
         position[i] = len(operations)
-        operands = tuple(position[root[a]] for a in node.args if root[a] in position)
+        reads = tuple(position[root[a]] for a in node.args if root[a] in position)
         if i in class_of:
             unit = classes[class_of[i]]
-            operations.append(Operation(node.name, operands, unit.latency, unit.name, holds=False))
+            operations.append(Operation(node.name, reads, unit.latency, unit.name, holds=False))
         else:
-            operations.append(Operation(node.name, operands, add.LATENCY))
+            operations.append(Operation(node.name, reads, add.LATENCY))
     wanted = Counter(class_of.values())
     limits = {name: math.ceil(count / max(ii, 1)) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
@@ -150,11 +160,11 @@ def plan(formatted: FormattedGraph, ii: int) -> Plan:
         node = node_at[operation]
         cycle = schedule.start[operation]
         found: list[Hashable] = []
-        for a in draft.operands(node):
-            constant = graph.nodes[root[a]].op == "const"
-            found.append((root[a], 0 if constant else draft.register_index(a, cycle)))
-        if node in formatted.constants:
-            found.append(("constant", formatted.constants[node]))
+        for a, _ in operands(formatted, node):
+            if a is None:
+                found.append(("constant", formatted.constants[node]))
+            else:
+                found.append((root[a], draft.register_index(a, cycle) if root[a] in position else 0))
         return tuple(found)
 
     return Plan(formatted, ii, classes, tuple(root), position, schedule, bind(schedule, sources))
@@ -169,10 +179,7 @@ def _classes(formatted: FormattedGraph) -> tuple[dict[int, str], dict[str, UnitC
     for i, node in enumerate(graph.nodes):
         kind = OPS[node.op].unit
         if kind == "multiply":
-            widths = [formats[a].width for a in node.args]
-            if i in formatted.constants:
-                widths.append(formatted.constants[i][1].width)
-            wide, narrow = sorted(widths, reverse=True) if node.op == "mul" else widths
+            wide, narrow = (operand.format.width for operand in operands(formatted, i))
             name = "multiply" if multiply.dsp_blocks(wide, narrow) == 1 else "multiply_wide"
             products.setdefault(name, []).append((wide, narrow))
         elif kind == "sincos":
@@ -181,14 +188,14 @@ def _classes(formatted: FormattedGraph) -> tuple[dict[int, str], dict[str, UnitC
             if name not in found:
                 found[name] = UnitClass(name, kind, sincos.latency(*key), formats=key)
         elif kind == "reciprocal":
-            widths2 = formats[node.args[0]].width, formats[i].width
-            name = f"reciprocal_{widths2[0]}_{widths2[1]}"
+            ends = formats[node.args[0]].width, formats[i].width
+            name = f"reciprocal_{ends[0]}_{ends[1]}"
             if name not in found:
-                found[name] = UnitClass(name, kind, reciprocal.latency(*widths2), widths=widths2)
+                found[name] = UnitClass(name, kind, reciprocal.latency(*ends), widths=ends)
         else:
             continue
         class_of[i] = name
     for name, pairs in products.items():
-        widths = max(a for a, _ in pairs), max(b for _, b in pairs)  # type: ignore[assignment]
-        found[name] = UnitClass(name, "multiply", multiply.latency(*widths), widths=widths)  # type: ignore[arg-type]
+        widths = max(a for a, _ in pairs), max(b for _, b in pairs)
+        found[name] = UnitClass(name, "multiply", multiply.latency(*widths), widths=widths)
     return class_of, found

@@ -32,6 +32,12 @@ class Operation:
     holds: bool = True
 
 
+def registers_held(holds: bool, lifetime: int, ii: int) -> int:
+    """Registers, each of ii cycles, between a result's readiness and its use `lifetime` cycles later. The first is the
+    unit's own where it holds its result; otherwise a use as the result appears needs none."""
+    return lifetime // ii + 1 if holds else math.ceil(lifetime / ii)
+
+
 @dataclass(frozen=True)
 class Problem:
     """limits: units per resource class. outputs: operations whose results must all be readable at the last cycle."""
@@ -103,9 +109,7 @@ class Schedule:
     def registers(self, i: int) -> int:
         """Registers that hold the result of operation i, each for ii cycles."""
         lifetime = self.last_use(i) - self.ready(i)
-        if self.problem.operations[i].holds:
-            return lifetime // self.problem.ii + 1
-        return math.ceil(lifetime / self.problem.ii)
+        return registers_held(self.problem.operations[i].holds, lifetime, self.problem.ii)
 
     def total_registers(self) -> int:
         return sum(self.registers(i) for i in range(len(self.start)))
@@ -206,7 +210,7 @@ def _save_registers(schedule: Schedule, sweeps: int = 3) -> Schedule:
     )
 
     def held(i: int, ready: int, last: int) -> int:
-        return (last - ready) // ii + 1 if operations[i].holds else -((ready - last) // ii)
+        return registers_held(operations[i].holds, last - ready, ii)
 
     def last_use(i: int) -> int:
         last = max((start[u] for u in users[i]), default=0)

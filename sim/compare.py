@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.hw.build import TOP, Build
-from dynagate.sim.runner import expected_payloads
+from dynagate.sim.runner import input_payloads
 from dynagate.sim.verilate import SimulationError, library
 
 
@@ -56,7 +56,7 @@ def first_difference(
 
     integers = quantise_inputs(built.formatted, inputs)
     expected = evaluate_integers(built.formatted, integers, keep_all=True).value
-    payloads, _ = expected_payloads(built, inputs)
+    payloads = input_payloads(built, integers)
     names = (ctypes.c_char_p * len(signals))(*(f"TOP.{TOP}.{signal}".encode() for signal in signals))
     cycles = plan.latency + 1
     for sample, payload in enumerate(payloads):

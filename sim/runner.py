@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.fixedpoint.format import Integers
 from dynagate.hw.build import TOP, Build, short_hash
 from dynagate.payload import Stream, pack_integers, stream_of
 from dynagate.sim.verilate import PORTS, SimulationError, cocotb_program, environment
@@ -74,17 +75,22 @@ def expected_payloads(
     built: Build, inputs: Mapping[str, npt.NDArray[np.float64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Input payloads of the states, and the output payloads that the integer executor gives."""
-    source: Stream = stream_of(built.design["stream"]["input"])
     sink: Stream = stream_of(built.design["stream"]["output"])
     integers = quantise_inputs(built.formatted, inputs)
     values = evaluate_integers(built.formatted, integers)
     count = len(values.overflow)
     graph = built.graph
-    sent = pack_integers(source, {k: integers[i] for k, i in enumerate(graph.input_nodes)}, count)
     got = pack_integers(sink, {k: values.value[i] for k, i in enumerate(graph.output_nodes)}, count)
     word, bit = divmod(built.design["stream"]["output"]["overflow"], 32)
     got[:, word] |= values.overflow.astype(np.uint32) << np.uint32(bit)
-    return sent, got
+    return input_payloads(built, integers), got
+
+
+def input_payloads(built: Build, integers: Mapping[int, Integers]) -> npt.NDArray[np.uint32]:
+    """Payloads of the inputs, integers by node id."""
+    nodes = built.graph.input_nodes
+    columns = {k: integers[i] for k, i in enumerate(nodes)}
+    return pack_integers(stream_of(built.design["stream"]["input"]), columns, len(integers[nodes[0]]))
 
 
 def _run(program: Path, module: str, data: Mapping[str, Any]) -> None:

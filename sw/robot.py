@@ -150,9 +150,6 @@ class Robot:
             i = self.links[i].parent
         return chain[::-1]
 
-    def children(self, i: int) -> list[int]:
-        return [k for k, link in enumerate(self.links) if link.parent == i]
-
     def aligned(self) -> Robot:
         """The same robot with every link frame turned so that its joint's axis is z and the joint frame is the link
         frame at q = 0. Joint coordinates and torques are unchanged; the algorithms work on this form."""

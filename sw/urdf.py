@@ -128,14 +128,15 @@ def _robot(root: Any, options: Options) -> Robot:
         if joint_name is not None:
             element = joint_elements[joint_name]
             kind = _attribute(element, "type", f"joint '{joint_name}'")
-            if joint_name in options.lock:
+            if joint_name in options.lock and kind != "fixed":
                 rotation, translation = _locked(element, joint_name, kind, rotation, translation, options)
-            elif kind != "fixed":
+                kind = "fixed"
+            if kind != "fixed":
                 joint = _joint(element, joint_name, kind, rotation, translation, options)
                 mass, com, inertia = _inertial(link_elements[name], options)
                 links.append(Link(name, owner, joint, mass, vector3(com), matrix3(inertia)))
                 owner, rotation, translation = len(links) - 1, np.eye(3), np.zeros(3)
-            if owner >= 0 and (kind == "fixed" or joint_name in options.lock):
+            elif owner >= 0:
                 links[owner] = _merge(links[owner], link_elements[name], rotation, translation, options)
         for below in reversed(children[name]):
             turn, shift = _origin(joint_elements[below], f"joint '{below}'", options)
@@ -167,9 +168,7 @@ def _axis(element: Any, where: str, options: Options) -> np.ndarray:
 def _locked(
     element: Any, name: str, kind: str, rotation: np.ndarray, translation: np.ndarray, options: Options
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Pose of the link below a joint that is held at its position."""
-    if kind == "fixed":
-        return rotation, translation
+    """Pose of the link below a moving joint that is held at its position."""
     _check_type(name, kind)
     axis, position = _axis(element, f"joint '{name}'", options), options.lock[name]
     if kind == "prismatic":

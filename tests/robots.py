@@ -11,10 +11,6 @@ SHIPPED = tuple(robots.names())
 RANDOM_SEEDS = tuple(range(50))
 
 
-def shipped(name: str) -> Robot:
-    return robots.load(name)
-
-
 def random_urdf(seed: int) -> str:
     """A tree of 1 to 12 moving links about any axis, with fixed links bolted on here and there."""
     random = np.random.default_rng(seed)

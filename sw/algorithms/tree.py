@@ -24,7 +24,6 @@ class Tree:
         self.links = range(robot.n)
         self.parents = robot.parents
         self.ancestors = [robot.ancestors(i) for i in self.links]
-        self.children = [robot.children(i) for i in self.links]
         self.inertias = [
             Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in robot.links
         ]

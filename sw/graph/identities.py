@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from dynagate.graph.ops import OPS
-from dynagate.graph.rebuild import Entry, Raw, RecordedPort, live_nodes, moved, replay
+from dynagate.graph.rebuild import Entry, Raw, Rebuilt, RecordedPort, live_nodes, rebuilt, replay, with_sign
 
 POINTS = 6
 SEED = 7
@@ -26,7 +26,7 @@ def merge_identities(
     inputs: Sequence[RecordedPort],
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
-) -> tuple[Raw, list[RecordedPort], list[RecordedPort]]:
+) -> Rebuilt:
     """Rebuild with equal nodes merged (up to sign) and zeros and constants folded."""
     roots = [entry for port in (*inputs, *outputs) for entry in port[2]]
     live = live_nodes(raw, roots)
@@ -38,18 +38,14 @@ def merge_identities(
             continue
         found = same.get(i)
         if isinstance(found, tuple):
-            place[i] = place[found[0]] if found[1] > 0 else -place[found[0]]
+            place[i] = with_sign(place[found[0]], found[1])
         elif found is not None:
             place[i] = found
         else:
             place[i] = replay(node, [place[a] for a in node.args], trace, raw.names[i])
         if hasattr(place[i], "id") and not trace.named[place[i].id]:
             trace.names[place[i].id], trace.named[place[i].id] = raw.names[i], raw.named[i]
-    return (
-        Raw(trace.nodes, trace.names, trace.named),
-        [moved(port, place) for port in inputs],
-        [moved(port, place) for port in outputs],
-    )
+    return rebuilt(trace, place, inputs, outputs)
 
 
 def _representatives(raw: Raw, live: list[bool]) -> dict[int, Entry]:

@@ -9,7 +9,17 @@ from typing import Any
 
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.identities import merge_identities
-from dynagate.graph.rebuild import Entry, Raw, RawNode, RecordedPort, live_nodes, moved, replay
+from dynagate.graph.rebuild import (
+    Entry,
+    Raw,
+    RawNode,
+    Rebuilt,
+    RecordedPort,
+    live_nodes,
+    rebuilt,
+    replay,
+    with_sign,
+)
 
 BALANCE_COST = {
     "mul": 3,
@@ -45,7 +55,7 @@ def balance_sums(
     inputs: Sequence[RecordedPort],
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
-) -> tuple[Raw, list[RecordedPort], list[RecordedPort]]:
+) -> Rebuilt:
     """Rebuild every sum of several terms as a tree in which the terms that are ready last are added last.
 
     Only partial sums that nothing else reads are taken apart, so no sharing is lost.
@@ -104,7 +114,7 @@ def balance_sums(
         found: list[tuple[int, int]] = []
         total: Any = terms(i, 1, found)
         queue: list[tuple[int, int, Any]] = []
-        pending = [place[a] if sign > 0 else -place[a] for a, sign in found]
+        pending = [with_sign(place[a], sign) for a, sign in found]
         order = 0
         while pending or len(queue) > 1:
             for value in pending:
@@ -121,11 +131,7 @@ def balance_sums(
         for _, _, value in queue:
             total = value + total
         place[i] = note(total, name, named)
-    return (
-        Raw(trace.nodes, trace.names, trace.named),
-        [moved(port, place) for port in inputs],
-        [moved(port, place) for port in outputs],
-    )
+    return rebuilt(trace, place, inputs, outputs)
 
 
 class _SignPlacer:

@@ -61,12 +61,27 @@ def entry_of(value: Any) -> Entry:
     return (value.id, value.sign) if hasattr(value, "id") else float(value)
 
 
-def moved(port: RecordedPort, place: Sequence[Any] | dict[int, Any]) -> RecordedPort:
+def with_sign(value: Any, sign: int) -> Any:
+    return value if sign > 0 else -value
+
+
+Rebuilt = tuple[Raw, list[RecordedPort], list[RecordedPort]]
+
+
+def rebuilt(
+    trace: Any, place: dict[int, Any], inputs: Sequence[RecordedPort], outputs: Sequence[RecordedPort]
+) -> Rebuilt:
+    """What a pass returns: the nodes of its trace, and both sides' ports moved there. place: old id -> new value."""
+    raw = Raw(trace.nodes, trace.names, trace.named)
+    return raw, [moved(port, place) for port in inputs], [moved(port, place) for port in outputs]
+
+
+def moved(port: RecordedPort, place: dict[int, Any]) -> RecordedPort:
     """The port after its nodes were rebuilt; place[id] is the new expression or number."""
     entries: list[Entry] = []
     for entry in port[2]:
         if isinstance(entry, tuple):
-            entries.append(entry_of(place[entry[0]] if entry[1] > 0 else -place[entry[0]]))
+            entries.append(entry_of(with_sign(place[entry[0]], entry[1])))
         else:
             entries.append(entry)
     return port[0], port[1], entries
