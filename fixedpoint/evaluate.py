@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.evaluate import check_unit_vectors
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
 from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float
 from dynagate.graph import OPS
@@ -46,10 +47,11 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
 
 
 def quantise_inputs(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]) -> dict[int, Integers]:
-    """Arrays (batch, *shape) by port name -> integers by node id."""
+    """Arrays (batch, *shape) by port name -> integers by node id. Raises ValueError: a quaternion has not length 1."""
     result: dict[int, Integers] = {}
     for port in formatted.graph.inputs:
         flat = np.asarray(inputs[port.name], dtype=np.float64).reshape(len(inputs[port.name]), -1)
+        check_unit_vectors(port.name, port.unit_vectors, flat)
         for k, i in enumerate(port.nodes):
             result[i] = quantise(flat[:, k], formatted.formats[i]).value
     return result

@@ -166,7 +166,15 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[Port]) -> dict[
         if i in formatted.bounds:
             fields[-1]["low"], fields[-1]["high"] = formatted.bounds[i]
         lsb += fmt.width
-    listed = [{"name": p.name, "shape": p.shape, "fields": [place[i] for i in p.nodes]} for p in ports]
+    listed = [
+        {
+            "name": p.name,
+            "shape": p.shape,
+            "fields": [place[i] for i in p.nodes],
+            "unit_vectors": p.unit_vectors,
+        }
+        for p in ports
+    ]
     return {"bits": lsb, "fields": fields, "ports": listed}
 
 

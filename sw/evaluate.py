@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,15 @@ import numpy.typing as npt
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
 
+UNIT = 1e-5
+"""How far from 1 the length of a quaternion may be: float32 states pass, a forgotten normalisation does not."""
+
 
 def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[Any]:
     """The value of every node over a batch: arrays (batch,), or a float where it is constant.
 
     inputs: name -> (batch, *shape), float64 or complex128 (a complex step differentiates the graph).
-    Raises ValueError: an input is missing, unknown or of the wrong shape.
+    Raises ValueError: an input is missing, unknown or of the wrong shape, or a quaternion has not length 1.
     """
     values: list[Any] = [None] * len(graph.nodes)
     unknown = set(inputs) - {port.name for port in graph.inputs}
@@ -33,6 +36,7 @@ def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[An
             )
         batch = len(array)
         flat = array.reshape(len(array), -1)
+        check_unit_vectors(port.name, port.unit_vectors, flat)
         for k, i in enumerate(port.nodes):
             values[i] = np.ascontiguousarray(flat[:, k])
     for i, node in enumerate(graph.nodes):
@@ -57,3 +61,17 @@ def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt
             out[:, k] = values[i]
         results[port.name] = out.reshape(batch, *port.shape)
     return results
+
+
+def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.NDArray[Any]) -> None:
+    """Raises ValueError where entries of an input (batch, entries) that must have length 1 together do not."""
+    for start, stop in places:
+        part = flat[:, start:stop]
+        squared = np.sum(part * part, axis=1).real
+        wrong = np.flatnonzero(np.abs(squared - 1.0) > 2.0 * UNIT)
+        if len(wrong):
+            k = int(wrong[0])
+            raise ValueError(
+                f"input '{name}' of sample {k} has at [{start}:{stop}] a quaternion of length "
+                f"{np.sqrt(squared[k]):g}; expected 1"
+            )

@@ -51,7 +51,7 @@ def describe(robot: Robot, region: Region, **options: Any) -> list[Row]:
 def table(robot: Robot, rows: list[Row]) -> str:
     columns = "".join(f"{name:>9}" for name in ("products", "constant", "adds", "1/x", "sin/cos", "depth", "float32"))
     head = f"{'function':<38}{'form':<19}{columns}"
-    lines = [f"{robot.name}: {robot.n} degrees of freedom", head]
+    lines = [f"{robot.name}: {robot.nv} degrees of freedom", head]
     for row in rows:
         c = row.counts
         lines.append(

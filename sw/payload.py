@@ -26,11 +26,12 @@ class Field:
 
 @dataclass(frozen=True)
 class Port:
-    """A named array of fields, row-major."""
+    """A named array of fields, row-major. unit_vectors: (start, stop) of entries that have length 1 together."""
 
     name: str
     shape: tuple[int, ...]
     fields: tuple[int, ...]
+    unit_vectors: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,10 @@ def stream_of(content: Mapping[str, Any]) -> Stream:
         Field(f["signal"], f["lsb"], Format(f["width"], f["frac"]), f.get("low", -np.inf), f.get("high", np.inf))
         for f in content["fields"]
     ]
-    ports = [Port(p["name"], tuple(p["shape"]), tuple(p["fields"])) for p in content["ports"]]
+    ports = [
+        Port(p["name"], tuple(p["shape"]), tuple(p["fields"]), tuple((a, b) for a, b in p["unit_vectors"]))
+        for p in content["ports"]
+    ]
     return Stream(content["bits"], tuple(fields), tuple(ports))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +20,16 @@ EXTERNAL_MOMENT = 5.0
 EXTERNAL_FORCE = 50.0
 """N m and N on each link: a hand's push."""
 
-Limits = float | Sequence[float] | None
+POSITION = 1.0
+"""m: how far from the origin a floating joint is sampled. Nothing but positions depends on it."""
+
+Limits = float | Sequence[float] | Mapping[str, float] | None
 
 
 @dataclass(frozen=True)
 class Region:
-    """Bounds per joint: q in [lower, upper] rad, |q̇| <= velocity rad/s, |q̈| <= acceleration rad/s².
+    """Bounds of the states. q: (lower, upper) per number of the configuration, rad or m, (-1, 1) in a quaternion, which
+    takes any direction; |q̇| <= velocity and |q̈| <= acceleration per degree of freedom, rad/s and rad/s² or m.
 
     Torques have no bounds of their own: they are those that move the robot so. External forces, where a function takes
     them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
@@ -39,57 +43,68 @@ class Region:
 
     @classmethod
     def of(cls, robot: Robot, *, velocity: Limits = None, acceleration: Limits = DEFAULT_ACCELERATION) -> Region:
-        """The region inside the joint limits; a continuous joint takes one turn, -π to π.
+        """The region inside the joint limits; a continuous joint takes one turn, -π to π, a floating one POSITION m.
 
-        velocity: rad/s, one number or one per joint, instead of the limits in the URDF.
+        velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
+        URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION.
         Raises RobotError: a joint has no velocity limit and none is given.
         """
         lower, upper, speeds = [], [], []
         for link in robot.links:
             joint = link.joint
-            lower.append(-math.pi if joint.lower is None else joint.lower)
-            upper.append(math.pi if joint.upper is None else joint.upper)
-            if velocity is None and not joint.velocity:
+            free = 1.0 if joint.has_quaternion else math.pi
+            low = [-free if joint.lower is None else joint.lower] * joint.nq
+            high = [free if joint.upper is None else joint.upper] * joint.nq
+            if joint.type == "floating":
+                low[:3], high[:3] = [-POSITION] * 3, [POSITION] * 3
+            lower += low
+            upper += high
+            if not joint.velocity and (
+                velocity is None or (isinstance(velocity, Mapping) and joint.name not in velocity)
+            ):
                 raise RobotError(
                     f"joint '{joint.name}' has no velocity limit; give one in the URDF or as velocity= (rad/s)"
                 )
-            speeds.append(joint.velocity or 0.0)
+            speeds += [joint.velocity or 0.0] * joint.nv
         return cls(
             robot,
             tuple(lower),
             tuple(upper),
-            tuple(speeds) if velocity is None else _per_joint(robot, "velocity", velocity),
-            _per_joint(robot, "acceleration", acceleration),
+            tuple(speeds) if velocity is None else _per_dof(robot, "velocity", velocity, speeds),
+            _per_dof(robot, "acceleration", acceleration, [DEFAULT_ACCELERATION] * robot.nv),
         )
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
-        """(low, high) per joint of an input; None for one that follows from the others (tau, minv)."""
+        """(low, high) per entry of an input; None for one that follows from the others (tau, minv)."""
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))
         if name == "f_ext":
             limits = [EXTERNAL_MOMENT] * 3 + [EXTERNAL_FORCE] * 3
-            return [(-x, x) for x in limits] * self.robot.n
+            return [(-x, x) for x in limits] * len(self.robot.links)
         symmetric = {"qd": self.velocity, "qdd": self.acceleration}.get(name)
         return None if symmetric is None else [(-x, x) for x in symmetric]
 
     def sample(
         self, name: str, count: int, seed: int, *, external_forces: bool = False
     ) -> dict[str, npt.NDArray[np.float64]]:
-        """Inputs of the function of this name, (count, ...) each, uniform in the region.
+        """Inputs of the function of this name, (count, ...) each, uniform in the region, quaternions in all directions.
 
         tau is the torque of a uniform q̈ and minv the inverse mass matrix at q, both in float64.
         """
         random = np.random.default_rng(seed)
-        n = self.robot.n
+        nv = self.robot.nv
         state = {
-            "q": random.uniform(self.lower, self.upper, (count, n)),
-            "qd": random.uniform(-1.0, 1.0, (count, n)) * self.velocity,
-            "qdd": random.uniform(-1.0, 1.0, (count, n)) * self.acceleration,
+            "q": random.uniform(self.lower, self.upper, (count, self.robot.nq)),
+            "qd": random.uniform(-1.0, 1.0, (count, nv)) * self.velocity,
+            "qdd": random.uniform(-1.0, 1.0, (count, nv)) * self.acceleration,
         }
+        for part in self.robot.quaternions():
+            turn = random.normal(size=(count, 4))
+            state["q"][:, part] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
         needed = [argument.name for argument in function(name).inputs_with(external_forces)]
         if external_forces:
             limits = np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3)
-            state["f_ext"] = random.uniform(-1.0, 1.0, (count, n, 6)) * limits
+            state["f_ext"] = random.uniform(-1.0, 1.0, (count, len(self.robot.links), 6)) * limits
         if "tau" in needed:
             torque = trace(self.robot, "inverse_dynamics", external_forces=external_forces)
             state["tau"] = evaluate(torque, state)["tau"]
@@ -98,8 +113,19 @@ class Region:
         return {key: state[key] for key in needed}
 
 
-def _per_joint(robot: Robot, name: str, values: Limits) -> tuple[float, ...]:
-    limits = np.broadcast_to(np.asarray(values, dtype=float), (robot.n,)) if np.ndim(values or 0) == 0 else values
-    if len(limits) != robot.n or not np.all(np.isfinite(limits)) or not np.all(np.asarray(limits) > 0.0):  # type: ignore[arg-type]
-        raise RobotError(f"{name}={values}; expected a positive number, or {robot.n} of them, one per joint")
-    return tuple(float(x) for x in limits)  # type: ignore[union-attr]
+def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) -> tuple[float, ...]:
+    if isinstance(values, Mapping):
+        unknown = set(values) - {link.joint.name for link in robot.links}
+        if unknown:
+            raise RobotError(f"{name} names joint '{min(unknown)}', which robot '{robot.name}' does not have")
+        limits = list(default)
+        for link, _, dofs in robot.slices():
+            limits[dofs] = [values.get(link.joint.name, x) for x in limits[dofs]]
+    else:
+        limits = [values] * robot.nv if isinstance(values, int | float) else list(() if values is None else values)
+    if len(limits) != robot.nv or not all(math.isfinite(x) and x > 0.0 for x in limits):
+        raise RobotError(
+            f"{name}={values}; expected positive numbers: one, or {robot.nv}, one per degree of freedom, "
+            "or by joint name"
+        )
+    return tuple(float(x) for x in limits)

@@ -7,7 +7,7 @@ inertias in kg m². Fixed joints do not appear here: `dynagate.urdf` merges them
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any
@@ -18,7 +18,17 @@ Vector3 = tuple[float, float, float]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-JOINT_TYPES = ("revolute", "continuous", "prismatic")
+DIRECTIONS: dict[str, tuple[int, ...]] = {
+    "revolute": (2,),
+    "continuous": (2,),
+    "prismatic": (5,),
+    "spherical": (0, 1, 2),
+    "floating": (3, 4, 5, 0, 1, 2),
+}
+"""Joint type -> the directions of its degrees of freedom in the link's own frame, in the order of the velocity vector:
+0 to 2 turn about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`)."""
+
+JOINT_TYPES = tuple(DIRECTIONS)
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 
 
@@ -46,6 +56,8 @@ class Joint:
     axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
     A limit that the file does not give is None. damping: N m s/rad. armature: inertia of the rotor seen
     through the gear, kg m². A prismatic joint has m for rad and N for N m.
+    Spherical and floating joints have no axis and no position limits; their velocity limit, damping and armature hold
+    for each degree of freedom.
     """
 
     name: str
@@ -59,6 +71,20 @@ class Joint:
     effort: float | None = None
     damping: float = 0.0
     armature: float = 0.0
+
+    @property
+    def nv(self) -> int:
+        """Degrees of freedom."""
+        return len(DIRECTIONS[self.type])
+
+    @property
+    def nq(self) -> int:
+        """Numbers in the configuration: a unit quaternion is one more than its degrees of freedom."""
+        return self.nv + self.has_quaternion
+
+    @property
+    def has_quaternion(self) -> bool:
+        return self.type in ("spherical", "floating")
 
 
 @dataclass(frozen=True)
@@ -78,6 +104,8 @@ class Link:
     def joined(self, mass: float, com: Vector3, inertia: Matrix3) -> Link:
         """The link with another body bolted to it; com and inertia (about com) of that body in this link's frame."""
         total = self.mass + mass
+        if total == 0.0:
+            return self
         centre = (self.mass * np.array(self.com) + mass * np.array(com)) / total
         about_centre = np.zeros((3, 3))
         for m, c, i in ((self.mass, self.com, self.inertia), (mass, com, inertia)):
@@ -99,8 +127,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Robot:
-    """A fixed-base tree of one-degree-of-freedom joints. Link i moves by q[i]; parents come before children.
+    """A tree of links, parents before children, each moved by the joint above it. A floating base is a first link with
+    a floating joint.
 
+    q (nq,) lists the joints' configurations in the order of the links and v (nv,) their velocities. A floating joint
+    has (x, y, z, qx, qy, qz, qw), position and unit quaternion in the parent's frame, and (linear, angular) velocity in
+    the link's own frame, as Pinocchio has them; a spherical joint has the quaternion and the angular velocity.
     gravity: acceleration of free fall in the base frame, m/s².
     """
 
@@ -128,15 +160,33 @@ class Robot:
             raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite")
         if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
             raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
+        if link.joint.has_quaternion and link.joint.axis != (0.0, 0.0, 1.0):
+            raise RobotError(f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)")
         if link.joint.damping < 0.0 or link.joint.armature < 0.0:
             raise RobotError(f"joint '{link.joint.name}' has negative damping or armature; expected 0 or more")
         if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
             raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
 
     @property
-    def n(self) -> int:
+    def nq(self) -> int:
+        """Numbers in a configuration."""
+        return sum(link.joint.nq for link in self.links)
+
+    @property
+    def nv(self) -> int:
         """Degrees of freedom."""
-        return len(self.links)
+        return sum(link.joint.nv for link in self.links)
+
+    def slices(self) -> Iterator[tuple[Link, slice, slice]]:
+        """Each link with its joint's places in q and in v."""
+        iq = iv = 0
+        for link in self.links:
+            yield link, slice(iq, iq + link.joint.nq), slice(iv, iv + link.joint.nv)
+            iq, iv = iq + link.joint.nq, iv + link.joint.nv
+
+    def quaternions(self) -> list[slice]:
+        """The places of unit quaternions in q."""
+        return [slice(q.stop - 4, q.stop) for link, q, _ in self.slices() if link.joint.has_quaternion]
 
     @property
     def parents(self) -> tuple[int, ...]:
@@ -177,9 +227,10 @@ class Robot:
 
     def with_armature(self, armature: float | Sequence[float]) -> Robot:
         """With rotor inertias (kg m², one number or one per joint), which URDF cannot express."""
-        values = [armature] * self.n if isinstance(armature, int | float) else list(armature)
-        if len(values) != self.n:
-            raise RobotError(f"{len(values)} armatures for {self.n} joints of robot '{self.name}'")
+        count = len(self.links)
+        values = [armature] * count if isinstance(armature, int | float) else list(armature)
+        if len(values) != count:
+            raise RobotError(f"{len(values)} armatures for {count} joints of robot '{self.name}'")
         links = [
             replace(link, joint=replace(link.joint, armature=float(value)))
             for link, value in zip(self.links, values, strict=True)

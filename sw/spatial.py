@@ -7,12 +7,10 @@ are numpy object arrays of scalars, so `A @ x` reads as in the book. Spatial vec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.naming import label
 
 Scalar = Any
 Array = npt.NDArray[Any]
@@ -107,6 +105,9 @@ class Force(NamedTuple):
     def __add__(self, other: Force) -> Force:  # type: ignore[override]
         return Force(self.angular + other.angular, self.linear + other.linear)
 
+    def scaled(self, s: Scalar) -> Force:
+        return Force(self.angular * s, self.linear * s)
+
     def __sub__(self, other: Force) -> Force:
         return Force(self.angular - other.angular, self.linear - other.linear)
 
@@ -131,65 +132,3 @@ class Inertia(NamedTuple):
             rotational @ motion.angular + cross(self.first, motion.linear),
             motion.linear * self.mass - cross(self.first, motion.angular),
         )
-
-
-class JointTransform(NamedTuple):
-    """Pose of a link (joint axis z) in its parent: rotation R0 Rz(angle), translation p, with the angle's cosine and
-    sine given."""
-
-    fixed: Array
-    translation: Array
-    cosine: Scalar
-    sine: Scalar
-
-    def to_parent(self, v: Array) -> Array:
-        """A free vector from link axes to parent axes."""
-        c, s = self.cosine, self.sine
-        return self.fixed @ array([c * v[0] - s * v[1], s * v[0] + c * v[1], v[2]])
-
-    def to_link(self, v: Array) -> Array:
-        """A free vector from parent axes to link axes."""
-        c, s = self.cosine, self.sine
-        u = self.fixed.T @ v
-        return array([c * u[0] + s * u[1], c * u[1] - s * u[0], u[2]])
-
-    def motion_to_link(self, motion: Motion) -> Motion:
-        return Motion(
-            self.to_link(motion.angular), self.to_link(motion.linear - cross(self.translation, motion.angular))
-        )
-
-    def force_to_parent(self, force: Force) -> Force:
-        linear = self.to_parent(force.linear)
-        return Force(self.to_parent(force.angular) + cross(self.translation, linear), linear)
-
-    def symmetric_to_parent(self, matrix: Array) -> Array:
-        """R S Rᵀ; with k = s (Sxx - Syy) + 2 c Sxy the turn about z costs 9 products instead of 12."""
-        c, s = self.cosine, self.sine
-        (xx, xy, xz), (_, yy, yz), (_, _, zz) = matrix
-        k = s * (xx - yy) + 2.0 * (c * xy)
-        x, y = c * xz - s * yz, s * xz + c * yz
-        turned = array([[xx - s * k, c * k - xy, x], [c * k - xy, yy + s * k, y], [x, y, zz]])
-        return rotate_symmetric(self.fixed, turned)
-
-    def times_rotation_z(self, rotation: Array) -> Array:
-        """rotation @ Rz(q)."""
-        return turn_columns(rotation, self.cosine, self.sine)
-
-
-def turn_columns(rotation: Array, c: Scalar, s: Scalar) -> Array:
-    """rotation @ Rz, with c = cos and s = sin of the angle."""
-    return array([[r[0] * c + r[1] * s, r[1] * c - r[0] * s, r[2]] for r in rotation])
-
-
-def joint_transforms(
-    rotations: Sequence[Any], translations: Sequence[Any], slides: Sequence[bool], q: Sequence[Scalar]
-) -> list[JointTransform]:
-    """Pose of each link in its parent: turned about z by q, or moved along it where the joint slides."""
-    result = []
-    for i, (rotation, translation, x) in enumerate(zip(rotations, translations, q, strict=True)):
-        fixed, origin = array(rotation), array(translation)
-        if slides[i]:
-            result.append(JointTransform(fixed, label(origin + fixed[:, 2] * x, f"slide_{i}"), 1.0, 0.0))
-        else:
-            result.append(JointTransform(fixed, origin, label(cos(x), f"cos_{i}"), label(sin(x), f"sin_{i}")))
-    return result

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.configuration import integrate
 from dynagate.evaluate import evaluate
 from dynagate.graph import trace
 from dynagate.robot import Robot
@@ -22,11 +23,11 @@ Array = npt.NDArray[np.float64]
 
 
 def forward_dynamics_gradient(robot: Robot, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """q̈, ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹, (batch, ...) each, at q, q̇, τ (batch, n)."""
+    """q̈, ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹, (batch, ...) each, at q (batch, nq), q̇ and τ (batch, nv)."""
     graph = trace(robot, "inverse_dynamics")
     q, qd, tau = (np.asarray(inputs[name], dtype=np.float64) for name in ("q", "qd", "tau"))
-    n = robot.n
-    zero = np.zeros_like(q)
+    n = robot.nv
+    zero = np.zeros_like(qd)
 
     def torque(**state: npt.NDArray[Any]) -> npt.NDArray[Any]:
         return evaluate(graph, state)["tau"]
@@ -35,7 +36,7 @@ def forward_dynamics_gradient(robot: Robot, inputs: Mapping[str, Array]) -> dict
     unit = np.eye(n)
     m = np.stack([torque(q=q, qd=zero, qdd=zero + unit[k]) - still for k in range(n)], axis=2)
     qdd = np.linalg.solve(m, (tau - torque(q=q, qd=qd, qdd=zero))[..., None])[..., 0]
-    by_q = [torque(q=q + 1j * STEP * unit[k], qd=qd + 0j, qdd=qdd + 0j).imag / STEP for k in range(n)]
+    by_q = [torque(q=integrate(robot, q, 1j * STEP * unit[k]), qd=qd + 0j, qdd=qdd + 0j).imag / STEP for k in range(n)]
     by_qd = [torque(q=q + 0j, qd=qd + 1j * STEP * unit[k], qdd=qdd + 0j).imag / STEP for k in range(n)]
     return {
         "qdd": qdd,

@@ -30,12 +30,17 @@ from dynagate.robot import (
 )
 
 MAX_BYTES = 16 * 2**20
+ROOT_JOINT = "root_joint"
+"""The joint of a floating base, named as Pinocchio names it."""
+
+NOTHING: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
 
 
 @dataclass(frozen=True)
 class Options:
     """What `read_urdf` is told besides the file."""
 
+    floating_base: bool
     gravity: Vector3
     lock: Mapping[str, float]
     damping: bool
@@ -47,6 +52,7 @@ class Options:
 def read_urdf(
     path: str | PathLike[str],
     *,
+    floating_base: bool = False,
     gravity: Vector3 = STANDARD_GRAVITY,
     lock: Mapping[str, float] | None = None,
     damping: bool = True,
@@ -54,8 +60,9 @@ def read_urdf(
     allow_unphysical: bool = False,
     round_rotations: float = 1e-9,
 ) -> Robot:
-    """Read a fixed-base robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
+    """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
+    floating_base: the root link moves freely, by a floating joint called ROOT_JOINT, instead of being the base.
     lock: joints to hold at a position (rad or m), by name, as if they were fixed there.
     damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction, which
     is not modelled and otherwise refused by name. allow_unphysical: accept masses and inertias that no body has.
@@ -66,7 +73,7 @@ def read_urdf(
     physical inertias. The text starts with the file's name and names the joint or link.
     """
     path = Path(path)
-    options = Options(gravity, lock or {}, damping, ignore_friction, allow_unphysical, round_rotations)
+    options = Options(floating_base, gravity, lock or {}, damping, ignore_friction, allow_unphysical, round_rotations)
     try:
         return _robot(_root(path), options)
     except RobotError as error:
@@ -121,7 +128,13 @@ def _robot(root: Any, options: Options) -> Robot:
     seen = set()
     # depth first, so that a chain's links are numbered one after another:
     # link name, the joint above it, the moving link that joint sits on, the joint's pose in that link's frame
-    stack: list[tuple[str, str | None, int, np.ndarray, np.ndarray]] = [(roots[0], None, -1, np.eye(3), np.zeros(3))]
+    base = -1
+    if options.floating_base:
+        if ROOT_JOINT in joint_elements:
+            raise RobotError(f"has a joint '{ROOT_JOINT}', which is the name of a floating base's own joint")
+        base = 0
+        links.append(Link(roots[0], -1, Joint(ROOT_JOINT, "floating"), *_inertial(link_elements[roots[0]], options)))
+    stack: list[tuple[str, str | None, int, np.ndarray, np.ndarray]] = [(roots[0], None, base, np.eye(3), np.zeros(3))]
     while stack:
         name, joint_name, owner, rotation, translation = stack.pop()
         seen.add(name)
@@ -133,8 +146,7 @@ def _robot(root: Any, options: Options) -> Robot:
                 kind = "fixed"
             if kind != "fixed":
                 joint = _joint(element, joint_name, kind, rotation, translation, options)
-                mass, com, inertia = _inertial(link_elements[name], options)
-                links.append(Link(name, owner, joint, mass, vector3(com), matrix3(inertia)))
+                links.append(Link(name, owner, joint, *_inertial(link_elements[name], options)))
                 owner, rotation, translation = len(links) - 1, np.eye(3), np.zeros(3)
             elif owner >= 0:
                 links[owner] = _merge(links[owner], link_elements[name], rotation, translation, options)
@@ -147,7 +159,22 @@ def _robot(root: Any, options: Options) -> Robot:
     unreached = [name for name in link_elements if name not in seen]
     if unreached:
         raise RobotError(f"links {_some(unreached)} form a loop away from the root '{roots[0]}'; expected a tree")
+    if not options.allow_unphysical:
+        _check_masses(links)
     return Robot(root.get("name") or "robot", tuple(links), vector3(options.gravity))
+
+
+def _check_masses(links: list[Link]) -> None:
+    """A link without mass moves only what is below it: frames between the axes of one joint are made so."""
+    moved = [link.mass for link in links]
+    for i in reversed(range(len(links))):
+        if moved[i] == 0.0:
+            raise RobotError(
+                f"link '{links[i].name}' moves but has no mass, nor has any link beyond it; expected an <inertial>, or "
+                f"lock= to hold joint '{links[i].joint.name}'"
+            )
+        if links[i].parent >= 0:
+            moved[links[i].parent] += moved[i]
 
 
 def _check_type(name: str, kind: str) -> None:
@@ -170,6 +197,10 @@ def _locked(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Pose of the link below a moving joint that is held at its position."""
     _check_type(name, kind)
+    if kind in ("spherical", "floating"):
+        raise RobotError(
+            f"joint '{name}' is {kind} and has no single position to lock it at; make it fixed in the file"
+        )
     axis, position = _axis(element, f"joint '{name}'", options), options.lock[name]
     if kind == "prismatic":
         return rotation, translation + rotation @ axis * position
@@ -186,16 +217,19 @@ def _joint(
     _check_type(name, kind)
     if element.find("mimic") is not None:
         raise RobotError(f"{where} mimics another joint; mimic joints are not supported, lock= holds them")
-    axis = _axis(element, where, options)
+    free = kind in ("spherical", "floating")
+    axis = np.array([0.0, 0.0, 1.0]) if free else _axis(element, where, options)
     limit = element.find("limit")
-    if kind != "continuous" and (limit is None or limit.get("lower") is None or limit.get("upper") is None):
+    if kind in ("revolute", "prismatic") and (
+        limit is None or limit.get("lower") is None or limit.get("upper") is None
+    ):
         way_out = "give them or make it continuous" if kind == "revolute" else "give them"
         raise RobotError(f"{where} is {kind} but has no <limit lower= upper=>; {way_out}")
     bounds = {
         key: None if limit is None or limit.get(key) is None else float(_numbers(limit, key, where, 1)[0])
         for key in ("lower", "upper", "velocity", "effort")
     }
-    if kind == "continuous":
+    if free or kind == "continuous":
         bounds["lower"] = bounds["upper"] = None
     elif not bounds["lower"] < bounds["upper"]:  # type: ignore[operator]
         raise RobotError(f"{where} has limits [{bounds['lower']}, {bounds['upper']}]; expected lower < upper")
@@ -228,16 +262,18 @@ def _joint(
     )
 
 
-def _inertial(link: Any, options: Options) -> tuple[float, np.ndarray, np.ndarray]:
-    """(mass, centre of mass, inertia about it) of a moving link, in the link frame."""
+def _inertial(link: Any, options: Options) -> tuple[float, Vector3, Matrix3]:
+    """(mass, centre of mass, inertia about it) of a moving link, in the link frame; zeros where it is a mere frame."""
     name = link.get("name")
     inertial = link.find("inertial")
     if inertial is None:
-        raise RobotError(f"link '{name}' moves but has no <inertial>; expected a mass and an inertia")
+        return NOTHING
     mass, com, inertia = _mass_distribution(inertial, f"link '{name}'", options)
+    if mass == 0.0 and not inertia.any():
+        return NOTHING
     if not options.allow_unphysical:
         check_inertia(name, mass, vector3(com), matrix3(inertia))
-    return mass, com, inertia
+    return mass, vector3(com), matrix3(inertia)
 
 
 def _mass_distribution(inertial: Any, where: str, options: Options) -> tuple[float, np.ndarray, np.ndarray]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +17,43 @@ from tests.samples import State, inputs_of, states
 GRADIENT_FRAMES = ("base", "middle", 0)
 
 
-def pinocchio_model(path: Path, lock: Mapping[str, float] | None = None) -> pinocchio.Model:
+def pinocchio_model(
+    path: Path, lock: Mapping[str, float] | None = None, *, floating_base: bool = False
+) -> pinocchio.Model:
     """Pinocchio's reading of the file, with joints held where told."""
-    model = pinocchio.buildModelFromUrdf(str(path))
+    root = [pinocchio.JointModelFreeFlyer()] if floating_base else []
+    model = pinocchio.buildModelFromUrdf(str(path), *root)
     held = [model.getJointId(name) for name in lock or {}]
     position = pinocchio.neutral(model)
     for name, joint in zip(lock or {}, held, strict=True):
         position[model.joints[joint].idx_q] = (lock or {})[name]
     return pinocchio.buildReducedModel(model, held, position) if held else model
+
+
+JOINTS: dict[str, Callable[[np.ndarray], pinocchio.JointModel]] = {
+    "revolute": lambda axis: pinocchio.JointModelRevoluteUnaligned(axis),
+    "continuous": lambda axis: pinocchio.JointModelRevoluteUnaligned(axis),
+    "prismatic": lambda axis: pinocchio.JointModelPrismaticUnaligned(axis),
+    "spherical": lambda axis: pinocchio.JointModelSpherical(),
+    "floating": lambda axis: pinocchio.JointModelFreeFlyer(),
+}
+
+
+def pinocchio_of(robot: Robot) -> pinocchio.Model:
+    """The same robot in Pinocchio, joint by joint: URDF has no spherical joints."""
+    model = pinocchio.Model()
+    model.gravity = pinocchio.Motion(np.array(robot.gravity), np.zeros(3))
+    ids: list[int] = []
+    for link in robot.links:
+        joint = link.joint
+        placement = pinocchio.SE3(np.array(joint.rotation), np.array(joint.translation))
+        parent = ids[link.parent] if link.parent >= 0 else 0
+        ids.append(model.addJoint(parent, JOINTS[joint.type](np.array(joint.axis)), placement, joint.name))
+        body = pinocchio.Inertia(link.mass, np.array(link.com), np.array(link.inertia))
+        model.appendBodyToJoint(ids[-1], body, pinocchio.SE3.Identity())
+        at = model.joints[ids[-1]].idx_v
+        model.armature[at : at + joint.nv] = joint.armature
+    return model
 
 
 def pushed_by(model: pinocchio.Model, robot: Robot, f_ext: np.ndarray) -> pinocchio.StdVec_Force:
@@ -41,19 +70,20 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
     """All outputs of all functions, by Pinocchio, in our order of joints."""
     data = model.createData()
     joints = [model.joints[model.getJointId(link.joint.name)] for link in robot.links]
-    rows = [joint.idx_v for joint in joints]
+    rows = [k for joint in joints for k in range(joint.idx_v, joint.idx_v + joint.nv)]
     grid = np.ix_(rows, rows)
     results: dict[str, list[np.ndarray]] = {}
-    f_ext = state.get("f_ext", np.zeros((len(state["q"]), robot.n, 6)))
+    f_ext = state.get("f_ext", np.zeros((len(state["q"]), len(robot.links), 6)))
     for q, qd, qdd, tau, push in zip(*(state[k] for k in ("q", "qd", "qdd", "tau")), f_ext, strict=True):
         forces = pushed_by(model, robot, push)
         position = pinocchio.neutral(model)
         velocity, acceleration, torque = (np.zeros(model.nv) for _ in range(3))
-        for k, joint in enumerate(joints):
+        for joint, (link, part, _) in zip(joints, robot.slices(), strict=True):
             # Pinocchio keeps a continuous joint as its cosine and sine
-            angle = [q[k]] if joint.nq == 1 else [np.cos(q[k]), np.sin(q[k])]
-            position[joint.idx_q : joint.idx_q + joint.nq] = angle
-            velocity[joint.idx_v], acceleration[joint.idx_v], torque[joint.idx_v] = qd[k], qdd[k], tau[k]
+            turns = link.joint.nq == 1 and joint.nq == 2
+            own = np.array([np.cos(q[part][0]), np.sin(q[part][0])]) if turns else q[part]
+            position[joint.idx_q : joint.idx_q + joint.nq] = own
+        velocity[rows], acceleration[rows], torque[rows] = qd, qdd, tau
         pinocchio.computeRNEADerivatives(model, data, position, velocity, acceleration, forces)
         one = {"tau": data.tau[rows].copy(), "dtau_dq": data.dtau_dq[grid], "dtau_dqd": data.dtau_dv[grid]}
         m = pinocchio.crba(model, data, position)
@@ -97,7 +127,7 @@ def compare(
     external_forces: bool = False,
 ) -> None:
     """All functions of the robot against Pinocchio, on states of high speed, pushed from outside on request."""
-    state = states(robot, count, seed=robot.n, external_forces=external_forces)
+    state = states(robot, count, seed=robot.nv, external_forces=external_forces)
     expected = reference(robot, pinocchio_model(model) if isinstance(model, Path) else model, state)
     state["minv"] = expected["minv"]
     for name, function in FUNCTIONS.items():

@@ -9,16 +9,18 @@ State = dict[str, np.ndarray]
 
 
 def states(robot: Robot, count: int, seed: int, *, external_forces: bool = False) -> State:
-    """q, q̇, q̈ and the τ that causes it, (count, n) each; f_ext (count, n, 6) on request."""
+    """q (count, nq), q̇, q̈ and the τ that causes it, (count, nv) each; f_ext (count, links, 6) on request."""
     random = np.random.default_rng(seed)
-    n = robot.n
     state = {
-        "q": random.uniform(-3.0, 3.0, (count, n)),
-        "qd": random.uniform(-8.0, 8.0, (count, n)),
-        "qdd": random.uniform(-30.0, 30.0, (count, n)),
+        "q": random.uniform(-3.0, 3.0, (count, robot.nq)),
+        "qd": random.uniform(-8.0, 8.0, (count, robot.nv)),
+        "qdd": random.uniform(-30.0, 30.0, (count, robot.nv)),
     }
+    for part in robot.quaternions():
+        turn = random.normal(size=(count, 4))
+        state["q"][:, part] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
     if external_forces:
-        state["f_ext"] = random.uniform(-40.0, 40.0, (count, n, 6))
+        state["f_ext"] = random.uniform(-40.0, 40.0, (count, len(robot.links), 6))
     state["tau"] = evaluate(trace(robot, "inverse_dynamics", external_forces=external_forces), state)["tau"]
     return state
 

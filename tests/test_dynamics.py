@@ -99,8 +99,8 @@ def test_torque_is_linear_in_acceleration_with_slope_m(robot: Robot) -> None:
     state = states(robot, 5, seed=4)
     graph = trace(robot, "inverse_dynamics")
     m = evaluate(trace(robot, "mass_matrix"), {"q": state["q"]})["m"]
-    for k in range(robot.n):
-        step = np.zeros(robot.n)
+    for k in range(robot.nv):
+        step = np.zeros(robot.nv)
         step[k] = 1.0
         moved = {**inputs_of("inverse_dynamics", state), "qdd": state["qdd"] + step}
         slope = evaluate(graph, moved)["tau"] - state["tau"]
@@ -116,7 +116,7 @@ def test_forward_dynamics_undoes_inverse_dynamics(robot: Robot) -> None:
 def test_mass_matrix_times_its_inverse_is_one(robot: Robot) -> None:
     q = {"q": states(robot, 5, seed=6)["q"]}
     product = evaluate(trace(robot, "mass_matrix"), q)["m"] @ evaluate(trace(robot, "mass_matrix_inverse"), q)["minv"]
-    assert np.abs(product - np.eye(robot.n)).max() <= tolerances.IDENTITY
+    assert np.abs(product - np.eye(robot.nv)).max() <= tolerances.IDENTITY
 
 
 def test_m_dot_minus_twice_coriolis_is_skew(robot: Robot) -> None:

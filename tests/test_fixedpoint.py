@@ -250,7 +250,7 @@ def test_region_asks_for_what_the_robot_does_not_say() -> None:
     ):
         Region.of(silent)
     assert Region.of(silent, velocity=3.0).velocity == (3.0, 3.0)
-    with pytest.raises(RobotError, match="expected a positive number, or 2 of them, one per joint"):
+    with pytest.raises(RobotError, match="expected positive numbers: one, or 2, one per degree of freedom"):
         Region.of(robot, velocity=[1.0, 2.0, 3.0])
     with pytest.raises(RobotError, match="acceleration=-1"):
         Region.of(robot, acceleration=-1.0)

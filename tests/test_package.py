@@ -20,6 +20,8 @@ STAGES = {
     "dynagate.urdf": 1,
     "dynagate.robots": 1,
     "dynagate.spatial": 2,
+    "dynagate.joints": 2,
+    "dynagate.configuration": 2,
     "dynagate.algorithms": 2,
     "dynagate.fixedpoint.format": 2,
     "dynagate.fixedpoint.elementary": 2,

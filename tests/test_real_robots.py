@@ -50,7 +50,7 @@ def test_real_robot_agrees_with_pinocchio(name: str) -> None:
     # Pinocchio's algorithms leave joint damping out, and take 1.57079632679 at its word
     robot = Robot.from_urdf(DATA / name, damping=False, round_rotations=0.0, **options)
     model = pinocchio_model(DATA / name, options.get("lock"))
-    compare(robot, model, count=2, frames=["middle"], every_form=robot.n <= 8)
+    compare(robot, model, count=2, frames=["middle"], every_form=robot.nv <= 8)
 
 
 TABLE = {

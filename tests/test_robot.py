@@ -20,7 +20,7 @@ from tests.samples import inputs_of, states
 @pytest.mark.parametrize("seed", [8, 12, 20])
 def test_armature_adds_to_the_diagonal_of_m_in_every_form(seed: int, tmp_path: Path) -> None:
     plain, path = random_robot(seed, tmp_path)
-    armature = np.linspace(0.1, 0.9, plain.n)
+    armature = np.linspace(0.1, 0.9, plain.nv)
     model = pinocchio_model(path)
     for link, value in zip(plain.links, armature, strict=True):
         model.armature[model.joints[model.getJointId(link.joint.name)].idx_v] = value
@@ -63,7 +63,7 @@ def test_locked_joint_is_fixed_where_it_is_held(seed: int, tmp_path: Path) -> No
     revolute = [link.joint.name for link in robot.links if link.joint.type != "continuous"]
     lock = {name: 0.3 + 0.1 * k for k, name in enumerate(revolute[:2])}
     locked = Robot.from_urdf(path, lock=lock)
-    assert locked.n == robot.n - len(lock)
+    assert locked.nv == robot.nv - len(lock)
     compare(locked, pinocchio_model(path, lock), count=3, frames=["middle"])
 
 
@@ -123,4 +123,4 @@ def test_robot_without_joints_is_refused() -> None:
         Robot("twisted", (replace(arm.links[0], parent=3),))
     with pytest.raises(RobotError, match="joint 'shoulder' has axis .*; expected a unit vector"):
         Robot("skewed", (replace(arm.links[0], joint=replace(arm.links[0].joint, axis=(1.0, 1.0, 0.0))),))
-    assert Tree(arm).n == 2
+    assert Tree(arm).nv == 2

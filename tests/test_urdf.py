@@ -60,7 +60,7 @@ def test_fixed_link_is_merged_by_mass(tmp_path: Path) -> None:
       <inertia ixx="0.001" iyy="0.002" izz="0.003" ixy="0" ixz="0" iyz="0"/></inertial></link></robot>"""
     robot = read(changed(("</robot>", bolt)), tmp_path)
     link = robot.links[1]
-    assert robot.n == 2
+    assert robot.nv == 2
     assert link.mass == pytest.approx(2.0)
     np.testing.assert_allclose(link.com, [0.04, 0.0, (1.2 * 0.18 + 0.8 * 0.4) / 2.0])
     # parallel axes, by hand: two points about their common centre, plus both inertias
@@ -120,13 +120,13 @@ BAD = {
     "two roots": (changed(("</robot>", '<link name="x"/></robot>')), "has 2 root links ('base', 'x'); expected one"),
     "unknown type": (
         changed(('name="elbow" type="revolute"', 'name="elbow" type="hinge"')),
-        "joint 'elbow' has type 'hinge'; supported: revolute, continuous, prismatic, fixed",
+        "joint 'elbow' has type 'hinge'; supported: revolute, continuous, prismatic, spherical, floating, fixed",
     ),
     "no type": (
         changed(('name="elbow" type="revolute"', 'name="elbow"')),
         "joint 'elbow': <joint> has no attribute 'type'",
     ),
-    "no inertial": (changed((INERTIAL, "")), "link 'forearm' moves but has no <inertial>"),
+    "no inertial": (changed((INERTIAL, "")), "link 'forearm' moves but has no mass, nor has any link"),
     "no mass": (changed(('<mass value="1.2"/>', "")), "link 'forearm' has an <inertial> without <mass value=>"),
     "zero mass": (
         changed(('value="1.2"', 'value="0"')),
@@ -170,10 +170,6 @@ BAD |= {
     "asymmetric name": (
         changed(('<joint name="elbow"', '<joint name="shoulder"')),
         "a second <joint> is named 'shoulder'",
-    ),
-    "floating joint": (
-        changed(('name="elbow" type="revolute"', 'name="elbow" type="floating"')),
-        "joint 'elbow' has type 'floating'; supported",
     ),
     "planar joint": (changed(('name="elbow" type="revolute"', 'name="elbow" type="planar"')), "has type 'planar'"),
     "triangle": (changed(('ixx="0.017"', 'ixx="0.5"')), "which no body has: the largest exceeds the sum of the others"),
@@ -226,7 +222,7 @@ def test_fuzzed_file_is_read_or_refused(data: st.DataObject) -> None:
             j = data.draw(st.integers(0, len(pieces) - 1))
             pieces[j], pieces[k] = pieces[k], pieces[j]
     with TemporaryDirectory() as folder, contextlib.suppress(RobotError):
-        assert read("\n".join(pieces), Path(folder)).n >= 1
+        assert read("\n".join(pieces), Path(folder)).nv >= 1
 
 
 @pytest.mark.parametrize("case", list(BAD))
@@ -236,6 +232,43 @@ def test_bad_file_is_refused_with_its_fault(case: str, tmp_path: Path) -> None:
         read(text, tmp_path)
     assert str(caught.value).startswith("robot.urdf: ")
     assert message in str(caught.value)
+
+
+def test_floating_and_spherical_joints_are_read(tmp_path: Path) -> None:
+    for kind, size in (("floating", (8, 7)), ("spherical", (5, 4))):
+        robot = read(changed(('name="elbow" type="revolute"', f'name="elbow" type="{kind}"')), tmp_path)
+        assert robot.links[1].joint.type == kind
+        assert (robot.nq, robot.nv) == size
+        with pytest.raises(RobotError, match=f"joint 'elbow' is {kind} and has no single position to lock it at"):
+            Robot.from_urdf(tmp_path / "robot.urdf", lock={"elbow": 0.0})
+
+
+def test_floating_base_is_the_root_link_on_a_floating_joint(tmp_path: Path) -> None:
+    robot = robots.load("hyq", floating_base=True)
+    assert (robot.links[0].name, robot.links[0].joint.name, robot.links[0].joint.type) == (
+        "trunk",
+        "root_joint",
+        "floating",
+    )
+    assert robot.parents == (-1, 0, 1, 2, 0, 4, 5, 0, 7, 8, 0, 10, 11)
+    assert (robot.nq, robot.nv) == (19, 18)
+    path = tmp_path / "robot.urdf"
+    path.write_text(ARM.replace("elbow", "root_joint"))
+    with pytest.raises(RobotError, match="has a joint 'root_joint', which is the name of a floating base's own joint"):
+        Robot.from_urdf(path, floating_base=True)
+
+
+def test_a_frame_without_mass_takes_that_of_what_is_bolted_to_it(tmp_path: Path) -> None:
+    """A root like base_link above a trunk, as many files have it."""
+    bolt = '<joint name="bolt" type="fixed"><parent link="frame"/><child link="trunk"/></joint>'
+    text = (
+        robots.path("hyq").read_text().replace('<link name="trunk">', f'<link name="frame"/>{bolt}<link name="trunk">')
+    )
+    path = tmp_path / "robot.urdf"
+    path.write_text(text)
+    robot, plain = Robot.from_urdf(path, floating_base=True), robots.load("hyq", floating_base=True)
+    assert (robot.links[0].name, robot.links[0].mass) == ("frame", plain.links[0].mass)
+    assert robot.links[1:] == plain.links[1:]
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:

@@ -22,28 +22,30 @@ from dynagate.algorithms.tree import Tree
 from dynagate.robot import Robot
 from dynagate.spatial import array
 
-VECTOR, MATRIX, SYMMETRIC, FORCES = "vector", "matrix", "symmetric", "forces"
+CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
 SCALAR, POINT, POINTS, JACOBIANS = "scalar", "point", "points", "jacobians"
 
 
 @dataclass(frozen=True)
 class Argument:
-    """An input or output of a function. kind: vector (n,), matrix (n, n), symmetric (n, n), forces (n, 6), scalar (),
-    point (3,), points (n, 3) or jacobians (n, 6, n)."""
+    """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
+    forces (links, 6), scalar (), point (3,), points (links, 3) or jacobians (links, 6, nv)."""
 
     name: str
     kind: str
 
-    def shape(self, n: int) -> tuple[int, ...]:
+    def shape(self, robot: Robot) -> tuple[int, ...]:
+        nv, links = robot.nv, len(robot.links)
         shapes: dict[str, tuple[int, ...]] = {
-            VECTOR: (n,),
-            MATRIX: (n, n),
-            SYMMETRIC: (n, n),
-            FORCES: (n, 6),
+            CONFIGURATION: (robot.nq,),
+            VECTOR: (nv,),
+            MATRIX: (nv, nv),
+            SYMMETRIC: (nv, nv),
+            FORCES: (links, 6),
             SCALAR: (),
             POINT: (3,),
-            POINTS: (n, 3),
-            JACOBIANS: (n, 6, n),
+            POINTS: (links, 3),
+            JACOBIANS: (links, 6, nv),
         }
         return shapes[self.kind]
 
@@ -66,6 +68,11 @@ class Function:
     options: dict[str, tuple[str, ...]]
 
     @property
+    def needs_inverse(self) -> bool:
+        """Whether the algorithms divide by what resists each joint."""
+        return not {"qdd", "minv"}.isdisjoint(argument.name for argument in self.outputs)
+
+    @property
     def takes_external_forces(self) -> bool:
         return not {"qdd", "tau"}.isdisjoint(argument.name for argument in self.inputs)
 
@@ -78,8 +85,10 @@ class Function:
     def __call__(
         self, robot: Robot | Tree, *inputs: Sequence[Any], form: str | None = None, **options: Any
     ) -> tuple[Any, ...]:
-        """The outputs in order; f_ext (n, 6) may follow the inputs. Raises ValueError for a form or an option that the
-        function does not have."""
+        """The outputs in order; f_ext (links, 6) may follow the inputs.
+
+        Raises ValueError for a form or an option that the function does not have, RobotError where it needs M⁻¹ and the
+        robot has none."""
         form = form or next(iter(self.forms))
         if form not in self.forms:
             raise ValueError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
@@ -89,6 +98,8 @@ class Function:
                 listed = ", ".join(known) or "none"
                 raise ValueError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
         tree = robot if isinstance(robot, Tree) else Tree(robot)
+        if self.needs_inverse:
+            mass_matrix.check_invertible(tree)
         if len(inputs) > len(self.inputs):
             options["external"] = inputs[-1]
         result = self.forms[form](tree, *inputs[: len(self.inputs)], **options)
@@ -97,6 +108,7 @@ class Function:
 
 def _arguments(names: str) -> tuple[Argument, ...]:
     kinds = {
+        "q": CONFIGURATION,
         "minv": SYMMETRIC,
         "m": SYMMETRIC,
         "kinetic_energy": SCALAR,
@@ -115,7 +127,7 @@ def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, exter
 def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: Any = None) -> tuple[Any, ...]:
     """Everything on chip in body frames: direct M⁻¹, q̈ from it, then the columns."""
     minv = articulated.mass_matrix_inverse(tree, q)
-    bias = inverse_dynamics.inverse_dynamics(tree, q, qd, [0.0] * tree.n, external)
+    bias = inverse_dynamics.inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
     qdd = list(minv @ array([t - b for t, b in zip(tau, bias, strict=True)]))
     return qdd, *_gradient_by_columns(tree, q, qd, qdd, minv, external), minv
 

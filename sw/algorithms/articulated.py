@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynagate.algorithms.tree import Tree
+from dynagate.joints import JointTransform
 from dynagate.naming import label, scope
 from dynagate.spatial import (
     ZERO_MOTION,
     Array,
     Force,
     Inertia,
-    JointTransform,
     Motion,
     Scalar,
     array,
@@ -71,27 +71,30 @@ class ArticulatedInertia(NamedTuple):
         return ArticulatedInertia(symmetric(lambda a, b: rotational[a, b] - down[a, b] + up[a, b]), moved, mass)
 
 
-class _Joint(NamedTuple):
-    """U = I S and 1/D with D = Sᵀ U."""
+class _Freedom(NamedTuple):
+    """U = I S and 1/D with D = Sᵀ U, of one degree of freedom."""
 
     u: Force
     inverse_d: Scalar
 
 
-def _articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[_Joint], list[ArticulatedInertia]]:
-    """Tips to base. Returns the joints, and per link the inertia that is left where its joint yields."""
+def _articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[_Freedom], list[ArticulatedInertia]]:
+    """Tips to base. Returns the degrees of freedom, and per link the inertia that is left where its joint yields.
+
+    A joint of several degrees of freedom yields in one after another, the last first, so that no block is inverted.
+    """
     inertia = [ArticulatedInertia.of(body) for body in tree.inertias]
-    yielding: list[ArticulatedInertia] = list(inertia)
-    found: list[_Joint] = [_Joint(Force(zeros(3), zeros(3)), 0.0)] * tree.n
+    found: list[_Freedom] = [_Freedom(Force(zeros(3), zeros(3)), 0.0)] * tree.nv
     for i in reversed(tree.links):
         with scope("articulated", f"link{i}"):
-            u = inertia[i] @ tree.axis(i)
-            found[i] = _Joint(u, label(1.0 / (tree.along_axis(i, u) + tree.armature[i]), "d"))
-            if tree.parents[i] >= 0:
-                yielding[i] = inertia[i].without(u, found[i].inverse_d)
-                p = tree.parents[i]
-                inertia[p] = inertia[p] + yielding[i].in_parent(joints[i])
-    return found, yielding
+            for d in reversed(tree.dofs[i]):
+                u = inertia[i] @ tree.axis(d)
+                found[d] = _Freedom(u, label(1.0 / (tree.along(d, u) + tree.armature[d]), "d"))
+                inertia[i] = inertia[i].without(u, found[d].inverse_d)
+            p = tree.parents[i]
+            if p >= 0:
+                inertia[p] = inertia[p] + inertia[i].in_parent(joints[i])
+    return found, inertia
 
 
 def forward_dynamics(
@@ -101,7 +104,7 @@ def forward_dynamics(
     tau: Sequence[Scalar],
     external: Array | None = None,
 ) -> list[Scalar]:
-    """q̈ (n,) by the articulated-body algorithm (Featherstone 2008, §7.3)."""
+    """q̈ (nv,) by the articulated-body algorithm (Featherstone 2008, §7.3)."""
     joints = tree.transforms(q)
     articulated, yielding = _articulate(tree, joints)
     velocity: list[Motion] = []
@@ -109,23 +112,22 @@ def forward_dynamics(
     force: list[Force] = []
     for i in tree.links:
         with scope("aba", f"link{i}"):
-            p, axis = tree.parents[i], tree.axis(i)
+            p, rate = tree.parents[i], tree.joint_motion(i, qd)
             v = joints[i].motion_to_link(velocity[p]) if p >= 0 else ZERO_MOTION
-            v = v + axis.scaled(qd[i])
+            bias.append(v.cross(rate))
+            v = v + rate
             velocity.append(v)
-            bias.append(v.cross(axis).scaled(qd[i]))
             bias_force = v.cross_force(tree.inertias[i] @ v)
             force.append(bias_force if external is None else bias_force - tree.external_force(i, external))
-    load: list[Scalar] = [0.0] * tree.n
+    load: list[Scalar] = [0.0] * tree.nv
     for i in reversed(tree.links):
         with scope("aba", f"link{i}"):
+            for d in reversed(tree.dofs[i]):
+                load[d] = label(tau[d] - tree.damping[d] * qd[d] - tree.along(d, force[i]), "u")
+                force[i] = force[i] + articulated[d].u.scaled(load[d] * articulated[d].inverse_d)
             p = tree.parents[i]
-            load[i] = label(tau[i] - tree.damping[i] * qd[i] - tree.along_axis(i, force[i]), "u")
             if p >= 0:
-                share = load[i] * articulated[i].inverse_d
-                u = articulated[i].u
-                passed = force[i] + yielding[i] @ bias[i] + Force(u.angular * share, u.linear * share)
-                force[p] = force[p] + joints[i].force_to_parent(passed)
+                force[p] = force[p] + joints[i].force_to_parent(force[i] + yielding[i] @ bias[i])
     qdd: list[Scalar] = []
     acceleration: list[Motion] = []
     for i in tree.links:
@@ -133,40 +135,46 @@ def forward_dynamics(
             p = tree.parents[i]
             base = Motion(zeros(3), joints[i].to_link(tree.base_acceleration))
             a = (joints[i].motion_to_link(acceleration[p]) if p >= 0 else base) + bias[i]
-            qdd.append(label((load[i] - a.dot(articulated[i].u)) * articulated[i].inverse_d, "qdd"))
-            acceleration.append(a + tree.axis(i).scaled(qdd[i]))
+            for d in tree.dofs[i]:
+                qdd.append(label((load[d] - a.dot(articulated[d].u)) * articulated[d].inverse_d, "qdd"))
+                a = a + tree.axis(d).scaled(qdd[d])
+            acceleration.append(a)
     return qdd
 
 
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """M⁻¹ (n, n) directly: the articulated-body algorithm on unit torques (Carpentier, "Analytical inverse of the joint
-    space inertia matrix", 2018)."""
+    """M⁻¹ (nv, nv) directly: the articulated-body algorithm on unit torques (Carpentier, "Analytical inverse of the
+    joint space inertia matrix", 2018)."""
     joints = tree.transforms(q)
     articulated, _ = _articulate(tree, joints)
-    minv = zeros(tree.n, tree.n)
+    minv = zeros(tree.nv, tree.nv)
     passed: list[dict[int, Force]] = [{} for _ in tree.links]  # link -> column -> force from below
     for i in reversed(tree.links):
         with scope("minv", f"link{i}"):
-            u, inverse_d = articulated[i]
+            for d in reversed(tree.dofs[i]):
+                u, inverse_d = articulated[d]
+                passed[i][d] = Force(zeros(3), zeros(3))
+                for j, below in passed[i].items():
+                    minv[d, j] = inverse_d if j == d else -(inverse_d * tree.along(d, below))
+                    passed[i][j] = below + u.scaled(minv[d, j])
             p = tree.parents[i]
-            for j in [j for j in tree.links if tree.is_ancestor(i, j)]:
-                below = passed[i].get(j, Force(zeros(3), zeros(3)))
-                minv[i, j] = inverse_d if j == i else -(inverse_d * tree.along_axis(i, below))
-                if p >= 0:
-                    share = Force(u.angular * minv[i, j], u.linear * minv[i, j])
-                    up = joints[i].force_to_parent(below + share)
+            if p >= 0:
+                for j, force in sorted(passed[i].items()):
+                    up = joints[i].force_to_parent(force)
                     passed[p][j] = passed[p][j] + up if j in passed[p] else up
     motion: list[dict[int, Motion]] = [{} for _ in tree.links]
     for i in tree.links:
         with scope("minv", f"link{i}"):
-            p, axis = tree.parents[i], tree.axis(i)
-            for j in range(i, tree.n):
-                carried = joints[i].motion_to_link(motion[p][j]) if p >= 0 and j in motion[p] else ZERO_MOTION
-                if p >= 0 and j in motion[p]:
-                    minv[i, j] = minv[i, j] - articulated[i].inverse_d * carried.dot(articulated[i].u)
-                label(minv[i, j], f"m_{j}")
-                motion[i][j] = carried + axis.scaled(minv[i, j])
-    for i in tree.links:
-        for j in range(i):
-            minv[i, j] = minv[j, i]
+            p, first = tree.parents[i], tree.dofs[i].start
+            if p >= 0:
+                motion[i] = {j: joints[i].motion_to_link(m) for j, m in motion[p].items() if j >= first}
+            for d in tree.dofs[i]:
+                for j in range(d, tree.nv):
+                    if j in motion[i]:
+                        minv[d, j] = minv[d, j] - articulated[d].inverse_d * motion[i][j].dot(articulated[d].u)
+                    label(minv[d, j], f"m_{j}")
+                    motion[i][j] = motion[i].get(j, ZERO_MOTION) + tree.axis(d).scaled(minv[d, j])
+    for d in range(tree.nv):
+        for j in range(d):
+            minv[d, j] = minv[j, d]
     return minv

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from dynagate.algorithms.tree import Tree
+from dynagate.joints import JointTransform
 from dynagate.naming import label, scope
-from dynagate.spatial import ZERO_MOTION, Array, Force, JointTransform, Motion, Scalar, zeros
+from dynagate.spatial import ZERO_MOTION, Array, Force, Motion, Scalar, zeros
 
 
 class Pass(NamedTuple):
@@ -34,23 +35,24 @@ def _recursion(
     accelerations: list[Motion] = []
     for i in tree.links:
         with scope("rnea", f"link{i}"):
-            p, axis = tree.parents[i], tree.axis(i)
+            p, rate = tree.parents[i], tree.joint_motion(i, qd)
             base = Motion(zeros(3), joints[i].to_link(tree.base_acceleration))
             v = joints[i].motion_to_link(result.velocity[p]) if p >= 0 else ZERO_MOTION
             a = joints[i].motion_to_link(accelerations[p]) if p >= 0 else base
             result.carried_velocity.append(v)
             result.carried_acceleration.append(a)
-            v = v + axis.scaled(qd[i])
-            a = a + axis.scaled(qdd[i]) + v.cross(axis).scaled(qd[i])
+            a = a + tree.joint_motion(i, qdd) + v.cross(rate)
+            v = v + rate
             result.velocity.append(v)
             accelerations.append(a)
             inertia = tree.inertias[i]
             net = inertia @ a + v.cross_force(inertia @ v)
             result.force.append(net if external is None else net - tree.external_force(i, external))
-    tau: list[Scalar] = [0.0] * tree.n
+    tau: list[Scalar] = [0.0] * tree.nv
     for i in reversed(tree.links):
         with scope("rnea", f"link{i}"):
-            tau[i] = label(tree.joint_torque(i, result.force[i], qd[i], qdd[i]), "tau")
+            for d in tree.dofs[i]:
+                tau[d] = label(tree.joint_torque(d, result.force[i], qd, qdd), "tau")
             p = tree.parents[i]
             if p >= 0:
                 result.force[p] = result.force[p] + joints[i].force_to_parent(result.force[i])
@@ -60,19 +62,19 @@ def _recursion(
 def inverse_dynamics(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> list[Scalar]:
-    """τ (n,) by 6-vectors in body frames (Featherstone 2008, §5.3)."""
+    """τ (nv,) by 6-vectors in body frames (Featherstone 2008, §5.3)."""
     return _recursion(tree, q, qd, qdd, external)[0]
 
 
 def inverse_dynamics_gradient(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> tuple[Array, Array]:
-    """∂τ/∂q and ∂τ/∂q̇ (n, n), row = torque."""
+    """∂τ/∂q and ∂τ/∂q̇ (nv, nv), row = torque."""
     _, known = _recursion(tree, q, qd, qdd, external)
     by_q = _columns(tree, qd, known, with_respect_to_q=True)
     by_qd = _columns(tree, qd, known, with_respect_to_q=False)
-    for i in tree.links:
-        by_qd[i, i] = by_qd[i, i] + tree.damping[i]
+    for d in range(tree.nv):
+        by_qd[d, d] = by_qd[d, d] + tree.damping[d]
     return by_q, by_qd
 
 
@@ -82,33 +84,36 @@ def _columns(tree: Tree, qd: Sequence[Scalar], known: Pass, *, with_respect_to_q
     force: dict[tuple[int, int], Force] = {}
     for i in tree.links:
         with scope("columns", f"link{i}"):
-            joint, axis, p = known.joint[i], tree.axis(i), tree.parents[i]
+            joint, rate, p = known.joint[i], tree.joint_motion(i, qd), tree.parents[i]
             v, inertia = known.velocity[i], tree.inertias[i]
             momentum = inertia @ v
-            for j in tree.ancestors[i]:
-                if j != i:
+            for j in tree.support[i]:
+                if j not in tree.dofs[i]:
                     dv, da = (joint.motion_to_link(m) for m in motion[p, j])
-                    da = da + dv.cross(axis).scaled(qd[i])
+                    da = da + dv.cross(rate)
                 elif with_respect_to_q:
+                    axis = tree.axis(j)
                     dv, da = known.carried_velocity[i].cross(axis), known.carried_acceleration[i].cross(axis)
-                    da = da + dv.cross(axis).scaled(qd[i])
+                    da = da + dv.cross(rate)
                 else:
-                    dv, da = axis, v.cross(axis)
+                    dv = tree.axis(j)
+                    da = known.carried_velocity[i].cross(dv)
                 motion[i, j] = dv, da
                 force[i, j] = inertia @ da + v.cross_force(inertia @ dv) + dv.cross_force(momentum)
-    result = zeros(tree.n, tree.n)
+    result = zeros(tree.nv, tree.nv)
     for i in reversed(tree.links):
         with scope("columns", f"link{i}"):
             p = tree.parents[i]
-            for j in tree.links:
+            for j in range(tree.nv):
                 if (i, j) not in force:
                     continue
-                result[i, j] = tree.along_axis(i, force[i, j])
+                for d in tree.dofs[i]:
+                    result[d, j] = tree.along(d, force[i, j])
                 if p < 0:
                     continue
                 pushed = force[i, j]
-                if with_respect_to_q and j == i:
-                    pushed = pushed + tree.axis(i).cross_force(known.force[i])
+                if with_respect_to_q and j in tree.dofs[i]:
+                    pushed = pushed + tree.axis(j).cross_force(known.force[i])
                 pushed = known.joint[i].force_to_parent(pushed)
                 force[p, j] = force[p, j] + pushed if (p, j) in force else pushed
     return result

@@ -13,7 +13,7 @@ from dynagate.spatial import Array, Scalar
 def forward_dynamics(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], tau: Sequence[Scalar], external: Array | None = None
 ) -> list[Scalar]:
-    """q̈ (n,) in rad/s²: M q̈ = τ - ID(q, q̇, 0) (Featherstone 2008, §6.3)."""
-    bias = inverse_dynamics(tree, q, qd, [0.0] * tree.n, external)
+    """q̈ (nv,) in rad/s²: M q̈ = τ - ID(q, q̇, 0) (Featherstone 2008, §6.3)."""
+    bias = inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
     factor = factorise(tree, mass_matrix(tree, q))
     return solve(tree, factor, [t - b for t, b in zip(tau, bias, strict=True)])

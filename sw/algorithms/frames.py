@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from dynagate.algorithms.tree import Tree
 from dynagate.naming import label, scope
-from dynagate.spatial import Array, Scalar, array, turn_columns, zeros
+from dynagate.spatial import Array, Scalar, array, zeros
 
 Frame = str | int | Mapping[int, int]
 """Where a chain's vectors are expressed: "base", "middle", a link's index (the other chains: their middle), or a map
@@ -48,9 +48,15 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
         return chosen
     if isinstance(frame, str):
         raise ValueError(f"frame '{frame}'; expected 'base', 'middle', a link index, or a map of them")
-    wanted = frame if isinstance(frame, Mapping) else {tree.ancestors[frame][0]: frame} if 0 <= frame < tree.n else None
+    wanted = (
+        frame
+        if isinstance(frame, Mapping)
+        else {tree.ancestors[frame][0]: frame}
+        if 0 <= frame < len(tree.links)
+        else None
+    )
     if wanted is None:
-        raise ValueError(f"frame {frame}; expected a link index from 0 to {tree.n - 1}")
+        raise ValueError(f"frame {frame}; expected a link index from 0 to {len(tree.links) - 1}")
     for root, link in wanted.items():
         if root not in roots or (link != -1 and link not in roots[root]):
             raise ValueError(f"frame {{{root}: {link}}}; expected the first link of a chain and a link of that chain")
@@ -77,10 +83,8 @@ def poses(tree: Tree, q: Sequence[Scalar], frame: Frame) -> Poses:
         while link >= 0:
             with scope("pose", f"link{link}"):
                 rotation[link], position[link] = turn, point
-                joint = joints[link]
-                # rotation of the parent = rotation of the link · Rz(q)ᵀ · R0ᵀ
-                turn = turn_columns(turn, joint.cosine, -joint.sine) @ joint.fixed.T
-                point = point - turn @ joint.translation
+                turn = joints[link].inverse_after(turn)
+                point = point - turn @ joints[link].translation
                 link = tree.parents[link]
         base[root] = turn, point
     for i in tree.links:
@@ -89,7 +93,7 @@ def poses(tree: Tree, q: Sequence[Scalar], frame: Frame) -> Poses:
         with scope("pose", f"link{i}"):
             p, joint = tree.parents[i], joints[i]
             turn, point = (rotation[p], position[p]) if p >= 0 else base[tree.ancestors[i][0]]
-            rotation[i] = label(joint.times_rotation_z(turn @ joint.fixed), "r")
+            rotation[i] = label(joint.after(turn), "r")
             position[i] = label(point + turn @ joint.translation, "p")
     return Poses(
         [rotation[i] for i in tree.links],

@@ -52,14 +52,15 @@ class Coriolis(NamedTuple):
 
 
 class Kinematics(NamedTuple):
-    """Per link, in its chain's frame: pose, joint axis S, 2v, v/2, 2Ψ̇ = 2v_parent × S, base acceleration, and the
-    bodies."""
+    """In each chain's frame. Per degree of freedom: S, 2Ψ̇ = 2v_parent × S, and Ψ̇ + Ṡ with Ṡ = v × S, which is 2Ψ̇ for
+    a joint of one. Per link: pose, 2v, v/2, base acceleration, and the bodies."""
 
     poses: Poses
     axis: list[Motion]
+    double_psi_dot: list[Motion]
+    psi_dot_and_s_dot: list[Motion]
     double_velocity: list[Motion]
     half_velocity: list[Motion]
-    double_psi_dot: list[Motion]
     base_acceleration: list[Motion]
     inertia: list[Inertia]
     coriolis: list[Coriolis]
@@ -67,21 +68,26 @@ class Kinematics(NamedTuple):
 
 def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame) -> Kinematics:
     where: Poses = poses(tree, q, frame)
-    result = Kinematics(where, [], [], [], [], [], [], [])
+    result = Kinematics(where, [], [], [], [], [], [], [], [])
     for i in tree.links:
         with scope("kin", f"link{i}"):
             rotation, position, p = where.rotation[i], where.position[i], tree.parents[i]
-            z = rotation[:, 2]
-            axis = Motion(zeros(3), z) if tree.slides[i] else Motion(z, label(cross(position, z), "s"))
-            parent_velocity = result.double_velocity[p] if p >= 0 else ZERO_MOTION
-            velocity = parent_velocity + axis.scaled(2.0 * qd[i])
+            parent_velocity = velocity = result.double_velocity[p] if p >= 0 else ZERO_MOTION
+            for d in tree.dofs[i]:
+                axis = tree.axis_at(d, rotation, position)
+                label(axis.linear, "s")
+                velocity = velocity + axis.scaled(2.0 * qd[d])
+                result.axis.append(axis)
+                result.double_psi_dot.append(parent_velocity.cross(axis))
             label(velocity.angular, "w2")
             label(velocity.linear, "v2")
             inertia = _inertia_at(tree.inertias[i], rotation, position)
-            result.axis.append(axis)
             result.double_velocity.append(velocity)
             result.half_velocity.append(velocity.scaled(0.25))
-            result.double_psi_dot.append(parent_velocity.cross(axis))
+            for d in tree.dofs[i]:
+                one = len(tree.dofs[i]) == 1
+                mean = (parent_velocity + velocity).scaled(0.5)
+                result.psi_dot_and_s_dot.append(result.double_psi_dot[d] if one else mean.cross(result.axis[d]))
             result.base_acceleration.append(Motion(zeros(3), where.base[i] @ tree.base_acceleration))
             result.inertia.append(inertia)
             result.coriolis.append(_coriolis(inertia, velocity))
@@ -126,9 +132,10 @@ def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Seque
         with scope("acc", f"link{i}"):
             p = tree.parents[i]
             a = result[p] if p >= 0 else kin.base_acceleration[i]
-            if qdd is not None:
-                a = a + kin.axis[i].scaled(qdd[i])
-            a = a + kin.double_psi_dot[i].scaled(0.5 * qd[i])
+            for d in tree.dofs[i]:
+                if qdd is not None:
+                    a = a + kin.axis[d].scaled(qdd[d])
+                a = a + kin.double_psi_dot[d].scaled(0.5 * qd[d])
             label(a.angular, "wd")
             label(a.linear, "vd")
             result.append(a)
@@ -154,41 +161,42 @@ def _net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion], extern
 
 
 def _torques(tree: Tree, kin: Kinematics, composite_force: list[Force], qd: Sequence[Scalar]) -> list[Scalar]:
-    return [kin.axis[i].dot(composite_force[i]) + tree.damping[i] * qd[i] for i in tree.links]
+    dofs = range(tree.nv)
+    return [kin.axis[d].dot(composite_force[tree.link_of[d]]) + tree.damping[d] * qd[d] for d in dofs]
 
 
 def _inverse_dynamics_gradient(
     tree: Tree, kin: Kinematics, accelerations: list[Motion], composite_force: list[Force]
 ) -> tuple[Array, Array]:
-    """∂τ/∂q and ∂τ/∂q̇ (n, n) (Singh, Russell & Wensing 2022, eqs. 33-38)."""
+    """∂τ/∂q and ∂τ/∂q̇ (nv, nv) (Singh, Russell & Wensing 2022, eqs. 33-38)."""
     composite_inertia: list[Inertia] = _accumulate(tree, kin.inertia)
     composite_coriolis: list[Coriolis] = _accumulate(tree, kin.coriolis)
     psi_ddot: list[Motion] = []
-    for i in tree.links:
+    for d, i in enumerate(tree.link_of):
         with scope("grad", f"link{i}"):
             p = tree.parents[i]
             parent_acceleration = accelerations[p] if p >= 0 else kin.base_acceleration[i]
             half_velocity = kin.half_velocity[p] if p >= 0 else ZERO_MOTION
             # Ψ̈ = a × S + v × Ψ̇, of the parent's a and v
-            psi_ddot.append(parent_acceleration.cross(kin.axis[i]) + half_velocity.cross(kin.double_psi_dot[i]))
+            psi_ddot.append(parent_acceleration.cross(kin.axis[d]) + half_velocity.cross(kin.double_psi_dot[d]))
     psi_dot = [motion.angular * 0.5 for motion in kin.double_psi_dot]  # angular part
-    by_q, by_qd = zeros(tree.n, tree.n), zeros(tree.n, tree.n)
-    for i in tree.links:
-        with scope("grad", f"link{i}"):
-            inertia, coriolis, axis = composite_inertia[i], composite_coriolis[i], kin.axis[i]
+    by_q, by_qd = zeros(tree.nv, tree.nv), zeros(tree.nv, tree.nv)
+    for d, i in enumerate(tree.link_of):
+        with scope("grad", *tree.where(d)):
+            inertia, coriolis, axis = composite_inertia[i], composite_coriolis[i], kin.axis[d]
             row_inertia = inertia @ axis  # Sᵀ I, I being symmetric
             row_coriolis = coriolis.row(axis)  # Sᵀ 2B
-            column_q = coriolis @ psi_dot[i] + inertia @ psi_ddot[i] + axis.cross_force(composite_force[i])
-            column_qd = coriolis @ axis.angular + inertia @ kin.double_psi_dot[i]
-            for j in tree.ancestors[i]:
-                by_q[i, j] = row_coriolis @ psi_dot[j] + psi_ddot[j].dot(row_inertia)
-                by_qd[i, j] = row_coriolis @ kin.axis[j].angular + kin.double_psi_dot[j].dot(row_inertia)
-                if j != i:
-                    by_q[j, i] = label(kin.axis[j].dot(column_q), f"up_q_{j}")
-                    by_qd[j, i] = label(kin.axis[j].dot(column_qd), f"up_qd_{j}")
-                label(by_q[i, j], f"q_{j}")
-                label(by_qd[i, j], f"qd_{j}")
-            by_qd[i, i] = by_qd[i, i] + tree.damping[i]
+            column_q = coriolis @ psi_dot[d] + inertia @ psi_ddot[d] + axis.cross_force(composite_force[i])
+            column_qd = coriolis @ axis.angular + inertia @ kin.psi_dot_and_s_dot[d]
+            for e in tree.support[i]:
+                by_q[d, e] = row_coriolis @ psi_dot[e] + psi_ddot[e].dot(row_inertia)
+                by_qd[d, e] = row_coriolis @ kin.axis[e].angular + kin.psi_dot_and_s_dot[e].dot(row_inertia)
+                if e not in tree.dofs[i]:
+                    by_q[e, d] = label(kin.axis[e].dot(column_q), f"up_q_{e}")
+                    by_qd[e, d] = label(kin.axis[e].dot(column_qd), f"up_qd_{e}")
+                label(by_q[d, e], f"q_{e}")
+                label(by_qd[d, e], f"qd_{e}")
+            by_qd[d, d] = by_qd[d, d] + tree.damping[d]
     return by_q, by_qd
 
 
@@ -206,7 +214,7 @@ def inverse_dynamics_gradient(
     frame: Frame = "middle",
     external: Array | None = None,
 ) -> tuple[Array, Array]:
-    """∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (n, n), row = torque."""
+    """∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (nv, nv), row = torque."""
     kin = _kinematics(tree, q, qd, frame)
     accelerations = _accelerations(tree, kin, qd, qdd)
     composite_force = _accumulate(tree, _net_forces(tree, kin, accelerations, external))
@@ -227,20 +235,20 @@ def forward_dynamics_gradient_given_minv(
     frame: Frame = "middle",
     external: Array | None = None,
 ) -> tuple[Array, Array]:
-    """∂q̈/∂q and ∂q̈/∂q̇ (n, n) at fixed τ, with q̈ and M⁻¹ from elsewhere."""
+    """∂q̈/∂q and ∂q̈/∂q̇ (nv, nv) at fixed τ, with q̈ and M⁻¹ from elsewhere."""
     return solved_for_acceleration(minv, *inverse_dynamics_gradient(tree, q, qd, qdd, frame, external))
 
 
 def _mass_matrix_of(tree: Tree, kin: Kinematics) -> Array:
     """M from the gradient's own composite inertias: M_ij = S_jᵀ I_i S_i."""
     composite: list[Inertia] = _accumulate(tree, kin.inertia)
-    m = zeros(tree.n, tree.n)
-    for i in tree.links:
-        with scope("mass", f"link{i}"):
-            force = composite[i] @ kin.axis[i]
-            for j in tree.ancestors[i]:
-                m[i, j] = m[j, i] = label(kin.axis[j].dot(force), f"m_{j}")
-            m[i, i] = m[i, i] + tree.armature[i]
+    m = zeros(tree.nv, tree.nv)
+    for d, i in enumerate(tree.link_of):
+        with scope("mass", *tree.where(d)):
+            force = composite[i] @ kin.axis[d]
+            for e in tree.chain[d]:
+                m[d, e] = m[e, d] = label(kin.axis[e].dot(force), f"m_{e}")
+            m[d, d] = m[d, d] + tree.armature[d]
     return m
 
 
@@ -253,7 +261,7 @@ def forward_dynamics_gradient(
     mass: str = "body",
     external: Array | None = None,
 ) -> tuple[list[Scalar], Array, Array, Array]:
-    """q̈ (n,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (n, n), from torques alone.
+    """q̈ (nv,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (nv, nv), from torques alone.
 
     The bias torque comes from the gradient's own pass with q̈ = 0; q̈ then adds I S q̈ along the chain, so nothing of
     the velocity-dependent part is done twice.
@@ -271,12 +279,14 @@ def forward_dynamics_gradient(
     minv = inverse_from_factor(tree, factorise(tree, m))
     with scope("fd"):
         load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
-        qdd = [label(minv[i] @ load, f"qdd_{i}") for i in tree.links]
+        qdd = [label(minv[i] @ load, f"qdd_{i}") for i in range(tree.nv)]
     added: list[Motion] = []  # what q̈ adds to the accelerations
     for i in tree.links:
         with scope("acc", f"link{i}"):
-            above = added[tree.parents[i]] if tree.parents[i] >= 0 else ZERO_MOTION
-            added.append(above + kin.axis[i].scaled(qdd[i]))
+            total = added[tree.parents[i]] if tree.parents[i] >= 0 else ZERO_MOTION
+            for d in tree.dofs[i]:
+                total = total + kin.axis[d].scaled(qdd[d])
+            added.append(total)
     accelerations = [a + b for a, b in zip(bias_accelerations, added, strict=True)]
     added_forces = []
     for i in tree.links:

@@ -16,8 +16,8 @@ def inverse_dynamics(
     qdd: Sequence[Scalar],
     external: Array | None = None,
 ) -> list[Scalar]:
-    """τ (n,) in N m, N where a joint slides, that produces the accelerations qdd (n,) at position q and
-    velocity qd. external: forces on the links (n, 6), as in `Tree.external_force`.
+    """τ (nv,) in N m, N where a joint slides, that produces the accelerations qdd (nv,) at configuration q (nq,) and
+    velocity qd (nv,). external: forces on the links (links, 6), as in `Tree.external_force`.
 
     Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the acceleration of every point of the link,
     so no linear velocity is propagated.
@@ -32,19 +32,17 @@ def inverse_dynamics(
     for i in tree.links:
         with scope("id", f"link{i}"):
             p, joint = tree.parents[i], joints[i]
+            rate, change = tree.joint_motion(i, qd), tree.joint_motion(i, qdd)
             if p >= 0:
                 w = joint.to_link(omega[p])
                 wd = joint.to_link(omega_dot[p])
                 a = joint.to_link(acceleration[p] + spread[p] @ joint.translation)
             else:
                 w, wd, a = zeros(3), zeros(3), joint.to_link(tree.base_acceleration)
-            if tree.slides[i]:  # Coriolis acceleration 2 ω × z q̇
-                a = array([a[0] + 2.0 * (w[1] * qd[i]), a[1] - 2.0 * (w[0] * qd[i]), a[2] + qdd[i]])
-            else:
-                wd = array([wd[0] + w[1] * qd[i], wd[1] - w[0] * qd[i], wd[2] + qdd[i]])
-                w = array([w[0], w[1], w[2] + qd[i]])
-            label(wd, "wd")
-            label(w, "w")
+            # the joint's own motion is seen from axes that turn with the parent and then with the joint
+            a = a + change.linear + cross(w, rate.linear) * 2.0 + cross(rate.angular, rate.linear)
+            wd = label(wd + change.angular + cross(w, rate.angular), "wd")
+            w = label(w + rate.angular, "w")
             u = _spread(w, wd)
             mass, first, second = tree.inertias[i]
             omega.append(w)
@@ -56,10 +54,11 @@ def inverse_dynamics(
                 net = net - tree.external_force(i, external)
             force.append(label(net.linear, "f"))
             moment.append(label(net.angular, "n"))
-    tau: list[Scalar] = [0.0] * tree.n
+    tau: list[Scalar] = [0.0] * tree.nv
     for i in reversed(tree.links):
         with scope("id", f"link{i}"):
-            tau[i] = label(tree.joint_torque(i, Force(moment[i], force[i]), qd[i], qdd[i]), "tau")
+            for d in tree.dofs[i]:
+                tau[d] = label(tree.joint_torque(d, Force(moment[i], force[i]), qd, qdd), "tau")
             p = tree.parents[i]
             if p >= 0:
                 pushed = joints[i].to_parent(force[i])

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dynagate.algorithms.frames import Poses, poses
 from dynagate.algorithms.tree import Tree
 from dynagate.naming import label, scope
-from dynagate.spatial import ZERO_MOTION, Array, Motion, Scalar, cross, zeros
+from dynagate.spatial import ZERO_MOTION, Array, Motion, Scalar, zeros
 
 
 def _base_poses(tree: Tree, q: Sequence[Scalar]) -> Poses:
@@ -23,9 +23,11 @@ def kinetic_energy(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Sca
         with scope("kinetic", f"link{i}"):
             p = tree.parents[i]
             carried = joints[i].motion_to_link(velocities[p]) if p >= 0 else ZERO_MOTION
-            v = carried + tree.axis(i).scaled(qd[i])
+            v = carried + tree.joint_motion(i, qd)
             velocities.append(v)
-            total = total + v.dot(tree.inertias[i] @ v) + tree.armature[i] * (qd[i] * qd[i])
+            total = total + v.dot(tree.inertias[i] @ v)
+            for d in tree.dofs[i]:
+                total = total + tree.armature[d] * (qd[d] * qd[d])
     return label(0.5 * total, "kinetic_energy")
 
 
@@ -58,24 +60,22 @@ def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Origin of every link's frame (n, 3) in m, in the base frame."""
-    result = zeros(tree.n, 3)
+    """Origin of every link's frame (links, 3) in m, in the base frame."""
+    result = zeros(len(tree.links), 3)
     for i, position in enumerate(_base_poses(tree, q).position):
         result[i] = position
     return result
 
 
 def link_jacobians(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """Jacobian of every link (n, 6, n): [angular; linear] velocity of its origin in base axes, by q̇."""
+    """Jacobian of every link (links, 6, nv): [angular; linear] velocity of its origin in base axes, by q̇."""
     where = _base_poses(tree, q)
-    result = zeros(tree.n, 6, tree.n)
+    result = zeros(len(tree.links), 6, tree.nv)
     for i in tree.links:
         with scope("jacobian", f"link{i}"):
-            for j in tree.ancestors[i]:
-                z = where.rotation[j][:, 2]
-                if tree.slides[j]:
-                    result[i, 3:, j] = z
-                else:
-                    result[i, :3, j] = z
-                    result[i, 3:, j] = cross(z, where.position[i] - where.position[j])
+            for d in tree.support[i]:
+                j = tree.link_of[d]
+                # seen from axes at link i's origin
+                seen = tree.axis_at(d, where.rotation[j], where.position[j] - where.position[i])
+                result[i, :3, d], result[i, 3:, d] = seen
     return result

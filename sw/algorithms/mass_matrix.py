@@ -5,36 +5,57 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
 from dynagate.algorithms.tree import Tree
+from dynagate.joints import JointTransform
 from dynagate.naming import label, scope
-from dynagate.spatial import (
-    Array,
-    Inertia,
-    JointTransform,
-    Scalar,
-    symmetric,
-    zeros,
-)
+from dynagate.robot import RobotError
+from dynagate.spatial import Array, Inertia, Scalar, symmetric, zeros
+
+SINGULAR = 1e-12
+"""What rounding leaves of a vanished pivot."""
 
 
 def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """M (n, n) in kg m²: composite rigid bodies in body frames (Featherstone 2008, §6.2)."""
+    """M (nv, nv) in kg m²: composite rigid bodies in body frames (Featherstone 2008, §6.2)."""
     joints = tree.transforms(q)
     composite = list(tree.inertias)
-    m = zeros(tree.n, tree.n)
+    m = zeros(tree.nv, tree.nv)
     for i in reversed(tree.links):
         with scope("crba", f"link{i}"):
-            force = composite[i] @ tree.axis(i)
-            m[i, i] = label(tree.along_axis(i, force) + tree.armature[i], "m")
-            j = i
-            while tree.parents[j] >= 0:
-                force = joints[j].force_to_parent(force)
-                j = tree.parents[j]
-                m[i, j] = m[j, i] = label(tree.along_axis(j, force), f"m_{j}")
+            for d in tree.dofs[i]:
+                force = composite[i] @ tree.axis(d)
+                for j in reversed(tree.ancestors[i]):
+                    for e in tree.dofs[j]:
+                        m[d, e] = m[e, d] = tree.along(e, force)
+                    if tree.parents[j] >= 0:
+                        force = joints[j].force_to_parent(force)
+                m[d, d] = m[d, d] + tree.armature[d]
+                for e in tree.chain[d]:
+                    label(m[d, e], f"m_{e}")
             p = tree.parents[i]
             if p >= 0:
                 composite[p] = composite[p] + _inertia_in_parent(composite[i], joints[i])
     return m
+
+
+def check_invertible(tree: Tree) -> None:
+    """Raises RobotError that names a joint which can move without moving any mass, as one about the axis of its
+    neighbour with no mass between them: M has no inverse."""
+    random = np.random.default_rng(0)
+    q = random.uniform(-1.0, 1.0, tree.nq)
+    for part in tree.robot.quaternions():
+        q[part] /= np.linalg.norm(q[part])
+    m = mass_matrix(tree, q.tolist()).astype(np.float64)
+    left = m.copy()
+    for k in reversed(range(tree.nv)):
+        if abs(left[k, k]) <= SINGULAR * abs(m[k, k]):
+            link = tree.robot.links[tree.link_of[k]]
+            raise RobotError(
+                f"joint '{link.joint.name}' can move without moving any mass, so the mass matrix of "
+                f"'{tree.robot.name}' has no inverse; give link '{link.name}' mass and inertia, or lock a joint"
+            )
+        left[:k, :k] -= np.outer(left[:k, k], left[k, :k]) / left[k, k]
 
 
 def _inertia_in_parent(inertia: Inertia, joint: JointTransform) -> Inertia:
@@ -48,7 +69,7 @@ def _inertia_in_parent(inertia: Inertia, joint: JointTransform) -> Inertia:
 
 
 class Factor(NamedTuple):
-    """M = Lᵀ D L with unit lower L, nonzero only at (link, ancestor) (Featherstone 2008, §6.5). inverse_d: 1 / D."""
+    """M = Lᵀ D L with unit lower L, nonzero only at (d, chain of d) (Featherstone 2008, §6.5). inverse_d: 1 / D."""
 
     lower: Array
     inverse_d: list[Scalar]
@@ -56,54 +77,54 @@ class Factor(NamedTuple):
 
 def factorise(tree: Tree, m: Array) -> Factor:
     a = m.copy()
-    lower = zeros(tree.n, tree.n)
-    inverse_d: list[Scalar] = [0.0] * tree.n
-    for k in reversed(tree.links):
-        with scope("ltdl", f"link{k}"):
+    lower = zeros(tree.nv, tree.nv)
+    inverse_d: list[Scalar] = [0.0] * tree.nv
+    for k in reversed(range(tree.nv)):
+        with scope("ltdl", *tree.where(k)):
             inverse_d[k] = label(1.0 / a[k, k], "d")
-            above = tree.ancestors[k][:-1]
+            above = tree.chain[k][:-1]
             for i in above:
                 lower[k, i] = label(a[k, i] * inverse_d[k], f"l_{i}")
             for i in above:
-                for j in tree.ancestors[i]:
+                for j in tree.chain[i]:
                     a[i, j] = a[i, j] - lower[k, i] * a[k, j]
     return Factor(lower, inverse_d)
 
 
 def solve(tree: Tree, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
-    """x (n,) with M x = rhs, by two sparse substitutions."""
+    """x (nv,) with M x = rhs, by two sparse substitutions."""
     x = list(rhs)
     with scope("solve"):
-        for k in reversed(tree.links):
-            for i in tree.ancestors[k][:-1]:
+        for k in reversed(range(tree.nv)):
+            for i in tree.chain[k][:-1]:
                 x[i] = x[i] - factor.lower[k, i] * x[k]
-        for k in tree.links:
+        for k in range(tree.nv):
             x[k] = x[k] * factor.inverse_d[k]
-            for i in tree.ancestors[k][:-1]:
+            for i in tree.chain[k][:-1]:
                 x[k] = x[k] - factor.lower[k, i] * x[i]
     return x
 
 
 def inverse_from_factor(tree: Tree, factor: Factor) -> Array:
     """M⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ; L⁻¹ has the sparsity of L, so M⁻¹ is zero between branches that share no link."""
-    inverse_lower = zeros(tree.n, tree.n)
-    minv = zeros(tree.n, tree.n)
-    for k in tree.links:
-        with scope("minv", f"link{k}"):
+    inverse_lower = zeros(tree.nv, tree.nv)
+    minv = zeros(tree.nv, tree.nv)
+    for k in range(tree.nv):
+        with scope("minv", *tree.where(k)):
             inverse_lower[k, k] = 1.0
-            above = tree.ancestors[k][:-1]
+            above = tree.chain[k][:-1]
             for i in reversed(above):
-                terms = [factor.lower[k, j] * inverse_lower[j, i] for j in above if tree.is_ancestor(i, j)]
+                terms = [factor.lower[k, j] * inverse_lower[j, i] for j in above if i in tree.chain[j]]
                 inverse_lower[k, i] = label(-sum(terms[1:], terms[0]), f"x_{i}")
-    for a in tree.links:
-        for b in range(a, tree.n):
-            with scope("minv", f"link{a}"):
-                shared = [k for k in tree.ancestors[a] if tree.is_ancestor(k, b)]
+    for a in range(tree.nv):
+        for b in range(a, tree.nv):
+            with scope("minv", *tree.where(a)):
+                shared = [k for k in tree.chain[a] if k in tree.chain[b]]
                 terms = [(inverse_lower[a, k] * factor.inverse_d[k]) * inverse_lower[b, k] for k in shared]
                 minv[a, b] = minv[b, a] = label(sum(terms[1:], terms[0]), f"m_{b}") if terms else 0.0
     return minv
 
 
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
-    """M⁻¹ (n, n) in 1/(kg m²), by M = Lᵀ D L."""
+    """M⁻¹ (nv, nv) in 1/(kg m²), by M = Lᵀ D L."""
     return inverse_from_factor(tree, factorise(tree, mass_matrix(tree, q)))

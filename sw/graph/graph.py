@@ -27,11 +27,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Port:
-    """A named array of nodes at the graph's edge, in row-major order. An entry may occur twice (a symmetric matrix)."""
+    """A named array of nodes at the graph's edge, in row-major order. An entry may occur twice (a symmetric matrix).
+
+    unit_vectors: (start, stop) of entries that have length 1 together, as a quaternion's do; the graph holds only so.
+    """
 
     name: str
     shape: tuple[int, ...]
     nodes: tuple[int, ...]
+    unit_vectors: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,6 +126,8 @@ class Graph:
                 size *= extent
             if size != len(port.nodes) or any(not 0 <= i < len(self.nodes) for i in port.nodes):
                 yield f"port '{port.name}' of shape {port.shape} lists nodes {port.nodes[:4]}..."
+            if any(not 0 <= a < b <= len(port.nodes) for a, b in port.unit_vectors):
+                yield f"port '{port.name}' of {len(port.nodes)} nodes has unit vectors at {port.unit_vectors}"
         ports = {i for port in self.inputs for i in port.nodes}
         for i, node in enumerate(self.nodes):
             if (node.op == "input") != (i in ports):

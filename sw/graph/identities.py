@@ -25,12 +25,14 @@ def merge_identities(
     raw: Raw,
     inputs: Sequence[RecordedPort],
     outputs: Sequence[RecordedPort],
+    units: Sequence[Sequence[int]],
     new_trace: Callable[[], Any],
 ) -> Rebuilt:
-    """Rebuild with equal nodes merged (up to sign) and zeros and constants folded."""
+    """Rebuild with equal nodes merged (up to sign) and zeros and constants folded. units: input nodes that have length
+    1 together."""
     roots = [entry for port in (*inputs, *outputs) for entry in port[2]]
     live = live_nodes(raw, roots)
-    same = _representatives(raw, live)
+    same = _representatives(raw, live, units)
     trace = new_trace()
     place: dict[int, Any] = {}
     for i, node in enumerate(raw.nodes):
@@ -48,10 +50,14 @@ def merge_identities(
     return rebuilt(trace, place, inputs, outputs)
 
 
-def _representatives(raw: Raw, live: list[bool]) -> dict[int, Entry]:
+def _representatives(raw: Raw, live: list[bool], units: Sequence[Sequence[int]]) -> dict[int, Entry]:
     """Node -> (earlier equal node, sign), or its constant value."""
     random = np.random.default_rng(SEED)
     values: list[Any] = [None] * len(raw.nodes)
+    for unit in units:
+        drawn = random.normal(size=(len(unit), POINTS)).astype(np.longdouble)
+        for i, value in zip(unit, drawn / np.sqrt((drawn * drawn).sum(axis=0)), strict=True):
+            values[i] = value
     scale = [1.0] * len(raw.nodes)
     known: dict[tuple[float, ...], list[tuple[int, Any]]] = {}
     same: dict[int, Entry] = {}
@@ -59,7 +65,8 @@ def _representatives(raw: Raw, live: list[bool]) -> dict[int, Entry]:
         if not live[i]:
             continue
         if node.op == "input":
-            values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble)
+            if values[i] is None:
+                values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble)
             continue
         operands = [values[a] for a in node.args]
         constant = [] if node.constant is None else [node.constant]

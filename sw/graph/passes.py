@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from dynagate.graph.graph import Graph, Node, Port
@@ -33,6 +34,8 @@ BALANCE_COST = {
 }
 """Typical pipeline stages of an operation: which term of a sum comes last, so that it is added last."""
 
+UnitVectors = Mapping[str, tuple[tuple[int, int], ...]]
+
 
 def lower(
     name: str,
@@ -41,13 +44,19 @@ def lower(
     inputs: Sequence[RecordedPort],
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
+    unit_vectors: UnitVectors | None = None,
 ) -> Graph:
-    """The checked graph. new_trace makes the empty recorder that a pass rebuilds the nodes in."""
-    raw, inputs, outputs = merge_identities(raw, inputs, outputs, new_trace)
+    """The checked graph. new_trace makes the empty recorder that a pass rebuilds the nodes in. unit_vectors: as `Port`
+    has them, by the input's name."""
+    unit_vectors = unit_vectors or {}
+    units = [[entry[0] for entry in port[2][a:b]] for port in inputs for a, b in unit_vectors.get(port[0], ())]
+    raw, inputs, outputs = merge_identities(raw, inputs, outputs, units, new_trace)
     raw, inputs, outputs = balance_sums(raw, inputs, outputs, new_trace)
     signed = _SignPlacer(raw, [entry for port in outputs for entry in port[2]])
     ports = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]
-    return _number(name, robot, signed.raw, [(p[0], p[1], [e[0] for e in p[2]]) for p in inputs], ports)
+    graph = _number(name, robot, signed.raw, [(p[0], p[1], [e[0] for e in p[2]]) for p in inputs], ports)
+    marked = tuple(replace(port, unit_vectors=unit_vectors.get(port.name, ())) for port in graph.inputs)
+    return replace(graph, inputs=marked).check()
 
 
 def balance_sums(
@@ -235,7 +244,7 @@ def _number(
         nodes.append(Node(op, tuple(order[a] for a in args), constant, _unique(raw.names[i], taken)))
 
     ports = [[Port(p[0], p[1], tuple(order[i] for i in p[2])) for p in side] for side in (inputs, outputs)]
-    return Graph(name, robot, tuple(nodes), tuple(ports[0]), tuple(ports[1])).check()
+    return Graph(name, robot, tuple(nodes), tuple(ports[0]), tuple(ports[1]))
 
 
 def _unique(name: str, taken: set[str]) -> str:

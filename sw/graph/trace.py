@@ -143,7 +143,7 @@ def _digits(c: float) -> float:
 def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: Any) -> Graph:
     """The checked graph of one function of one robot.
 
-    external_forces: take the forces on the links as a last input, f_ext (n, 6).
+    external_forces: take the forces on the links as a last input, f_ext (links, 6).
     options go to the function: `form` names its algorithm, `frame` and `mass` are the gradients'. Raises ValueError for
     a name that the function table does not list or an option that the function does not take. Besides the frames of
     `algorithms.frames`, "fewest" finds the one of each chain that takes the fewest operations.
@@ -152,7 +152,7 @@ def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: 
     if options.get("frame") == "fewest":
         options["frame"] = fewest_operations(robot, lambda r, k: trace(r, "inverse_dynamics_gradient", frame={0: k}))
     recorder = Trace()
-    inputs = [(argument, _input(recorder, argument, robot.n)) for argument in wanted.inputs_with(external_forces)]
+    inputs = [(argument, _input(recorder, argument, robot)) for argument in wanted.inputs_with(external_forces)]
     results = wanted(Tree(robot), *(values for _, values in inputs), **options)
     arrays = [np.asarray(result, dtype=object) for result in results]
     outputs = list(zip(wanted.outputs, arrays, strict=True))
@@ -160,14 +160,15 @@ def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: 
         name,
         robot.name,
         Raw(recorder.nodes, recorder.names, recorder.named),
-        [_port(argument, robot.n, values) for argument, values in inputs],
-        [_port(argument, robot.n, values) for argument, values in outputs],
+        [_port(argument, robot, values) for argument, values in inputs],
+        [_port(argument, robot, values) for argument, values in outputs],
         Trace,
+        {"q": tuple((part.start, part.stop) for part in robot.quaternions())},
     )
 
 
-def _input(recorder: Trace, argument: Argument, n: int) -> Any:
-    shape = argument.shape(n)
+def _input(recorder: Trace, argument: Argument, robot: Robot) -> Any:
+    shape = argument.shape(robot)
     values = np.empty(shape, dtype=object)
     for index in np.ndindex(*shape):
         if argument.kind == SYMMETRIC and index[0] > index[1]:
@@ -177,8 +178,8 @@ def _input(recorder: Trace, argument: Argument, n: int) -> Any:
     return values
 
 
-def _port(argument: Argument, n: int, values: Any) -> tuple[str, tuple[int, ...], Sequence[Any]]:
+def _port(argument: Argument, robot: Robot, values: Any) -> tuple[str, tuple[int, ...], Sequence[Any]]:
     def value(v: Any) -> Any:
         return (v.id, v.sign) if isinstance(v, Expr) else 0.0 if math.isclose(v, 0.0, abs_tol=ZERO) else float(v)
 
-    return argument.name, argument.shape(n), [value(v) for v in np.ravel(values)]
+    return argument.name, argument.shape(robot), [value(v) for v in np.ravel(values)]

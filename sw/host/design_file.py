@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.evaluate import check_unit_vectors
 from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.payload import Field, Port, Stream, Words, pack_integers, stream_of, unpack_integers
 
@@ -76,6 +77,7 @@ def pack_inputs(design: DesignFile, inputs: Mapping[str, Any]) -> Words:
         array = _checked(port, inputs[port.name], batch)
         batch = len(array)
         flat = array.reshape(batch, len(port.fields))
+        check_unit_vectors(port.name, port.unit_vectors, flat)
         for k, index in enumerate(port.fields):
             field = design.input.fields[index]
             _check_range(port, field, flat[:, k], k)
