@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.evaluate import check_unit_vectors
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
 from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float
 from dynagate.graph import OPS
+from dynagate.graph.evaluate import check_unit_vectors
 
 BLOCK = 1024
 """States computed at once: long enough to hide numpy's call overhead, short enough for the cache."""

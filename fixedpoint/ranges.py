@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.evaluate import evaluate_nodes
 from dynagate.graph import Graph
+from dynagate.graph.evaluate import evaluate_nodes
 
 
 @dataclass(frozen=True)

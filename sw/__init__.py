@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 from dynagate.algorithms import FUNCTIONS
-from dynagate.evaluate import evaluate
 from dynagate.graph import Graph, trace
+from dynagate.graph.evaluate import evaluate
 from dynagate.region import Region
 from dynagate.robot import Robot, RobotError
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 from dynagate import __version__, robots
 from dynagate.algorithms import FUNCTIONS
+from dynagate.region import Region
+from dynagate.robot import Robot
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -18,106 +22,142 @@ def main() -> None:
     """URDF in, verified dynamics accelerator out."""
 
 
-def _design_options(command: Any) -> Any:
-    for option in reversed(
-        [
-            click.argument("robot"),
-            click.option(
-                "--function",
-                "name",
-                default="forward_dynamics_gradient",
-                type=click.Choice(list(FUNCTIONS)),
-                show_default=True,
-                help="What to build.",
-            ),
-            click.option("--ii", default=8, show_default=True, help="Cycles between samples."),
-            click.option("--word", default=24, show_default=True, help="Bits of every value."),
-            click.option(
-                "--frame", default=None, help="Expression frame of the gradients: base, middle, a link index."
-            ),
-            click.option(
-                "--folder",
-                default=Path("build/designs"),
-                type=click.Path(path_type=Path),
-                show_default=True,
-                help="Where designs are kept.",
-            ),
-        ]
-    ):
+def _robot_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The robot and the states it is asked about: command gets them as a Robot and a Region."""
+
+    @functools.wraps(command)
+    def loaded(robot: str, lock: Sequence[str], velocity: Sequence[str], **rest: Any) -> Any:
+        reading = {name: rest.pop(name) for name in ("floating_base", "allow_unphysical", "ignore_friction")}
+        with _readable_errors():
+            found = robots.load(robot, lock=_named_numbers("lock", lock), **reading)
+            return command(found, Region.of(found, velocity=_velocity(velocity)), **rest)
+
+    return _with(
+        loaded,
+        click.argument("robot"),
+        click.option("--floating-base", is_flag=True, help="The root link moves freely instead of being the base."),
+        click.option("--lock", multiple=True, metavar="JOINT=POSITION", help="Hold a joint, as if it were fixed."),
+        click.option(
+            "--velocity",
+            multiple=True,
+            metavar="[JOINT=]LIMIT",
+            help="Speeds to count on instead of the file's limits, rad/s or m/s.",
+        ),
+        click.option("--allow-unphysical", is_flag=True, help="Accept inertias that no body has."),
+        click.option("--ignore-friction", is_flag=True, help="Leave out Coulomb friction."),
+    )
+
+
+def _design_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    return _with(
+        command,
+        click.option(
+            "--function",
+            "name",
+            default="forward_dynamics_gradient",
+            type=click.Choice(list(FUNCTIONS)),
+            show_default=True,
+            help="What to build.",
+        ),
+        click.option("--ii", default=8, show_default=True, help="Cycles between samples."),
+        click.option("--word", default=24, show_default=True, help="Bits of every value."),
+        click.option(
+            "--folder",
+            default=Path("build/designs"),
+            type=click.Path(path_type=Path),
+            show_default=True,
+            help="Where designs are kept.",
+        ),
+    )
+
+
+def _algorithm_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    return _with(
+        command,
+        click.option("--form", default=None, help="Algorithm that computes the function; its first form by default."),
+        click.option(
+            "--frame", default=None, help="Frame of the gradients: base, middle, fewest, accurate, a link index."
+        ),
+    )
+
+
+def _with(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(options):
         command = option(command)
     return command
 
 
-def _options(frame: str | None) -> dict[str, Any]:
-    if frame is None:
-        return {}
-    return {"frame": int(frame) if frame.lstrip("-").isdigit() else frame}
+def _options(form: str | None, frame: str | None) -> dict[str, Any]:
+    link = frame is not None and frame.lstrip("-").isdigit()
+    given = {"form": form, "frame": int(frame) if frame is not None and link else frame}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def _named_numbers(option: str, texts: Iterable[str]) -> dict[str, float]:
+    found = {}
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise ValueError(f"--{option} {text}; expected a number after the joint's name and '='") from None
+    return found
+
+
+def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
+    named = _named_numbers("velocity", texts)
+    if "" not in named:
+        return named or None
+    if len(named) > 1:
+        raise ValueError("--velocity: one limit for all joints, or limits by name; expected not both")
+    return named[""]
 
 
 @main.command()
+@_robot_options
 @_design_options
-def build(robot: str, name: str, ii: int, word: int, frame: str | None, folder: Path) -> None:
+@_algorithm_options
+def build(
+    robot: Robot, region: Region, name: str, ii: int, word: int, folder: Path, form: str | None, frame: str | None
+) -> None:
     """Build the Verilog of ROBOT (a shipped robot's name or a URDF file) and print where it lies."""
     from dynagate.fixedpoint.assign import Policy
     from dynagate.hw.build import build as make
     from dynagate.progress import Steps
 
-    with _readable_errors(), Steps() as step:
-        made = make(
-            robots.load(robot),
-            name,
-            ii=ii,
-            policy=Policy(word=word),
-            folder=folder,
-            step=step,
-            **_options(frame),
-        )
+    with Steps() as step:
+        options = _options(form, frame)
+        made = make(robot, name, ii=ii, policy=Policy(word=word), region=region, folder=folder, step=step, **options)
     click.echo(made.folder)
 
 
 @main.command()
+@_robot_options
 @_design_options
+@_algorithm_options
 @click.option("--states", default=1024, show_default=True, help="Random states to stream.")
 @click.option("--seed", default=1, show_default=True, help="Of the states.")
-def run(robot: str, name: str, ii: int, word: int, frame: str | None, folder: Path, states: int, seed: int) -> None:
+def run(robot: Robot, region: Region, name: str, form: str | None, frame: str | None, **given: Any) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result."""
     from dynagate.host.report import check_on_simulator
     from dynagate.progress import Steps
 
-    with _readable_errors(), Steps() as step:
-        report = check_on_simulator(
-            robots.load(robot),
-            name,
-            ii=ii,
-            word=word,
-            folder=folder,
-            states=states,
-            seed=seed,
-            step=step,
-            **_options(frame),
-        )
+    with Steps() as step:
+        report = check_on_simulator(robot, name, region=region, step=step, **given, **_options(form, frame))
     click.echo(report.text())
     sys.exit(0 if report.passed else 1)
 
 
 @main.command()
-@click.argument("robot")
+@_robot_options
+@_algorithm_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--frame", default=None, help="Expression frame: base, middle, fewest, a link index.")
-@click.option("--velocity", type=float, default=None, help="Joint speeds to sample up to, where the file gives none.")
-@click.option("--allow-unphysical", is_flag=True, help="Accept inertias that no body has.")
-@click.option("--ignore-friction", is_flag=True, help="Leave out Coulomb friction.")
-def info(
-    robot: str, as_json: bool, frame: str | None, velocity: float | None, allow_unphysical: bool, ignore_friction: bool
-) -> None:
+def info(robot: Robot, region: Region, as_json: bool, form: str | None, frame: str | None) -> None:
     """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
     from dynagate.info import describe, table
-    from dynagate.region import Region
 
-    with _readable_errors():
-        loaded = robots.load(robot, allow_unphysical=allow_unphysical, ignore_friction=ignore_friction)
-        rows = describe(loaded, Region.of(loaded, velocity=velocity), **_options(frame))
-    click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(loaded, rows))
+    rows = [row for row in describe(robot, region, **_options(None, frame)) if form in (None, row.form)]
+    click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
 
 class _readable_errors:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 from dynagate.algorithms import FUNCTIONS
-from dynagate.evaluate import evaluate
 from dynagate.graph import Counts, trace
+from dynagate.graph.evaluate import evaluate
 from dynagate.region import Region
 from dynagate.robot import Robot
 from dynagate.truth import relative_errors

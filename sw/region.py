@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from dynagate.algorithms import function
-from dynagate.evaluate import evaluate
 from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot, RobotError
 
 DEFAULT_ACCELERATION = 10.0

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.configuration import integrate
-from dynagate.evaluate import evaluate
 from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot
 
 STEP = 1e-30
@@ -47,7 +47,9 @@ def forward_dynamics_gradient(robot: Robot, inputs: Mapping[str, Array]) -> dict
 
 
 def relative_errors(got: npt.ArrayLike, expected: npt.ArrayLike) -> Array:
-    """Relative L2 error per state, (batch,): |got - expected| / |expected| over all entries of a block."""
+    """Relative L2 error per state, (batch,): |got - expected| / |expected| over all entries of a block; the
+    absolute error where the block is expected to vanish."""
     a, b = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
-    return np.linalg.norm(a - b, axis=1) / np.linalg.norm(b, axis=1)
+    size = np.linalg.norm(b, axis=1)
+    return np.linalg.norm(a - b, axis=1) / np.where(size == 0.0, 1.0, size)

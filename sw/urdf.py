@@ -160,6 +160,9 @@ def _robot(root: Any, options: Options) -> Robot:
     if unreached:
         raise RobotError(f"links {_some(unreached)} form a loop away from the root '{roots[0]}'; expected a tree")
     if not options.allow_unphysical:
+        for link in links:
+            if link.mass != 0.0 or np.any(link.inertia):
+                check_inertia(link.name, link.mass, link.com, link.inertia)
         _check_masses(links)
     return Robot(root.get("name") or "robot", tuple(links), vector3(options.gravity))
 
@@ -264,15 +267,10 @@ def _joint(
 
 def _inertial(link: Any, options: Options) -> tuple[float, Vector3, Matrix3]:
     """(mass, centre of mass, inertia about it) of a moving link, in the link frame; zeros where it is a mere frame."""
-    name = link.get("name")
     inertial = link.find("inertial")
     if inertial is None:
         return NOTHING
-    mass, com, inertia = _mass_distribution(inertial, f"link '{name}'", options)
-    if mass == 0.0 and not inertia.any():
-        return NOTHING
-    if not options.allow_unphysical:
-        check_inertia(name, mass, vector3(com), matrix3(inertia))
+    mass, com, inertia = _mass_distribution(inertial, f"link '{link.get('name')}'", options)
     return mass, vector3(com), matrix3(inertia)
 
 
@@ -283,6 +281,8 @@ def _mass_distribution(inertial: Any, where: str, options: Options) -> tuple[flo
     if inertia_element is None:
         raise RobotError(f"{where} has an <inertial> without <inertia ixx= ... izz=>")
     mass = float(_numbers(mass_element, "value", where, 1)[0])
+    if mass < 0.0 and not options.allow_unphysical:
+        raise RobotError(f"{where} has mass {mass:g} kg; expected 0 or more")
     xx, xy, xz, yy, yz, zz = (
         float(_numbers(inertia_element, key, where, 1)[0]) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
     )
@@ -296,10 +296,7 @@ def _merge(link: Link, fixed: Any, rotation: np.ndarray, translation: np.ndarray
     inertial = fixed.find("inertial")
     if inertial is None:
         return link
-    where = f"link '{fixed.get('name')}'"
-    mass, com, inertia = _mass_distribution(inertial, where, options)
-    if mass < 0.0:
-        raise RobotError(f"{where} has mass {mass:g} kg; expected 0 or more")
+    mass, com, inertia = _mass_distribution(inertial, f"link '{fixed.get('name')}'", options)
     com = rotation @ com + translation
     inertia = rotation @ inertia @ rotation.T
     return link.joined(mass, vector3(com), matrix3(inertia))

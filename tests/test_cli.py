@@ -61,6 +61,26 @@ def test_info_lists_every_form() -> None:
     assert all(0 < row["float32_error"] < 1e-4 and row["counts"]["depth"] > 0 for row in rows)
 
 
+def test_robot_options_reach_the_robot() -> None:
+    status, text = call("info", "hyq", "--floating-base", "--velocity", "root_joint=2", "--form", "ltdl")
+    assert status == 0, text
+    assert "hyq: 18 degrees of freedom" in text
+    status, text = call("info", "two_joint_arm", "--lock", "elbow=0.5", "--velocity", "3", "--form", "ltdl")
+    assert status == 0, text
+    assert "two_joint_arm: 1 degrees of freedom" in text
+    for arguments, message in (
+        (["--lock", "elbow=up"], "Error: --lock elbow=up; expected a number after the joint's name and '='"),
+        (
+            ["--velocity", "1", "--velocity", "elbow=2"],
+            "one limit for all joints, or limits by name; expected not both",
+        ),
+        (["--floating-base"], "Error: joint 'root_joint' has no velocity limit"),
+    ):
+        status, text = call("info", "two_joint_arm", *arguments)
+        assert status == 1
+        assert message in text
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -26,7 +26,6 @@ STAGES = {
     "dynagate.fixedpoint.format": 2,
     "dynagate.fixedpoint.elementary": 2,
     "dynagate.graph": 3,
-    "dynagate.evaluate": 3,
     "dynagate.region": 3,
     "dynagate.truth": 3,
     "dynagate.info": 3,

@@ -44,12 +44,13 @@ ROBOTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.parametrize("floating_base", [False, True], ids=["fixed", "floating"])
 @pytest.mark.parametrize("name", list(ROBOTS))
-def test_real_robot_agrees_with_pinocchio(name: str) -> None:
+def test_real_robot_agrees_with_pinocchio(name: str, floating_base: bool) -> None:
     options = ROBOTS[name]
     # Pinocchio's algorithms leave joint damping out, and take 1.57079632679 at its word
-    robot = Robot.from_urdf(DATA / name, damping=False, round_rotations=0.0, **options)
-    model = pinocchio_model(DATA / name, options.get("lock"))
+    robot = Robot.from_urdf(DATA / name, damping=False, round_rotations=0.0, floating_base=floating_base, **options)
+    model = pinocchio_model(DATA / name, options.get("lock"), floating_base=floating_base)
     compare(robot, model, count=2, frames=["middle"], every_form=robot.nv <= 8)
 
 

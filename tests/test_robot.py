@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Robot, RobotError, evaluate, robots, trace
+from dynagate import FUNCTIONS, Region, Robot, RobotError, evaluate, robots, trace
 from dynagate.algorithms import Tree
 from dynagate.truth import relative_errors
 
@@ -113,6 +113,19 @@ def test_fewest_operations_is_no_worse_than_any_frame() -> None:
         return counts.products + counts.add + counts.neg
 
     assert operations("fewest") == min(operations({0: k}) for k in range(-1, 7))
+
+
+def test_accurate_frame_errs_less_than_others() -> None:
+    robot = robots.load("iiwa14")
+    inputs = Region.of(robot).sample("forward_dynamics_gradient_given_minv", 200, seed=5)
+
+    def error(frame: str | int) -> float:
+        graph = trace(robot, "forward_dynamics_gradient_given_minv", frame=frame)
+        rough = evaluate(graph, {key: value.astype(np.float32) for key, value in inputs.items()})
+        exact = evaluate(graph, {key: value.astype(np.float32).astype(np.float64) for key, value in inputs.items()})
+        return float(np.median(relative_errors(rough["dqdd_dq"], exact["dqdd_dq"])))
+
+    assert error("accurate") * 2.0 < min(error("fewest"), error("base"))
 
 
 def test_robot_without_joints_is_refused() -> None:

@@ -235,7 +235,7 @@ def _number(
                     order.setdefault(i, len(order))
                 else:
                     stack.extend(reversed(missing))
-    taken: set[str] = set()
+    taken: dict[str, int] = {}
     nodes = []
     for i in order:
         op, args, constant = raw.nodes[i]
@@ -247,10 +247,11 @@ def _number(
     return Graph(name, robot, tuple(nodes), tuple(ports[0]), tuple(ports[1]))
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    candidate, k = name, 1
+def _unique(name: str, taken: dict[str, int]) -> str:
+    """The name, or the name with the next free number. taken: name -> the last number tried with it."""
+    candidate = name
     while candidate in taken:
-        k += 1
-        candidate = f"{name}.{k}"
-    taken.add(candidate)
+        taken[name] += 1
+        candidate = f"{name}.{taken[name]}"
+    taken[candidate] = 1
     return candidate

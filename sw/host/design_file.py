@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.evaluate import check_unit_vectors
 from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.payload import Field, Port, Stream, Words, pack_integers, stream_of, unpack_integers
 
 

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 from dynagate import truth
-from dynagate.evaluate import evaluate
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.graph.evaluate import evaluate
 from dynagate.host.accelerator import open
 from dynagate.hw.build import Build, build
+from dynagate.region import Region
 from dynagate.robot import Robot
 
 ERROR_LIMIT = 1e-3
@@ -85,6 +86,7 @@ def check_on_simulator(
     *,
     ii: int,
     word: int = 24,
+    region: Region | None = None,
     folder: str | PathLike[str],
     states: int = 1024,
     seed: int = 1,
@@ -93,7 +95,7 @@ def check_on_simulator(
 ) -> Report:
     """Build, compile, stream `states` random states and compare. The errors are those of `build` and `open`."""
     say = step or (lambda text: None)
-    built = build(robot, function, ii=ii, policy=Policy(word=word), folder=folder, step=say, **options)
+    built = build(robot, function, ii=ii, policy=Policy(word=word), region=region, folder=folder, step=say, **options)
     inputs = built.region.sample(function, states, seed)
     with open(built, step=say) as accelerator:
         say(f"streaming {states} states")
