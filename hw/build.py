@@ -191,7 +191,8 @@ def source_digest() -> str:
     digest = hashlib.sha256()
     files = sorted(root.glob("**/*.py")) + [p for part in _parts() for p in sorted(part.glob("**/*.py"))]
     for path in files:
-        if "host" not in path.parts and path.name not in ("cli.py", "progress.py"):
+        apart = {"host", "native"}.intersection(path.parts) or path.name in ("cli.py", "progress.py")
+        if not apart:
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -78,6 +78,7 @@ def _algorithm_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--frame", default=None, help="Frame of the gradients: base, middle, fewest, accurate, a link index."
         ),
+        click.option("--mass", default=None, help="Where the gradients take M from: body or shared."),
     )
 
 
@@ -87,9 +88,9 @@ def _with(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable
     return command
 
 
-def _options(form: str | None, frame: str | None) -> dict[str, Any]:
+def _options(form: str | None, frame: str | None, mass: str | None) -> dict[str, Any]:
     link = frame is not None and frame.lstrip("-").isdigit()
-    given = {"form": form, "frame": int(frame) if frame is not None and link else frame}
+    given = {"form": form, "frame": int(frame) if frame is not None and link else frame, "mass": mass}
     return {key: value for key, value in given.items() if value is not None}
 
 
@@ -117,16 +118,14 @@ def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
 @_robot_options
 @_design_options
 @_algorithm_options
-def build(
-    robot: Robot, region: Region, name: str, ii: int, word: int, folder: Path, form: str | None, frame: str | None
-) -> None:
+def build(robot: Robot, region: Region, name: str, ii: int, word: int, folder: Path, **algorithm: Any) -> None:
     """Build the Verilog of ROBOT (a shipped robot's name or a URDF file) and print where it lies."""
     from dynagate.fixedpoint.assign import Policy
     from dynagate.hw.build import build as make
     from dynagate.progress import Steps
 
     with Steps() as step:
-        options = _options(form, frame)
+        options = _options(**algorithm)
         made = make(robot, name, ii=ii, policy=Policy(word=word), region=region, folder=folder, step=step, **options)
     click.echo(made.folder)
 
@@ -137,13 +136,21 @@ def build(
 @_algorithm_options
 @click.option("--states", default=1024, show_default=True, help="Random states to stream.")
 @click.option("--seed", default=1, show_default=True, help="Of the states.")
-def run(robot: Robot, region: Region, name: str, form: str | None, frame: str | None, **given: Any) -> None:
+def run(
+    robot: Robot,
+    region: Region,
+    name: str,
+    form: str | None,
+    frame: str | None,
+    mass: str | None,
+    **given: Any,
+) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result."""
     from dynagate.host.report import check_on_simulator
     from dynagate.progress import Steps
 
     with Steps() as step:
-        report = check_on_simulator(robot, name, region=region, step=step, **given, **_options(form, frame))
+        report = check_on_simulator(robot, name, region=region, step=step, **given, **_options(form, frame, mass))
     click.echo(report.text())
     sys.exit(0 if report.passed else 1)
 
@@ -152,11 +159,13 @@ def run(robot: Robot, region: Region, name: str, form: str | None, frame: str | 
 @_robot_options
 @_algorithm_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def info(robot: Robot, region: Region, as_json: bool, form: str | None, frame: str | None) -> None:
+def info(
+    robot: Robot, region: Region, as_json: bool, form: str | None, frame: str | None, mass: str | None
+) -> None:
     """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
     from dynagate.info import describe, table
 
-    rows = [row for row in describe(robot, region, **_options(None, frame)) if form in (None, row.form)]
+    rows = [row for row in describe(robot, region, **_options(None, frame, mass)) if form in (None, row.form)]
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
 

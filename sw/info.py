@@ -17,12 +17,18 @@ STATES = 256
 SEED = 5
 
 
+FEWEST = {"frame": "fewest", "mass": "shared"}
+"""The choices that take the fewest operations, listed beside the default ones."""
+
+
 @dataclass(frozen=True)
 class Row:
-    """One form. float32_error: relative L2 error of the worst output block against float64, 95 % of the states."""
+    """One form. options: what was chosen for it besides the defaults. float32_error: relative L2 error of the worst
+    output block against float64, 95 % of the states."""
 
     function: str
     form: str
+    options: dict[str, Any]
     counts: Counts
     float32_error: float
 
@@ -31,7 +37,8 @@ class Row:
 
 
 def describe(robot: Robot, region: Region, **options: Any) -> list[Row]:
-    """A row per function and form; options (`frame`, `mass`) go to the forms that take them."""
+    """A row per function and form, in the default choices and in those of fewest operations; where `frame` or `mass` is
+    given, in these instead."""
     rows = []
     for name, function in FUNCTIONS.items():
         inputs = region.sample(name, STATES, SEED)
@@ -39,23 +46,27 @@ def describe(robot: Robot, region: Region, **options: Any) -> list[Row]:
         # the same states for both: the inputs' own rounding is not the algorithm's error
         double = {key: value.astype(np.float64) for key, value in single.items()}
         for form in function.forms:
-            taken = {key: value for key, value in options.items() if key in function.options.get(form, ())}
-            graph = trace(robot, name, form=form, **taken)
-            exact = evaluate(graph, double)
-            rough = evaluate(graph, single)
-            worst = max(float(np.quantile(relative_errors(rough[o], exact[o]), 0.95)) for o in exact)
-            rows.append(Row(name, form, graph.counts(), worst))
+            known = function.options.get(form, ())
+            choices: list[dict[str, Any]] = [options] if options else [{}, FEWEST]
+            for choice in choices if known else [{}]:
+                taken = {key: value for key, value in choice.items() if key in known}
+                graph = trace(robot, name, form=form, **taken)
+                exact = evaluate(graph, double)
+                rough = evaluate(graph, single)
+                worst = max(float(np.quantile(relative_errors(rough[o], exact[o]), 0.95)) for o in exact)
+                rows.append(Row(name, form, taken, graph.counts(), worst))
     return rows
 
 
 def table(robot: Robot, rows: list[Row]) -> str:
     columns = "".join(f"{name:>9}" for name in ("products", "constant", "adds", "1/x", "sin/cos", "depth", "float32"))
-    head = f"{'function':<38}{'form':<19}{columns}"
+    head = f"{'function':<38}{'form':<28}{columns}"
     lines = [f"{robot.name}: {robot.nv} degrees of freedom", head]
     for row in rows:
         c = row.counts
+        form = " ".join([row.form, *map(str, row.options.values())])
         lines.append(
-            f"{row.function:<38}{row.form:<19}{c.mul:>9}{c.mul_const:>9}{c.add:>9}{c.reciprocal:>9}{c.trig:>9}"
+            f"{row.function:<38}{form:<28}{c.mul:>9}{c.mul_const:>9}{c.add:>9}{c.reciprocal:>9}{c.trig:>9}"
             f"{c.depth:>9}{row.float32_error:>9.1e}"
         )
     return "\n".join(lines)

@@ -30,6 +30,7 @@ STAGES = {
     "dynagate.truth": 3,
     "dynagate.info": 3,
     "dynagate.fixedpoint": 4,
+    "dynagate.native": 4,
     "dynagate.payload": 5,
     "dynagate.hw.schedule": 5,
     "dynagate.hw.bind": 5,

@@ -108,7 +108,7 @@ OPS: dict[str, Op] = {
             1,
             lambda a, c: a * 2.0**c,
             _shift,
-            "ldexp({0}, {1})",
+            "{0} * {1}",
             "",
             lambda a, c: (2.0**c,),
             "mul_const",

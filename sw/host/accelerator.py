@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
-from dynagate.host.links import Link, SimLink, Transfer
+from dynagate.host.devices import DEVICES, Device
+from dynagate.host.inputs import checked
+from dynagate.host.links import Transfer
+from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
 
-DEVICES = ("sim",)
-
 
 class Results(SimpleNamespace):
-    """Outputs as attributes, (batch, *shape) float64 each; `overflow` (batch,) marks samples some value of which did
-    not fit its format, and whose results are therefore wrong."""
+    """Outputs as attributes, (batch, *shape) each, float64 unless the device was opened for float32; `overflow`
+    (batch,) marks samples some value of which did not fit its format, and whose results are therefore wrong: none of a
+    device that computes in floating point."""
 
     overflow: npt.NDArray[np.bool_]
 
@@ -28,31 +28,43 @@ class Results(SimpleNamespace):
 class Accelerator:
     """One function of one robot on a device. Call it with the inputs by name, batch first; use it as a context."""
 
-    def __init__(self, design: DesignFile, link: Link) -> None:
-        self.design = design
-        self._link = link
+    def __init__(self, device: Device) -> None:
+        self.device = device
 
-    def __call__(self, **inputs: npt.ArrayLike) -> Results:
-        """inputs: (batch, n) or (batch, n, n) real numbers, in the units of the function table.
+    def __call__(self, *, out: Results | None = None, **inputs: npt.ArrayLike) -> Results:
+        """inputs: (batch, ...) real numbers, in the shapes and units of the function table.
 
-        Raises ValueError or TypeError naming the input that is missing, unknown, misshapen, not finite or outside the
-        range the formats were chosen for; nothing is sent then. Raises DeviceError where the device fails.
+        out: results of an earlier call of this accelerator with as large a batch, to be written over, which saves
+        making arrays anew. Raises ValueError or TypeError naming the input that is missing, unknown, misshapen, not
+        finite or (in fixed point) outside the range the formats were chosen for; nothing is computed then. Raises
+        DeviceError where the device fails.
         """
-        payloads = pack_inputs(self.design, inputs)
-        if not len(payloads):
-            results = np.zeros((0, self.design.output.words), dtype=np.uint32)
-        else:
-            results = self._link.stream(payloads)
-        outputs, overflow = unpack_outputs(self.design, results)
+        arrays, batch = checked(self.device.function, self.device.inputs, inputs)
+        outputs = self.device.new_outputs(batch) if out is None else self._reused(out, batch)
+        overflow = self.device.run(arrays, batch, outputs)
+        if out is not None:
+            out.overflow = overflow
+            return out
         return Results(**outputs, overflow=overflow)
+
+    def _reused(self, out: Results, batch: int) -> dict[str, npt.NDArray[Any]]:
+        outputs = {port.name: getattr(out, port.name, None) for port in self.device.outputs}
+        for port in self.device.outputs:
+            array, shape = outputs[port.name], (batch, *port.shape)
+            if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:
+                found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "nothing"
+                raise ValueError(f"out.{port.name} is {found}; expected {self.device.dtype} {shape}")
+            if not array.flags.c_contiguous or not array.flags.writeable:
+                raise ValueError(f"out.{port.name} cannot be written in one piece; expected results of an earlier call")
+        return outputs  # type: ignore[return-value]
 
     @property
     def transfer(self) -> Transfer:
-        """Cycles that the last batch took."""
-        return self._link.transfer
+        """Cycles that the last batch took; zeros where the device has no clock that can be seen."""
+        return self.device.transfer
 
     def close(self) -> None:
-        self._link.close()
+        self.device.close()
 
     def __enter__(self) -> Accelerator:
         return self
@@ -61,22 +73,31 @@ class Accelerator:
         self.close()
 
     def __repr__(self) -> str:
-        d = self.design
-        return f"<Accelerator {d.robot} {d.function}, ii {d.ii}, latency {d.latency}, {type(self._link).__name__}>"
+        return f"<Accelerator {self.device.robot} {self.device.function}, {self.device.text}>"
 
 
-def open(design: Build | str | PathLike[str], device: str = "sim", **options: Any) -> Accelerator:
-    """The accelerator of a design on a device.
+def open(
+    what: Robot | Build | str | PathLike[str],
+    function: str = "forward_dynamics_gradient",
+    *,
+    device: str | None = None,
+    **options: Any,
+) -> Accelerator:
+    """A function of a robot on a device: "cpu" (the default), "numpy", "fixed" or "sim".
 
-    design: what `dynagate.build` returned, or its folder. device: "sim", compiled by Verilator on first use; options
-    are those of its link (`SimLink`: pauses, seed) and `step`, called with what is about to happen.
-    Raises ValueError for an unknown device, DesignError for a design or device that does not match.
+    what: a robot; or what `dynagate.build` returned, or its folder, which know their function and go to "sim".
+    options are the device's (`host.devices`): `dtype` and `threads` of "cpu", `policy` and `region` of "fixed", those of
+    `dynagate.build` and `SimLink` of "sim"; `step` is called with what is about to happen; the rest go to the algorithm.
+    Raises ValueError for an unknown device, DesignError for a design or device that does not match, CompileError
+    where there is no compiler.
     """
-    if device not in DEVICES:
-        raise ValueError(f"device '{device}'; expected one of {', '.join(DEVICES)}")
-    folder = Path(design) if isinstance(design, str | PathLike) else design.folder
-    content = read_design(folder)
-    from dynagate.sim.verilate import library
+    chosen = device or ("cpu" if isinstance(what, Robot) else "sim")
+    if chosen not in DEVICES:
+        raise ValueError(f"device '{chosen}'; expected one of {', '.join(DEVICES)}")
+    if not isinstance(what, Robot):
+        if chosen != "sim":
+            raise ValueError(f"device '{chosen}' computes from a robot; expected a Robot instead of a design")
+        from dynagate.host.devices import open_design
 
-    path = library(folder / "datapath.v", step=options.pop("step", None))
-    return Accelerator(content, SimLink(path, content, **options))
+        return Accelerator(open_design(what, **options))
+    return Accelerator(DEVICES[chosen](what, function, **options))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.format import quantise, to_float
-from dynagate.graph.evaluate import check_unit_vectors
+from dynagate.host.inputs import Arrays
 from dynagate.payload import Field, Port, Stream, Words, pack_integers, stream_of, unpack_integers
 
 
@@ -59,45 +59,19 @@ def design_of(content: Mapping[str, Any]) -> DesignFile:
     )
 
 
-def pack_inputs(design: DesignFile, inputs: Mapping[str, Any]) -> Words:
-    """Arrays (batch, *shape) by name -> payload words (batch, words).
+def pack_inputs(design: DesignFile, arrays: Arrays, batch: int) -> Words:
+    """Arrays (batch, *shape) by name, as `inputs.checked` gives them -> payload words (batch, words).
 
-    Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, not finite, or
-    outside the range that the formats were chosen for.
+    Raises ValueError that names the input which is outside the range that the formats were chosen for.
     """
-    names = [port.name for port in design.input.ports]
-    for name in inputs:
-        if name not in names:
-            raise ValueError(f"{design.function} has no input '{name}'; expected {', '.join(names)}")
-    batch: int | None = None
     columns: dict[int, npt.NDArray[np.int64]] = {}
     for port in design.input.ports:
-        if port.name not in inputs:
-            raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {_text(port.shape)})")
-        array = _checked(port, inputs[port.name], batch)
-        batch = len(array)
-        flat = array.reshape(batch, len(port.fields))
-        check_unit_vectors(port.name, port.unit_vectors, flat)
+        flat = arrays[port.name].astype(np.float64).reshape(batch, len(port.fields))
         for k, index in enumerate(port.fields):
             field = design.input.fields[index]
             _check_range(port, field, flat[:, k], k)
             columns[index] = quantise(flat[:, k], field.format).value
-    return pack_integers(design.input, columns, batch or 0)
-
-
-def _checked(port: Port, values: Any, batch: int | None) -> npt.NDArray[np.float64]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
-    if array.ndim != len(port.shape) + 1 or array.shape[1:] != port.shape:
-        raise ValueError(f"input '{port.name}' has shape {array.shape}; expected (batch, {_text(port.shape)})")
-    if batch is not None and len(array) != batch:
-        raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
-    array = array.astype(np.float64)
-    if not np.isfinite(array).all():
-        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"input '{port.name}' is {array[where]} at {where}; expected finite numbers")
-    return array
+    return pack_integers(design.input, columns, batch)
 
 
 def _check_range(port: Port, field: Field, column: npt.NDArray[np.float64], k: int) -> None:
@@ -110,10 +84,6 @@ def _check_range(port: Port, field: Field, column: npt.NDArray[np.float64], k: i
             f"input '{port.name}' is {column[sample]:g} at ({sample}, {index}); "
             f"the formats were chosen for {field.low:g} to {field.high:g}"
         )
-
-
-def _text(shape: tuple[int, ...]) -> str:
-    return ", ".join(map(str, shape))
 
 
 def unpack_outputs(

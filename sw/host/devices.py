@@ -1,0 +1,178 @@
+"""What computes for an `Accelerator`: float64 numpy, integers, compiled C, or a datapath in simulation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.graph import Graph, trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
+from dynagate.host.inputs import Arrays, Port
+from dynagate.host.links import Link, SimLink, Transfer
+from dynagate.region import Region
+from dynagate.robot import Robot
+
+if TYPE_CHECKING:
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.hw.build import Build
+
+Step = Callable[[str], Any]
+Overflow = npt.NDArray[np.bool_]
+
+
+class Device(ABC):
+    """Arrays by name in, arrays by name out. text: what it is, in a few words."""
+
+    robot: str
+    function: str
+    inputs: Sequence[Port]
+    outputs: Sequence[Port]
+    text: str
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    transfer: Transfer = Transfer(0, 0.0)
+
+    def new_outputs(self, batch: int) -> Arrays:
+        return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.outputs}
+
+    @abstractmethod
+    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+        """Fills the outputs from checked inputs; returns which samples overflowed."""
+
+    def close(self) -> None:  # noqa: B027
+        """Gives back what the device holds."""
+
+    def _of(self, graph: Graph) -> None:
+        self.robot, self.function = graph.robot, graph.name
+        self.inputs, self.outputs = graph.inputs, graph.outputs
+
+
+class NumpyDevice(Device):
+    """The reference: the graph in float64."""
+
+    text = "numpy, float64"
+
+    def __init__(self, robot: Robot, function: str, *, step: Step | None = None, **options: Any) -> None:
+        self.graph = trace(robot, function, **options)
+        self._of(self.graph)
+
+    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+        doubles = {name: array.astype(np.float64) for name, array in arrays.items()}
+        for name, value in evaluate(self.graph, doubles).items():
+            outputs[name][...] = value
+        return np.zeros(batch, dtype=bool)
+
+
+class FixedDevice(Device):
+    """The integers that hardware computes, in numpy."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        function: str,
+        *,
+        policy: Policy | None = None,
+        region: Region | None = None,
+        step: Step | None = None,
+        **options: Any,
+    ) -> None:
+        from dynagate.fixedpoint.assign import assign
+
+        self.formatted = assign(trace(robot, function, **options), region or Region.of(robot), policy)
+        self._of(self.formatted.graph)
+        self.text = "integers"
+
+    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+        from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+
+        if not batch:
+            return np.zeros(0, dtype=bool)
+        result = evaluate_fixed(self.formatted, {name: array.astype(np.float64) for name, array in arrays.items()})
+        for name, value in result.outputs.items():
+            outputs[name][...] = value
+        return result.overflow
+
+
+class CpuDevice(Device):
+    """C compiled for this machine, vectors over the batch.
+
+    dtype: float64 or float32. threads: how many share a batch.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        function: str,
+        *,
+        dtype: npt.DTypeLike = np.float64,
+        threads: int = 1,
+        step: Step | None = None,
+        **options: Any,
+    ) -> None:
+        from dynagate.native.kernel import Kernel
+
+        graph = trace(robot, function, **options)
+        self._of(graph)
+        self.dtype = np.dtype(dtype)
+        if step:
+            step("C compiler: kernel")
+        self.kernel = Kernel(graph, self.dtype, threads=threads)
+        self.text = f"C, {self.dtype}, {threads} thread{'s' if threads > 1 else ''}"
+
+    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+        self.kernel(arrays, outputs, batch)
+        return np.zeros(batch, dtype=bool)
+
+    def close(self) -> None:
+        self.kernel.close()
+
+
+class StreamDevice(Device):
+    """A datapath behind a link."""
+
+    def __init__(self, design: DesignFile, link: Link) -> None:
+        self.design, self._link = design, link
+        self.robot, self.function = design.robot, design.function
+        self.inputs, self.outputs = design.input.ports, design.output.ports
+        self.text = f"ii {design.ii}, latency {design.latency}, {type(link).__name__}"
+
+    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+        payloads = pack_inputs(self.design, arrays, batch)
+        words = self._link.stream(payloads) if batch else np.zeros((0, self.design.output.words), dtype=np.uint32)
+        values, overflow = unpack_outputs(self.design, words)
+        for name, value in values.items():
+            outputs[name][...] = value
+        self.transfer = self._link.transfer
+        return overflow
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def open_design(design: Build | str | PathLike[str], *, step: Step | None = None, **options: Any) -> StreamDevice:
+    """The datapath of a design in simulation, compiled by Verilator on first use; options are those of `SimLink`."""
+    from dynagate.sim.verilate import library
+
+    folder = Path(design) if isinstance(design, str | PathLike) else design.folder
+    content = read_design(folder)
+    return StreamDevice(content, SimLink(library(folder / "datapath.v", step=step), content, **options))
+
+
+def _simulated(robot: Robot, function: str, *, step: Step | None = None, **options: Any) -> StreamDevice:
+    from dynagate.hw.build import build
+
+    of_link = {key: options.pop(key) for key in ("pauses", "seed") if key in options}
+    return open_design(build(robot, function, step=step, **options), step=step, **of_link)
+
+
+DEVICES: dict[str, Callable[..., Device]] = {
+    "numpy": NumpyDevice,
+    "fixed": FixedDevice,
+    "cpu": CpuDevice,
+    "sim": _simulated,
+}

@@ -1,0 +1,64 @@
+"""What every device asks of the arrays that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.graph.evaluate import check_unit_vectors
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Port(Protocol):
+    """A named array at a device's edge, one per sample. unit_vectors: as in `graph.Port`."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def unit_vectors(self) -> tuple[tuple[int, int], ...]: ...
+
+
+def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> tuple[Arrays, int]:
+    """The inputs as arrays (batch, *shape) of real numbers, and the batch.
+
+    Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, not finite, or
+    a quaternion whose length is not 1.
+    """
+    names = [port.name for port in ports]
+    for name in inputs:
+        if name not in names:
+            raise ValueError(f"{function} has no input '{name}'; expected {', '.join(names)}")
+    batch: int | None = None
+    arrays: Arrays = {}
+    for port in ports:
+        if port.name not in inputs:
+            raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {text(port.shape)})")
+        array = _checked(port, inputs[port.name], batch)
+        batch = len(array)
+        arrays[port.name] = array
+    return arrays, batch or 0
+
+
+def _checked(port: Port, values: Any, batch: int | None) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
+    if array.ndim != len(port.shape) + 1 or array.shape[1:] != port.shape:
+        raise ValueError(f"input '{port.name}' has shape {array.shape}; expected (batch, {text(port.shape)})")
+    if batch is not None and len(array) != batch:
+        raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
+    if not np.isfinite(array.sum(dtype=np.float64)) and not np.isfinite(array).all():  # one pass where all is well
+        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"input '{port.name}' is {array[where]} at {where}; expected finite numbers")
+    if port.unit_vectors:
+        check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), -1))
+    return array
+
+
+def text(shape: tuple[int, ...]) -> str:
+    return ", ".join(map(str, shape))

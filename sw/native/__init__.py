@@ -1,0 +1,1 @@
+"""The graph as C: vectors over the batch, compiled on first use and called with numpy arrays."""

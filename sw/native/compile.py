@@ -1,0 +1,104 @@
+"""C source -> a shared library, by the system's compiler, kept by the hash of all that it is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from dynagate.native.emit import Source
+
+FLAGS = (
+    "-std=gnu11",
+    "-O2",
+    "-march=native",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-shared",
+)
+CACHE_VARIABLE = "DYNAGATE_CACHE"
+
+
+class CompileError(RuntimeError):
+    """The C compiler is missing or failed, or its result could not be kept; the text says which and where."""
+
+
+def cache_folder() -> Path:
+    """Where libraries are kept: $DYNAGATE_CACHE, or dynagate in the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(os.environ.get(CACHE_VARIABLE) or Path(base) / "dynagate")
+
+
+def compiler() -> str:
+    """The C compiler's path: $CC, or cc. Raises CompileError."""
+    name = os.environ.get("CC", "cc")
+    found = shutil.which(name)
+    if found is None:
+        raise CompileError(f"no C compiler '{name}' on the path; expected GCC or Clang, or one named by CC")
+    return found
+
+
+def library(source: Source, *, double: bool, folder: Path | None = None) -> Path:
+    """The shared library of a source, compiled for this machine unless the folder holds it whole.
+
+    A library that was cut short by a full disk or a kill is made again; two processes may compile at once.
+    Raises CompileError.
+    """
+    folder = folder or cache_folder()
+    program = compiler()
+    precision = ["-DDYNAGATE_DOUBLE"] if double else []
+    content = [source.stamp, *FLAGS, *precision, _machine(program)]
+    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:16]
+    target = folder / f"{source.name}-{'f64' if double else 'f32'}-{key}.so"
+    if _is_whole(target):
+        return target
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".compiling-") as scratch:
+            for name, text in source.files.items():
+                (Path(scratch) / name).write_text(text)
+            made = Path(scratch) / target.name
+            _run([program, *FLAGS, *precision, str(Path(scratch) / f"{source.name}.c"), "-o", str(made)])
+            (Path(scratch) / "sum").write_text(_checksum(made))
+            made.replace(target)
+            (Path(scratch) / "sum").replace(_checksum_file(target))
+    except OSError as error:
+        raise CompileError(
+            f"cannot keep {target.name} in {folder} ({error.strerror}); set {CACHE_VARIABLE} to a folder that can be written"
+        ) from None
+    return target
+
+
+def _is_whole(target: Path) -> bool:
+    try:
+        return _checksum_file(target).read_text() == _checksum(target)
+    except OSError:
+        return False
+
+
+def _checksum_file(target: Path) -> Path:
+    return target.with_suffix(".sha256")
+
+
+def _checksum(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+@cache
+def _machine(program: str) -> str:
+    """What the compiler makes of this machine: its version and the instruction sets that it would use."""
+    return _run([program, "--version"]) + _run([program, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
+
+
+def _run(command: list[str]) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        tail = "\n".join(done.stderr.splitlines()[-20:])
+        raise CompileError(f"{command[0]} failed with status {done.returncode}:\n{tail}")
+    return done.stdout

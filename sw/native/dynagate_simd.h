@@ -1,0 +1,110 @@
+/* Vectors of numbers for the generated kernels: types, rows in and out, sine and cosine.
+ *
+ * GCC and Clang vector extensions; the width is that of the target (-march). DYNAGATE_DOUBLE chooses double instead of
+ * float. One lane is one sample of the batch. */
+#ifndef DYNAGATE_SIMD_H
+#define DYNAGATE_SIMD_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512F__)
+#define DG_BYTES 64
+#elif defined(__AVX__)
+#define DG_BYTES 32
+#else
+#define DG_BYTES 16 /* SSE2, NEON */
+#endif
+
+#ifdef DYNAGATE_DOUBLE
+typedef double real;
+typedef int64_t integer;
+#define DG_LANES (DG_BYTES / 8)
+#define DG_NAME(name) DG_PASTE(name, _f64)
+#else
+typedef float real;
+typedef int32_t integer;
+#define DG_LANES (DG_BYTES / 4)
+#define DG_NAME(name) DG_PASTE(name, _f32)
+#endif
+#define DG_PASTE(a, b) a##b
+#define DG_INLINE static inline __attribute__((always_inline))
+
+typedef real vec __attribute__((vector_size(DG_BYTES)));
+typedef integer ivec __attribute__((vector_size(DG_BYTES)));
+
+DG_INLINE vec dg_load(const real *from) {
+    vec v;
+    memcpy(&v, from, sizeof v);
+    return v;
+}
+
+DG_INLINE void dg_store(real *to, vec v) { memcpy(to, &v, sizeof v); }
+
+/* One step of a transposition: blocks of `half` lanes off the diagonal change places. */
+DG_INLINE void dg_exchange(vec *a, vec *b, int half) {
+    ivec low, high;
+    for (int j = 0; j < DG_LANES; j++) {
+        low[j] = j & half ? DG_LANES + j - half : j;
+        high[j] = j & half ? DG_LANES + j : j + half;
+    }
+    vec x = *a, y = *b;
+#ifdef __clang__
+    for (int j = 0; j < DG_LANES; j++) {
+        (*a)[j] = low[j] < DG_LANES ? x[low[j]] : y[low[j] - DG_LANES];
+        (*b)[j] = high[j] < DG_LANES ? x[high[j]] : y[high[j] - DG_LANES];
+    }
+#else
+    *a = __builtin_shuffle(x, y, low);
+    *b = __builtin_shuffle(x, y, high);
+#endif
+}
+
+/* DG_LANES vectors as rows of a square matrix, transposed in place. */
+DG_INLINE void dg_transpose(vec *rows) {
+#pragma GCC unroll 8
+    for (int half = DG_LANES / 2; half > 0; half /= 2)
+#pragma GCC unroll 16
+        for (int i = 0; i < DG_LANES; i++)
+            if (!(i & half)) dg_exchange(&rows[i], &rows[i + half], half);
+}
+
+/* sin and cos of |x| up to about 1e5 (float: 1e4) rad: x less the nearest multiple of pi/2, given in parts that multiply
+ * exactly, then polynomials on [-pi/4, pi/4] that interpolate at Chebyshev points. Error below 2 units in the last place
+ * where the result is not near a zero. */
+DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
+#ifdef DYNAGATE_DOUBLE
+    const real magic = 0x1.8p52;
+    const real p1 = 0x1.921fb544p0, p2 = 0x1.0b4611a6p-34, p3 = 0x1.3198a2e037073p-69;
+#else
+    const real magic = 0x1.8p23f;
+    const real p1 = 0x1.92p0f, p2 = 0x1.fb4p-12f, p3 = 0x1.4442d2p-24f;
+#endif
+    vec shifted = x * (real)0.636619772367581343076 + magic;
+    vec turns = shifted - magic;
+    ivec quarter;
+    memcpy(&quarter, &shifted, sizeof quarter);
+    vec r = ((x - turns * p1) - turns * p2) - turns * p3;
+    vec z = r * r;
+#ifdef DYNAGATE_DOUBLE
+    vec s = ((((z * 1.5918101230274120348e-10 - 2.5051131455427947391e-8) * z + 2.755731610068302914e-6) * z -
+            0.00019841269836754970014) * z + 0.0083333333333309461029) * z - 0.16666666666666664621;
+    vec c = ((((z * -1.1382614868556324576e-11 + 2.0876146024689746601e-9) * z - 2.7557317270560324065e-7) * z
+            + 0.000024801587298763433164) * z - 0.0013888888888887395746) * z + 0.041666666666666665387;
+#else
+    vec s = (z * -0.000195878405213f + 0.00833274803752f) * z - 0.166666646611f;
+    vec c = (z * 0.0000245478916198f - 0.00138883028023f) * z + 0.0416666646583f;
+#endif
+    s = r + r * (z * s);
+    c = ((real)1 - (real)0.5 * z) + (z * z) * c;
+    ivec swap = -(quarter & 1), a, b;
+    memcpy(&a, &s, sizeof a);
+    memcpy(&b, &c, sizeof b);
+    const int sign = 8 * (int)sizeof(real) - 2;
+    ivec sine_bits = ((a & ~swap) | (b & swap)) ^ ((quarter & 2) << sign);
+    ivec cosine_bits = ((b & ~swap) | (a & swap)) ^ (((quarter + 1) & 2) << sign);
+    memcpy(sine, &sine_bits, sizeof a);
+    memcpy(cosine, &cosine_bits, sizeof b);
+}
+
+#endif
