@@ -159,14 +159,69 @@ def run(
 @_robot_options
 @_algorithm_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def info(
-    robot: Robot, region: Region, as_json: bool, form: str | None, frame: str | None, mass: str | None
-) -> None:
+def info(robot: Robot, region: Region, as_json: bool, form: str | None, frame: str | None, mass: str | None) -> None:
     """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
     from dynagate.info import describe, table
 
     rows = [row for row in describe(robot, region, **_options(None, frame, mass)) if form in (None, row.form)]
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
+
+
+@main.command()
+@_robot_options
+@click.option("--function", "name", default="forward_dynamics_gradient", type=click.Choice(list(FUNCTIONS)))
+@_algorithm_options
+@click.option("--folder", required=True, type=click.Path(path_type=Path), help="Where the files go.")
+def emit(robot: Robot, region: Region, name: str, folder: Path, **algorithm: Any) -> None:
+    """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
+    from dynagate.graph import trace
+    from dynagate.native.emit import emit as emitted
+
+    source = emitted(trace(robot, name, **_options(**algorithm)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for file, text in source.files.items():
+        (folder / file).write_text(text)
+        click.echo(folder / file)
+
+
+@main.command()
+@_robot_options
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Keep the figures as JSON.")
+@click.option("--figures", type=click.Path(path_type=Path), help="Draw PNG figures into this folder.")
+@click.option("--batch", "batches", type=int, multiple=True, help="Samples in a batch; may be given again.")
+@click.option("--threads", default=2, show_default=True, help="Of the threaded measurements.")
+@click.option("--ii", default=8, show_default=True, help="Cycles between samples of the modelled datapath.")
+@click.option("--no-pinocchio", is_flag=True, help="Leave Pinocchio out, which compiles for minutes the first time.")
+def bench(
+    robot: Robot,
+    region: Region,
+    json_file: Path | None,
+    figures: Path | None,
+    batches: Sequence[int],
+    threads: int,
+    ii: int,
+    no_pinocchio: bool,
+) -> None:
+    """Measure the gradient of ROBOT's forward dynamics on every device that is here, beside Pinocchio."""
+    from dynagate.bench import report
+    from dynagate.bench.comparison import BATCHES, compare
+    from dynagate.progress import Steps
+
+    with Steps() as step:
+        result = compare(
+            robot,
+            region,
+            batches=batches or BATCHES,
+            threads=threads,
+            ii=ii,
+            pinocchio=not no_pinocchio,
+            step=step,
+        )
+    if json_file:
+        json_file.write_text(json.dumps(result, indent=1) + "\n")
+    if figures:
+        report.figures(result, figures)
+    click.echo(report.text(result))
 
 
 class _readable_errors:

@@ -37,6 +37,7 @@ STAGES = {
     "dynagate.hw": 6,
     "dynagate.sim": 7,
     "dynagate.host": 8,
+    "dynagate.bench": 9,
     "dynagate.cli": 9,
 }
 

@@ -24,3 +24,10 @@ RECIPROCAL_UNITS = 0.6
 
 COUNTS = 1.03
 """Operations against the measured prototype: a trace may find a few more or fewer shared terms."""
+
+FLOAT32 = 3e-2
+"""Worst of a few hundred states at the speeds of `samples`: single precision loses what the mass matrix's conditioning
+takes; the comparison of layouts and blocks needs no more."""
+
+FIXED = 1e-3
+"""24-bit words, median of the states."""

@@ -54,7 +54,7 @@ class Accelerator:
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:
                 found = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "nothing"
                 raise ValueError(f"out.{port.name} is {found}; expected {self.device.dtype} {shape}")
-            if not array.flags.c_contiguous or not array.flags.writeable:
+            if not self.device.fits(array) or not array.flags.writeable:
                 raise ValueError(f"out.{port.name} cannot be written in one piece; expected results of an earlier call")
         return outputs  # type: ignore[return-value]
 
@@ -86,8 +86,9 @@ def open(
     """A function of a robot on a device: "cpu" (the default), "numpy", "fixed" or "sim".
 
     what: a robot; or what `dynagate.build` returned, or its folder, which know their function and go to "sim".
-    options are the device's (`host.devices`): `dtype` and `threads` of "cpu", `policy` and `region` of "fixed", those of
-    `dynagate.build` and `SimLink` of "sim"; `step` is called with what is about to happen; the rest go to the algorithm.
+    options are the device's (`host.devices`): `dtype`, `threads` and `layout` of "cpu", `policy` and `region` of
+    "fixed", those of `dynagate.build` and `SimLink` of "sim"; `step` is called with what is about to happen; the rest
+    go to the algorithm.
     Raises ValueError for an unknown device, DesignError for a design or device that does not match, CompileError
     where there is no compiler.
     """

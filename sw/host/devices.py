@@ -40,6 +40,10 @@ class Device(ABC):
     def new_outputs(self, batch: int) -> Arrays:
         return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.outputs}
 
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        """Whether results can be written into an array as it lies in memory."""
+        return bool(array.flags.c_contiguous)
+
     @abstractmethod
     def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
         """Fills the outputs from checked inputs; returns which samples overflowed."""
@@ -62,6 +66,8 @@ class NumpyDevice(Device):
         self._of(self.graph)
 
     def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+        if not batch:
+            return np.zeros(0, dtype=bool)
         doubles = {name: array.astype(np.float64) for name, array in arrays.items()}
         for name, value in evaluate(self.graph, doubles).items():
             outputs[name][...] = value
@@ -101,7 +107,7 @@ class FixedDevice(Device):
 class CpuDevice(Device):
     """C compiled for this machine, vectors over the batch.
 
-    dtype: float64 or float32. threads: how many share a batch.
+    dtype: float64 or float32. threads: how many share a batch. layout: "rows" or "planes", as `native.kernel` has it.
     """
 
     def __init__(
@@ -111,6 +117,7 @@ class CpuDevice(Device):
         *,
         dtype: npt.DTypeLike = np.float64,
         threads: int = 1,
+        layout: str = "rows",
         step: Step | None = None,
         **options: Any,
     ) -> None:
@@ -121,8 +128,14 @@ class CpuDevice(Device):
         self.dtype = np.dtype(dtype)
         if step:
             step("C compiler: kernel")
-        self.kernel = Kernel(graph, self.dtype, threads=threads)
+        self.kernel = Kernel(graph, self.dtype, threads=threads, layout=layout)
         self.text = f"C, {self.dtype}, {threads} thread{'s' if threads > 1 else ''}"
+
+    def new_outputs(self, batch: int) -> Arrays:
+        return self.kernel.new_outputs(batch)
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        return self.kernel.fits(array)
 
     def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
         self.kernel(arrays, outputs, batch)

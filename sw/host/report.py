@@ -96,7 +96,7 @@ def check_on_simulator(
     """Build, compile, stream `states` random states and compare. The errors are those of `build` and `open`."""
     say = step or (lambda text: None)
     built = build(robot, function, ii=ii, policy=Policy(word=word), region=region, folder=folder, step=say, **options)
-    inputs = built.region.sample(function, states, seed)
+    inputs: dict[str, Any] = {**built.region.sample(function, states, seed)}
     with open(built, step=say) as accelerator:
         say(f"streaming {states} states")
         results = accelerator(**inputs)

@@ -70,7 +70,8 @@ def library(source: Source, *, double: bool, folder: Path | None = None) -> Path
             (Path(scratch) / "sum").replace(_checksum_file(target))
     except OSError as error:
         raise CompileError(
-            f"cannot keep {target.name} in {folder} ({error.strerror}); set {CACHE_VARIABLE} to a folder that can be written"
+            f"cannot keep {target.name} in {folder} ({error.strerror}); "
+            f"set {CACHE_VARIABLE} to a folder that can be written"
         ) from None
     return target
 

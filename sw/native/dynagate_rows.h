@@ -6,76 +6,105 @@
  *   input_size, output_size                          entries of each port
  *   input_slot, output_slot                          where each entry lies in memory, ports one after another; slot 0 is 0
  *   ANGLES, angle_slot, sine_slot, cosine_slot       what sines and cosines are taken of, and where they go (0: nowhere)
- *   rows_segments(m), one_segments(m)                all segments on BLOCK vectors per slot, and on one number per slot */
+ *   rows_segments(m), one_segments(m)                all segments on BLOCK vectors per slot, and on one number per slot
+ * and READ_INPUTS, WRITE_OUTPUTS: a PORT(k, size, offset of its slots) for each port. */
 #define ROWS (BLOCK * DG_LANES)
 
-/* Entries of DG_LANES rows into vectors, one per slot. */
-static void read_rows(const real *from, int size, const short *slot, vec *m) {
-    int j = 0;
-    for (; j + DG_LANES <= size; j += DG_LANES) {
+/* Entries of DG_LANES rows into vectors, one per slot. Sizes and slots are constants where this is called, so that the
+ * loops unroll and what nobody reads goes. */
+DG_INLINE void read_rows(const real *from, int size, const short *slot, vec *m) {
+#pragma GCC unroll 64
+    for (int j = 0; j < size; j += DG_LANES) {
+        const int count = size - j < DG_LANES ? size - j : DG_LANES;
         vec part[DG_LANES];
-        for (int r = 0; r < DG_LANES; r++) part[r] = dg_load(from + r * size + j);
+#pragma GCC unroll 16
+        for (int r = 0; r < DG_LANES; r++) part[r] = dg_load_some(from + r * size + j, count);
         dg_transpose(part);
-        for (int r = 0; r < DG_LANES; r++) m[slot[j + r] * BLOCK] = part[r];
-    }
-    for (; j < size; j++) {
-        real *to = (real *)&m[slot[j] * BLOCK];
-        for (int r = 0; r < DG_LANES; r++) to[r] = from[r * size + j];
+#pragma GCC unroll 16
+        for (int r = 0; r < count; r++) m[slot[j + r] * BLOCK] = part[r];
     }
 }
 
 /* Vectors out to the entries of DG_LANES rows; runs of zeros are left alone. */
-static void write_rows(const vec *m, int size, const short *slot, real *to) {
-    int j = 0;
-    for (; j + DG_LANES <= size; j += DG_LANES) {
+DG_INLINE void write_rows(const vec *m, int size, const short *slot, real *to) {
+#pragma GCC unroll 64
+    for (int j = 0; j + DG_LANES <= size; j += DG_LANES) {
         int used = 0;
+#pragma GCC unroll 16
         for (int r = 0; r < DG_LANES; r++) used |= slot[j + r];
         if (!used) continue;
         vec part[DG_LANES];
-        for (int r = 0; r < DG_LANES; r++) part[r] = m[slot[j + r] * BLOCK];
+#pragma GCC unroll 16
+        for (int r = 0; r < DG_LANES; r++) part[r] = slot[j + r] ? m[slot[j + r] * BLOCK] : (vec){0};
         dg_transpose(part);
+#pragma GCC unroll 16
         for (int r = 0; r < DG_LANES; r++) dg_store(to + r * size + j, part[r]);
     }
-    for (; j < size; j++) {
+#pragma GCC unroll 16
+    for (int j = size - size % DG_LANES; j < size; j++) {
         const real *from = (const real *)&m[slot[j] * BLOCK];
         for (int r = 0; r < DG_LANES; r++) to[r * size + j] = from[r];
     }
 }
 
-static void run_block(const real *const *inputs, real *const *outputs, vec *m) {
-    for (int k = 0; k < BLOCK; k++, m++) {
-        const short *slot = input_slot;
-        for (int p = 0; p < INPUTS; slot += input_size[p++])
-            read_rows(inputs[p] + (long)k * DG_LANES * input_size[p], input_size[p], slot, m);
-        for (int a = 0; a < ANGLES; a++) {
-            vec sine, cosine;
-            dg_sincos(m[angle_slot[a] * BLOCK], &sine, &cosine);
-            if (sine_slot[a]) m[sine_slot[a] * BLOCK] = sine;
-            if (cosine_slot[a]) m[cosine_slot[a] * BLOCK] = cosine;
-        }
-    }
-    m -= BLOCK;
-    rows_segments(m);
-    for (int k = 0; k < BLOCK; k++, m++) {
-        const short *slot = output_slot;
-        for (int p = 0; p < OUTPUTS; slot += output_size[p++])
-            write_rows(m, output_size[p], slot, outputs[p] + (long)k * DG_LANES * output_size[p]);
-    }
+static void read_inputs(const real *const *inputs, long row, vec *m) {
+#define PORT(k, size, offset) read_rows(inputs[k] + row * size, size, input_slot + offset, m);
+    READ_INPUTS
+#undef PORT
 }
 
+static void write_outputs(const vec *m, real *const *outputs, long row) {
+#define PORT(k, size, offset) write_rows(m, size, output_slot + offset, outputs[k] + row * size);
+    WRITE_OUTPUTS
+#undef PORT
+}
+
+static void compute(vec *m) {
+    for (int k = 0; k < BLOCK; k++)
+        for (int a = 0; a < ANGLES; a++) {
+            vec sine, cosine;
+            dg_sincos(m[angle_slot[a] * BLOCK + k], &sine, &cosine);
+            if (sine_slot[a]) m[sine_slot[a] * BLOCK + k] = sine;
+            if (cosine_slot[a]) m[cosine_slot[a] * BLOCK + k] = cosine;
+        }
+    rows_segments(m);
+}
+
+/* ROWS rows; inputs and outputs begin with the first of them. */
+static void run_rows(const real *const *inputs, real *const *outputs, vec *m) {
+    for (int k = 0; k < BLOCK; k++) read_inputs(inputs, k * DG_LANES, m + k);
+    compute(m);
+    for (int k = 0; k < BLOCK; k++) write_outputs(m + k, outputs, k * DG_LANES);
+}
+
+/* ROWS rows of planes; entry e of a port is at e * stride. */
+static void run_planes(const real *const *inputs, real *const *outputs, long stride, vec *m) {
+    const short *slot = input_slot;
+    for (int p = 0; p < INPUTS; p++)
+        for (int j = 0; j < input_size[p]; j++, slot++)
+            for (int k = 0; k < BLOCK; k++) m[*slot * BLOCK + k] = dg_load(inputs[p] + j * stride + k * DG_LANES);
+    compute(m);
+    slot = output_slot;
+    for (int p = 0; p < OUTPUTS; p++)
+        for (int j = 0; j < output_size[p]; j++, slot++)
+            for (int k = 0; *slot && k < BLOCK; k++)
+                dg_store(outputs[p] + j * stride + k * DG_LANES, m[*slot * BLOCK + k]);
+}
+
+static _Thread_local vec memory[SLOTS * BLOCK]; /* slot 0 stays 0 */
+static _Thread_local real in_rest[ROWS * INPUT_ENTRIES], out_rest[ROWS * OUTPUT_ENTRIES];
+
 void DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
-    static _Thread_local vec m[SLOTS * BLOCK]; /* large, and slot 0 stays 0 */
     const real *in[INPUTS];
     real *out[OUTPUTS];
     long row = begin;
     for (; row + ROWS <= end; row += ROWS) {
         for (int p = 0; p < INPUTS; p++) in[p] = inputs[p] + row * input_size[p];
         for (int p = 0; p < OUTPUTS; p++) out[p] = outputs[p] + row * output_size[p];
-        run_block(in, out, m);
+        run_rows(in, out, memory);
     }
     if (row >= end) return;
     /* the rest, its last row again and again to fill the block */
-    static _Thread_local real in_rest[ROWS * INPUT_ENTRIES], out_rest[ROWS * OUTPUT_ENTRIES];
     real *to = in_rest;
     for (int p = 0; p < INPUTS; p++) {
         in[p] = to;
@@ -84,29 +113,69 @@ void DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long beg
     }
     to = out_rest;
     for (int p = 0; p < OUTPUTS; to += ROWS * output_size[p++]) out[p] = to;
-    run_block(in, out, m);
+    run_rows(in, out, memory);
     for (int p = 0; p < OUTPUTS; p++)
         memcpy(outputs[p] + row * output_size[p], out[p], (end - row) * output_size[p] * sizeof(real));
 }
 
+void DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long stride, long begin, long end) {
+    const real *in[INPUTS];
+    real *out[OUTPUTS];
+    long row = begin;
+    for (; row + ROWS <= end; row += ROWS) {
+        for (int p = 0; p < INPUTS; p++) in[p] = inputs[p] + row;
+        for (int p = 0; p < OUTPUTS; p++) out[p] = outputs[p] + row;
+        run_planes(in, out, stride, memory);
+    }
+    if (row >= end) return;
+    real *to = in_rest;
+    for (int p = 0; p < INPUTS; p++) {
+        in[p] = to;
+        for (int j = 0; j < input_size[p]; j++)
+            for (long r = 0; r < ROWS; r++) *to++ = inputs[p][j * stride + (row + r < end ? row + r : end - 1)];
+    }
+    to = out_rest;
+    for (int p = 0; p < OUTPUTS; to += ROWS * output_size[p++]) out[p] = to;
+    run_planes(in, out, ROWS, memory);
+    const short *slot = output_slot;
+    for (int p = 0; p < OUTPUTS; p++)
+        for (int j = 0; j < output_size[p]; j++)
+            if (*slot++) memcpy(outputs[p] + j * stride + row, out[p] + j * ROWS, (end - row) * sizeof(real));
+}
+
+DG_INLINE void read_one(const real *from, int size, const short *slot, real *m) {
+#pragma GCC unroll 64
+    for (int j = 0; j < size; j++) m[slot[j]] = from[j];
+}
+
+DG_INLINE void write_one(const real *m, int size, const short *slot, real *to) {
+#pragma GCC unroll 1024
+    for (int j = 0; j < size; j++)
+        if (slot[j]) to[j] = m[slot[j]];
+}
+
 void DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
-    real m[SLOTS];
-    m[0] = 0;
-    const short *slot = input_slot;
-    for (int p = 0; p < INPUTS; slot += input_size[p++])
-        for (int j = 0; j < input_size[p]; j++) m[slot[j]] = inputs[p][j];
+    static _Thread_local real m[SLOTS];
+#define PORT(k, size, offset) read_one(inputs[k], size, input_slot + offset, m);
+    READ_INPUTS
+#undef PORT
+    /* the angles side by side in vectors */
+    real angle[ANGLES + DG_LANES] = {0}, sine[ANGLES + DG_LANES], cosine[ANGLES + DG_LANES];
+#pragma GCC unroll 64
+    for (int a = 0; a < ANGLES; a++) angle[a] = m[angle_slot[a]];
     for (int a = 0; a < ANGLES; a += DG_LANES) {
-        vec angle = {0}, sine, cosine;
-        const int count = ANGLES - a < DG_LANES ? ANGLES - a : DG_LANES;
-        for (int r = 0; r < count; r++) angle[r] = m[angle_slot[a + r]];
-        dg_sincos(angle, &sine, &cosine);
-        for (int r = 0; r < count; r++) {
-            if (sine_slot[a + r]) m[sine_slot[a + r]] = sine[r];
-            if (cosine_slot[a + r]) m[cosine_slot[a + r]] = cosine[r];
-        }
+        vec s, c;
+        dg_sincos(dg_load(angle + a), &s, &c);
+        dg_store(sine + a, s);
+        dg_store(cosine + a, c);
+    }
+#pragma GCC unroll 64
+    for (int a = 0; a < ANGLES; a++) {
+        if (sine_slot[a]) m[sine_slot[a]] = sine[a];
+        if (cosine_slot[a]) m[cosine_slot[a]] = cosine[a];
     }
     one_segments(m);
-    slot = output_slot;
-    for (int p = 0; p < OUTPUTS; slot += output_size[p++])
-        for (int j = 0; j < output_size[p]; j++) outputs[p][j] = m[slot[j]];
+#define PORT(k, size, offset) write_one(m, size, output_slot + offset, outputs[k]);
+    WRITE_OUTPUTS
+#undef PORT
 }

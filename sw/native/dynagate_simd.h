@@ -9,6 +9,7 @@
 #include <string.h>
 
 #if defined(__AVX512F__)
+#include <immintrin.h>
 #define DG_BYTES 64
 #elif defined(__AVX__)
 #define DG_BYTES 32
@@ -37,6 +38,20 @@ DG_INLINE vec dg_load(const real *from) {
     vec v;
     memcpy(&v, from, sizeof v);
     return v;
+}
+
+/* The first count numbers, the others zero; what follows them in memory is not touched. */
+DG_INLINE vec dg_load_some(const real *from, int count) {
+    vec v = {0};
+    if (count == DG_LANES) return dg_load(from);
+#if defined(__AVX512F__) && defined(DYNAGATE_DOUBLE)
+    return (vec)_mm512_maskz_loadu_pd((1 << count) - 1, from);
+#elif defined(__AVX512F__)
+    return (vec)_mm512_maskz_loadu_ps((1 << count) - 1, from);
+#else
+    for (int j = 0; j < count; j++) v[j] = from[j];
+    return v;
+#endif
 }
 
 DG_INLINE void dg_store(real *to, vec v) { memcpy(to, &v, sizeof v); }

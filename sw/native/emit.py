@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import accumulate
 
 import dynagate
 from dynagate.graph import OPS, Graph, Node
@@ -127,13 +128,20 @@ def _header(graph: Graph, name: str) -> str:
     lines = [f"#ifndef {guard}", f"#define {guard}", "#ifdef __cplusplus", 'extern "C" {', "#endif", ""]
     lines += ["/* Arrays in row-major order, without gaps:", *ports]
     lines += [
-        " * Computes rows begin to end - 1. Entries of outputs that are zero whatever the inputs may be left unwritten, so",
-        " * clear the outputs once before the first call. Calls on different rows may run side by side. */",
+        " * Computes rows begin to end - 1. Entries of outputs that are always zero may be left unwritten, so clear",
+        " * the outputs once before the first call. Calls on different rows may run side by side. */",
     ]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         arrays = f"const {real} *const inputs[], {real} *const outputs[]"
         lines.append(f"void {name}_{suffix}({arrays}, long begin, long end);")
-    lines += ["", "/* One sample, with the least latency; writes all entries. */"]
+    lines += [
+        "",
+        "/* The same with the batch as the last axis, (..., batch): entry e of row r is at e * stride + r. */",
+    ]
+    for real, suffix in (("float", "f32"), ("double", "f64")):
+        arrays = f"const {real} *const inputs[], {real} *const outputs[]"
+        lines.append(f"void {name}_planes_{suffix}({arrays}, long stride, long begin, long end);")
+    lines += ["", "/* One sample, with the least latency. */"]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         lines.append(f"void {name}_one_{suffix}(const {real} *const inputs[], {real} *const outputs[]);")
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
@@ -142,7 +150,9 @@ def _header(graph: Graph, name: str) -> str:
 
 def _body(graph: Graph, segments: Sequence[Sequence[int]], slot: Mapping[int, int]) -> str:
     """The segments as C functions over NUMBER."""
-    lines = ["/* Included for NUMBER a vector and a scalar; STRIDE: numbers per slot; SEGMENT(s): the function's name. */"]
+    lines = [
+        "/* Included for NUMBER a vector and a scalar; STRIDE: numbers per slot; SEGMENT(s): the function's name. */"
+    ]
     for s, nodes in enumerate(segments):
         lines.append(f"\nstatic void SEGMENT({s})(NUMBER *restrict m) {{\n    for (int k = 0; k < STRIDE; k++, m++) {{")
         known = set(nodes)
@@ -164,6 +174,8 @@ def _expression(graph: Graph, i: int) -> str:
     operands = [f"v{a}" for a in node.args]
     if node.constant is not None:
         operands.append(f"(real){2.0**node.constant if node.op == 'shift' else node.constant!r}")
+    if node.op == "const":  # a vector of it, where NUMBER is one
+        return f"(NUMBER){{0}} + {operands[0]}"
     return OPS[node.op].c.format(*operands)
 
 
@@ -184,6 +196,7 @@ def _driver(graph: Graph, name: str, segments: int, slot: Mapping[int, int], slo
         "BLOCK": block,
         "ANGLES": len(angles),
         "KERNEL": name,
+        "KERNEL_PLANES": f"{name}_planes",
         "KERNEL_ONE": f"{name}_one",
     }
     tables = {
@@ -197,6 +210,10 @@ def _driver(graph: Graph, name: str, segments: int, slot: Mapping[int, int], slo
     }
     lines = [f'#include "{name}.h"\n#include "dynagate_simd.h"\n']
     lines += [f"#define {key} {value}" for key, value in numbers.items()]
+    for key, side in (("READ_INPUTS", graph.inputs), ("WRITE_OUTPUTS", graph.outputs)):
+        offsets = accumulate((len(port.nodes) for port in side), initial=0)
+        ports = [f"PORT({k}, {len(port.nodes)}, {at})" for k, (port, at) in enumerate(zip(side, offsets, strict=False))]
+        lines.append(f"#define {key} {' '.join(ports)}")
     lines.append("")
     for key, values in tables.items():
         text = ", ".join(map(str, values)) or "0"

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,8 @@ from dynagate.native.emit import Source, emit
 CHUNK_ROWS = 512
 """Threads get whole multiples of so many rows: of every kernel's block, so that one thread alone has a tail."""
 
+CACHE_LINE = 64
+LAYOUTS = ("rows", "planes")
 TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -24,57 +29,101 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 class Kernel:
     """The C of a graph, compiled for this machine. Use it from one thread at a time; it has `threads` of its own.
 
-    Raises ValueError: a dtype but float32 and float64, or less than one thread; CompileError.
+    layout: "rows", arrays (batch, ...) one sample after another; or "planes", the same arrays with the batch innermost
+    in memory, which needs no transposition and touches no entry that is always zero.
+    Raises ValueError: a dtype but float32 and float64, less than one thread, another layout; CompileError.
     """
 
-    def __init__(self, graph: Graph, dtype: npt.DTypeLike, *, threads: int = 1, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        dtype: npt.DTypeLike,
+        *,
+        threads: int = 1,
+        layout: str = "rows",
+        folder: Path | None = None,
+    ) -> None:
         self.dtype = np.dtype(dtype)
         if self.dtype not in TYPES:
             raise ValueError(f"dtype {self.dtype}; expected float32 or float64")
         if threads < 1:
             raise ValueError(f"{threads} threads; expected 1 or more")
-        self.graph = graph
+        if layout not in LAYOUTS:
+            raise ValueError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
+        self.graph, self.layout = graph, layout
         self.source: Source = emit(graph)
         path = library(self.source, double=self.dtype == np.float64, folder=folder)
         try:
             loaded = ctypes.CDLL(str(path))
             suffix = TYPES[self.dtype]
             self._rows = getattr(loaded, f"{self.source.name}_{suffix}")
-            self._one = getattr(loaded, f"{self.source.name}_one_{suffix}")
+            self._planes = getattr(loaded, f"{self.source.name}_planes_{suffix}")
+            self.one = getattr(loaded, f"{self.source.name}_one_{suffix}")
         except (OSError, AttributeError) as error:
             raise CompileError(f"{path} is not the library of {self.source.name}: {error}") from None
         pointers = ctypes.POINTER(ctypes.c_void_p)
         self._rows.argtypes, self._rows.restype = [pointers, pointers, ctypes.c_long, ctypes.c_long], None
-        self._one.argtypes, self._one.restype = [pointers, pointers], None
+        self._planes.argtypes, self._planes.restype = [pointers, pointers, *[ctypes.c_long] * 3], None
+        self.one.argtypes, self.one.restype = [pointers, pointers], None
         self._inputs = ctypes.c_void_p * len(graph.inputs)
         self._outputs = ctypes.c_void_p * len(graph.outputs)
         self._threads = threads
         self._workers = ThreadPoolExecutor(threads - 1, "dynagate") if threads > 1 else None
 
+    def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
+        found = {}
+        for port in self.graph.outputs:
+            shape = (*port.shape, batch) if self.layout == "planes" else (batch, *port.shape)
+            count = math.prod(shape)
+            store = np.zeros(count * self.dtype.itemsize + CACHE_LINE, dtype=np.uint8)
+            start = -store.ctypes.data % CACHE_LINE
+            array = store[start : start + count * self.dtype.itemsize].view(self.dtype).reshape(shape)
+            found[port.name] = np.moveaxis(array, -1, 0) if self.layout == "planes" else array
+        return found
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        """Whether an array (batch, ...) lies in memory as the layout says."""
+        whole = array.transpose(*range(1, array.ndim), 0) if self.layout == "planes" else array
+        return whole.flags.c_contiguous
+
     def __call__(self, inputs: Arrays, outputs: Arrays, batch: int) -> None:
-        """inputs: (batch, *shape) by name, any strides and real dtype. outputs: C-contiguous arrays of the kernel's
-        dtype, zero where the graph is always zero, for that is not written."""
-        given = [np.ascontiguousarray(inputs[port.name], self.dtype) for port in self.graph.inputs]
-        results = [outputs[port.name] for port in self.graph.outputs]
-        read = self._inputs(*(array.ctypes.data for array in given))
-        written = self._outputs(*(array.ctypes.data for array in results))
+        """inputs: (batch, *shape) by name, any strides and real dtype. outputs: as `new_outputs` makes them; entries
+        that the graph has as always zero are not written."""
+        read, written, _keep = self.pointers(inputs, outputs)
         if batch == 1:
-            self._one(read, written)
-        elif self._workers is None or batch < 2 * CHUNK_ROWS:
-            self._rows(read, written, 0, batch)
-        else:
-            own, *others = self._shares(batch)
-            waiting = [self._workers.submit(self._rows, read, written, *share) for share in others]
-            self._rows(read, written, *own)
-            for done in waiting:
-                done.result()
+            self.one(read, written)
+            return
+        planes = self.layout == "planes"
+        run = partial(self._planes, read, written, batch) if planes else partial(self._rows, read, written)
+        if self._workers is None or batch < 2 * CHUNK_ROWS:
+            run(0, batch)
+            return
+        own, *others = self._shares(batch)
+        waiting = [self._workers.submit(run, *share) for share in others]
+        run(*own)
+        for done in waiting:
+            done.result()
+
+    def pointers(self, inputs: Arrays, outputs: Arrays) -> tuple[Any, Any, list[npt.NDArray[Any]]]:
+        """What the C functions take, and the arrays to keep while they run."""
+        given = [np.asarray(inputs[port.name], self.dtype) for port in self.graph.inputs]
+        given = [a if self.fits(a) else self._laid_out(a) for a in given]
+        read = self._inputs(*(array.ctypes.data for array in given))
+        written = self._outputs(*(outputs[port.name].ctypes.data for port in self.graph.outputs))
+        return read, written, given
+
+    def _laid_out(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if self.layout == "rows":
+            return np.ascontiguousarray(array)
+        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 0, -1)), -1, 0)
 
     def _shares(self, batch: int) -> Sequence[tuple[int, int]]:
         """(begin, end) per thread."""
         chunks = -(-batch // CHUNK_ROWS)
         count = min(self._threads, chunks)
         cuts = [chunks * k // count * CHUNK_ROWS for k in range(count)] + [batch]
-        return list(zip(cuts, cuts[1:], strict=False))
+        return list(pairwise(cuts))
 
     def close(self) -> None:
         """Ends the kernel's threads."""

@@ -1,0 +1,240 @@
+"""Measure what is here: C, numpy, Pinocchio; model what is not: the datapath on an FPGA, from its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from dynagate.algorithms import FUNCTIONS
+from dynagate.bench import peers
+from dynagate.bench.measure import machine, single_call, timing
+from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.host import open
+from dynagate.hw.plan import plan
+from dynagate.native.kernel import Kernel
+from dynagate.region import Region
+from dynagate.robot import Robot
+
+GRADIENT = "forward_dynamics_gradient"
+STAGES = ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse", "inverse_dynamics_gradient", GRADIENT)
+BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
+THROUGHPUT_BATCH = 4096
+SEED = 3
+
+CLOCK_HZ = 250e6
+LINK_BYTES = 6.0e9
+LINK_SECONDS = 2.0e-6
+"""Assumed for the modelled FPGA: clock of the datapath; bytes a second and latency of a PCIe 3.0 × 8 link each way."""
+
+Say = Callable[[str], Any]
+
+
+def compare(
+    robot: Robot,
+    region: Region,
+    *,
+    batches: Sequence[int] = BATCHES,
+    threads: int = 2,
+    ii: int = 8,
+    pinocchio: bool = True,
+    step: Say | None = None,
+) -> dict[str, Any]:
+    """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modelled FPGA.
+
+    Times are nanoseconds: per call, or per sample of a batch. Raises CompileError where there is no C compiler.
+    """
+    say = step or (lambda text: None)
+    peer: peers.Peer | str = "not asked for"
+    if pinocchio:
+        say("Pinocchio: compiling (minutes, the first time) and measuring")
+        peer = peers.pinocchio(robot)
+    say("single calls")
+    single = _single_calls(robot, region)
+    say("batches")
+    result: dict[str, Any] = {
+        "robot": robot.name,
+        "degrees_of_freedom": robot.nv,
+        "machine": machine(),
+        "pinocchio": peer if isinstance(peer, str) else asdict(peer),
+        "single_call": single,
+        "throughput": _throughput(robot, region, threads),
+        "partitions": _partitions(robot, region, batches),
+        "batches": _batches(robot, region, batches, threads),
+    }
+    say("accuracy")
+    result["accuracy"] = _accuracy(robot, region)
+    say("the modelled FPGA")
+    result["fpga_modelled"] = _modelled(robot, region, batches, ii)
+    return result
+
+
+def _options(name: str) -> dict[str, Any]:
+    """The choices of fewest operations, which are the fastest ones on a CPU."""
+    function = FUNCTIONS[name]
+    known = function.options.get(next(iter(function.forms)), ())
+    return {key: value for key, value in {"frame": "fewest", "mass": "shared"}.items() if key in known}
+
+
+def _single_calls(robot: Robot, region: Region) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name in STAGES:
+        inputs = region.sample(name, 1, SEED)
+        graph = trace(robot, name, **_options(name))
+        found[name] = {
+            str(np.dtype(dtype)): asdict(single_call(Kernel(graph, dtype), inputs))
+            for dtype in (np.float64, np.float32)
+        }
+    return found
+
+
+def _throughput(robot: Robot, region: Region, threads: int) -> list[dict[str, Any]]:
+    """Large batches through the user's class, results written over."""
+    rows = []
+    for name in STAGES:
+        for dtype in (np.float32, np.float64):
+            for layout in ("rows", "planes"):
+                for count in sorted({1, threads}):
+                    inputs = _inputs(region, name, THROUGHPUT_BATCH, dtype, layout)
+                    with open(robot, name, dtype=dtype, layout=layout, threads=count, **_options(name)) as accelerator:
+                        out = accelerator(**inputs)
+                        measured = timing(lambda: accelerator(out=out, **inputs)).per(THROUGHPUT_BATCH)  # noqa: B023
+                    rows.append(
+                        {
+                            "function": name,
+                            "dtype": str(np.dtype(dtype)),
+                            "layout": layout,
+                            "threads": count,
+                            "batch": THROUGHPUT_BATCH,
+                            **asdict(measured),
+                        }
+                    )
+    return rows
+
+
+def _inputs(region: Region, name: str, batch: int, dtype: Any, layout: str = "rows") -> dict[str, Any]:
+    order: Any = "F" if layout == "planes" else "C"
+    return {key: np.asarray(value, dtype, order=order) for key, value in region.sample(name, batch, SEED).items()}
+
+
+def _partitions(robot: Robot, region: Region, batches: Sequence[int]) -> list[dict[str, Any]]:
+    """What a call is cut into, float32 on one thread: split (∂ID alone in C, the rest in float64 numpy), fused (all in
+    C, kernel by kernel), completely fused (one kernel)."""
+    names = (
+        "forward_dynamics",
+        "mass_matrix_inverse",
+        "inverse_dynamics_gradient",
+        "forward_dynamics_gradient_given_minv",
+    )
+    kernel = {name: open(robot, name, dtype=np.float32, **_options(name)) for name in (*names, GRADIENT)}
+    reference = {name: trace(robot, name, **_options(name)) for name in names}
+    rows = []
+    for batch in batches:
+        state = _inputs(region, GRADIENT, batch, np.float32)
+        q, qd, tau = (state[key] for key in ("q", "qd", "tau"))
+
+        def split() -> None:
+            qdd = evaluate(reference["forward_dynamics"], {"q": q, "qd": qd, "tau": tau})["qdd"]  # noqa: B023
+            minv = evaluate(reference["mass_matrix_inverse"], {"q": q})["minv"]  # noqa: B023
+            gradient = kernel["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd)  # noqa: B023
+            for part in (gradient.dtau_dq, gradient.dtau_dqd):
+                np.matmul(-minv, part)
+
+        def fused() -> None:
+            qdd = kernel["forward_dynamics"](q=q, qd=qd, tau=tau).qdd  # noqa: B023
+            minv = kernel["mass_matrix_inverse"](q=q).minv  # noqa: B023
+            kernel["forward_dynamics_gradient_given_minv"](q=q, qd=qd, qdd=qdd, minv=minv)  # noqa: B023
+
+        def completely() -> None:
+            kernel[GRADIENT](q=q, qd=qd, tau=tau)  # noqa: B023
+
+        for name, call in (("split", split), ("fused", fused), ("completely fused", completely)):
+            rows.append({"partition": name, "batch": batch, **asdict(timing(call, 0.1))})
+    for accelerator in kernel.values():
+        accelerator.close()
+    return rows
+
+
+def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int) -> list[dict[str, Any]]:
+    """End to end per batch: numpy arrays in, numpy arrays out, results written over."""
+    rows = []
+    devices: list[tuple[str, dict[str, Any]]] = [
+        ("cpu", {"dtype": np.float32, "threads": 1}),
+        ("cpu", {"dtype": np.float64, "threads": 1}),
+        ("cpu", {"dtype": np.float32, "threads": threads}),
+        ("numpy", {}),
+    ]
+    for device, options in devices:
+        dtype = options.get("dtype", np.float64)
+        with open(robot, GRADIENT, device=device, **options, **_options(GRADIENT)) as accelerator:
+            for batch in batches:
+                inputs = _inputs(region, GRADIENT, batch, dtype)
+                out = accelerator(**inputs)
+                measured = timing(lambda: accelerator(out=out, **inputs), 0.1)  # noqa: B023
+                rows.append(
+                    {
+                        "device": device,
+                        "dtype": str(np.dtype(dtype)),
+                        "threads": options.get("threads", 1),
+                        "batch": batch,
+                        **asdict(measured),
+                    }
+                )
+    return rows
+
+
+def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
+    """Relative L2 error per block over all states, against the graph in float64; for float32 in the frame of fewest
+    operations and in the default one, at states like those of the Pinocchio program."""
+    random = np.random.default_rng(SEED)
+    count = 256
+    state = {
+        "q": random.uniform(-3.0, 3.0, (count, robot.nq)),
+        "qd": random.uniform(-1.0, 1.0, (count, robot.nv)),
+        "tau": random.uniform(-1.0, 1.0, (count, robot.nv)),
+    }
+    for part in robot.quaternions():
+        state["q"][:, part] /= np.linalg.norm(state["q"][:, part], axis=1, keepdims=True)
+    exact = evaluate(trace(robot, GRADIENT), state)
+    found = {}
+    choices: list[tuple[str, Any, dict[str, Any]]] = [
+        ("float64", np.float64, {}),
+        ("float32", np.float32, {}),
+        ("float32 fewest operations", np.float32, _options(GRADIENT)),
+    ]
+    for label, dtype, options in choices:
+        inputs: dict[str, Any] = {key: value.astype(dtype) for key, value in state.items()}
+        with open(robot, GRADIENT, dtype=dtype, **options) as accelerator:
+            results = accelerator(**inputs)
+        found[label] = {
+            name: float(np.linalg.norm(getattr(results, name) - value) / np.linalg.norm(value))
+            for name, value in exact.items()
+        }
+    return found
+
+
+def _modelled(robot: Robot, region: Region, batches: Sequence[int], ii: int) -> dict[str, Any]:
+    """The datapath at an assumed clock behind an assumed link; cycles are the schedule's, which simulation confirms."""
+    planned = plan(assign(trace(robot, GRADIENT), region, Policy()), ii)
+    graph = planned.formatted.graph
+    bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.output_nodes)]
+    bytes_in, bytes_out = (4 * -(-b // 32) for b in bits)
+    rows = []
+    for batch in batches:
+        cycles = planned.latency + ii * (batch - 1)
+        transfer = batch * max(bytes_in, bytes_out) / LINK_BYTES  # both ways at once
+        seconds = LINK_SECONDS * 2 + max(cycles / CLOCK_HZ, transfer)
+        rows.append({"batch": batch, "ns": seconds * 1e9})
+    return {
+        "ii": ii,
+        "latency_cycles": planned.latency,
+        "clock_hz_assumed": CLOCK_HZ,
+        "link_bytes_per_second_assumed": LINK_BYTES,
+        "link_seconds_assumed": LINK_SECONDS,
+        "bytes_in": bytes_in,
+        "bytes_out": bytes_out,
+        "batches": rows,
+    }

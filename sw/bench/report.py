@@ -1,0 +1,125 @@
+"""The comparison as text and as figures in the manner of the paper's: single calls, partitions, batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+GRADIENT = "forward_dynamics_gradient"
+
+
+def text(result: dict[str, Any]) -> str:
+    """Tables; every ratio is of two figures measured in this run."""
+    machine, peer = result["machine"], result["pinocchio"]
+    times = {} if isinstance(peer, str) else peer["times"]
+    absent = f" ({peer})" if isinstance(peer, str) else ""
+    lines = [
+        f"{result['robot']}, {result['degrees_of_freedom']} degrees of freedom, on {machine['cpu']}, "
+        f"{machine['cores']} cores, {machine['vectors']}; {machine['compiler']}",
+        f"times in ns, median; ratios to Pinocchio's C++ in double, one core, single calls{absent}",
+        "",
+        f"{'single call':<28}{'Pinocchio':>10}{'float64':>10}{'ratio':>7}{'float32':>10}{'ratio':>7}",
+    ]
+    for name, row in result["single_call"].items():
+        cells = [row[dtype]["ns"] for dtype in ("float64", "float32")]
+        found = "".join(f"{c:>10.0f}{_ratio(times, name, c):>7}" for c in cells)
+        lines.append(f"{name:<28}{_number(times, name):>10}{found}")
+    title = f"per sample, batch of {result['throughput'][0]['batch']}"
+    lines += ["", f"{title:<28}{'dtype':>10}{'layout':>8}{'threads':>9}{'ns':>8}{'±':>7}{'ratio':>7}"]
+    for row in result["throughput"]:
+        lines.append(
+            f"{row['function']:<28}{row['dtype']:>10}{row['layout']:>8}{row['threads']:>9}{row['ns']:>8.1f}"
+            f"{row['spread']:>7.1f}{_ratio(times, row['function'], row['ns']):>7}"
+        )
+    lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
+    lines += [
+        "",
+        "relative L2 error over all states      " + "".join(f"{b:>10}" for b in result["accuracy"]["float32"]),
+    ]
+    for label, blocks in result["accuracy"].items():
+        lines.append(f"  {label:<36} " + "".join(f"{e:>10.1e}" for e in blocks.values()))
+    if not isinstance(peer, str):
+        dq, dqd = peer["float32_error"]
+        lines.append(f"  {'Pinocchio float32':<36} {'':>10}{dq:>10.1e}{dqd:>10.1e}")
+    model = result["fpga_modelled"]
+    clock, link = model["clock_hz_assumed"] / 1e6, model["link_bytes_per_second_assumed"] / 1e9
+    each_way = model["link_seconds_assumed"] * 1e6
+    lines += [
+        f"modelled: II = {model['ii']}, {model['latency_cycles']} cycles, at an assumed {clock:.0f} MHz, on an assumed",
+        f"link of {link:g} GB/s and {each_way:g} µs each way; nothing of it was measured on a board",
+    ]
+    return "\n".join(lines)
+
+
+def _number(times: dict[str, Any], name: str) -> str:
+    return f"{times[name][0]:.0f}" if name in times else "-"
+
+
+def _ratio(times: dict[str, Any], name: str, ns: float) -> str:
+    return f"{times[name][0] / ns:.1f}×" if name in times else "-"
+
+
+def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
+    """Device -> batch -> microseconds, end to end."""
+    found: dict[str, dict[int, float]] = {}
+    for row in result["batches"]:
+        label = f"{row['device']} {row['dtype']}" + (f" {row['threads']} threads" if row["threads"] > 1 else "")
+        found.setdefault(label, {})[row["batch"]] = row["ns"] / 1e3
+    for row in result["partitions"]:
+        found.setdefault(f"partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
+    found["FPGA (modelled)"] = {row["batch"]: row["ns"] / 1e3 for row in result["fpga_modelled"]["batches"]}
+    return found
+
+
+def _grid(result: dict[str, Any]) -> list[str]:
+    found = series(result)
+    batches = sorted(next(iter(found.values())))
+    lines = [f"  {'N':<28}" + "".join(f"{n:>10}" for n in batches)]
+    return lines + [f"  {label:<28}" + "".join(f"{row[n]:>10.1f}" for n in batches) for label, row in found.items()]
+
+
+def figures(result: dict[str, Any], folder: Path) -> list[Path]:
+    """PNG files: single calls by stage, partitions, end to end. Raises RuntimeError: matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise RuntimeError("figures need matplotlib: pip install 'dynagate[bench]'") from None
+    folder.mkdir(parents=True, exist_ok=True)
+    peer = result["pinocchio"]
+    made = []
+
+    single = Figure(figsize=(7, 4), layout="constrained")
+    axes = single.subplots()
+    stages = list(result["single_call"])
+    bars = {dtype: [result["single_call"][s][dtype]["ns"] for s in stages] for dtype in ("float64", "float32")}
+    if not isinstance(peer, str):
+        bars = {"Pinocchio": [peer["times"][s][0] for s in stages], **bars}
+    for k, (label, values) in enumerate(bars.items()):
+        axes.bar([x + 0.27 * (k - 1) for x in range(len(stages))], values, 0.25, label=label)
+    axes.set_xticks(range(len(stages)), [s.replace("_", "\n") for s in stages], fontsize=8)
+    axes.set_ylabel("ns per call")
+    axes.set_title(f"{result['robot']}: one call, one core")
+    axes.legend()
+    made.append(_saved(single, folder / "single_call.png"))
+
+    for name, wanted, title in (
+        ("partitions", lambda label: label.startswith("partition"), "partitions of the gradient in C"),
+        ("batches", lambda label: not label.startswith("partition"), "gradient, end to end"),
+    ):
+        drawn = Figure(figsize=(7, 4), layout="constrained")
+        axes = drawn.subplots()
+        for label, row in series(result).items():
+            if wanted(label):
+                dashed = "--" if "modelled" in label else "-"
+                axes.loglog(list(row), list(row.values()), dashed, marker="o", markersize=3, label=label)
+        axes.set_xlabel("samples in the batch")
+        axes.set_ylabel("µs per batch")
+        axes.set_title(f"{result['robot']}: {title}")
+        axes.legend(fontsize=8)
+        made.append(_saved(drawn, folder / f"{name}.png"))
+    return made
+
+
+def _saved(figure: Any, path: Path) -> Path:
+    figure.savefig(path, dpi=150)
+    return path

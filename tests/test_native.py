@@ -1,0 +1,223 @@
+"""The C backend: equal to the graph in every layout, type and batch, and clear where it cannot be."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import FUNCTIONS, Region, Robot, evaluate, robots, trace
+from dynagate.graph import Graph
+from dynagate.native.compile import CompileError, cache_folder, library
+from dynagate.native.emit import emit
+from dynagate.native.kernel import Kernel
+from dynagate.truth import relative_errors
+
+from tests import tolerances
+from tests.samples import inputs_of, states
+from tests.test_graph import traced
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("native")
+
+
+def moving_hyq() -> Robot:
+    return robots.load("hyq", floating_base=True)
+
+
+ROBOTS = {"two_joint_arm": lambda: robots.load("two_joint_arm"), "hyq, floating": moving_hyq}
+
+
+@pytest.mark.parametrize(("dtype", "layout"), [(np.float64, "rows"), (np.float32, "planes")])
+@pytest.mark.parametrize("robot", list(ROBOTS))
+@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name != "link_jacobians"])
+def test_equals_the_graph(name: str, robot: str, dtype: type, layout: str, cache: Path) -> None:
+    loaded = ROBOTS[robot]()
+    graph = trace(loaded, name)
+    state = states(loaded, 300, seed=4)
+    if "minv" in {port.name for port in graph.inputs}:
+        state["minv"] = evaluate(trace(loaded, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+    inputs = {key: value.astype(dtype) for key, value in inputs_of(name, state).items()}
+    expected = evaluate(graph, {key: value.astype(np.float64) for key, value in inputs.items()})
+    kernel = Kernel(graph, dtype, layout=layout, folder=cache)
+    outputs = kernel.new_outputs(300)
+    kernel(inputs, outputs, 300)
+    bound = tolerances.SAME_FORMULA if dtype is np.float64 else tolerances.FLOAT32
+    for key, value in expected.items():
+        assert relative_errors(outputs[key], value).max() <= bound, key
+
+
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+@pytest.mark.parametrize("batch", [1, 2, 15, 16, 17, 127, 128, 129, 1500])
+def test_every_batch_and_nothing_beyond(batch: int, layout: str, cache: Path) -> None:
+    robot = robots.load("two_joint_arm")
+    graph = trace(robot, "forward_dynamics_gradient")
+    inputs = inputs_of(graph.name, states(robot, batch, seed=5))
+    kernel = Kernel(graph, np.float64, layout=layout, threads=3, folder=cache)
+    outputs = kernel.new_outputs(batch + 1)  # one row more than is computed
+    for array in outputs.values():
+        array[-1] = 7.0
+    if layout == "rows":
+        kernel(inputs, {key: value[:-1] for key, value in outputs.items()}, batch)
+    else:  # planes of a larger stride are not the kernel's: in and out have one
+        outputs = kernel.new_outputs(batch)
+        kernel(inputs, outputs, batch)
+    for key, value in evaluate(graph, inputs).items():
+        np.testing.assert_allclose(outputs[key][:batch], value, rtol=1e-10, atol=1e-12)
+        assert np.all(outputs[key][batch:] == 7.0)
+    kernel.close()
+
+
+def test_sines_and_cosines_are_within_two_units(cache: Path) -> None:
+    graph: Graph = traced(lambda a, *_: [a.sin(), a.cos()])
+    angles = np.concatenate([np.linspace(-7.0, 7.0, 50_001), np.linspace(-3000.0, 3000.0, 50_000)])
+    for dtype in (np.float32, np.float64):
+        x = np.zeros((len(angles), 8), dtype)
+        x[:, 0] = angles
+        kernel = Kernel(graph, dtype, folder=cache)
+        outputs = kernel.new_outputs(len(x))
+        kernel({"x": x}, outputs, len(x))
+        exact = np.stack([np.sin(x[:, 0].astype(np.longdouble)), np.cos(x[:, 0].astype(np.longdouble))], axis=1)
+        # near a zero the last place of the reduced angle counts, not that of the result
+        unit = np.spacing(np.maximum(np.abs(exact), 2.0**-6).astype(dtype))
+        assert np.max(np.abs(outputs["y"] - exact) / unit) <= 2.0
+
+
+def test_long_functions_are_cut_and_cuts_change_nothing(cache: Path) -> None:
+    robot = robots.load("iiwa14")
+    graph = trace(robot, "forward_dynamics_gradient")
+    assert emit(graph).files[f"{emit(graph).name}_body.h"].count("static void SEGMENT(") == 3
+    assert emit(graph) == emit(graph)
+    inputs = inputs_of(graph.name, states(robot, 200, seed=6))
+    expected = evaluate(graph, inputs)
+    kernel = Kernel(graph, np.float64, folder=cache)
+    outputs = kernel.new_outputs(200)
+    kernel(inputs, outputs, 200)
+    for key, value in expected.items():
+        assert relative_errors(outputs[key], value).max() <= tolerances.SAME_FORMULA
+
+
+def test_any_strides_and_dtypes_are_taken(cache: Path) -> None:
+    robot = robots.load("two_joint_arm")
+    state = inputs_of("forward_dynamics", states(robot, 40, seed=7))
+    with dynagate.open(robot, "forward_dynamics") as accelerator:
+        expected = accelerator(**state).qdd
+        backwards = {key: np.array(value[::-1])[::-1] for key, value in state.items()}
+        np.testing.assert_array_equal(accelerator(**backwards).qdd, expected)
+        wide = {key: np.repeat(value, 2, axis=1)[:, ::2] for key, value in state.items()}
+        np.testing.assert_array_equal(accelerator(**wide).qdd, expected)
+        for value in state.values():
+            value.flags.writeable = False
+        np.testing.assert_array_equal(accelerator(**state).qdd, expected)
+        rounded = {key: np.round(value) for key, value in state.items()}
+        integers = {key: value.astype(np.int64) for key, value in rounded.items()}
+        np.testing.assert_array_equal(accelerator(**integers).qdd, accelerator(**rounded).qdd)
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy", "fixed"])
+def test_one_face(device: str) -> None:
+    robot = robots.load("two_joint_arm")
+    inputs = Region.of(robot).sample("forward_dynamics_gradient", 600, seed=1)
+    expected = evaluate(trace(robot, "forward_dynamics_gradient"), inputs)
+    with dynagate.open(robot, device=device) as accelerator:
+        results = accelerator(**inputs)
+        for key, value in expected.items():
+            bound = tolerances.FIXED if device == "fixed" else tolerances.SAME_FORMULA
+            assert np.median(relative_errors(getattr(results, key), value)) <= bound
+        assert results.overflow.shape == (600,)
+        again = accelerator(out=results, **inputs)
+        assert again is results
+        assert accelerator(**{key: value[:0] for key, value in inputs.items()}).qdd.shape == (0, 2)
+        with pytest.raises(ValueError, match=r"input 'q' has shape \(600, 1\); expected \(batch, 2\)"):
+            accelerator(**{**inputs, "q": inputs["q"][:, :1]})
+        with pytest.raises(ValueError, match=r"out.qdd is float64 \(600, 2\); expected float64 \(5, 2\)"):
+            accelerator(out=results, **{key: value[:5] for key, value in inputs.items()})
+        results.qdd.flags.writeable = False
+        with pytest.raises(ValueError, match="out.qdd cannot be written in one piece"):
+            accelerator(out=results, **inputs)
+    assert "two_joint_arm forward_dynamics_gradient" in repr(accelerator)
+
+
+def test_wrong_requests_are_named() -> None:
+    robot = robots.load("two_joint_arm")
+    with pytest.raises(ValueError, match="device 'tpu'; expected one of numpy, fixed, cpu, sim"):
+        dynagate.open(robot, device="tpu")
+    with pytest.raises(ValueError, match="dtype float16; expected float32 or float64"):
+        dynagate.open(robot, dtype=np.float16)
+    with pytest.raises(ValueError, match="0 threads; expected 1 or more"):
+        dynagate.open(robot, threads=0)
+    with pytest.raises(ValueError, match="layout 'tiles'; expected rows or planes"):
+        dynagate.open(robot, layout="tiles")
+    with pytest.raises(ValueError, match="device 'cpu' computes from a robot; expected a Robot instead of a design"):
+        dynagate.open("build/designs", device="cpu")
+
+
+def test_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    source = emit(trace(robots.load("two_joint_arm"), "mass_matrix"))
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(CompileError, match="no C compiler 'no-such-compiler' on the path; expected GCC or Clang"):
+        library(source, double=True, folder=tmp_path)
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(CompileError, match="false failed with status 1"):
+        library(source, double=True, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_cache_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path / "file" / "folder"))
+    assert cache_folder() == tmp_path / "file" / "folder"
+    with pytest.raises(CompileError, match="cannot keep .* set DYNAGATE_CACHE to a folder that can be written"):
+        dynagate.open(robots.load("two_joint_arm"), "mass_matrix")
+
+
+def test_truncated_library_is_made_again(tmp_path: Path) -> None:
+    source = emit(trace(robots.load("two_joint_arm"), "mass_matrix"))
+    path = library(source, double=False, folder=tmp_path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    assert library(source, double=False, folder=tmp_path) == path
+    ctypes.CDLL(str(path))
+    path.with_suffix(".sha256").unlink()
+    assert library(source, double=False, folder=tmp_path) == path
+    assert path.with_suffix(".sha256").is_file()
+
+
+def _compile(folder: Path) -> str:
+    return str(library(emit(trace(robots.load("two_joint_arm"), "forward_dynamics")), double=True, folder=folder))
+
+
+def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(4) as pool:
+        paths = set(pool.map(_compile, [tmp_path] * 4))
+    assert len(paths) == 1
+    ctypes.CDLL(paths.pop())
+    assert {p.suffix for p in tmp_path.iterdir()} == {".so", ".sha256"}
+
+
+def test_a_c_program_uses_the_written_files(tmp_path: Path) -> None:
+    """examples/c: the files of `dynagate emit`, CMake, and a program that prints one call."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("CMake is not installed")
+    shutil.copytree(ROOT / "examples" / "c", tmp_path / "c")
+    from click.testing import CliRunner
+    from dynagate.cli import main
+
+    done = CliRunner().invoke(main, ["emit", "two_joint_arm", "--folder", str(tmp_path / "c" / "generated")])
+    assert done.exit_code == 0, done.output
+    subprocess.run([cmake, "-S", ".", "-B", "build"], cwd=tmp_path / "c", check=True, capture_output=True)
+    subprocess.run([cmake, "--build", "build"], cwd=tmp_path / "c", check=True, capture_output=True)
+    printed = subprocess.run([tmp_path / "c" / "build" / "arm"], check=True, capture_output=True, text=True).stdout
+    inputs = {"q": [[0.3, -0.5]], "qd": [[1.0, 2.0]], "tau": [[0.0, 0.1]]}
+    expected = evaluate(trace(robots.load("two_joint_arm"), "forward_dynamics_gradient"), inputs)
+    np.testing.assert_allclose([float(x) for x in printed.split()], expected["qdd"][0], rtol=1e-12)
