@@ -17,8 +17,8 @@ run: $(VENV)/run.stamp  ## Build, simulate and check iiwa14's forward dynamics g
 test: $(VENV)/test.stamp lint  ## Run lint, types and all tests
 	$(BIN)/python -m pytest
 
-test-rtl: $(VENV)/test.stamp  ## Run the long RTL sweeps
-	$(BIN)/python -m pytest --rtl -m rtl
+test-rtl: $(VENV)/test.stamp  ## Run what takes long: RTL sweeps, Pinocchio in C++
+	$(BIN)/python -m pytest --rtl -m long
 
 bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
 	$(BIN)/python -m tests.bench

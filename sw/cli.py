@@ -171,15 +171,19 @@ def info(robot: Robot, region: Region, as_json: bool, form: str | None, frame: s
 @_robot_options
 @click.option("--function", "name", default="forward_dynamics_gradient", type=click.Choice(list(FUNCTIONS)))
 @_algorithm_options
+@click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
 @click.option("--folder", required=True, type=click.Path(path_type=Path), help="Where the files go.")
-def emit(robot: Robot, region: Region, name: str, folder: Path, **algorithm: Any) -> None:
+def emit(robot: Robot, region: Region, name: str, cuda: bool, folder: Path, **algorithm: Any) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
     from dynagate.graph import trace
+    from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
 
-    source = emitted(trace(robot, name, **_options(**algorithm)))
+    graph = trace(robot, name, **_options(**algorithm))
+    source = emitted(graph)
+    files = {f"{source.name}.cu": emit_cuda(graph)} if cuda else source.files
     folder.mkdir(parents=True, exist_ok=True)
-    for file, text in source.files.items():
+    for file, text in files.items():
         (folder / file).write_text(text)
         click.echo(folder / file)
 
@@ -192,6 +196,7 @@ def emit(robot: Robot, region: Region, name: str, folder: Path, **algorithm: Any
 @click.option("--threads", default=2, show_default=True, help="Of the threaded measurements.")
 @click.option("--ii", default=8, show_default=True, help="Cycles between samples of the modelled datapath.")
 @click.option("--no-pinocchio", is_flag=True, help="Leave Pinocchio out, which compiles for minutes the first time.")
+@click.option("--pinocchio-float32", is_flag=True, help="Measure the error of its float32 too: 8 GB to compile.")
 def bench(
     robot: Robot,
     region: Region,
@@ -201,6 +206,7 @@ def bench(
     threads: int,
     ii: int,
     no_pinocchio: bool,
+    pinocchio_float32: bool,
 ) -> None:
     """Measure the gradient of ROBOT's forward dynamics on every device that is here, beside Pinocchio."""
     from dynagate.bench import report
@@ -215,6 +221,7 @@ def bench(
             threads=threads,
             ii=ii,
             pinocchio=not no_pinocchio,
+            pinocchio_single=pinocchio_float32,
             step=step,
         )
     if json_file:

@@ -6,14 +6,14 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rtl", action="store_true", help="run the long RTL sweeps too")
+    parser.addoption("--rtl", action="store_true", help="run what takes long too: RTL sweeps, Pinocchio's C++")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--rtl"):
-        skip = pytest.mark.skip(reason="long RTL sweep: make test-rtl")
+        skip = pytest.mark.skip(reason="long: make test-rtl")
         for item in items:
-            if "rtl" in item.keywords:
+            if "long" in item.keywords:
                 item.add_marker(skip)
 
 

@@ -41,7 +41,7 @@ def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
     run_datapath_bench(built, built.region.sample(FUNCTION, 48, seed=2), patterns=("never", "bursts"))
 
 
-@pytest.mark.rtl
+@pytest.mark.long
 @pytest.mark.parametrize("ii", [1, 5, 32])
 @pytest.mark.parametrize("name", ["iiwa14", "hyq"])
 def test_robots_equal_integers_at_other_intervals(name: str, ii: int, designs: Path) -> None:

@@ -57,7 +57,7 @@ def test_equals_the_graph(name: str, robot: str, dtype: type, layout: str, cache
 
 
 @pytest.mark.parametrize("layout", ["rows", "planes"])
-@pytest.mark.parametrize("batch", [1, 2, 15, 16, 17, 127, 128, 129, 1500])
+@pytest.mark.parametrize("batch", [1, 2, 15, 16, 17, 95, 96, 97, 1500])
 def test_every_batch_and_nothing_beyond(batch: int, layout: str, cache: Path) -> None:
     robot = robots.load("two_joint_arm")
     graph = trace(robot, "forward_dynamics_gradient")
@@ -95,7 +95,7 @@ def test_sines_and_cosines_are_within_two_units(cache: Path) -> None:
 def test_long_functions_are_cut_and_cuts_change_nothing(cache: Path) -> None:
     robot = robots.load("iiwa14")
     graph = trace(robot, "forward_dynamics_gradient")
-    assert emit(graph).files[f"{emit(graph).name}_body.h"].count("static void SEGMENT(") == 3
+    assert emit(graph).files[f"{emit(graph).name}_body.h"].count("static void SEGMENT(") == 2
     assert emit(graph) == emit(graph)
     inputs = inputs_of(graph.name, states(robot, 200, seed=6))
     expected = evaluate(graph, inputs)

@@ -41,6 +41,7 @@ def compare(
     threads: int = 2,
     ii: int = 8,
     pinocchio: bool = True,
+    pinocchio_single: bool = False,
     step: Say | None = None,
 ) -> dict[str, Any]:
     """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modelled FPGA.
@@ -51,7 +52,7 @@ def compare(
     peer: peers.Peer | str = "not asked for"
     if pinocchio:
         say("Pinocchio: compiling (minutes, the first time) and measuring")
-        peer = peers.pinocchio(robot)
+        peer = peers.pinocchio(robot, single=pinocchio_single)
     say("single calls")
     single = _single_calls(robot, region)
     say("batches")
@@ -152,7 +153,7 @@ def _partitions(robot: Robot, region: Region, batches: Sequence[int]) -> list[di
             kernel[GRADIENT](q=q, qd=qd, tau=tau)  # noqa: B023
 
         for name, call in (("split", split), ("fused", fused), ("completely fused", completely)):
-            rows.append({"partition": name, "batch": batch, **asdict(timing(call, 0.1))})
+            rows.append({"partition": name, "batch": batch, **asdict(timing(call, 0.3))})
     for accelerator in kernel.values():
         accelerator.close()
     return rows
@@ -173,7 +174,7 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int)
             for batch in batches:
                 inputs = _inputs(region, GRADIENT, batch, dtype)
                 out = accelerator(**inputs)
-                measured = timing(lambda: accelerator(out=out, **inputs), 0.1)  # noqa: B023
+                measured = timing(lambda: accelerator(out=out, **inputs), 0.3)  # noqa: B023
                 rows.append(
                     {
                         "device": device,

@@ -36,11 +36,12 @@ class Timing:
         return Timing(self.ns / count, self.spread / count, self.repeats)
 
 
-def timing(call: Callable[[], Any], seconds: float = SECONDS) -> Timing:
+def timing(call: Callable[[], Any], share: float = 1.0) -> Timing:
+    """Two calls to warm up, then repeats for a share of SECONDS."""
     call()
     call()
     taken: list[float] = []
-    end = time.perf_counter() + seconds
+    end = time.perf_counter() + share * SECONDS
     while len(taken) < LEAST or time.perf_counter() < end:
         start = time.perf_counter_ns()
         call()

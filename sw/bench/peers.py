@@ -32,15 +32,16 @@ FLAGS = (
 @dataclass(frozen=True)
 class Peer:
     """times: function -> (median, distance of the quartiles) in ns per call, one core, double. float32_error: of its
-    own float32 for ∂q̈/∂q and ∂q̈/∂q̇."""
+    own float32 for ∂q̈/∂q and ∂q̈/∂q̇, where it was asked for."""
 
     name: str
     times: dict[str, tuple[float, float]]
-    float32_error: tuple[float, float]
+    float32_error: tuple[float, float] | None
 
 
-def pinocchio(robot: Robot) -> Peer | str:
-    """Pinocchio's C++ library on this robot, or why it could not be had. The first time compiles for minutes."""
+def pinocchio(robot: Robot, *, single: bool = False) -> Peer | str:
+    """Pinocchio's C++ library on this robot, or why it could not be had. The first time compiles for minutes; single,
+    which adds its error in float32, takes some more and 8 GB of memory."""
     prefix = Path(sysconfig.get_path("purelib")) / "cmeel.prefix"
     if not (prefix / "include" / "pinocchio").is_dir():
         return "Pinocchio is not installed: pip install 'dynagate[bench]'"
@@ -48,30 +49,29 @@ def pinocchio(robot: Robot) -> Peer | str:
     if not eigen.is_dir():
         return "Eigen's headers are not installed: pip install 'dynagate[bench]'"
     try:
-        program = _compiled(prefix, eigen)
+        program = _compiled(prefix, eigen, ["-DSINGLE"] if single else [])
     except CompileError as error:
         return str(error)
     done = subprocess.run([program], input=_described(robot), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return f"the Pinocchio program ended with status {done.returncode}: {done.stderr.strip()}"
     rows = {name: (float(a), float(b)) for name, a, b in (line.split() for line in done.stdout.splitlines())}
-    single = rows.pop("float32_error")
-    return Peer("Pinocchio C++", rows, single)
+    return Peer("Pinocchio C++", rows, rows.pop("float32_error", None))
 
 
-def _compiled(prefix: Path, eigen: Path) -> Path:
+def _compiled(prefix: Path, eigen: Path, chosen: Sequence[str]) -> Path:
     source = files("dynagate.bench") / "pinocchio_peer.cpp"
     compiler = shutil.which("g++")
     if compiler is None:
         raise CompileError("no 'g++' on the path; it compiles the Pinocchio program to compare with")
-    key = hashlib.sha256((source.read_text() + " ".join(FLAGS) + str(prefix)).encode()).hexdigest()[:16]
+    key = hashlib.sha256((source.read_text() + " ".join([*FLAGS, *chosen]) + str(prefix)).encode()).hexdigest()[:16]
     target = cache_folder() / f"pinocchio-{key}"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         made = target.with_suffix(".made")
         libraries = [f"-L{prefix / 'lib'}", "-lpinocchio_default", f"-Wl,-rpath,{prefix / 'lib'}"]
         command: Sequence[str] = [
-            compiler, *FLAGS, f"-I{prefix / 'include'}", f"-I{eigen}", str(source), *libraries, "-o", str(made)
+            compiler, *FLAGS, *chosen, f"-I{prefix / 'include'}", f"-I{eigen}", str(source), *libraries, "-o", str(made)
         ]  # fmt: skip
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:

@@ -38,7 +38,7 @@ def text(result: dict[str, Any]) -> str:
     ]
     for label, blocks in result["accuracy"].items():
         lines.append(f"  {label:<36} " + "".join(f"{e:>10.1e}" for e in blocks.values()))
-    if not isinstance(peer, str):
+    if not isinstance(peer, str) and peer["float32_error"]:
         dq, dqd = peer["float32_error"]
         lines.append(f"  {'Pinocchio float32':<36} {'':>10}{dq:>10.1e}{dqd:>10.1e}")
     model = result["fpga_modelled"]

@@ -16,12 +16,13 @@ from itertools import accumulate
 import dynagate
 from dynagate.graph import OPS, Graph, Node
 
-SEGMENT_NODES = 2000
-"""Operations in a segment, about: 12 to 16 kB of code, half of a first-level instruction cache."""
+SEGMENT_NODES = 2400
+"""Operations in a segment, about: 16 to 20 kB of code, half of a first-level instruction cache."""
 
-BLOCK = 8
+BLOCK = 6
 BLOCK_BYTES = 512 * 2**10
-"""Vectors that a segment runs over, and the bytes they may take: half of a second-level cache."""
+"""Vectors that a segment runs over, and the bytes they may take: half of a second-level cache. Not a power of two, which
+would put all slots into an eighth of the first-level cache's sets."""
 
 WINDOW = 0.15
 """How far from an even cut, in segments, the one that fewest values cross is looked for."""
@@ -44,7 +45,7 @@ def emit(graph: Graph, *, segment_nodes: int = SEGMENT_NODES) -> Source:
 
     Raises ValueError: a sine or cosine is taken of something that is not an input.
     """
-    name = f"{_identifier(graph.robot)}_{graph.name}"
+    name = f"{identifier(graph.robot)}_{graph.name}"
     segments = _segments(graph, segment_nodes)
     slot, slots = _memory(graph, segments)
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
@@ -58,7 +59,8 @@ def emit(graph: Graph, *, segment_nodes: int = SEGMENT_NODES) -> Source:
     return Source(name, {**{file: said + text for file, text in texts.items()}, **shared}, stamp)
 
 
-def _identifier(text: str) -> str:
+def identifier(text: str) -> str:
+    """The text as a C name."""
     cleaned = "".join(c if c.isalnum() and c.isascii() else "_" for c in text)
     return cleaned if not cleaned[:1].isdigit() else f"_{cleaned}"
 
@@ -162,14 +164,15 @@ def _body(graph: Graph, segments: Sequence[Sequence[int]], slot: Mapping[int, in
                 if a not in known:
                     known.add(a)
                     lines.append(f"        const NUMBER v{a} = m[{slot[a]} * STRIDE];")
-            lines.append(f"        const NUMBER v{i} = {_expression(graph, i)};")
+            lines.append(f"        const NUMBER v{i} = {expression(graph, i)};")
             if i in slot:
                 lines.append(f"        m[{slot[i]} * STRIDE] = v{i};")
         lines.append("    }\n}")
     return "\n".join([*lines, ""])
 
 
-def _expression(graph: Graph, i: int) -> str:
+def expression(graph: Graph, i: int) -> str:
+    """Node i as C, with NUMBER and real defined, its operands as v0, v1, ..."""
     node = graph.nodes[i]
     operands = [f"v{a}" for a in node.args]
     if node.constant is not None:

@@ -17,7 +17,7 @@ from dynagate.graph import Graph
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import Source, emit
 
-CHUNK_ROWS = 512
+CHUNK_ROWS = 576
 """Threads get whole multiples of so many rows: of every kernel's block, so that one thread alone has a tail."""
 
 CACHE_LINE = 64

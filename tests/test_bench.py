@@ -1,0 +1,92 @@
+"""The comparison: complete, serialisable, drawn, and honest about what is missing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import Region, robots
+from dynagate.bench import comparison, measure, peers, report
+from dynagate.cli import main
+
+
+@pytest.fixture(scope="module")
+def result() -> dict[str, Any]:
+    patch = pytest.MonkeyPatch()
+    patch.setattr(measure, "SECONDS", 0.01)
+    patch.setattr(comparison, "THROUGHPUT_BATCH", 256)
+    robot = robots.load("two_joint_arm")
+    found = comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
+    patch.undo()
+    return found
+
+
+def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
+    again = json.loads(json.dumps(result))
+    assert again["machine"]["cores"] >= 1
+    assert set(again["single_call"]) == set(comparison.STAGES)
+    assert all(row[dtype]["ns"] > 0.0 for row in again["single_call"].values() for dtype in row)
+    assert {(r["dtype"], r["layout"], r["threads"]) for r in again["throughput"]} == {
+        (dtype, layout, threads)
+        for dtype in ("float32", "float64")
+        for layout in ("rows", "planes")
+        for threads in (1, 2)
+    }
+    assert {r["partition"] for r in again["partitions"]} == {"split", "fused", "completely fused"}
+    assert again["accuracy"]["float64"]["dqdd_dq"] < 1e-12 < again["accuracy"]["float32"]["dqdd_dq"] < 1e-4
+    assert again["fpga_modelled"]["batches"][1]["ns"] > again["fpga_modelled"]["batches"][0]["ns"]
+
+
+def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) -> None:
+    text = report.text(result)
+    assert "ratios to Pinocchio's C++ in double, one core, single calls (not asked for)" in text
+    assert "FPGA (modelled)" in text
+    assert "nothing of it was measured on a board" in text
+    ratios = {"times": {"forward_dynamics_gradient": [1000.0, 1.0]}, "float32_error": [1e-5, 2e-5]}
+    ns = result["single_call"]["forward_dynamics_gradient"]["float64"]["ns"]
+    assert f"{1000.0 / ns:.1f}×" in report.text({**result, "pinocchio": ratios})
+
+
+def test_figures_are_drawn(result: dict[str, Any], tmp_path: Path) -> None:
+    peer = {"times": dict.fromkeys(comparison.STAGES, (1000.0, 1.0)), "float32_error": [1e-5, 2e-5]}
+    made = report.figures({**result, "pinocchio": peer}, tmp_path)
+    assert [path.name for path in made] == ["single_call.png", "partitions.png", "batches.png"]
+    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in made)
+
+
+def test_missing_pinocchio_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    robot = robots.load("two_joint_arm")
+    monkeypatch.setattr(peers.sysconfig, "get_path", lambda name: str(tmp_path))
+    assert peers.pinocchio(robot) == "Pinocchio is not installed: pip install 'dynagate[bench]'"
+    (tmp_path / "cmeel.prefix" / "include" / "pinocchio").mkdir(parents=True)
+    assert peers.pinocchio(robot) == "Eigen's headers are not installed: pip install 'dynagate[bench]'"
+
+
+def test_timing_is_a_median() -> None:
+    taken = measure.timing(lambda: np.zeros(1), share=0.1)
+    assert taken.ns > 0.0
+    assert taken.repeats >= measure.LEAST
+    assert taken.per(10).ns == pytest.approx(taken.ns / 10)
+
+
+def test_command_prints_and_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "SECONDS", 0.01)
+    file, folder = tmp_path / "figures.json", tmp_path / "figures"
+    arguments = ["bench", "two_joint_arm", "--no-pinocchio", "--batch", "16", "--json", file, "--figures", folder]
+    done = CliRunner().invoke(main, [str(a) for a in arguments])
+    assert done.exit_code == 0, done.output
+    assert json.loads(file.read_text())["robot"] == "two_joint_arm"
+    assert len(list(folder.glob("*.png"))) == 3
+
+
+@pytest.mark.long
+def test_pinocchio_is_built_and_measured() -> None:
+    """Minutes, the first time: its templates are large."""
+    peer = peers.pinocchio(robots.load("hyq", floating_base=True))
+    assert isinstance(peer, peers.Peer), peer
+    assert set(comparison.STAGES) <= set(peer.times)
+    assert peer.float32_error is None

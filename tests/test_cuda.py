@@ -1,0 +1,72 @@
+"""The CUDA text: its numbers as host code, and that nvcc takes it for the cards in use."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import Robot, evaluate, robots, trace
+from dynagate.graph import Graph
+from dynagate.native.cuda import emit_cuda
+from dynagate.truth import relative_errors
+
+from tests import tolerances
+from tests.samples import inputs_of, states
+
+CARDS = ("sm_80", "sm_89", "sm_90")
+NAMES = ("inverse_dynamics", "mass_matrix", "forward_dynamics_gradient", "forward_dynamics_gradient_given_minv")
+
+
+def graph_of(robot: Robot, name: str) -> Graph:
+    return trace(robot, name, frame=0) if "gradient" in name else trace(robot, name)
+
+
+@pytest.mark.parametrize("planes", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("robot", ["two_joint_arm", "iiwa14"])
+def test_host_code_equals_the_graph(robot: str, name: str, planes: bool, tmp_path: Path) -> None:
+    loaded = robots.load(robot)
+    graph = graph_of(loaded, name)
+    state = states(loaded, 33, seed=2)
+    state["minv"] = evaluate(trace(loaded, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+    inputs = inputs_of(name, state)
+    source = tmp_path / "kernel.cpp"
+    source.write_text(emit_cuda(graph, double=True))
+    subprocess.run(["g++", "-O1", "-shared", "-fPIC", source, "-o", tmp_path / "kernel.so"], check=True)
+    function = getattr(ctypes.CDLL(str(tmp_path / "kernel.so")), f"{robot}_{name}")
+
+    def laid_out(array: np.ndarray) -> np.ndarray:
+        return np.ascontiguousarray(np.moveaxis(array, 0, -1) if planes else array)
+
+    given = [laid_out(inputs[port.name]) for port in graph.inputs]
+    results = [laid_out(np.zeros((33, *port.shape))) for port in graph.outputs]
+    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*given, *results)]
+    function(*pointers, ctypes.c_long(33), ctypes.c_int(planes))
+    for port, got in zip(graph.outputs, results, strict=True):
+        array = np.moveaxis(got, -1, 0) if planes else got
+        assert relative_errors(array, evaluate(graph, inputs)[port.name]).max() <= tolerances.SAME_FORMULA, port.name
+
+
+@pytest.mark.parametrize("card", CARDS)
+@pytest.mark.parametrize("robot", robots.names())
+def test_nvcc_takes_it(robot: str, card: str, tmp_path: Path) -> None:
+    nvcc = shutil.which("nvcc")
+    if nvcc is None:
+        pytest.skip("nvcc is not installed")
+    source = tmp_path / "kernel.cu"
+    source.write_text(emit_cuda(graph_of(robots.load(robot), "forward_dynamics_gradient")))
+    command = [nvcc, "-cubin", f"-arch={card}", "-Xptxas", "-v", source, "-o", tmp_path / "kernel.cubin"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"Compiling entry function '{robot}_forward_dynamics_gradient' for '{card}'" in done.stderr
+
+
+def test_the_text_is_the_same_every_time() -> None:
+    graph = trace(robots.load("two_joint_arm"), "mass_matrix")
+    assert emit_cuda(graph) == emit_cuda(graph)
+    assert "typedef float real;" in emit_cuda(graph)
+    assert "typedef double real;" in emit_cuda(graph, double=True)
