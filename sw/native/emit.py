@@ -21,8 +21,8 @@ SEGMENT_NODES = 2400
 
 BLOCK = 6
 BLOCK_BYTES = 512 * 2**10
-"""Vectors that a segment runs over, and the bytes they may take: half of a second-level cache. Not a power of two, which
-would put all slots into an eighth of the first-level cache's sets."""
+"""Vectors that a segment runs over, and the bytes they may take: half of a second-level cache. Not a power of two,
+which would put all slots into an eighth of the first-level cache's sets."""
 
 WINDOW = 0.15
 """How far from an even cut, in segments, the one that fewest values cross is looked for."""
