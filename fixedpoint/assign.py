@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,7 +90,18 @@ def assign(graph: Graph, region: Region, policy: Policy | None = None) -> Format
     return assign_word(graph, region, ranges, policy)
 
 
-def assign_word(graph: Graph, region: Region, ranges: Ranges, policy: Policy) -> FormattedGraph:
+def assign_word(
+    graph: Graph,
+    region: Region,
+    ranges: Ranges,
+    policy: Policy,
+    words: Sequence[int] | None = None,
+    constant_words: Mapping[int, int] | None = None,
+) -> FormattedGraph:
+    """Formats from ranges: every node the policy's word, or its own of `words`, with as many integer bits as it needs.
+    constant_words: of the factors of constant products, by node."""
+    words = words or [policy.word] * len(graph.nodes)
+    constant_words = constant_words or {}
     margin = 2.0**policy.guard_bits
     bounds: dict[int, tuple[float, float]] = {}
     for port in graph.inputs:
@@ -100,6 +111,7 @@ def assign_word(graph: Graph, region: Region, ranges: Ranges, policy: Policy) ->
             bounds[i] = known[k] if known is not None else (-reach, reach)
     angles = _angles(graph)
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
+    divisors = {a for node in graph.nodes if node.op == "reciprocal" for a in node.args}
     formats: list[Format] = []
     constants: dict[int, tuple[int, Format]] = {}
     for i, node in enumerate(graph.nodes):
@@ -117,16 +129,17 @@ def assign_word(graph: Graph, region: Region, ranges: Ranges, policy: Policy) ->
             reach = max(reach, 1.0) if node.op != "const" else reach
         else:
             reach = float(ranges.largest[i]) * margin
-        wanted = _frac(reach, policy.word)
+        word = words[i]
+        wanted = frac_for(reach, word)
         if node.op == "mul_const":
-            constants[i] = _constant(constant, policy.word)
+            constants[i] = fixed_factor(constant, constant_words.get(i, word))
             wanted = min(wanted, sources[0].frac + constants[i][1].frac)
         elif node.op == "mul":
             wanted = min(wanted, sources[0].frac + sources[1].frac)
-        elif node.op in ("add", "sub", "neg"):
+        elif node.op in ("add", "sub", "neg") and i not in divisors:
             wanted = min(wanted, max(source.frac for source in sources))
-        # bits below what the operands have would always be zero
-        width = policy.word - (_frac(reach, policy.word) - wanted)
+        # bits below what the operands have would always be zero; divisors keep them, to share a unit
+        width = word - (frac_for(reach, word) - wanted)
         formats.append(Format(max(width, 2), wanted))
         if node.op in ("add_const", "const"):
             integer = math.floor(math.ldexp(constant, wanted) + 0.5)
@@ -139,7 +152,7 @@ def _angles(graph: Graph) -> set[int]:
     return {a for node in graph.nodes if node.op in ("sin", "cos") for a in node.args if graph.nodes[a].op == "input"}
 
 
-def _frac(reach: float, word: int) -> int:
+def frac_for(reach: float, word: int) -> int:
     """Most fraction bits with which `word` bits still hold ±reach."""
     if reach <= 0.0:
         return word - 1
@@ -148,9 +161,9 @@ def _frac(reach: float, word: int) -> int:
     return frac if math.floor(math.ldexp(reach, frac) + 0.5) <= (1 << (word - 1)) - 1 else frac - 1
 
 
-def _constant(value: float, word: int) -> tuple[int, Format]:
+def fixed_factor(value: float, word: int) -> tuple[int, Format]:
     """The nearest constant of at most `word` bits, trailing zeros dropped."""
-    frac = _frac(abs(value), word)
+    frac = frac_for(abs(value), word)
     integer = math.floor(math.ldexp(value, frac) + 0.5)
     while integer % 2 == 0 and integer != 0:
         integer //= 2

@@ -16,6 +16,8 @@ from typing import Any
 
 import dynagate
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.files import read_formats
+from dynagate.fixedpoint.optimise import Goal, optimise
 from dynagate.graph import Graph, Port, trace
 from dynagate.hw.plan import Plan, plan
 from dynagate.region import Region
@@ -55,6 +57,8 @@ def build(
     *,
     ii: int = 8,
     policy: Policy | None = None,
+    goal: Goal | None = None,
+    formats: str | os.PathLike[str] | None = None,
     region: Region | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
@@ -63,6 +67,7 @@ def build(
     """Build the datapath of one function of one robot; what is there already with the same content is kept.
 
     ii: a new sample may enter every so many cycles. policy: word length and binary points (24 bits by default).
+    goal: an accuracy, for which word lengths of least cost are found instead; formats: a file of them instead.
     region: the states the formats are for (inside the URDF's limits by default). options go to the algorithm.
     Raises ValueError or RobotError for a request that makes no sense; the folder then holds nothing new.
     """
@@ -71,10 +76,20 @@ def build(
     region = region or Region.of(robot)
     say(f"tracing {robot.name} {function}")
     graph = trace(robot, function, **options)
-    formatted = assign(graph, region, policy)
+    chosen: dict[str, Any] = {"word": policy.word, "policy": asdict(policy)}
+    if goal is not None:
+        say("choosing formats")
+        optimised = optimise(graph, region, goal, policy)
+        formatted = optimised.formatted
+        chosen = {"word": "mixed", "goal": asdict(goal), "policy": asdict(policy)}
+    elif formats is not None:
+        formatted = read_formats(graph, formats)
+        chosen = {"word": "given"}
+    else:
+        formatted = assign(graph, region, policy)
     say("scheduling and binding")
     planned = plan(formatted, ii)
-    design = describe(robot, region, planned, policy, options)
+    design = describe(robot, region, planned, chosen, options)
     target = Path(folder) / f"{robot.name}-{function}-ii{ii}-{design['hash'][:12]}"
     result = Build(target, robot, region, formatted, planned, design)
     if not (target / "design.json").is_file():
@@ -107,8 +122,11 @@ def _write(result: Build, say: Callable[[str], Any]) -> None:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def describe(robot: Robot, region: Region, planned: Plan, policy: Policy, options: dict[str, Any]) -> dict[str, Any]:
-    """design.json: all that simulation and host read. `hash` covers the rest, the gateware's source included."""
+def describe(
+    robot: Robot, region: Region, planned: Plan, chosen: dict[str, Any], options: dict[str, Any]
+) -> dict[str, Any]:
+    """design.json: all that simulation and host read. `hash` covers the rest, the gateware's source included. chosen:
+    how the formats were."""
     formatted = planned.formatted
     graph = formatted.graph
     counts = graph.counts()
@@ -123,7 +141,7 @@ def describe(robot: Robot, region: Region, planned: Plan, policy: Policy, option
         "region": {key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration")},
         "function": graph.name,
         "options": {key: options[key] for key in sorted(options)},
-        "policy": asdict(policy),
+        "formats": chosen,
         "ii": planned.ii,
         "latency": planned.latency,
         "stream": {"input": _stream(planned, graph.input_nodes, graph.inputs), "output": _output_stream(planned)},

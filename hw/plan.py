@@ -49,13 +49,13 @@ class Operand(NamedTuple):
 
 
 def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
-    """The node's operands, the constant last; of a product of two nodes the wider first."""
+    """The node's operands, a constant last; but of a product the wider first."""
     args = formatted.graph.nodes[node].args
     found = [Operand(a, formatted.formats[a]) for a in args]
-    if formatted.graph.nodes[node].op == "mul":
-        found.sort(key=lambda operand: -operand.format.width)
     if node in formatted.constants:
         found.append(Operand(None, formatted.constants[node][1]))
+    if OPS[formatted.graph.nodes[node].op].unit == "multiply":
+        found.sort(key=lambda operand: -operand.format.width)
     return tuple(found)
 
 

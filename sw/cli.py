@@ -62,6 +62,13 @@ def _design_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--ii", default=8, show_default=True, help="Cycles between samples."),
         click.option("--word", default=24, show_default=True, help="Bits of every value."),
         click.option(
+            "--error",
+            type=float,
+            default=None,
+            help="Find words for this relative L2 error of 99.9 % of the states.",
+        ),
+        click.option("--formats", type=click.Path(path_type=Path), help="Take the formats from this file."),
+        click.option(
             "--folder",
             default=Path("build/designs"),
             type=click.Path(path_type=Path),
@@ -118,15 +125,37 @@ def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
 @_robot_options
 @_design_options
 @_algorithm_options
-def build(robot: Robot, region: Region, name: str, ii: int, word: int, folder: Path, **algorithm: Any) -> None:
+def build(
+    robot: Robot,
+    region: Region,
+    name: str,
+    ii: int,
+    word: int,
+    error: float | None,
+    formats: Path | None,
+    folder: Path,
+    **algorithm: Any,
+) -> None:
     """Build the Verilog of ROBOT (a shipped robot's name or a URDF file) and print where it lies."""
     from dynagate.fixedpoint.assign import Policy
+    from dynagate.fixedpoint.optimise import Goal
     from dynagate.hw.build import build as make
     from dynagate.progress import Steps
 
     with Steps() as step:
         options = _options(**algorithm)
-        made = make(robot, name, ii=ii, policy=Policy(word=word), region=region, folder=folder, step=step, **options)
+        made = make(
+            robot,
+            name,
+            ii=ii,
+            policy=Policy(word=word),
+            goal=None if error is None else Goal(error),
+            formats=formats,
+            region=region,
+            folder=folder,
+            step=step,
+            **options,
+        )
     click.echo(made.folder)
 
 
@@ -143,14 +172,17 @@ def run(
     form: str | None,
     frame: str | None,
     mass: str | None,
+    error: float | None,
     **given: Any,
 ) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result."""
+    from dynagate.fixedpoint.optimise import Goal
     from dynagate.host.report import check_on_simulator
     from dynagate.progress import Steps
 
+    given |= {"goal": None if error is None else Goal(error), **_options(form, frame, mass)}
     with Steps() as step:
-        report = check_on_simulator(robot, name, region=region, step=step, **given, **_options(form, frame, mass))
+        report = check_on_simulator(robot, name, region=region, step=step, **given)
     click.echo(report.text())
     sys.exit(0 if report.passed else 1)
 

@@ -1,0 +1,157 @@
+"""Noise that is predicted, and word lengths that are chosen by it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import Region, Robot, build, evaluate, robots, trace
+from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
+from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.noise import predicted_errors
+from dynagate.fixedpoint.optimise import (
+    DSP48E2,
+    MULT18X18,
+    AccuracyError,
+    Goal,
+    dsp_blocks,
+    optimise,
+)
+from dynagate.hw.plan import plan
+from dynagate.hw.units import multiply
+from dynagate.truth import relative_errors
+
+from tests.test_real_robots import PANDA
+
+FUNCTION = "forward_dynamics_gradient"
+FINGERS = {"panda_finger_joint1": 0.0, "panda_finger_joint2": 0.0}
+
+
+def robot_of(name: str) -> Robot:
+    return Robot.from_urdf(PANDA, damping=False, lock=FINGERS) if name == "panda" else robots.load(name)
+
+
+@pytest.mark.parametrize("word", [16, 24])
+@pytest.mark.parametrize("name", ["iiwa14", "hyq", "panda"])
+def test_noise_is_predicted_within_a_factor_of_two(name: str, word: int) -> None:
+    robot = robot_of(name)
+    region, graph = Region.of(robot, velocity=2.0), trace(robot, FUNCTION)
+    formatted = assign(graph, region, Policy(word=word))
+    inputs = region.sample(FUNCTION, 1000, seed=5)
+    got, expected = evaluate_fixed(formatted, inputs).outputs, evaluate(graph, inputs)
+    for block, predicted in predicted_errors(formatted, inputs).items():
+        ratio = np.median(predicted) / np.median(relative_errors(got[block], expected[block]))
+        assert 0.5 < ratio < 2.0, block
+
+
+def test_noise_of_mixed_words_and_of_flooring_is_predicted_too() -> None:
+    robot = robots.load("iiwa14")
+    region, graph = Region.of(robot), trace(robot, FUNCTION)
+    mixed = optimise(graph, region, Goal(1e-3)).formatted
+    floored = assign(graph, region, Policy(word=22, arithmetic=Arithmetic(rounding="floor")))
+    inputs = region.sample(FUNCTION, 1000, seed=5)
+    expected = evaluate(graph, inputs)
+    for formatted, low in ((mixed, 0.5), (floored, 0.25)):  # the mean errors of flooring add up, not their squares
+        got = evaluate_fixed(formatted, inputs).outputs
+        for block, predicted in predicted_errors(formatted, inputs).items():
+            ratio = np.median(predicted) / np.median(relative_errors(got[block], expected[block]))
+            assert low < ratio < 2.0, block
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "dsp_limit"),
+    [("iiwa14", 1e-3, 1.1), ("iiwa14", 2e-5, 2.0), ("hyq", 1e-3, 1.1)],
+)
+def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_limit: float) -> None:
+    robot = robots.load(name)
+    region = Region.of(robot, velocity=2.0)
+    graph = trace(robot, FUNCTION)
+    found = optimise(graph, region, Goal(error))
+    assert found.error <= error
+    assert max(f.width for f in found.formatted.formats) <= 27
+    assert np.mean(dsp_blocks(found.formatted)) <= dsp_limit
+    inputs = region.sample(FUNCTION, 8000, seed=77)
+    result, expected = evaluate_fixed(found.formatted, inputs), evaluate(graph, inputs)
+    worst = max(float(np.quantile(relative_errors(result.outputs[k], expected[k]), 0.999)) for k in expected)
+    assert worst <= 1.1 * error  # another sample's quantile
+    assert result.overflow.mean() <= 1e-3
+
+
+def test_mixed_words_cost_less_than_one_word_of_the_same_error() -> None:
+    robot = robots.load("iiwa14")
+    region = Region.of(robot)
+    graph = trace(robot, FUNCTION)
+    found = plan(optimise(graph, region, Goal(1e-3)).formatted, 8)
+    one = plan(assign(graph, region, Policy(word=22)), 8)  # 21 bits miss 1e-3
+    assert found.dsp_blocks() <= 0.6 * one.dsp_blocks()
+    assert found.register_bits() <= 0.85 * one.register_bits()
+    assert found.dsp_blocks() <= 480
+    assert found.unit_counts()["multiply"] <= 450
+
+
+def test_dsp_blocks_are_those_of_the_multiplier() -> None:
+    for a in range(2, 54):
+        for b in range(2, a + 1):
+            assert DSP48E2.blocks(a, b) <= multiply.dsp_blocks(a, b)
+            if DSP48E2.blocks(a, b) == 1 or multiply.dsp_blocks(a, b) == 1:
+                assert DSP48E2.blocks(a, b) == multiply.dsp_blocks(a, b)
+
+
+def test_goals_that_cannot_be_met_say_what_can() -> None:
+    robot = robots.load("two_joint_arm")
+    region, graph = Region.of(robot), trace(robot, "forward_dynamics")
+    with pytest.raises(
+        AccuracyError, match=r"words of 27 bits give qdd an error of .*e-0. in 99.9% of the"
+    ):
+        optimise(graph, region, Goal(1e-9))
+    with pytest.raises(AccuracyError, match="words of 18 bits give qdd"):
+        optimise(graph, region, Goal(1e-5, dsp=MULT18X18))
+    with pytest.raises(ValueError, match="expected an error and a quantile between 0 and 1"):
+        Goal(-1.0)
+
+
+def test_formats_are_kept_in_a_file_that_the_build_takes(tmp_path: Path) -> None:
+    robot = robots.load("two_joint_arm")
+    region, graph = Region.of(robot), trace(robot, FUNCTION)
+    formatted = optimise(graph, region, Goal(1e-3)).formatted
+    path = tmp_path / "formats.json"
+    write_formats(formatted, path)
+    again = read_formats(graph, path)
+    assert again == formatted
+    built = build(robot, FUNCTION, ii=2, formats=path, folder=tmp_path / "designs")
+    assert built.formatted == formatted
+    assert '"cos_0": [' in path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda c: c.pop("formats"), "is not a formats file: KeyError"),
+        (lambda c: c.update(version=9), "has version 9; expected 1"),
+        (
+            lambda c: c.update(function="mass_matrix"),
+            "is for two_joint_arm mass_matrix; expected two_joint",
+        ),
+        (lambda c: c["formats"].pop("cos_0"), "has no format for node 'cos_0': trace the graph alike"),
+        (lambda c: c["formats"].update(other=[8, 4]), "has a format for 'other', which the graph does not have"),
+    ],
+)
+def test_damaged_formats_are_named(change, message: str, tmp_path: Path) -> None:
+    robot = robots.load("two_joint_arm")
+    graph = trace(robot, "forward_dynamics")
+    path = tmp_path / "formats.json"
+    with pytest.raises(FormatsError, match="no formats at"):
+        read_formats(graph, path)
+    write_formats(assign(graph, Region.of(robot)), path)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(FormatsError, match=message):
+        read_formats(graph, path)
+    path.write_text("{")
+    with pytest.raises(FormatsError, match="is not a formats file"):
+        read_formats(graph, path)
