@@ -22,11 +22,12 @@ class Policy:
     """One word length for all nodes, the binary point of each from its range.
 
     guard_bits: integer bits beyond what the largest sample needs, so that states between the samples fit; may be a
-    fraction (0.5 is a factor √2). samples, seed: the states the ranges come from.
+    fraction (0.5 is a factor √2); None takes from the sample's tail how far each node may go. samples, seed: the states
+    the ranges come from.
     """
 
     word: int = 24
-    guard_bits: float = 1.0
+    guard_bits: float | None = 1.0
     samples: int = DEFAULT_SAMPLES
     seed: int = 20
     arithmetic: Arithmetic = field(default=Arithmetic())
@@ -90,6 +91,34 @@ def assign(graph: Graph, region: Region, policy: Policy | None = None) -> Format
     return assign_word(graph, region, ranges, policy)
 
 
+def assign_global(graph: Graph, region: Region, policy: Policy) -> FormattedGraph:
+    """One format for every node and constant, with the integer bits that the largest node needs: what accelerators
+    without binary points of their own do. Kept to compare with; a shift still moves the point."""
+    states = region.sample(graph.name, policy.samples, policy.seed)
+    ranges = sampled_ranges(graph, states)
+    margin = 2.0 ** (policy.guard_bits or 0.0)
+    everywhere = Format(policy.word, frac_for(float(ranges.largest.max()) * margin, policy.word))
+    formats: list[Format] = []
+    constants: dict[int, tuple[int, Format]] = {}
+    for i, node in enumerate(graph.nodes):
+        constant = float(node.constant or 0.0)
+        if node.op == "shift":
+            source = formats[node.args[0]]
+            formats.append(Format(source.width, source.frac - int(constant)))
+            constants[i] = (int(constant), Format(16, 0))
+            continue
+        formats.append(everywhere)
+        if node.constant is not None:
+            constants[i] = (math.floor(math.ldexp(constant, everywhere.frac) + 0.5), everywhere)
+    bounds: dict[int, tuple[float, float]] = {}
+    for port in graph.inputs:
+        known = region.bounds(port.name)
+        for k, i in enumerate(port.nodes):
+            reach = float(ranges.largest[i]) * margin
+            bounds[i] = known[k] if known is not None else (-reach, reach)
+    return FormattedGraph(graph, tuple(formats), constants, bounds, policy.arithmetic).check()
+
+
 def assign_word(
     graph: Graph,
     region: Region,
@@ -102,12 +131,12 @@ def assign_word(
     constant_words: of the factors of constant products, by node."""
     words = words or [policy.word] * len(graph.nodes)
     constant_words = constant_words or {}
-    margin = 2.0**policy.guard_bits
+    reaches = ranges.reach if policy.guard_bits is None else ranges.largest * 2.0**policy.guard_bits
     bounds: dict[int, tuple[float, float]] = {}
     for port in graph.inputs:
         known = region.bounds(port.name)
         for k, i in enumerate(port.nodes):
-            reach = float(ranges.largest[i]) * margin
+            reach = float(reaches[i])
             bounds[i] = known[k] if known is not None else (-reach, reach)
     angles = _angles(graph)
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
@@ -128,7 +157,7 @@ def assign_word(
             reach = float(ranges.largest[i])  # exact: no margin needed
             reach = max(reach, 1.0) if node.op != "const" else reach
         else:
-            reach = float(ranges.largest[i]) * margin
+            reach = float(reaches[i])
         word = words[i]
         wanted = frac_for(reach, word)
         if node.op == "mul_const":

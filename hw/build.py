@@ -16,6 +16,7 @@ from typing import Any
 
 import dynagate
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.confidence import state
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.optimise import Goal, optimise
 from dynagate.graph import Graph, Port, trace
@@ -72,16 +73,17 @@ def build(
     Raises ValueError or RobotError for a request that makes no sense; the folder then holds nothing new.
     """
     say = step or (lambda text: None)
-    policy = policy or Policy()
+    given, policy = policy, policy or Policy()
     region = region or Region.of(robot)
     say(f"tracing {robot.name} {function}")
     graph = trace(robot, function, **options)
     chosen: dict[str, Any] = {"word": policy.word, "policy": asdict(policy)}
     if goal is not None:
         say("choosing formats")
-        optimised = optimise(graph, region, goal, policy)
+        optimised = optimise(graph, region, goal, given)
         formatted = optimised.formatted
-        chosen = {"word": "mixed", "goal": asdict(goal), "policy": asdict(policy)}
+        said = state(formatted, region, quantile=goal.quantile, confidence=goal.confidence, states=goal.states)
+        chosen = {"word": "mixed", "goal": asdict(goal), "statement": asdict(said)}
     elif formats is not None:
         formatted = read_formats(graph, formats)
         chosen = {"word": "given"}

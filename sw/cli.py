@@ -148,7 +148,7 @@ def build(
             robot,
             name,
             ii=ii,
-            policy=Policy(word=word),
+            policy=Policy(word=word) if error is None else None,
             goal=None if error is None else Goal(error),
             formats=formats,
             region=region,
@@ -218,6 +218,76 @@ def emit(robot: Robot, region: Region, name: str, cuda: bool, folder: Path, **al
     for file, text in files.items():
         (folder / file).write_text(text)
         click.echo(folder / file)
+
+
+@main.command()
+@_robot_options
+@click.option("--function", "name", default="forward_dynamics_gradient", type=click.Choice(list(FUNCTIONS)))
+@_algorithm_options
+@click.option("--word", default="12:32", show_default=True, metavar="FIRST:LAST", help="Word lengths.")
+@click.option("--policy", "policies", multiple=True, help="global, word or optimised; all unless given.")
+@click.option("--states", default=4096, show_default=True, help="Random states per point.")
+@click.option("--jobs", default=1, show_default=True, help="Processes.")
+@click.option("--backend", default="loky", show_default=True, help="joblib's: loky, or dask or ray for a cluster.")
+@click.option("--cluster", default=None, help="Address of the Dask scheduler, with --backend dask.")
+@click.option("--folder", required=True, type=click.Path(path_type=Path), help="CSV, JSON, PNG; resumes from it.")
+def sweep(
+    robot: Robot,
+    region: Region,
+    name: str,
+    word: str,
+    policies: Sequence[str],
+    states: int,
+    jobs: int,
+    backend: str,
+    cluster: str | None,
+    folder: Path,
+    **algorithm: Any,
+) -> None:
+    """Measure error and cost over word lengths and policies."""
+    from contextlib import nullcontext
+    from dataclasses import asdict
+
+    from dynagate.fixedpoint.sweep import POLICIES, draw, write_csv
+    from dynagate.fixedpoint.sweep import sweep as swept
+    from dynagate.graph import trace
+    from tqdm import tqdm
+
+    first, _, last = word.partition(":")
+    if not first.isdigit() or not (last or first).isdigit():
+        raise ValueError(f"--word {word}; expected two numbers such as 12:32")
+    graph = trace(robot, name, **_options(**algorithm))
+    client: Any = nullcontext()
+    if cluster:
+        from distributed import Client
+
+        client = Client(cluster)
+    with client, tqdm(unit="point") as bar:
+
+        def step(done: int, of: int) -> None:
+            bar.total = of
+            bar.update(done - bar.n)
+
+        points = swept(
+            graph,
+            region,
+            range(int(first), int(last or first) + 1),
+            policies or POLICIES,
+            states=states,
+            jobs=jobs,
+            backend=backend,
+            results=folder / "points.jsonl",
+            step=step,
+        )
+    write_csv(points, folder / "sweep.csv")
+    (folder / "sweep.json").write_text(json.dumps([asdict(point) for point in points], indent=1) + "\n")
+    draw(points, f"{robot.name} {name}", folder / "sweep.png")
+    click.echo(f"{'policy':<12}{'word':>5}{'median':>10}{'error':>10}{'overflow':>10}{'DSP':>8}{'LUT':>9}{'bits':>9}")
+    for p in points:
+        click.echo(
+            f"{p.policy:<12}{p.word:>5}{p.median:>10.1e}{p.error:>10.1e}{p.overflow:>10.1e}{p.dsp:>8}{p.lut:>9}"
+            f"{p.register_bits:>9}"
+        )
 
 
 @main.command()

@@ -77,7 +77,7 @@ def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_l
     inputs = region.sample(FUNCTION, 8000, seed=77)
     result, expected = evaluate_fixed(found.formatted, inputs), evaluate(graph, inputs)
     worst = max(float(np.quantile(relative_errors(result.outputs[k], expected[k]), 0.999)) for k in expected)
-    assert worst <= 1.1 * error  # another sample's quantile
+    assert worst <= error
     assert result.overflow.mean() <= 1e-3
 
 
@@ -104,9 +104,7 @@ def test_dsp_blocks_are_those_of_the_multiplier() -> None:
 def test_goals_that_cannot_be_met_say_what_can() -> None:
     robot = robots.load("two_joint_arm")
     region, graph = Region.of(robot), trace(robot, "forward_dynamics")
-    with pytest.raises(
-        AccuracyError, match=r"words of 27 bits give qdd an error of .*e-0. in 99.9% of the"
-    ):
+    with pytest.raises(AccuracyError, match=r"words of 27 bits give qdd an error of .*e-0. in 99.9% of the"):
         optimise(graph, region, Goal(1e-9))
     with pytest.raises(AccuracyError, match="words of 18 bits give qdd"):
         optimise(graph, region, Goal(1e-5, dsp=MULT18X18))

@@ -111,7 +111,7 @@ def check_on_simulator(
         robot,
         function,
         ii=ii,
-        policy=Policy(word=word),
+        policy=Policy(word=word) if goal is None else None,
         goal=goal,
         formats=formats,
         region=region,

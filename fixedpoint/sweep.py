@@ -1,0 +1,187 @@
+"""Error and cost over word lengths and policies, point by point, kept as it goes."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign, assign_global
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.optimise import AccuracyError, Goal, dsp_blocks, optimise
+from dynagate.graph import OPS, Graph
+from dynagate.graph.evaluate import evaluate
+from dynagate.region import Region
+from dynagate.truth import relative_errors
+
+POLICIES = ("global", "word", "optimised")
+QUANTILE = 0.999
+SEED = 41
+
+
+class SweepError(ValueError):
+    """A results file that is damaged or of another sweep; the text names it."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One policy at one word length. word: of "optimised", the one word whose error it is to reach. median, error: of
+    the worst block, relative L2, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had its own;
+    lut: bits of all adders; register_bits: bits of all values, each kept once."""
+
+    policy: str
+    word: int
+    median: float
+    error: float
+    overflow: float
+    dsp: int
+    lut: int
+    register_bits: int
+
+
+def sweep(
+    graph: Graph,
+    region: Region,
+    words: Sequence[int],
+    policies: Sequence[str] = POLICIES,
+    *,
+    states: int = 4096,
+    jobs: int = 1,
+    backend: str = "loky",
+    results: Path | None = None,
+    step: Callable[[int, int], Any] | None = None,
+) -> list[Point]:
+    """A point per policy and word, in that order.
+
+    jobs, backend: processes, by joblib: "loky" here, "dask" on the cluster of the current Dask client, "ray" likewise.
+    results: a file to which every point is added when it is done, and from which a sweep that was stopped goes on.
+    step: called with the points done and all of them.
+    Raises ValueError for an unknown policy, SweepError where the results are damaged or of another sweep.
+    """
+    for policy in policies:
+        if policy not in POLICIES:
+            raise ValueError(f"policy '{policy}'; expected one of {', '.join(POLICIES)}")
+    wanted = [(policy, word) for policy in policies for word in words]
+    known = _known(results, _key(graph, region, states)) if results else {}
+    missing = [point for point in wanted if point not in known]
+    say = step or (lambda done, of: None)
+    say(len(wanted) - len(missing), len(wanted))
+    for point in _computed(graph, region, missing, states, jobs, backend):
+        known[point.policy, point.word] = point
+        if results:
+            with results.open("a") as file:
+                file.write(json.dumps(asdict(point)) + "\n")
+        say(sum(p in known for p in wanted), len(wanted))
+    return [known[point] for point in wanted]
+
+
+def _computed(
+    graph: Graph, region: Region, points: Sequence[tuple[str, int]], states: int, jobs: int, backend: str
+) -> Iterator[Point]:
+    if jobs == 1 and backend == "loky":
+        yield from (measure(graph, region, policy, word, states) for policy, word in points)
+        return
+    import joblib
+
+    with joblib.parallel_config(backend=backend, n_jobs=jobs):
+        work = (joblib.delayed(measure)(graph, region, policy, word, states) for policy, word in points)
+        yield from joblib.Parallel(return_as="generator_unordered" if backend == "loky" else "list")(work)
+
+
+def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -> Point:
+    """One point."""
+    inputs = region.sample(graph.name, states, SEED)
+    expected = evaluate(graph, inputs)
+    if policy == "global":
+        formatted = assign_global(graph, region, Policy(word=word))
+    else:
+        formatted = assign(graph, region, Policy(word=word))
+    median, error, overflow = _errors(formatted, inputs, expected)
+    if policy == "optimised" and 0.0 < error < 1.0:
+        try:
+            formatted = optimise(graph, region, Goal(error)).formatted
+            median, error, overflow = _errors(formatted, inputs, expected)
+        except AccuracyError:  # longer words than one DSP block takes: the one word length stays
+            pass
+    adders = [i for i, node in enumerate(graph.nodes) if OPS[node.op].unit == "add"]
+    return Point(
+        policy,
+        word,
+        median,
+        error,
+        overflow,
+        sum(dsp_blocks(formatted)),
+        sum(formatted.formats[i].width for i in adders),
+        sum(f.width for f in formatted.formats),
+    )
+
+
+def _errors(formatted: FormattedGraph, inputs: dict[str, Any], expected: dict[str, Any]) -> tuple[float, float, float]:
+    result = evaluate_fixed(formatted, inputs)
+    errors = [relative_errors(result.outputs[k], value) for k, value in expected.items()]
+    return (
+        max(float(np.median(e)) for e in errors),
+        max(float(np.quantile(e, QUANTILE)) for e in errors),
+        float(result.overflow.mean()),
+    )
+
+
+def _key(graph: Graph, region: Region, states: int) -> str:
+    """What makes results those of one sweep."""
+    text = repr((graph.nodes, graph.outputs, region.lower, region.upper, region.velocity, region.acceleration, states))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _known(results: Path, key: str) -> dict[tuple[str, int], Point]:
+    """The points that a file holds; a new file is begun with its key. A last line that a kill cut short is dropped."""
+    if not results.exists():
+        results.parent.mkdir(parents=True, exist_ok=True)
+        results.write_text(json.dumps({"sweep": key}) + "\n")
+        return {}
+    lines = results.read_text().splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
+    if len(whole) < len(lines):
+        results.write_text("".join(whole))
+    found = {}
+    try:
+        if json.loads(whole[0])["sweep"] != key:
+            raise SweepError(f"{results} holds another sweep; expected this robot, function, region and states")
+        for line in whole[1:]:
+            point = Point(**json.loads(line))
+            found[point.policy, point.word] = point
+    except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
+        raise SweepError(f"{results} is damaged ({error!r}); move it away to begin anew") from None
+    return found
+
+
+def write_csv(points: Sequence[Point], path: Path) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [field.name for field in fields(Point)])
+        writer.writeheader()
+        writer.writerows(asdict(point) for point in points)
+
+
+def draw(points: Sequence[Point], title: str, path: Path) -> None:
+    """Error against word length, and error against cost. Raises RuntimeError: matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise RuntimeError("figures need matplotlib: pip install 'dynagate[sweep]'") from None
+    figure = Figure(figsize=(10, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for policy in dict.fromkeys(point.policy for point in points):
+        chosen = [p for p in points if p.policy == policy and 0.0 < p.error < 1e3]
+        left.semilogy([p.word for p in chosen], [p.error for p in chosen], marker="o", markersize=3, label=policy)
+        right.loglog([p.dsp for p in chosen], [p.error for p in chosen], marker="o", markersize=3, label=policy)
+    left.set_xlabel("bits")
+    right.set_xlabel("DSP48E2 blocks, one multiplier a product")
+    for axes in (left, right):
+        axes.set_ylabel(f"relative L2 error, {QUANTILE:.1%} of the states")
+        axes.legend()
+    figure.suptitle(title)
+    figure.savefig(path, dpi=150)
