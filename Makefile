@@ -58,5 +58,5 @@ $(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
-	$(PIP) --editable '.[hw,sim,bench,sweep,test]'
+	$(PIP) --editable '.[hw,sim,bench,sweep,mpc,test]'
 	@touch $@ $(VENV)/run.stamp

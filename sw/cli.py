@@ -112,6 +112,13 @@ def _named_numbers(option: str, texts: Iterable[str]) -> dict[str, float]:
     return found
 
 
+def _words(option: str, text: str) -> range:
+    first, _, last = text.partition(":")
+    if not first.isdigit() or not (last or first).isdigit():
+        raise ValueError(f"--{option} {text}; expected two numbers such as 12:32")
+    return range(int(first), int(last or first) + 1)
+
+
 def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
     named = _named_numbers("velocity", texts)
     if "" not in named:
@@ -253,9 +260,7 @@ def sweep(
     from dynagate.graph import trace
     from tqdm import tqdm
 
-    first, _, last = word.partition(":")
-    if not first.isdigit() or not (last or first).isdigit():
-        raise ValueError(f"--word {word}; expected two numbers such as 12:32")
+    words = _words("word", word)
     graph = trace(robot, name, **_options(**algorithm))
     client: Any = nullcontext()
     if cluster:
@@ -271,7 +276,7 @@ def sweep(
         points = swept(
             graph,
             region,
-            range(int(first), int(last or first) + 1),
+            words,
             policies or POLICIES,
             states=states,
             jobs=jobs,
@@ -288,6 +293,31 @@ def sweep(
             f"{p.policy:<12}{p.word:>5}{p.median:>10.1e}{p.error:>10.1e}{p.overflow:>10.1e}{p.dsp:>8}{p.lut:>9}"
             f"{p.register_bits:>9}"
         )
+
+
+@main.command("closed-loop")
+@_robot_options
+@click.option("--global", "global_words", default="17:24", show_default=True, help="Words of one global format.")
+@click.option("--word", "own_words", default="8:14", show_default=True, help="Words with a point per node.")
+@click.option("--error", "errors", type=float, multiple=True, default=(0.3, 0.1), help="Errors of optimised formats.")
+def closed_loop(robot: Robot, region: Region, global_words: str, own_words: str, errors: Sequence[float]) -> None:
+    """Control ROBOT (iiwa14, two_joint_arm) with derivatives in ever fewer bits, by trajectory optimisation and MPC."""
+    try:
+        from dynagate.mpc.experiment import REACHES, experiment, table
+    except ImportError:
+        raise ValueError("the closed loop needs Crocoddyl: pip install 'dynagate[mpc]'") from None
+    from dynagate.progress import Steps
+
+    if robot.name not in REACHES:
+        raise ValueError(f"no reach is kept for robot '{robot.name}'; expected one of {', '.join(REACHES)}")
+    settings: dict[str, Sequence[float]] = {
+        "global": _words("global", global_words),
+        "word": _words("word", own_words),
+        "optimised": errors,
+    }
+    with Steps() as step:
+        found = experiment(robot, REACHES[robot.name], region, settings, step)
+    click.echo(table(*found))
 
 
 @main.command()

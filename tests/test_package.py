@@ -38,6 +38,7 @@ STAGES = {
     "dynagate.sim": 7,
     "dynagate.host": 8,
     "dynagate.bench": 9,
+    "dynagate.mpc": 9,
     "dynagate.cli": 9,
 }
 

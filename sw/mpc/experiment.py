@@ -1,0 +1,128 @@
+"""The narrowest formats with which the controller still works, policy by policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign, assign_global
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.optimise import AccuracyError, Goal, optimise
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.mpc.problem import Derivatives, Reach, Solution, solve, track
+from dynagate.region import Region
+from dynagate.robot import Robot
+
+FUNCTION = "forward_dynamics_gradient"
+REACHES = {
+    "iiwa14": Reach((0.0, 0.5, 0.0, -1.2, 0.0, 0.8, 0.0), (1.0, -0.3, 0.6, -0.6, 0.5, -0.4, 0.9)),
+    "two_joint_arm": Reach((0.3, 0.2), (-1.0, 1.1)),
+}
+CLOSE = 0.01
+"""Cost beyond that of float64 derivatives that still counts as the same solution."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """policy and setting: a word length, or for "optimised" an error. words: shortest to longest. same: whether the
+    cost is within CLOSE of float64's. tracking: RMS error in rad of the disturbed controller, infinite if it fails."""
+
+    policy: str
+    setting: float
+    words: tuple[int, int]
+    success: bool
+    iterations: int
+    cost: float
+    same: bool
+    tracking: float
+
+
+def exact(robot: Robot) -> Derivatives:
+    """Derivatives in float64."""
+    graph = trace(robot, FUNCTION)
+    return lambda state: evaluate(graph, state)
+
+
+def rounded(formatted: FormattedGraph) -> Derivatives:
+    """Derivatives from the integers that the hardware computes."""
+    return lambda state: evaluate_fixed(formatted, state).outputs
+
+
+def experiment(
+    robot: Robot,
+    reach: Reach,
+    region: Region,
+    settings: dict[str, Sequence[float]],
+    step: Callable[[str], Any] | None = None,
+) -> tuple[Solution, list[Outcome]]:
+    """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimised":
+    errors) and setting."""
+    reference = solve(robot, reach, exact(robot))
+    tracking = _tracking(robot, reach, exact(robot))
+    outcomes = [Outcome("float64", 64, (64, 64), True, reference.iterations, reference.cost, True, tracking)]
+    graph = trace(robot, FUNCTION)
+    for policy, values in settings.items():
+        for value in values:
+            if step:
+                step(f"{policy} {value:g}")
+            try:
+                formatted = _formats(graph, region, policy, value)
+            except AccuracyError:
+                continue
+            found = solve(robot, reach, rounded(formatted))
+            widths = [f.width for f in formatted.formats]
+            same = found.success and found.cost <= (1.0 + CLOSE) * reference.cost
+            outcomes.append(
+                Outcome(
+                    policy,
+                    value,
+                    (min(widths), max(widths)),
+                    found.success,
+                    found.iterations,
+                    found.cost,
+                    same,
+                    _tracking(robot, reach, rounded(formatted)),
+                )
+            )
+    return reference, outcomes
+
+
+def _tracking(robot: Robot, reach: Reach, derivatives: Derivatives) -> float:
+    """Around the reach's goal, 0.3 rad at half a turn a second, 2 s, 1 N m of noise."""
+    goal, rate = np.array(reach.goal), np.pi
+
+    def path(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        wave = 0.3 * np.array([np.sin(rate * t), rate * np.cos(rate * t), -(rate**2) * np.sin(rate * t)])
+        return goal + wave[0], np.full_like(goal, wave[1]), np.full_like(goal, wave[2])
+
+    with np.errstate(all="ignore"):
+        errors = track(robot, path, derivatives)
+    return float(np.sqrt(np.mean(np.square(errors)))) if np.isfinite(errors).all() else math.inf
+
+
+def _formats(graph: Any, region: Region, policy: str, value: float) -> FormattedGraph:
+    if policy == "optimised":
+        return optimise(graph, region, Goal(value)).formatted
+    chosen = Policy(word=int(value))
+    return assign_global(graph, region, chosen) if policy == "global" else assign(graph, region, chosen)
+
+
+def table(reference: Solution, outcomes: Sequence[Outcome]) -> str:
+    lines = [
+        f"float64: {'converged' if reference.success else 'not converged'} in {reference.iterations} iterations, "
+        f"cost {reference.cost:.6g}",
+        f"{'policy':<12}{'setting':>9}{'words':>9}{'success':>9}{'iterations':>12}{'cost':>13}"
+        f"{f'within {CLOSE:.0%}':>11}{'tracking':>11}",
+    ]
+    for o in outcomes:
+        words = f"{o.words[0]}-{o.words[1]}"
+        cost = f"{o.cost:.6g}" if np.isfinite(o.cost) else "-"
+        lines.append(
+            f"{o.policy:<12}{o.setting:>9g}{words:>9}{o.success!s:>9}{o.iterations:>12}{cost:>13}"
+            f"{'yes' if o.same else 'no':>11}{o.tracking:>11.5f}"
+        )
+    return "\n".join(lines)
