@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 from dynagate.algorithms import EXTERNAL
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.ranges import Ranges, sampled_ranges
@@ -82,13 +83,35 @@ class FormattedGraph:
         return fmt.lowest <= value <= fmt.highest
 
 
-def assign(graph: Graph, region: Region, policy: Policy | None = None) -> FormattedGraph:
-    """Formats for the states of a region: ranges sampled there, one word length, a binary point per node."""
+def assign(
+    graph: Graph,
+    region: Region,
+    policy: Policy | None = None,
+    trajectories: Mapping[str, npt.ArrayLike] | None = None,
+) -> FormattedGraph:
+    """Formats for the states of a region: ranges sampled there, one word length, a binary point per node.
+
+    trajectories: inputs by name, (states, ...) each, that the formats have to hold besides the sampled ones.
+    """
     policy = policy or Policy()
+    return assign_word(
+        graph, region, sampled_ranges(graph, sampled_states(graph, region, policy, trajectories)), policy
+    )
+
+
+def sampled_states(
+    graph: Graph, region: Region, policy: Policy, trajectories: Mapping[str, npt.ArrayLike] | None = None
+) -> dict[str, npt.NDArray[np.float64]]:
+    """The policy's samples of a region, the trajectories after them. Raises ValueError: these lack an input."""
     external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
     states = region.sample(graph.name, policy.samples, policy.seed, external_forces=external_forces)
-    ranges = sampled_ranges(graph, states)
-    return assign_word(graph, region, ranges, policy)
+    if trajectories is None:
+        return states
+    missing = set(states) - set(trajectories)
+    if missing:
+        raise ValueError(f"trajectories lack input '{min(missing)}'; expected {', '.join(states)}")
+    given = {key: np.asarray(trajectories[key], dtype=np.float64) for key in states}
+    return {key: np.concatenate([value, given[key]]) for key, value in states.items()}
 
 
 def assign_global(graph: Graph, region: Region, policy: Policy) -> FormattedGraph:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign_word, fixed_factor, frac_for
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign_word, fixed_factor, frac_for, sampled_states
 from dynagate.fixedpoint.confidence import state
 from dynagate.fixedpoint.noise import crowding, gains, variance
 from dynagate.fixedpoint.ranges import Ranges, sampled_ranges
@@ -105,14 +105,20 @@ class Optimised:
     block: str
 
 
-def optimise(graph: Graph, region: Region, goal: Goal, policy: Policy | None = None) -> Optimised:
+def optimise(
+    graph: Graph,
+    region: Region,
+    goal: Goal,
+    policy: Policy | None = None,
+    trajectories: Mapping[str, npt.ArrayLike] | None = None,
+) -> Optimised:
     """Formats that meet the goal on its states, measured by the integer executor.
 
-    policy: guard bits, samples of the ranges and arithmetic; its word is not used.
+    policy: guard bits, samples of the ranges and arithmetic; its word is not used. trajectories: as in `assign`.
     Raises AccuracyError where even the widest words do not.
     """
     policy = replace(policy or Policy(guard_bits=None), word=goal.dsp.wide)
-    inputs = region.sample(graph.name, policy.samples, policy.seed)
+    inputs = sampled_states(graph, region, policy, trajectories)
     ranges = sampled_ranges(graph, inputs)
     some = {key: value[:GAIN_STATES] for key, value in inputs.items()}
     weight = gains(graph, some).max(axis=0) / goal.error**2  # of the worst block; 1 is the whole budget

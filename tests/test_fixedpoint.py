@@ -275,3 +275,14 @@ def test_external_forces_are_formatted_like_any_input() -> None:
     got = evaluate_fixed(formatted, inputs)
     assert not got.overflow.any()
     assert np.median(relative_errors(got.outputs["qdd"], evaluate(graph, inputs)["qdd"])) <= 1e-4
+
+
+def test_trajectories_widen_the_ranges() -> None:
+    robot = robots.load("two_joint_arm")
+    region, graph = Region.of(robot, velocity=1.0), trace(robot, "inverse_dynamics")
+    fast = {"q": np.zeros((3, 2)), "qd": np.full((3, 2), 40.0), "qdd": np.full((3, 2), 900.0)}
+    plain, wider = assign(graph, region), assign(graph, region, trajectories=fast)
+    tau = graph.outputs[0].nodes[0]
+    assert wider.formats[tau].frac < plain.formats[tau].frac
+    with pytest.raises(ValueError, match="trajectories lack input 'qdd'; expected q, qd, qdd"):
+        assign(graph, region, trajectories={"q": fast["q"], "qd": fast["qd"]})
