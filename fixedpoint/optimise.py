@@ -43,7 +43,6 @@ GAIN_STATES = 512
 ROOM = 0.9
 """Part of the target that is aimed at, so that other states of the region keep it too."""
 
-
 Vertex = int | tuple[str, int]
 
 
@@ -92,7 +91,7 @@ class Goal:
     seed: int = 31
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.error < 1.0 or not 0.0 < self.quantile <= 1.0 or not 0.0 <= self.spare <= 1.0:
+        if not 0.0 < self.error < 1.0 or not 0.0 < self.quantile < 1.0 or not 0.0 <= self.spare <= 1.0:
             raise ValueError(f"{self}; expected an error and a quantile between 0 and 1, and spare from 0 to 1")
 
 

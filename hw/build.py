@@ -82,7 +82,14 @@ def build(
         say("choosing formats")
         optimised = optimise(graph, region, goal, given)
         formatted = optimised.formatted
-        said = state(formatted, region, quantile=goal.quantile, confidence=goal.confidence, states=goal.states)
+        said = state(  # on states that chose nothing
+            formatted,
+            region,
+            quantile=goal.quantile,
+            confidence=goal.confidence,
+            states=goal.states,
+            seed=goal.seed + 1,
+        )
         chosen = {"word": "mixed", "goal": asdict(goal), "statement": asdict(said)}
     elif formats is not None:
         formatted = read_formats(graph, formats)

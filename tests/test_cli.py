@@ -49,6 +49,20 @@ def test_run_fails_with_status_one_where_the_error_is_too_large(designs: Path) -
     assert text.splitlines()[-1] == "FAIL"
 
 
+def test_run_with_chosen_word_lengths(designs: Path) -> None:
+    """Mixed words in hardware: equal to the integers; design.json carries the statement."""
+    arguments = ("two_joint_arm", "--error", "1e-3", "--ii", "3", "--folder", designs)
+    status, text = call("run", *arguments, "--states", "200")
+    assert status == 0, text
+    assert "two_joint_arm forward_dynamics_gradient, words of " in text
+    assert "DIFFER" not in text
+    _, text = call("build", *arguments)
+    said = json.loads((Path(text.splitlines()[-1]) / "design.json").read_text())["formats"]["statement"]
+    assert said["confidence"] == 0.99
+    assert said["overflow"] < 1e-3
+    assert max(said["error"].values()) < 2e-3
+
+
 def test_info_lists_every_form() -> None:
     status, text = call("info", "two_joint_arm")
     assert status == 0
