@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import shutil
 import subprocess
+import sys
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -75,6 +76,42 @@ def test_every_batch_and_nothing_beyond(batch: int, layout: str, cache: Path) ->
         np.testing.assert_allclose(outputs[key][:batch], value, rtol=1e-10, atol=1e-12)
         assert np.all(outputs[key][batch:] == 7.0)
     kernel.close()
+
+
+GUARDED = """
+import ctypes, mmap, numpy as np
+from dynagate import robots, trace
+from dynagate.native.kernel import Kernel
+
+libc = ctypes.CDLL(None, use_errno=True)
+page = mmap.PAGESIZE
+kept = []
+
+def at_the_end_of_a_page(shape):  # what comes after must not be touched
+    region = mmap.mmap(-1, 8 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(region))
+    assert libc.mprotect(ctypes.c_void_p(start + 7 * page), page, 0) == 0
+    size = int(np.prod(shape)) * 8
+    kept.append(region)
+    array = np.frombuffer(region, np.float64, count=size // 8, offset=7 * page - size).reshape(shape)
+    array[:] = 0.1
+    return array
+
+graph = trace(robots.load("two_joint_arm"), "forward_dynamics")
+kernel = Kernel(graph, np.float64)
+for batch in (2, 50, 97):
+    inputs = {port.name: at_the_end_of_a_page((batch, *port.shape)) for port in graph.inputs}
+    outputs = {port.name: at_the_end_of_a_page((batch, *port.shape)) for port in graph.outputs}
+    kernel(inputs, outputs, batch)
+    assert np.ptp(outputs["qdd"][:, 0]) == 0.0
+import os
+os._exit(0)  # guarded pages cannot be given back in the usual way
+"""
+
+
+def test_touches_nothing_beyond_its_arrays() -> None:
+    done = subprocess.run([sys.executable, "-c", GUARDED], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.returncode, done.stderr)
 
 
 def test_sines_and_cosines_are_within_two_units(cache: Path) -> None:
