@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, wide
 
-SATURATING = Arithmetic()
+LAST = Arithmetic()
+"""How results enter their format."""
 LARGEST_SEED_TABLE = 12
 """Index bits of the largest reciprocal table: 4096 entries are two block RAMs and save a Newton step."""
 
@@ -121,15 +122,16 @@ def _sine(x: Integers, source: Format, to: Format, quarters: int) -> Rescaled:
     exact = wide(d, plan.outer_frac + 4) * slope + (wide(c0, plan.outer_frac + 4) << (plan.outer_frac - plan.frac0))
     size = (exact + (1 << (shift - 1))) >> shift
     value = np.where(quadrant & 2, -size, size)
-    return rescale(value, max(to.frac, 2), to, SATURATING)
+    return rescale(value, max(to.frac, 2), to, LAST)
 
 
 @dataclass(frozen=True)
 class ReciprocalPlan:
-    """1/x: |x| = n 2**-z with the top bit of n set, seed from a table by the bits after it, Newton, shift back.
+    """1/x of a positive x = n 2**-z with the top bit of n set: seed from a table, Newton, shift back.
 
-    seed: 1/n to seed_frac fraction bits, n in [1, 2). steps: (fraction bits of the estimate, of the error
-    e = 1 - n r, of the next estimate r + r e). The result is r >> (shift - z).
+    seed: by the bits after the top one, 1/n to seed_frac fraction bits, n in [1, 2). steps: (fraction bits of the
+    estimate, of the error e = 1 - n r, of the next estimate r + r e). The last step keeps all its bits, `frac` of them,
+    and rounds once, where the result's last bit will be: the result is (r + r e + half) >> (shift - z).
     """
 
     index_bits: int
@@ -140,8 +142,18 @@ class ReciprocalPlan:
 
     @property
     def frac(self) -> int:
-        """Fraction bits of the last estimate."""
-        return self.steps[-1][2]
+        """Fraction bits of the last sum."""
+        have, error_frac, _ = self.steps[-1]
+        return have + error_frac
+
+    def least_down(self, to: Format) -> int:
+        """Bits to drop from the last sum, of which 1/1 is 2**frac, so that the largest results fit."""
+        return self.frac - to.width + 1
+
+    @property
+    def most_down(self) -> int:
+        """Bits to drop beyond which nothing is left."""
+        return self.frac + 2
 
 
 @lru_cache(maxsize=256)
@@ -158,30 +170,30 @@ def reciprocal_plan(source: Format, to: Format) -> ReciprocalPlan:
         reached = frac if step == count - 1 else min(frac, 2 * have)
         steps.append((have, reached + 2, reached))
         have = reached
-    return ReciprocalPlan(index_bits, seed_frac, seed, tuple(steps), frac - source.frac + source.width - 1 - to.frac)
+    last = steps[-1][0] + steps[-1][1]
+    return ReciprocalPlan(index_bits, seed_frac, seed, tuple(steps), last - source.frac + source.width - 1 - to.frac)
 
 
 def reciprocal(x: Integers, source: Format, to: Format) -> Rescaled:
-    """1/x rounded half up in magnitude; 1/0 overflows."""
+    """1/x of a positive x, rounded half up; where x is not positive, or the result too large, 0 with the flag."""
     plan = reciprocal_plan(source, to)
     width = source.width
-    bits = 2 * max(width, plan.frac) + 4
-    size = np.abs(x)
-    zeros = width - _bit_length(size)
-    n = np.where(size == 0, 1 << (width - 1), size << np.minimum(zeros, width - 1))
+    zeros = width - _bit_length(np.maximum(x, 1))
+    n = np.maximum(x, 1) << zeros
     index = ((n >> (width - 1 - plan.index_bits)) & ((1 << plan.index_bits) - 1)).astype(np.int64)
+    bits = max(width + plan.steps[-1][0], plan.frac) + 4
     estimate: Integers = wide(np.array(plan.seed, dtype=np.int64)[index], bits)
     n = wide(n, bits)
-    for have, error_frac, reached in plan.steps:
-        error = ((1 << (width - 1 + have)) - n * estimate) >> (width - 1 + have - error_frac)
-        down = have + error_frac - reached
-        estimate = ((estimate << error_frac) + estimate * error + (1 << (down - 1))) >> down
     down = plan.shift - zeros
-    too_large = (down < 1) | (size == 0)
-    down = np.clip(down, 1, plan.frac + 2)
-    rounded = (estimate + (1 << (down - 1))) >> down
-    result = np.where(too_large, 1 << to.width, rounded)
-    return rescale(np.where(x < 0, -result, result), to.frac, to, SATURATING)
+    fits = (x > 0) & (down >= plan.least_down(to))
+    down = np.clip(down, plan.least_down(to), plan.most_down)
+    for k, (have, error_frac, reached) in enumerate(plan.steps):
+        error = ((1 << (width - 1 + have)) - n * estimate) >> (width - 1 + have - error_frac)
+        dropped = down if k == len(plan.steps) - 1 else have + error_frac - reached
+        half = np.ones_like(estimate) << (dropped - 1)
+        estimate = ((estimate << error_frac) + estimate * error + half) >> dropped
+    result = rescale(estimate, to.frac, to, LAST)  # a power of two may just not fit
+    return Rescaled(np.where(fits, result.value, 0).astype(np.int64), result.overflow | ~fits)
 
 
 def _bit_length(size: Integers) -> Any:

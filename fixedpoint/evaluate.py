@@ -17,17 +17,23 @@ BLOCK = 1024
 
 
 class Values(NamedTuple):
-    """value: integers of every node asked for, by id, (batch,); overflow: states in which any node overflowed."""
+    """value: integers of every node asked for, by id, (batch,); by_scope: (batch, scopes of the graph), where a node of
+    that scope overflowed."""
 
     value: dict[int, Integers]
-    overflow: npt.NDArray[np.bool_]
+    by_scope: npt.NDArray[np.bool_]
+
+    @property
+    def overflow(self) -> npt.NDArray[np.bool_]:
+        """(batch,) states in which any node overflowed."""
+        return self.by_scope.any(axis=1)
 
 
 def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:
     """inputs: node id of every input -> integers (batch,) in its format. Keeps the outputs, or all nodes."""
     graph = formatted.graph
     batch = len(next(iter(inputs.values())))
-    overflow = np.zeros(batch, dtype=bool)
+    by_scope = np.zeros((batch, len(graph.scopes)), dtype=bool)
     kept = set(graph.output_nodes)
     last_user = [max(users, default=-1) for users in graph.users]
     values: dict[int, Integers] = dict(inputs)
@@ -38,12 +44,12 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
                 operands.append(fixed_constant(formatted, i))
             result = OPS[node.op].integer(operands, formatted.formats[i], formatted.arithmetic)
             values[i] = result.value if node.args else np.full(batch, result.value)
-            overflow |= result.overflow
+            by_scope[:, graph.scope_of[i]] |= result.overflow
         if not keep_all:
             for a in node.args:
                 if last_user[a] == i and a not in kept:
                     values.pop(a, None)
-    return Values(values, overflow)
+    return Values(values, by_scope)
 
 
 def quantise_inputs(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]) -> dict[int, Integers]:

@@ -74,10 +74,11 @@ class Format:
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """How exact results become a format's: rounding half_up (⌊x + ½⌋) or floor, overflow saturate or wrap."""
+    """How exact results become a format's: rounding half_up (⌊x + ½⌋) or floor, overflow wrap or saturate. What does
+    not fit is flagged either way; saturation puts a multiplexer behind every adder."""
 
     rounding: str = HALF_UP
-    overflow: str = SATURATE
+    overflow: str = WRAP
 
     def __post_init__(self) -> None:
         if self.rounding not in (HALF_UP, FLOOR):

@@ -208,7 +208,7 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[Port]) -> dict[
 def _output_stream(planned: Plan) -> dict[str, Any]:
     graph = planned.formatted.graph
     stream = _stream(planned, graph.output_nodes, graph.outputs)
-    return {**stream, "bits": stream["bits"] + 1, "overflow": stream["bits"]}
+    return {**stream, "bits": stream["bits"] + len(graph.scopes), "overflow": stream["bits"], "scopes": graph.scopes}
 
 
 @cache

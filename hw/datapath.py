@@ -3,6 +3,9 @@
 The pipeline runs free: no register but the control's has a reset or waits for anything. A sample enters in slot 0
 when the output FIFO is sure to have room for it (credit), its valid bit travels along, and ii slots later the next
 may enter. A value lives in registers that are enabled once every ii cycles, so ceil(lifetime / ii) of them hold it.
+
+Between two registers lies no more than one DSP stage, one carry chain or one multiplexer. What a carry chain has made
+is looked at a cycle later, so overflow bits are gathered on the side and reach the output a little after the values.
 """
 
 from __future__ import annotations
@@ -21,16 +24,20 @@ from dynagate.hw.plan import Plan, UnitClass, operands
 from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal, shift_of
-from dynagate.hw.units.rescale import Wires, fit, rounding_constant
+from dynagate.hw.units.rescale import differ, fit, rounding_constant
 from dynagate.hw.units.sincos import SinCos
 
 FIFO_LATENCY = 3
 """Cycles from a write into the output FIFO until its credit can be back at the input."""
+INPUTS = 6
+"""Of a lookup table."""
+MOST_LATE = 4
+"""Cycles by which a sample's overflow bits may follow its values."""
 
 
 class Datapath(wiring.Component):
-    """i: one signed field per input of the graph. o: one per different output, and `overflow`, set where any value on
-    the sample's way did not fit its format. design_hash: the constant that design.json holds too."""
+    """i: one signed field per input of the graph. o: one per different output, and `overflow`, a bit for each scope of
+    the graph, set where a value of it did not fit its format. design_hash: the constant that design.json holds too."""
 
     def __init__(self, plan: Plan, design_hash: int = 0) -> None:
         self.plan = plan
@@ -42,7 +49,7 @@ class Datapath(wiring.Component):
         self.output_layout = data.StructLayout(
             {
                 **{plan.signal_names[i]: signed(formats[i].width) for i in graph.output_nodes},
-                "overflow": unsigned(1),
+                "overflow": unsigned(len(graph.scopes)),
             }
         )
         super().__init__(
@@ -58,7 +65,8 @@ class Datapath(wiring.Component):
         m.d.comb += self.design_hash.eq(self.hash)
         flow = _Flow(m, self.plan, self.i, self.o)
         values = _Values(m, self.plan, flow, self.i.payload)
-        flow.finish(values.outputs(self.output_layout))
+        overflow, late = gather(m, values.flags, self.plan.latency)
+        flow.finish(values.outputs(), overflow, late)
         return m
 
 
@@ -75,7 +83,7 @@ class _Flow:
                 self.slot.eq(Mux(self.slot == ii - 1, 0, self.slot + 1)),
                 self.in_slot.eq(self.in_slot.rotate_left(1)),
             ]
-        self.depth = math.ceil((plan.latency + FIFO_LATENCY) / ii) + 1
+        self.depth = math.ceil((plan.latency + MOST_LATE + FIFO_LATENCY) / ii) + 1
         self.credit = Signal(range(self.depth + 1), init=self.depth)
         self.accept = Signal()
         m.d.comb += [
@@ -98,22 +106,29 @@ class _Flow:
                 with self.m.Case(slot):
                     self.m.d.comb += assignments
 
-    def finish(self, payload: Value) -> None:
+    def finish(self, payload: Value, overflow: Value, late: int) -> None:
+        """payload: in a sample's last cycle; overflow: `late` cycles after it."""
         m, plan = self.m, self.plan
-        # valid[k] belongs to the sample that is in cycles 1 + (k - 1) ii to k ii
-        steps = max(math.ceil(plan.latency / plan.ii), 1)
+        # valid[k] belongs to the sample that is in cycles 1 + k ii to (k + 1) ii
+        steps = max(math.ceil((plan.latency + late) / plan.ii), 1)
         valid = Signal(steps)
         m.d.sync += valid[0].eq(Mux(self.in_slot[0], self.accept, valid[0]))
         for k in range(1, steps):
             m.d.sync += valid[k].eq(Mux(self.in_slot[0], valid[k - 1], valid[k]))
 
-        m.submodules.output_fifo = fifo = SyncFIFOBuffered(width=len(payload), depth=self.depth)
+        fifos = []
+        for name, bits, cycle in (("values", payload, plan.latency), ("overflow", overflow, plan.latency + late)):
+            fifo = SyncFIFOBuffered(width=len(bits), depth=self.depth)
+            m.submodules[f"{name}_fifo"] = fifo
+            m.d.comb += [
+                fifo.w_data.eq(bits),
+                fifo.w_en.eq(valid[math.ceil(cycle / plan.ii) - 1] & self.in_slot[cycle % plan.ii]),
+                fifo.r_en.eq(self.o.ready & self.o.valid),
+            ]
+            fifos.append(fifo)
         m.d.comb += [
-            fifo.w_data.eq(payload),
-            fifo.w_en.eq(valid[steps - 1] & self.in_slot[plan.latency % plan.ii]),
-            self.o.payload.eq(fifo.r_data),
-            self.o.valid.eq(fifo.r_rdy),
-            fifo.r_en.eq(self.o.ready),
+            self.o.payload.eq(Cat(*(fifo.r_data for fifo in fifos))),
+            self.o.valid.eq(fifos[-1].r_rdy),  # the later one
         ]
         taken = Signal()
         m.d.comb += taken.eq(self.o.valid & self.o.ready)
@@ -135,7 +150,8 @@ class _Values:
         self.formatted = plan.formatted
         self.chain: dict[int, list[Signal]] = {}
         self.live: dict[int, Signal] = {}  # output of a unit, for the one cycle it is there
-        self.flags: dict[int, list[Value]] = defaultdict(list)  # cycle -> overflow bits seen in it
+        # scope -> cycle -> overflow bits that can be read in it
+        self.flags: list[Flags] = [defaultdict(list) for _ in plan.formatted.graph.scopes]
         nodes = self.formatted.graph.nodes
         for i in plan.position:
             self._make_signals(i)
@@ -187,7 +203,10 @@ class _Values:
             self.m, node.op, self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
         )
         self.flow.on_slot(cycle, self.chain[i][0].eq(wires.value))
-        self._note_overflow(cycle, wires)
+        if len(wires.guard):
+            guard = Signal(len(wires.guard), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
+            self.flow.on_slot(cycle, guard.eq(wires.guard))
+            self._note_overflow(i, self.plan.ready(i), differ(guard))
 
     def _operands(self, i: int) -> list[tuple[Value, Format]]:
         """What the node's operation reads at its start, constants too."""
@@ -199,9 +218,8 @@ class _Values:
                 found.append((self.read(node, self.plan.start(i)), fmt))
         return found
 
-    def _note_overflow(self, cycle: int, wires: Wires) -> None:
-        if not isinstance(wires.overflow, Const):
-            self.flags[cycle].append(wires.overflow)
+    def _note_overflow(self, i: int, cycle: int, flag: Value) -> None:
+        self.flags[self.formatted.graph.scope_of[i]][cycle].append(flag)
 
     def _multiplier(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         plan, formatted = self.plan, self.formatted
@@ -209,6 +227,7 @@ class _Values:
         widths = [(a.width, b.width) for (_, a), (_, b) in reads.values()]
         core = Multiply(max(a for a, _ in widths), max(b for _, b in widths))
         cases: dict[int, list[Any]] = {}
+        guards: dict[int, Value] = {}
         self.m.submodules[name] = core
         product: Value = core.p
         for k in range(unit.latency - core.latency):
@@ -223,8 +242,24 @@ class _Values:
             cases[slot] = [core.a.eq(a), core.b.eq(b), core.c.eq(constant)]
             wires = fit(self.m, product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i])
             self.m.d.comb += self.live[i].eq(wires.value)
-            self._note_overflow(plan.ready(i), wires)
+            guards[i] = wires.guard
+        self._guards(name, product, guards)
         self._select(cases)
+
+    def _guards(self, name: str, product: Value, guards: dict[int, Value]) -> None:
+        """The guards of a multiplier's results all end at the product's top bit. Each part of it, from where one guard
+        begins to where the next does, is compared for all of them, and the comparisons meet a cycle later."""
+        lengths = sorted({len(guard) for guard in guards.values()} - {0})
+        parts: list[Signal] = []
+        top = len(product) - 1
+        for k, (before, length) in enumerate(pairwise([1, *lengths])):
+            part = Signal(name=f"{name}_guard_{k}", reset_less=True)
+            self.m.d.sync += part.eq(differ(product[top + 1 - length : top + 2 - before]))
+            parts.append(part)
+        for i, guard in guards.items():
+            if len(guard):
+                flag = Cat(*parts[: lengths.index(len(guard)) + 1]).any()
+                self._note_overflow(i, self.plan.ready(i) + 1, flag)
 
     def _select(self, cases: dict[int, list[Any]]) -> None:
         """Operands of a unit by slot. An idle slot repeats those of another: nothing reads the result, and no
@@ -257,27 +292,51 @@ class _Values:
 
     def _unit_result(self, i: int, core: Any) -> None:
         self.m.d.comb += self.live[i].eq(core.o)
-        self.flags[self.plan.ready(i)].append(core.overflow)
+        self._note_overflow(i, self.plan.ready(i), core.overflow)
 
-    def outputs(self, layout: data.StructLayout) -> Value:
-        """The output payload in the sample's last cycle."""
+    def outputs(self) -> Value:
+        """The outputs in the sample's last cycle."""
         plan = self.plan
-        payload = Signal(layout, name="output_payload")
-        for i in plan.formatted.graph.output_nodes:
-            self.m.d.comb += payload[plan.signal_names[i]].eq(self.read(i, plan.latency))
-        self.m.d.comb += payload.overflow.eq(self._overflow())
-        return payload.as_value()
+        return Cat(*(self.read(i, plan.latency) for i in plan.formatted.graph.output_nodes))
 
-    def _overflow(self) -> Value:
-        """Any overflow on the sample's way: a bit that travels with it and collects what each cycle saw."""
-        seen: Value = Const(0, 1)
-        for cycle in range(self.plan.latency + 1):
-            if self.flags[cycle]:
-                here = Signal(len(self.flags[cycle]), name=f"overflow_in_{cycle}")
-                self.m.d.comb += here.eq(Cat(*self.flags[cycle]))
-                seen = seen | here.any()
-            if cycle < self.plan.latency:
-                register = Signal(name=f"overflow_{cycle + 1}", reset_less=True)
-                self.m.d.sync += register.eq(seen)
-                seen = register
+
+Flags = dict[int, list[Value]]
+
+
+def gather(m: Module, flags: list[Flags], latency: int) -> tuple[Value, int]:
+    """A bit per scope that travels with the sample and takes up what each cycle saw, six bits to a register at most.
+    Returns the bits, and the cycles by which they follow the sample's last cycle."""
+    found = [_Gathered(m, k, scope, latency) for k, scope in enumerate(flags)]
+    late = max(bit.late for bit in found)
+    assert late <= MOST_LATE
+    return Cat(*(bit.wait(late) for bit in found)), late
+
+
+class _Gathered:
+    def __init__(self, m: Module, scope: int, flags: Flags, latency: int) -> None:
+        self.m, self.scope = m, scope
+        waiting = {cycle: list(bits) for cycle, bits in flags.items()}
+        self.seen: Value | None = None
+        cycle = min(waiting, default=latency)
+        while cycle <= latency or waiting:
+            bits = waiting.pop(cycle, [])
+            while len(bits) > INPUTS - 1:  # one input is for what was seen before
+                some, bits = bits[:INPUTS], bits[INPUTS:]
+                waiting.setdefault(cycle + 1, []).append(self._register(f"{cycle + 1}_{len(bits)}", Cat(*some).any()))
+            cycle += 1
+            here = bits if self.seen is None else [self.seen, *bits]
+            if here:
+                self.seen = self._register(str(cycle), Cat(*here).any())
+        self.late = cycle - latency
+
+    def _register(self, name: str, value: Value) -> Signal:
+        register = Signal(name=f"overflow_{self.scope}_{name}", reset_less=True)
+        self.m.d.sync += register.eq(value)
+        return register
+
+    def wait(self, late: int) -> Value:
+        """The bit `late` cycles after the sample's last one."""
+        seen: Value = Const(0, 1) if self.seen is None else self.seen
+        for k in range(self.late, late):
+            seen = self._register(f"wait_{k}", seen)
         return seen

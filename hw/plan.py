@@ -17,6 +17,10 @@ from dynagate.hw.bind import Binding, bind
 from dynagate.hw.schedule import Operation, Problem, Schedule, modulo_schedule, registers_held
 from dynagate.hw.units import add, multiply, reciprocal, sincos
 
+SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0}
+"""Units for each that full use needs: everything waits for sines, pivots of like branches come together, and a slot that
+is free here and there saves registers."""
+
 
 @dataclass(frozen=True)
 class UnitClass:
@@ -128,7 +132,8 @@ class Plan:
 
 
 def plan(formatted: FormattedGraph, ii: int) -> Plan:
-    """Classes of units, a verified schedule with ceil(operations / ii) units of each, and the binding.
+    """Classes of units, a verified schedule with ceil(operations / ii) units of each (`SPARE` has the exceptions), and
+    the binding.
 
     Raises ScheduleError: ii is below 1.
     """
@@ -150,7 +155,7 @@ def plan(formatted: FormattedGraph, ii: int) -> Plan:
         else:
             operations.append(Operation(node.name, reads, add.LATENCY))
     wanted = Counter(class_of.values())
-    limits = {name: math.ceil(count / max(ii, 1)) for name, count in wanted.items()}
+    limits = {name: math.ceil(count * SPARE[classes[name].kind] / max(ii, 1)) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
     schedule = modulo_schedule(Problem(tuple(operations), ii, limits, outputs))
     draft = Plan(formatted, ii, classes, tuple(root), position, schedule, Binding({}, 0))

@@ -149,53 +149,76 @@ class Schedule:
 
 
 def modulo_schedule(problem: Problem) -> Schedule:
-    """A verified schedule: list scheduling by the longest path to an output, then registers saved.
+    """A verified schedule: those operations first that have least room to move (Huff 1993), the shortest latency that
+    this reaches, then registers saved.
 
-    Every cycle the ready operations take the free units, those with the longest way to go first. Then operations
-    move within their slack to where fewer registers are needed.
+    An operation's room is the cycles between the readiness of its operands and the last start that keeps the latency.
+    The one with least is given its first cycle with a free unit, and the room of the others shrinks. Where a room has
+    no free cycle the latency is too short.
     """
     problem.check()
-    start = _list_schedule(problem)
-    length = max((start[i] + problem.operations[i].latency for i in problem.outputs), default=0)
-    schedule = Schedule(problem, tuple(start), length)
-    return _save_registers(schedule).verify()
+    critical = problem.critical_path()
+    length, step = critical, max(critical // 100, 1)
+    start = None
+    while start is None:
+        start = _place(problem, length)
+        length += step
+    return _save_registers(Schedule(problem, tuple(start), length - step)).verify()
 
 
-def _list_schedule(problem: Problem) -> list[int]:
-    operations, users = problem.operations, problem.users
-    to_go = [0] * len(operations)
-    for i in reversed(range(len(operations))):
-        to_go[i] = operations[i].latency + max((to_go[u] for u in users[i]), default=0)
-    missing = [len(set(o.operands)) for o in operations]
-    start = [-1] * len(operations)
-    ready_at: dict[int, list[int]] = {0: [i for i, count in enumerate(missing) if count == 0]}
-    waiting: dict[str, list[tuple[int, int]]] = {resource: [] for resource in problem.limits}
+def _place(problem: Problem, length: int) -> list[int] | None:
+    """Start cycles for outputs at `length`, or None where some operation finds no free unit in its room."""
+    operations, users, ii = problem.operations, problem.users, problem.ii
+    count = len(operations)
+    first = [0] * count
+    for i, operation in enumerate(operations):
+        first[i] = max((first[a] + operations[a].latency for a in operation.operands), default=0)
+    last = [0] * count
+    for i in reversed(range(count)):
+        last[i] = min((last[u] for u in users[i]), default=length) - operations[i].latency
+    # those with a room of a whole interval or more find a unit wherever they are, so they need not be ordered by it
+    queue = [(min(last[i] - first[i], ii), first[i], i) for i in range(count) if operations[i].resource is not None]
+    heapq.heapify(queue)
+    placed = [False] * count
     used: Counter[tuple[str, int]] = Counter()
-    begun = 0
-    cycle = 0
-    while begun < len(operations):
-        beginning = []
-        for i in ready_at.pop(cycle, []):
-            resource = operations[i].resource
-            if resource is None:
-                beginning.append(i)
-            else:
-                heapq.heappush(waiting[resource], (-to_go[i], i))
-        for resource, heap in waiting.items():
-            slot = resource, cycle % problem.ii
-            while heap and used[slot] < problem.limits[resource]:
-                beginning.append(heapq.heappop(heap)[1])
-                used[slot] += 1
-        for i in beginning:
-            start[i] = cycle
-            for u in users[i]:
-                missing[u] -= 1
-                if missing[u] == 0:
-                    at = max(start[a] + operations[a].latency for a in operations[u].operands)
-                    ready_at.setdefault(at, []).append(u)
-        begun += len(beginning)
-        cycle += 1
-    return start
+
+    def later(i: int, cycle: int) -> None:
+        waiting = [(i, cycle)]
+        while waiting:
+            i, cycle = waiting.pop()
+            if cycle > first[i]:
+                first[i] = cycle
+                waiting += [(u, cycle + operations[i].latency) for u in users[i]]
+                touched.add(i)
+
+    def earlier(i: int, cycle: int) -> None:
+        waiting = [(i, cycle)]
+        while waiting:
+            i, cycle = waiting.pop()
+            if cycle < last[i]:
+                last[i] = cycle
+                waiting += [(a, cycle - operations[a].latency) for a in operations[i].operands]
+                touched.add(i)
+
+    while queue:
+        room, at, i = heapq.heappop(queue)
+        if placed[i] or (room, at) != (min(last[i] - first[i], ii), first[i]):
+            continue  # an entry for this operation with its present room is still to come
+        resource = operations[i].resource
+        assert resource is not None
+        slots = range(first[i], min(last[i], first[i] + ii - 1) + 1)
+        cycle = next((c for c in slots if used[resource, c % ii] < problem.limits[resource]), None)
+        if cycle is None:
+            return None
+        used[resource, cycle % ii] += 1
+        placed[i] = True
+        touched: set[int] = set()
+        later(i, cycle)
+        earlier(i, cycle)
+        for u in touched:
+            if not placed[u] and operations[u].resource is not None:
+                heapq.heappush(queue, (min(last[u] - first[u], ii), first[u], u))
+    return first
 
 
 def _save_registers(schedule: Schedule, sweeps: int = 3) -> Schedule:

@@ -81,8 +81,9 @@ def expected_payloads(
     count = len(values.overflow)
     graph = built.graph
     got = pack_integers(sink, {k: values.value[i] for k, i in enumerate(graph.output_nodes)}, count)
-    word, bit = divmod(built.design["stream"]["output"]["overflow"], 32)
-    got[:, word] |= values.overflow.astype(np.uint32) << np.uint32(bit)
+    for k, flags in enumerate(values.by_scope.T):
+        word, bit = divmod(built.design["stream"]["output"]["overflow"] + k, 32)
+        got[:, word] |= flags.astype(np.uint32) << np.uint32(bit)
     return input_payloads(built, integers), got
 
 
@@ -94,6 +95,8 @@ def input_payloads(built: Build, integers: Mapping[int, Integers]) -> npt.NDArra
 
 
 def _run(program: Path, module: str, data: Mapping[str, Any]) -> None:
+    # the bench runs in a folder of its own, so no path may be relative
+    program = program.resolve()
     with tempfile.TemporaryDirectory(prefix="run-", dir=program.parent) as scratch:
         _run_in(Path(scratch), program, module, data)
 

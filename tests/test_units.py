@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format
+from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise
 from dynagate.hw.units import reciprocal, sincos
 from dynagate.hw.units.add import Add
+from dynagate.hw.units.float32 import FromFloat, ToFloat
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
 from dynagate.hw.units.reciprocal import Reciprocal, shift_of
 from dynagate.hw.units.sincos import SinCos
@@ -120,6 +121,60 @@ def test_reciprocal(formats: tuple[Format, Format], units: Path) -> None:
     expected = unit.model(x, source, to)
     inputs = {"x": x, "shift": np.full(len(x), shift_of(source, to))}
     run_unit_bench("reciprocal", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+
+
+FLOATS = np.array(
+    [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, 1e-45, -1e-39, 1e-20, 3e38, -3e38, np.inf, -np.inf, np.nan],
+    dtype=np.float32,
+)
+
+
+def some_floats(formats: list[Format], seed: int) -> np.ndarray:
+    """Around the limits and the ties of each format, over all sizes, and the odd ones."""
+    random = np.random.default_rng(seed)
+    parts = [FLOATS, np.ldexp(random.uniform(-1, 1, 600), random.integers(-60, 60, 600))]
+    for fmt in formats:
+        edges = np.array([fmt.lowest, fmt.highest, fmt.highest + 1, 1, -1, 5, -7])
+        parts.append(np.ldexp(np.concatenate([edges, edges + 0.5, edges - 0.5, edges + 0.25]), -fmt.frac))
+        parts.append(np.ldexp(random.uniform(2.0 * fmt.lowest, 2.0 * fmt.highest, 400), -fmt.frac))
+    return np.concatenate([part.astype(np.float32) for part in parts])
+
+
+FLOAT_FORMATS = [
+    [Format(10, 6)],
+    [Format(24, 21)],
+    [Format(24, 14), Format(20, 19), Format(27, 20)],
+    [Format(32, 40), Format(32, -3)],
+]
+
+
+@pytest.mark.parametrize("formats", FLOAT_FORMATS, ids=str)
+def test_from_float32(formats: list[Format], units: Path) -> None:
+    unit = FromFloat(formats)
+    x = np.tile(some_floats(formats, 6), len(formats)).view(np.uint32)
+    beat = np.repeat(np.arange(len(formats)), len(x) // len(formats))
+    expected = [unit.model(x[beat == k], k) for k in range(len(formats))]
+    for k, (fmt, got) in enumerate(zip(formats, expected, strict=True)):  # the model is the host's own rounding
+        real = x[beat == k].view(np.float32)
+        right = np.isfinite(real)
+        other = quantise(real[right], fmt)
+        np.testing.assert_array_equal(got.overflow[right], other.overflow)
+        np.testing.assert_array_equal(got.value[right][~other.overflow], other.value[~other.overflow])
+        assert got.overflow[~right].all()
+    outputs = {"o": np.concatenate([e.value for e in expected]), "bad": np.concatenate([e.overflow for e in expected])}
+    run_unit_bench("from_float", unit, {"x": x, "beat": beat}, outputs, units)
+
+
+@pytest.mark.parametrize("formats", FLOAT_FORMATS, ids=str)
+def test_to_float32(formats: list[Format], units: Path) -> None:
+    unit = ToFloat(formats)
+    x = [every(fmt) if fmt.width <= 10 else some(fmt, 7) for fmt in formats]
+    sizes = [
+        np.concatenate([column, column >> (column % (fmt.width - 1))]) for column, fmt in zip(x, formats, strict=True)
+    ]
+    beat = np.repeat(np.arange(len(formats)), [len(column) for column in sizes])
+    expected = [unit.model(column, k) for k, column in enumerate(sizes)]
+    run_unit_bench("to_float", unit, {"x": np.concatenate(sizes), "beat": beat}, {"o": np.concatenate(expected)}, units)
 
 
 def test_bench_notices_a_wrong_result(units: Path) -> None:

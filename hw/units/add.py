@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from amaranth.hdl import Const, Module, Value, signed
+from amaranth.hdl import Const, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled
 from dynagate.graph import OPS
-from dynagate.hw.units.rescale import Wires, fit, rounding_constant, shift_left
+from dynagate.hw.units.rescale import Wires, differ, fit, rounding_constant, shift_left
 
 LATENCY = 1
 SIGNS = {"add": (1, 1), "sub": (1, -1), "add_const": (1, 1), "neg": (-1,)}
@@ -36,7 +36,7 @@ def add_wires(
 
 
 class Add(wiring.Component):
-    """One registered sum: the unit on its own, for its bench. o and overflow follow a and b by one cycle."""
+    """One registered sum: the unit on its own, for its bench. o and overflow follow the operands by one cycle."""
 
     latency = LATENCY
 
@@ -57,6 +57,8 @@ class Add(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         operands = [(getattr(self, f"i{k}"), fmt) for k, fmt in enumerate(self.sources)]
-        value, overflow = add_wires(m, self.op, operands, self.to, self.arithmetic, "o")
-        m.d.sync += [self.o.eq(value), self.overflow.eq(overflow)]
+        wires = add_wires(m, self.op, operands, self.to, self.arithmetic, "o")
+        guard = Signal(len(wires.guard), reset_less=True)
+        m.d.sync += [self.o.eq(wires.value), guard.eq(wires.guard)]
+        m.d.comb += self.overflow.eq(differ(guard))
         return m

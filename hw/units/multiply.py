@@ -46,11 +46,12 @@ def latency(width_a: int, width_b: int) -> int:
 
 class Multiply(wiring.Component):
     """a, b signed; c and p signed of `width` bits, width_a + width_b unless the constant needs more; p follows
-    `latency` cycles later. A new product every cycle."""
+    `latency` cycles later. late_constant: c comes two cycles after a and b. A new product every cycle."""
 
-    def __init__(self, width_a: int, width_b: int, width: int = 0) -> None:
+    def __init__(self, width_a: int, width_b: int, width: int = 0, *, late_constant: bool = False) -> None:
         self.width_a, self.width_b = width_a, width_b
         self.width = width = max(width, width_a + width_b)
+        self.late_constant = late_constant
         self.latency = latency(width_a, width_b)
         super().__init__(
             {
@@ -68,7 +69,7 @@ class Multiply(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         width = self.width
-        addend = delayed(m, self.c, 2, "c")
+        addend: Value = self.c if self.late_constant else delayed(m, self.c, 2, "c")
         done: list[Value] = []  # low bits that no later block changes
         weight = 0
         blocks = parts(self.width_a, self.width_b)

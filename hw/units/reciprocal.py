@@ -1,4 +1,4 @@
-"""1/x: normalise, seed from a table, Newton steps, shift back.
+"""1/x of a positive x: normalise, seed from a table, Newton steps, shift back.
 
 `fixedpoint.elementary.ReciprocalPlan` says what is computed; the stages here are its lines, in order. The binary
 points of operand and result enter only through `shift`, so one unit serves operands of any binary point.
@@ -12,13 +12,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.elementary import SATURATING, ReciprocalPlan, reciprocal, reciprocal_plan
+from dynagate.fixedpoint.elementary import ReciprocalPlan, reciprocal, reciprocal_plan
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.rescale import delayed, fit
+from dynagate.hw.units.normalise import normalised
+from dynagate.hw.units.rescale import delayed
 
 SHIFT_BITS = 10
+FINE_BITS = 3
+"""Of the shift back: one multiplexer moves by eights, the next by bits."""
 
 
 def shift_of(source: Format, to: Format) -> int:
@@ -59,8 +62,8 @@ def newton_steps(source_width: int, to_width: int) -> list[Newton]:
 
 
 def latency(source_width: int, to_width: int) -> int:
-    """Four stages to the seed, the Newton steps, four stages back."""
-    return 8 + sum(step.latency for step in newton_steps(source_width, to_width))
+    """Three stages to the seed, the Newton steps, two stages back."""
+    return 5 + sum(step.latency for step in newton_steps(source_width, to_width))
 
 
 def _plan(source_width: int, to_width: int) -> ReciprocalPlan:
@@ -68,7 +71,8 @@ def _plan(source_width: int, to_width: int) -> ReciprocalPlan:
 
 
 class Reciprocal(wiring.Component):
-    """o = 1/x rounded half up in magnitude, `latency` cycles later; 1/0 saturates. A new operand every cycle."""
+    """o = 1/x, rounded half up, `latency` cycles later, with the flag where x is not positive or o does not fit. A new
+    operand every cycle."""
 
     def __init__(self, source_width: int, to_width: int) -> None:
         self.source_width, self.to_width = source_width, to_width
@@ -89,17 +93,11 @@ class Reciprocal(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         plan, width = self.plan, self.source_width
-
-        size = Signal(unsigned(width), reset_less=True)
-        m.d.sync += size.eq(Mux(self.x < 0, -self.x, self.x))
-
-        zeros = Signal(range(width + 1), reset_less=True)
-        m.d.sync += zeros.eq(_leading_zeros(m, size))
-        size_d = delayed(m, size, 1, "size")
-
-        n = Signal(unsigned(width), reset_less=True)
-        # 1/0 overflows whatever n is, but n must be what the integers say
-        m.d.sync += n.eq(Mux(zeros == width, Const(1 << (width - 1), width), (size_d << zeros)[:width]))
+        leading = normalised(m, self.x)
+        # of no positive x nothing is used but the flag, yet the top bit must be set, as the table expects
+        n = Signal(unsigned(width))
+        m.d.comb += n.eq(Cat(leading.bits[:-1], Const(1, 1)))
+        positive = ~(delayed(m, self.x[-1], 2, "negative") | leading.empty)
 
         m.submodules.table = table = Memory(
             shape=unsigned(plan.seed_frac + 1), depth=len(plan.seed), init=list(plan.seed)
@@ -107,76 +105,57 @@ class Reciprocal(wiring.Component):
         read = table.read_port()
         m.d.comb += [read.addr.eq(n[width - 1 - plan.index_bits : width - 1]), read.en.eq(1)]
 
-        estimate: Value = read.data
-        operand = delayed(m, n, 1, "n")
-        steps = newton_steps(self.source_width, self.to_width)
-        for k, widths in enumerate(steps):
-            m.submodules[f"newton{k}"] = step = _NewtonStep(width, widths)
-            m.d.comb += [step.n.eq(operand), step.estimate.eq(estimate)]
-            estimate, operand = step.o, delayed(m, operand, widths.latency, f"operand{k}")
-
-        until_here = 4 + sum(step.latency for step in steps)
-        zeros_here = delayed(m, zeros, until_here - 2, "zeros")
-        shift = delayed(m, self.shift, until_here, "shift")
-        negative = delayed(m, self.x[-1], until_here, "negative")
-
-        # right shift by down = shift - zeros with rounding: by down - 1, then (v + 1) >> 1
+        # how far the result will go down, known long before it
         down = Signal(signed(SHIFT_BITS + 1), reset_less=True)
-        m.d.sync += down.eq(shift - zeros_here)
-        held = delayed(m, estimate, 1, "estimate")
-        zero = delayed(m, zeros_here == width, 1, "zero")
-        most = plan.frac + 2
-        amount = Signal(range(most), reset_less=True)
-        too_large = Signal(reset_less=True)
+        m.d.sync += down.eq(delayed(m, self.shift, 3, "shift") - delayed(m, leading.zeros, 1, "zeros"))
+        least, most = plan.least_down(Format(self.to_width, 0)), plan.most_down
+        amount = Signal(range(most - least + 1), reset_less=True)
+        fits = Signal(reset_less=True)
         m.d.sync += [
-            amount.eq(Mux(down < 1, 0, Mux(down > most, most - 1, down - 1))),
-            too_large.eq((down < 1) | zero),
+            amount.eq(Mux(down < least, 0, Mux(down > most, most - least, down - least))),
+            fits.eq((down >= least) & delayed(m, positive, 2, "positive")),
         ]
-        held = delayed(m, held, 1, "held")
-        shifted = Signal(unsigned(len(held)), reset_less=True)
-        m.d.sync += shifted.eq(held >> amount)
-        too_large = delayed(m, too_large, 1, "too_large")
-        rounded = Mux(too_large, Const(1 << self.to_width, self.to_width + 1), (shifted + 1) >> 1)
-        result = Mux(delayed(m, negative, 3, "sign"), -rounded, rounded)
-        value, overflow = fit(m, result, 0, Format(self.to_width, 0), SATURATING, "o")
-        o, flag = (
-            Signal(signed(self.to_width), name="value", reset_less=True),
-            Signal(name="flag", reset_less=True),
-        )
-        m.d.sync += [o.eq(value), flag.eq(overflow)]
-        m.d.comb += [self.o.eq(o), self.overflow.eq(flag)]
+        half = Signal(unsigned(most), reset_less=True)
+        m.d.sync += half.eq(Const(1 << (least - 1), most) << amount)
+
+        estimate: Value = read.data
+        operand: Value = delayed(m, n, 1, "n")
+        steps = newton_steps(self.source_width, self.to_width)
+        until_here = 3
+        for k, widths in enumerate(steps):
+            last = k == len(steps) - 1
+            m.submodules[f"newton{k}"] = step = _NewtonStep(width, widths, last=last)
+            m.d.comb += [step.n.eq(operand), step.estimate.eq(estimate)]
+            if last:
+                m.d.comb += step.half.eq(delayed(m, half, until_here + step.half_after - 6, "half"))
+            estimate, operand = step.o, delayed(m, operand, widths.latency, f"operand{k}")
+            until_here += widths.latency
+
+        amount = delayed(m, amount, until_here - 5, "amount")
+        fits = delayed(m, fits, until_here - 5, "fits")
+        coarse = Signal(unsigned(len(estimate) - least), reset_less=True)
+        m.d.sync += coarse.eq(Mux(fits, (estimate >> least) >> Cat(Const(0, FINE_BITS), amount[FINE_BITS:]), 0))
+        o = Signal(signed(self.to_width), name="value", reset_less=True)
+        m.d.sync += o.eq(coarse >> delayed(m, amount[:FINE_BITS], 1, "fine"))
+        m.d.comb += [self.o.eq(o), self.overflow.eq(o[-1] | ~delayed(m, fits, 2, "fits_too"))]
         return m
 
 
-def _leading_zeros(m: Module, value: Value) -> Value:
-    """Zeros above the top one bit: halving, one mux level per bit of the count."""
-    width = len(value)
-    full = 1 << (width - 1).bit_length()
-    rest: Value = Cat(Const((1 << (full - width)) - 1, full - width), value) if full > width else value
-    bits = []
-    size = full
-    while size > 1:
-        size //= 2
-        top, bottom = rest[size:], rest[:size]
-        empty = Signal(name=f"empty{size}")
-        m.d.comb += empty.eq(top == 0)
-        bits.append(empty)
-        rest = Mux(empty, bottom, top)
-    count = Cat(*reversed(bits))
-    # padding ones below the value stop the count at its width; a full-width value of zero needs one more
-    return count if full > width else Mux(rest[0], count, width)
-
-
 class _NewtonStep(wiring.Component):
-    """o = r + r e with e = 1 - n r: the seed's error, squared."""
+    """o = r + r e with e = 1 - n r: the seed's error, squared. The last step gives all bits of the sum, and takes what
+    rounds them `half_after` cycles after its operands."""
 
-    def __init__(self, width: int, step: Newton) -> None:
-        self.width, self.step = width, step
+    def __init__(self, width: int, step: Newton, *, last: bool) -> None:
+        self.width, self.step, self.last = width, step, last
+        self.down = 0 if last else step.have + step.error_frac - step.reached
+        self.half_after = product_latency(*step.inner[:2]) + 1
+        frac = step.have + step.error_frac
         super().__init__(
             {
                 "n": In(unsigned(width)),
                 "estimate": In(unsigned(step.have + 1)),
-                "o": Out(unsigned(step.reached + 1)),
+                "half": In(unsigned(frac + 2)),
+                "o": Out(unsigned(frac + 2 - self.down)),
             }
         )
 
@@ -184,7 +163,7 @@ class _NewtonStep(wiring.Component):
         m = Module()
         step = self.step
         m.submodules.inner = inner = Multiply(*step.inner)
-        m.submodules.outer = outer = Multiply(*step.outer)
+        m.submodules.outer = outer = Multiply(*step.outer, late_constant=True)
         one = 1 << (self.width - 1 + step.have)
         m.d.comb += [
             inner.a.eq(self.n),
@@ -192,12 +171,13 @@ class _NewtonStep(wiring.Component):
             inner.c.eq(Const(one, signed(one.bit_length() + 1))),
         ]
         estimate = delayed(m, self.estimate, inner.latency, "estimate")
-        down = step.have + step.error_frac - step.reached
-        half = Const(1 << (down - 1), down + 1)
+        half = self.half if self.last else Const(1 << (self.down - 1), self.down + 1)
+        rounded = Signal(signed(step.outer[2]), reset_less=True)
+        m.d.sync += rounded.eq((delayed(m, estimate, 1, "estimate_too") << step.error_frac) + half)
         m.d.comb += [
             outer.a.eq(inner.p >> (self.width - 1 + step.have - step.error_frac)),
             outer.b.eq(estimate),
-            outer.c.eq((estimate << step.error_frac) + half),
-            self.o.eq(outer.p >> down),
+            outer.c.eq(rounded),
+            self.o.eq(outer.p >> self.down),
         ]
         return m

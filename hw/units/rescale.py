@@ -1,4 +1,4 @@
-"""Round and saturate in gateware: `fixedpoint.format.rescale` as wires."""
+"""Round and wrap or saturate in gateware: `fixedpoint.format.rescale` as wires."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
 
 
 class Wires(NamedTuple):
-    """value: signed, of the format's width or less. overflow: one bit."""
+    """value: signed, of the format's width or less. guard: bits that are all equal unless the value did not fit; to be
+    compared (`differ`) a cycle later, since a carry chain has just made them."""
 
     value: Value
-    overflow: Value
+    guard: Value
 
 
 def rounding_constant(shift: int, arithmetic: Arithmetic) -> int:
@@ -28,16 +29,19 @@ def fit(m: Module, value: Value, frac: int, to: Format, arithmetic: Arithmetic, 
     # keep a sign bit where everything is shifted out
     rounded = exact[min(shift, len(exact) - 1) :].as_signed() if shift > 0 else shift_left(exact, -shift)
     if len(rounded) <= to.width:
-        return Wires(rounded, Const(0, 1))
-    kept = rounded[: to.width].as_signed()
-    overflow = Signal(name=f"{name}_overflow")
-    m.d.comb += overflow.eq(rounded != kept)
+        return Wires(rounded, Const(0, 0))
+    kept, guard = rounded[: to.width].as_signed(), rounded[to.width - 1 :]
     if arithmetic.overflow != SATURATE:
-        return Wires(kept, overflow)
+        return Wires(kept, guard)
     # the lowest number is 100...0, the highest 011...1
     negative = exact[-1]
     limit = (~Cat(negative.replicate(to.width - 1), ~negative)).as_signed()
-    return Wires(Mux(overflow, limit, kept).as_signed(), overflow)
+    return Wires(Mux(differ(guard), limit, kept).as_signed(), guard)
+
+
+def differ(bits: Value) -> Value:
+    """Whether some are 1 and some are 0."""
+    return bits.any() & ~bits.all()
 
 
 def shift_left(value: Value, bits: int) -> Value:

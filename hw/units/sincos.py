@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Cat, Const, Module, Signal, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.elementary import SATURATING, cosine, sine, sine_plan
+from dynagate.fixedpoint.elementary import LAST, cosine, sine, sine_plan
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, constant_width
 from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.rescale import delayed, fit, shift_left
+from dynagate.hw.units.rescale import delayed, differ, fit, shift_left
 
 
 def _signed_width(values: tuple[int, ...]) -> int:
@@ -42,8 +42,8 @@ def products(source: Format, to: Format) -> Products:
 
 
 def latency(source: Format, to: Format) -> int:
-    """The products, and a stage each for phase, folding, table and sign."""
-    return sum(product_latency(*widths[:2]) for widths in products(source, to)) + 4
+    """The products, a stage for folding and the table, one for the sign."""
+    return sum(product_latency(*widths[:2]) for widths in products(source, to)) + 2
 
 
 class SinCos(wiring.Component):
@@ -74,17 +74,15 @@ class SinCos(wiring.Component):
         m.submodules.reduce = reduce = MultiplyConst(self.source.width, plan.per_radian)
         m.d.comb += reduce.a.eq(self.x)
         wants_cosine = delayed(m, self.cosine, reduce.latency, "wants_cosine")
-        turn = reduce.p >> plan.phase_shift
-        phase = Signal(unsigned(plan.phase_bits), reset_less=True)
-        m.d.sync += phase.eq(turn + Cat(Const(0, quarter), wants_cosine))
-
+        phase = Signal(unsigned(plan.phase_bits))
+        m.d.comb += phase.eq(reduce.p >> plan.phase_shift)
+        # cos x = sin(x + a quarter turn): a sum of the top two bits
+        odd = phase[quarter] ^ wants_cosine
+        second_half = phase[quarter + 1] ^ (phase[quarter] & wants_cosine)
         # odd quadrants run backwards through the quarter's table
-        within = Signal(unsigned(quarter), reset_less=True)
-        negative = Signal(reset_less=True)
-        m.d.sync += [
-            within.eq(phase[:quarter] ^ phase[quarter].replicate(quarter)),
-            negative.eq(phase[quarter + 1]),
-        ]
+        within = Signal(unsigned(quarter))
+        m.d.comb += within.eq(phase[:quarter] ^ odd.replicate(quarter))
+        negative = delayed(m, second_half, 1, "second_half")
 
         m.submodules.table = table = self._table()
         read = table.read_port()
@@ -92,7 +90,7 @@ class SinCos(wiring.Component):
         offset = Signal(signed(plan.offset_bits), reset_less=True)
         # minus half a segment: the top bit of the offset becomes its sign, inverted
         m.d.sync += offset.eq(Cat(within[: plan.offset_bits - 1], ~within[plan.offset_bits - 1]))
-        _, w1, w2 = (_signed_width(c) for c in (plan.c0, plan.c1, plan.c2))
+        w1, w2 = (_signed_width(c) for c in (plan.c1, plan.c2))
         c2, c1, c0 = (
             read.data[:w2].as_signed(),
             read.data[w2 : w2 + w1].as_signed(),
@@ -100,31 +98,34 @@ class SinCos(wiring.Component):
         )
 
         m.submodules.inner = inner = Multiply(*widths.inner)
-        half = Const(1 << (plan.inner_shift - 1), signed(plan.inner_shift + 1))
-        m.d.comb += [inner.a.eq(offset), inner.b.eq(c2), inner.c.eq(shift_left(c1, plan.inner_shift) + half)]
+        half = Const(1 << (plan.inner_shift - 1), plan.inner_shift)
+        m.d.comb += [inner.a.eq(offset), inner.b.eq(c2), inner.c.eq(Cat(half, c1).as_signed())]
 
         m.submodules.outer = outer = Multiply(*widths.outer)
         shift = plan.outer_frac - max(self.to.frac, 2)
-        half = Const(1 << (shift - 1), signed(shift + 1))
         c0 = delayed(m, c0, inner.latency, "c0")
         m.d.comb += [
             outer.a.eq(delayed(m, offset, inner.latency, "offset")),
             outer.b.eq(inner.p >> plan.inner_shift),
-            outer.c.eq(shift_left(c0, plan.outer_frac - plan.frac0) + half),
+            outer.c.eq(shift_left(c0, plan.outer_frac - plan.frac0)),
         ]
         size = (outer.p >> shift).as_signed()
-        negative = delayed(m, negative, 1 + inner.latency + outer.latency, "negative")
-        value, overflow = fit(m, Mux(negative, -size, size), max(self.to.frac, 2), self.to, SATURATING, "o")
-        o, flag = Signal.like(self.o, name="value", reset_less=True), Signal(name="flag", reset_less=True)
-        m.d.sync += [o.eq(value), flag.eq(overflow)]
-        m.d.comb += [self.o.eq(o), self.overflow.eq(flag)]
+        negative = delayed(m, negative, inner.latency + outer.latency, "negative")
+        signed_size = (size ^ negative.replicate(len(size)).as_signed()) + negative
+        wires = fit(m, signed_size, max(self.to.frac, 2), self.to, LAST, "o")
+        o = Signal.like(self.o, name="value", reset_less=True)
+        guard = Signal(len(wires.guard), name="guard", reset_less=True)
+        m.d.sync += [o.eq(wires.value), guard.eq(wires.guard)]
+        m.d.comb += [self.o.eq(o), self.overflow.eq(differ(guard))]
         return m
 
     def _table(self) -> Memory:
         plan = self.plan
-        w0, w1, w2 = (_signed_width(c) for c in (plan.c0, plan.c1, plan.c2))
+        # half a unit of the result's last place is in c0 already
+        c0 = tuple(c + (1 << (plan.frac0 - max(self.to.frac, 2) - 1)) for c in plan.c0)
+        w0, w1, w2 = (_signed_width(c) for c in (c0, plan.c1, plan.c2))
         words = [
             (a & ((1 << w0) - 1)) << (w1 + w2) | (b & ((1 << w1) - 1)) << w2 | (c & ((1 << w2) - 1))
-            for a, b, c in zip(plan.c0, plan.c1, plan.c2, strict=True)
+            for a, b, c in zip(c0, plan.c1, plan.c2, strict=True)
         ]
         return Memory(shape=unsigned(w0 + w1 + w2), depth=len(words), init=words)

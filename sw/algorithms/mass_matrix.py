@@ -87,7 +87,10 @@ def factorise(tree: Tree, m: Array) -> Factor:
                 lower[k, i] = label(a[k, i] * inverse_d[k], f"l_{i}")
             for i in above:
                 for j in tree.chain[i]:
-                    a[i, j] = a[i, j] - lower[k, i] * a[k, j]
+                    # the next pivot waits for one product after the division, not for two: the square is there already
+                    next_pivot = i == j == above[-1]
+                    product = (a[k, i] * a[k, i]) * inverse_d[k] if next_pivot else lower[k, i] * a[k, j]
+                    a[i, j] = a[i, j] - product
     return Factor(lower, inverse_d)
 
 
@@ -114,8 +117,9 @@ def inverse_from_factor(tree: Tree, factor: Factor) -> Array:
             inverse_lower[k, k] = 1.0
             above = tree.chain[k][:-1]
             for i in reversed(above):
-                terms = [factor.lower[k, j] * inverse_lower[j, i] for j in above if i in tree.chain[j]]
-                inverse_lower[k, i] = label(-sum(terms[1:], terms[0]), f"x_{i}")
+                # X L = 1 and not L X = 1: row by row as the pivots appear, so that the last of them is waited for once
+                terms = [inverse_lower[k, j] * factor.lower[j, i] for j in above if i in tree.chain[j][:-1]]
+                inverse_lower[k, i] = label(-sum(terms, factor.lower[k, i]), f"x_{i}")
     for a in range(tree.nv):
         for b in range(a, tree.nv):
             with scope("minv", *tree.where(a)):

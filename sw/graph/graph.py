@@ -55,6 +55,11 @@ class Counts:
         return self.mul + self.mul_const
 
 
+def _scope(node: Node) -> str:
+    first, dot, _ = node.name.partition(".")
+    return first if dot and first not in OPS else "shared"
+
+
 @dataclass(frozen=True)
 class Graph:
     """nodes: parents first, so a node's id is its position. Equal sources give equal graphs, ids and names included."""
@@ -85,6 +90,18 @@ class Graph:
     @cached_property
     def input_nodes(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
+
+    @cached_property
+    def scopes(self) -> tuple[str, ...]:
+        """The passes of the algorithm: the first part of the nodes' names, in order of first occurrence. Nodes that
+        several share, which have none of their own, are under "shared"."""
+        return tuple(dict.fromkeys(map(_scope, self.nodes)))
+
+    @cached_property
+    def scope_of(self) -> tuple[int, ...]:
+        """Per node, the position of its scope in `scopes`."""
+        place = {scope: k for k, scope in enumerate(self.scopes)}
+        return tuple(place[_scope(node)] for node in self.nodes)
 
     def counts(self) -> Counts:
         kinds = Counter(OPS[node.op].counted for node in self.nodes)

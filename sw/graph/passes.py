@@ -87,7 +87,8 @@ def balance_sums(
                 inner[a] = raw.nodes[a].op in sums and uses[a] == 1
     trace = new_trace()
     place: dict[int, Any] = {}
-    ready: dict[int, int] = {}
+    ready: list[int] = []  # of the trace's nodes
+    noted: set[int] = set()
 
     def terms(i: int, sign: int, found: list[tuple[int, int]]) -> float:
         """Collects (node, sign) of the sum at i; returns its constant."""
@@ -105,9 +106,10 @@ def balance_sums(
         if not hasattr(value, "id"):  # folded to a number
             return value
         id = value.id
-        if id not in ready:
-            node = trace.nodes[id]
-            ready[id] = BALANCE_COST.get(node.op, 0) + max((ready[a] for a in node.args), default=0)
+        for node in trace.nodes[len(ready) :]:
+            ready.append(BALANCE_COST.get(node.op, 0) + max((ready[a] for a in node.args), default=0))
+        if id not in noted:
+            noted.add(id)
             trace.names[id], trace.named[id] = name, named
         elif named and not trace.named[id]:
             trace.names[id], trace.named[id] = name, True

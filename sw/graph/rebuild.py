@@ -51,6 +51,8 @@ def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any
         return operands[0] - operands[1]
     if node.op == "mul":
         return operands[0] * operands[1]
+    if node.op == "neg":
+        return -operands[0]
     if node.op == "reciprocal":
         return 1.0 / operands[0]
     return getattr(operands[0], node.op)()

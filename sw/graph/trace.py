@@ -54,7 +54,8 @@ class Expr:
     __rmul__ = __mul__
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self.trace.node("reciprocal", (self.id,), sign=self.sign) * other
+        """Divisors are pivots, and positive: hardware has reciprocals of no other numbers."""
+        return self.trace.node("reciprocal", (self.trace.without_sign(self),)) * other
 
     def sin(self) -> Expr:
         return self.trace.node("sin", (self.id,), sign=self.sign)
@@ -85,6 +86,15 @@ class Trace:
             self.names.append(f"{scope}.{op}" if scope else op)
             self.named.append(False)
         return Expr(self, id, sign)
+
+    def without_sign(self, expr: Expr) -> int:
+        """The id of a node with the expression's own value."""
+        if expr.sign > 0:
+            return expr.id
+        known = self.nodes[expr.id]
+        turned = self.node("sub", known.args[::-1]) if known.op == "sub" else self.node("neg", (expr.id,))
+        self.names[turned.id], self.named[turned.id] = self.names[expr.id], self.named[expr.id]
+        return turned.id
 
     def input(self, name: str) -> Expr:
         expr = self.node("input", (), None)

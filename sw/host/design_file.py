@@ -22,7 +22,7 @@ class DesignError(ValueError):
 
 @dataclass(frozen=True)
 class DesignFile:
-    """hash: 64 bits that the device must show. overflow: bit of the output payload."""
+    """hash: 64 bits that the device must show. overflow: bits of the output payload, one for each scope."""
 
     robot: str
     function: str
@@ -31,7 +31,7 @@ class DesignFile:
     hash: int
     input: Stream
     output: Stream
-    overflow: int
+    overflow: range
 
 
 def read_design(path: str | PathLike[str]) -> DesignFile:
@@ -55,7 +55,7 @@ def design_of(content: Mapping[str, Any]) -> DesignFile:
         int(content["hash"][:16], 16),
         stream_of(content["stream"]["input"]),
         stream_of(content["stream"]["output"]),
-        content["stream"]["output"]["overflow"],
+        range(first := content["stream"]["output"]["overflow"], first + len(content["stream"]["output"]["scopes"])),
     )
 
 
@@ -98,5 +98,8 @@ def unpack_outputs(
         port.name: np.stack([columns[index] for index in port.fields], axis=1).reshape(len(words), *port.shape)
         for port in design.output.ports
     }
-    word, bit = divmod(design.overflow, 32)
-    return outputs, (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
+    overflow = np.zeros(len(words), dtype=bool)
+    for place in design.overflow:
+        word, bit = divmod(place, 32)
+        overflow |= (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
+    return outputs, overflow

@@ -1,0 +1,153 @@
+"""float32 to fixed point and back: what is on the wire, and what the datapath computes with.
+
+A lane of a stream carries another field of a sample in every beat, so each unit serves several formats: `beat` says
+which of them the number has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, to_float
+from dynagate.hw.units.normalise import normalised
+from dynagate.hw.units.rescale import delayed, differ
+
+MANTISSA, BIAS = 24, 127
+"""Bits of a float32's significand, the implicit one included; its exponent's bias."""
+FINE_BITS = 3
+Words = npt.NDArray[np.uint32]
+
+
+def _beats(formats: Sequence[Format]) -> range:
+    return range(max(len(formats), 2))
+
+
+def _by_beat(values: Sequence[int], beat: Value, shape: Any) -> Value:
+    """The constant of this beat."""
+    return Array(Const(v, shape) for v in values)[beat] if len(values) > 1 else Const(values[0], shape)
+
+
+class FromFloat(wiring.Component):
+    """o = x in the beat's format, rounded half up, `latency` cycles later. bad: x is NaN, infinite or does not fit; o
+    is then what is left of it, 0 where it is far too large."""
+
+    latency = 4
+
+    def __init__(self, formats: Sequence[Format]) -> None:
+        self.formats = tuple(formats)
+        self.width = max(fmt.width for fmt in formats)
+        # a significand moved up so far loses no bit that the widest format has, nor the one below it that rounds
+        self.up = max(self.width - MANTISSA + 1, 0)
+        super().__init__(
+            {
+                "x": In(unsigned(32)),
+                "beat": In(_beats(formats)),
+                "o": Out(signed(self.width)),
+                "bad": Out(1),
+            }
+        )
+
+    def model(self, words: Words, beat: int = 0) -> Rescaled:
+        """words: float32 numbers as their bits (count,)."""
+        fmt = self.formats[beat]
+        exponent = (words >> np.uint32(23) & np.uint32(0xFF)).astype(np.int64)
+        too_large = exponent > self._most_exponent(fmt)
+        real = np.where(too_large, 0.0, words.view(np.float32).astype(np.float64))
+        exact = np.floor(np.ldexp(real, fmt.frac) + 0.5).astype(np.int64)
+        fitted = rescale(exact, fmt.frac, fmt, Arithmetic())
+        return Rescaled(fitted.value, fitted.overflow | too_large)
+
+    def _most_exponent(self, fmt: Format) -> int:
+        """The biased exponent at which a significand is moved up all the way."""
+        return self.up + BIAS + MANTISSA - 2 - fmt.frac
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        negative, exponent = self.x[31], self.x[23:31]
+        size = Cat(self.x[:23], exponent.any()) & exponent.any().replicate(MANTISSA)  # denormals round to 0
+        down = Signal(signed(11), reset_less=True)
+        significand = Signal(signed(MANTISSA + 1), reset_less=True)
+        strange = Signal(name="nan_or_infinite", reset_less=True)
+        most = _by_beat([self._most_exponent(fmt) for fmt in self.formats], self.beat, signed(11))
+        flipped = (Cat(size, Const(0, 1)) ^ negative.replicate(MANTISSA + 1)).as_signed()
+        m.d.sync += [
+            down.eq(most - exponent),
+            significand.eq(flipped + negative),
+            strange.eq(exponent.all()),
+        ]
+        # one bit below the format's last stays for rounding
+        whole = Signal(signed(MANTISSA + 1 + self.up))
+        m.d.comb += whole.eq(significand << self.up)
+        groups = (len(whole) - 1 >> FINE_BITS) + 1
+        coarse = Signal(signed(len(whole)), reset_less=True)
+        fine = Signal(FINE_BITS, reset_less=True)
+        too_large = down[-1] | strange
+        far = (down >> FINE_BITS) >= groups
+        nothing = whole[-1].replicate(len(whole)).as_signed()
+        moves = Array([(whole >> (g << FINE_BITS)).as_signed() for g in range(groups)])
+        m.d.sync += [
+            coarse.eq(Mux(too_large, 0, Mux(far, nothing, moves[down[FINE_BITS:-1]]))),
+            fine.eq(down[:FINE_BITS]),
+        ]
+        moved = Signal(signed(len(whole)), reset_less=True)
+        m.d.sync += moved.eq(coarse >> fine)
+        rounded = Signal(signed(len(whole)), reset_less=True)
+        m.d.sync += rounded.eq((moved + 1) >> 1)
+        too_large = delayed(m, too_large, 3, "too_large")
+        beat = delayed(m, self.beat, self.latency, "beat")
+        guards = [differ(rounded[fmt.width - 1 :]) for fmt in self.formats]
+        kept: list[Value] = [rounded[: fmt.width].as_signed() for fmt in self.formats]
+        chosen = Array(guards)[beat] if len(guards) > 1 else guards[0]
+        m.d.comb += [
+            self.o.eq(Array(kept)[beat] if len(kept) > 1 else kept[0]),
+            self.bad.eq(chosen | too_large),
+        ]
+        return m
+
+
+class ToFloat(wiring.Component):
+    """o: the bits of the float32 nearest to x in the beat's format, ties to even, `latency` cycles later."""
+
+    def __init__(self, formats: Sequence[Format]) -> None:
+        self.formats = tuple(formats)
+        self.width = max(fmt.width for fmt in formats)
+        self.rounds = self.width > MANTISSA + 1  # a size of 25 bits or more may have to lose some
+        self.latency = 5 if self.rounds else 4
+        super().__init__({"x": In(signed(self.width)), "beat": In(_beats(formats)), "o": Out(unsigned(32))})
+
+    def model(self, x: Integers, beat: int = 0) -> Words:
+        return to_float(x, self.formats[beat]).astype(np.float32).view(np.uint32)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        width = self.width
+        size = Signal(unsigned(width), reset_less=True)
+        m.d.sync += size.eq((self.x ^ self.x[-1].replicate(width).as_signed()) + self.x[-1])
+        negative = delayed(m, self.x[-1], 4, "negative")
+        leading = normalised(m, size)
+        # the exponent of a number that has its top bit at the top
+        tops = [BIAS + width - 1 - fmt.frac for fmt in self.formats]
+        top = _by_beat(tops, delayed(m, self.beat, 3, "beat"), unsigned(9))
+        exponent = Signal(unsigned(9), reset_less=True)
+        bits = Signal(unsigned(width), reset_less=True)
+        empty = Signal(name="zero", reset_less=True)
+        m.d.sync += [exponent.eq(top - leading.zeros), bits.eq(leading.bits), empty.eq(leading.empty)]
+        keep = MANTISSA - 1
+        below = Cat(Const(0, max(keep + 2 - width, 0)), bits)  # the implicit one on top
+        mantissa = below[len(below) - 1 - keep : len(below) - 1]
+        packed = Cat(mantissa, exponent[:8])
+        if self.rounds:
+            rest = below[: len(below) - 1 - keep]
+            up = rest[-1] & (rest[:-1].any() | mantissa[0])
+            result = Signal(unsigned(32), reset_less=True)
+            m.d.sync += result.eq(Mux(empty, 0, Cat((packed + up)[:31], negative)))
+            m.d.comb += self.o.eq(result)
+        else:
+            m.d.comb += self.o.eq(Mux(empty, 0, Cat(packed, negative)))
+        return m
