@@ -10,29 +10,22 @@ is looked at a cycle later, so overflow bits are gathered on the side and reach 
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
+from dynagate.hw.flow import Flow
+from dynagate.hw.overflow import Flags, gather
 from dynagate.hw.plan import Plan, UnitClass, operands
 from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal, shift_of
 from dynagate.hw.units.rescale import differ, fit, rounding_constant
 from dynagate.hw.units.sincos import SinCos
-
-FIFO_LATENCY = 3
-"""Cycles from a write into the output FIFO until its credit can be back at the input."""
-INPUTS = 6
-"""Of a lookup table."""
-MOST_LATE = 4
-"""Cycles by which a sample's overflow bits may follow its values."""
 
 
 class Datapath(wiring.Component):
@@ -63,91 +56,32 @@ class Datapath(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.d.comb += self.design_hash.eq(self.hash)
-        flow = _Flow(m, self.plan, self.i, self.o)
-        values = _Values(m, self.plan, flow, self.i.payload)
-        overflow, late = gather(m, values.flags, self.plan.latency)
-        flow.finish(values.outputs(), overflow, late)
+        plan = self.plan
+        values = _Values(m, plan, self.i.payload)
+        outputs = values.outputs()
+        overflow, late = gather(m, values.flags, plan.latency)
+        m.submodules.flow = flow = Flow(plan.ii, plan.latency, late, len(outputs), len(overflow))
+        m.d.comb += [
+            flow.i_valid.eq(self.i.valid),
+            self.i.ready.eq(flow.i_ready),
+            flow.values.eq(outputs),
+            flow.flags.eq(overflow),
+            self.o.payload.eq(flow.o_payload),
+            self.o.valid.eq(flow.o_valid),
+            flow.o_ready.eq(self.o.ready),
+        ]
+        values.connect(flow)
         return m
-
-
-class _Flow:
-    """Slots, valid bits, credit and the output FIFO."""
-
-    def __init__(self, m: Module, plan: Plan, i: Any, o: Any) -> None:
-        self.m, self.plan, self.i, self.o = m, plan, i, o
-        ii = plan.ii
-        self.slot = Signal(range(ii))
-        self.in_slot = Signal(ii, init=1)  # one hot, so that an enable is one register away
-        if ii > 1:
-            m.d.sync += [
-                self.slot.eq(Mux(self.slot == ii - 1, 0, self.slot + 1)),
-                self.in_slot.eq(self.in_slot.rotate_left(1)),
-            ]
-        self.depth = math.ceil((plan.latency + MOST_LATE + FIFO_LATENCY) / ii) + 1
-        self.credit = Signal(range(self.depth + 1), init=self.depth)
-        self.accept = Signal()
-        m.d.comb += [
-            i.ready.eq(self.in_slot[0] & (self.credit != 0)),
-            self.accept.eq(i.ready & i.valid),
-        ]
-        self._updates: dict[int, list[Any]] = defaultdict(list)
-
-    def on_slot(self, cycle: int, assignment: Any) -> None:
-        """A register update at the end of this cycle of every sample."""
-        self._updates[cycle % self.plan.ii].append(assignment)
-
-    def select(self, cases: dict[int, list[Any]]) -> None:
-        """Combinational assignments by slot."""
-        if self.plan.ii == 1:
-            self.m.d.comb += cases.get(0, [])
-            return
-        with self.m.Switch(self.slot):
-            for slot, assignments in sorted(cases.items()):
-                with self.m.Case(slot):
-                    self.m.d.comb += assignments
-
-    def finish(self, payload: Value, overflow: Value, late: int) -> None:
-        """payload: in a sample's last cycle; overflow: `late` cycles after it."""
-        m, plan = self.m, self.plan
-        # valid[k] belongs to the sample that is in cycles 1 + k ii to (k + 1) ii
-        steps = max(math.ceil((plan.latency + late) / plan.ii), 1)
-        valid = Signal(steps)
-        m.d.sync += valid[0].eq(Mux(self.in_slot[0], self.accept, valid[0]))
-        for k in range(1, steps):
-            m.d.sync += valid[k].eq(Mux(self.in_slot[0], valid[k - 1], valid[k]))
-
-        fifos = []
-        for name, bits, cycle in (("values", payload, plan.latency), ("overflow", overflow, plan.latency + late)):
-            fifo = SyncFIFOBuffered(width=len(bits), depth=self.depth)
-            m.submodules[f"{name}_fifo"] = fifo
-            m.d.comb += [
-                fifo.w_data.eq(bits),
-                fifo.w_en.eq(valid[math.ceil(cycle / plan.ii) - 1] & self.in_slot[cycle % plan.ii]),
-                fifo.r_en.eq(self.o.ready & self.o.valid),
-            ]
-            fifos.append(fifo)
-        m.d.comb += [
-            self.o.payload.eq(Cat(*(fifo.r_data for fifo in fifos))),
-            self.o.valid.eq(fifos[-1].r_rdy),  # the later one
-        ]
-        taken = Signal()
-        m.d.comb += taken.eq(self.o.valid & self.o.ready)
-        m.d.sync += self.credit.eq(self.credit - self.accept + taken)
-
-        for slot, assignments in sorted(self._updates.items()):
-            if plan.ii == 1:
-                m.d.sync += assignments
-            else:
-                with m.If(self.in_slot[slot]):
-                    m.d.sync += assignments
 
 
 class _Values:
     """One register chain per value, and the units that make the values."""
 
-    def __init__(self, m: Module, plan: Plan, flow: _Flow, payload: Any) -> None:
-        self.m, self.plan, self.flow = m, plan, flow
+    def __init__(self, m: Module, plan: Plan, payload: Any) -> None:
+        self.m, self.plan = m, plan
         self.formatted = plan.formatted
+        self.slot = Signal(range(plan.ii))
+        self._updates: dict[int, list[Any]] = defaultdict(list)
         self.chain: dict[int, list[Signal]] = {}
         self.live: dict[int, Signal] = {}  # output of a unit, for the one cycle it is there
         # scope -> cycle -> overflow bits that can be read in it
@@ -157,7 +91,7 @@ class _Values:
             self._make_signals(i)
         for i in plan.position:
             if nodes[i].op == "input":
-                flow.on_slot(0, self.chain[i][0].eq(payload[plan.signal_names[i]]))
+                self._on_slot(0, self.chain[i][0].eq(payload[plan.signal_names[i]]))
             elif plan.holds(i):
                 self._add(i)
         node_at = {p: i for i, p in plan.position.items()}
@@ -166,6 +100,30 @@ class _Values:
             unit = plan.classes[name]
             make = {"multiply": self._multiplier, "sincos": self._sincos, "reciprocal": self._reciprocal}[unit.kind]
             make(unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
+
+    def connect(self, flow: Flow) -> None:
+        """Slots to what changes with them."""
+        self.m.d.comb += self.slot.eq(flow.slot)
+        for slot, assignments in sorted(self._updates.items()):
+            if self.plan.ii == 1:
+                self.m.d.sync += assignments
+            else:
+                with self.m.If(flow.in_slot[slot]):
+                    self.m.d.sync += assignments
+
+    def _on_slot(self, cycle: int, assignment: Any) -> None:
+        """A register update at the end of this cycle of every sample."""
+        self._updates[cycle % self.plan.ii].append(assignment)
+
+    def _by_slot(self, cases: dict[int, list[Any]]) -> None:
+        """Combinational assignments by slot."""
+        if self.plan.ii == 1:
+            self.m.d.comb += cases.get(0, [])
+            return
+        with self.m.Switch(self.slot):
+            for slot, assignments in sorted(cases.items()):
+                with self.m.Case(slot):
+                    self.m.d.comb += assignments
 
     def _make_signals(self, i: int) -> None:
         """The signal named as the node has its value from cycle ready(i) on; _d1, _d2 hold it for longer."""
@@ -183,9 +141,9 @@ class _Values:
         if plan.holds(i):
             cycle -= 1  # the first register is the unit's own, filled in the unit's last cycle
         elif registers:
-            self.flow.on_slot(cycle, registers[0].eq(self.live[i]))
+            self._on_slot(cycle, registers[0].eq(self.live[i]))
         for before, after in pairwise(registers):
-            self.flow.on_slot(cycle, after.eq(before))
+            self._on_slot(cycle, after.eq(before))
 
     def read(self, node: int, cycle: int) -> Value:
         """The node's integer, in the register that has it in this cycle of its sample."""
@@ -202,10 +160,10 @@ class _Values:
         wires = add_wires(
             self.m, node.op, self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
         )
-        self.flow.on_slot(cycle, self.chain[i][0].eq(wires.value))
+        self._on_slot(cycle, self.chain[i][0].eq(wires.value))
         if len(wires.guard):
             guard = Signal(len(wires.guard), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
-            self.flow.on_slot(cycle, guard.eq(wires.guard))
+            self._on_slot(cycle, guard.eq(wires.guard))
             self._note_overflow(i, self.plan.ready(i), differ(guard))
 
     def _operands(self, i: int) -> list[tuple[Value, Format]]:
@@ -265,7 +223,7 @@ class _Values:
         """Operands of a unit by slot. An idle slot repeats those of another: nothing reads the result, and no
         multiplexer input is added."""
         first = cases[min(cases)]
-        self.flow.select({slot: cases.get(slot, first) for slot in range(self.plan.ii)})
+        self._by_slot({slot: cases.get(slot, first) for slot in range(self.plan.ii)})
 
     def _sincos(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         core = SinCos(*unit.formats)
@@ -298,45 +256,3 @@ class _Values:
         """The outputs in the sample's last cycle."""
         plan = self.plan
         return Cat(*(self.read(i, plan.latency) for i in plan.formatted.graph.output_nodes))
-
-
-Flags = dict[int, list[Value]]
-
-
-def gather(m: Module, flags: list[Flags], latency: int) -> tuple[Value, int]:
-    """A bit per scope that travels with the sample and takes up what each cycle saw, six bits to a register at most.
-    Returns the bits, and the cycles by which they follow the sample's last cycle."""
-    found = [_Gathered(m, k, scope, latency) for k, scope in enumerate(flags)]
-    late = max(bit.late for bit in found)
-    assert late <= MOST_LATE
-    return Cat(*(bit.wait(late) for bit in found)), late
-
-
-class _Gathered:
-    def __init__(self, m: Module, scope: int, flags: Flags, latency: int) -> None:
-        self.m, self.scope = m, scope
-        waiting = {cycle: list(bits) for cycle, bits in flags.items()}
-        self.seen: Value | None = None
-        cycle = min(waiting, default=latency)
-        while cycle <= latency or waiting:
-            bits = waiting.pop(cycle, [])
-            while len(bits) > INPUTS - 1:  # one input is for what was seen before
-                some, bits = bits[:INPUTS], bits[INPUTS:]
-                waiting.setdefault(cycle + 1, []).append(self._register(f"{cycle + 1}_{len(bits)}", Cat(*some).any()))
-            cycle += 1
-            here = bits if self.seen is None else [self.seen, *bits]
-            if here:
-                self.seen = self._register(str(cycle), Cat(*here).any())
-        self.late = cycle - latency
-
-    def _register(self, name: str, value: Value) -> Signal:
-        register = Signal(name=f"overflow_{self.scope}_{name}", reset_less=True)
-        self.m.d.sync += register.eq(value)
-        return register
-
-    def wait(self, late: int) -> Value:
-        """The bit `late` cycles after the sample's last one."""
-        seen: Value = Const(0, 1) if self.seen is None else self.seen
-        for k in range(self.late, late):
-            seen = self._register(f"wait_{k}", seen)
-        return seen

@@ -18,8 +18,8 @@ from dynagate.hw.schedule import Operation, Problem, Schedule, modulo_schedule, 
 from dynagate.hw.units import add, multiply, reciprocal, sincos
 
 SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0}
-"""Units for each that full use needs: everything waits for sines, pivots of like branches come together, and a slot that
-is free here and there saves registers."""
+"""Units for each that full use needs: everything waits for sines, pivots of like branches come together, and a slot
+that is free here and there saves registers."""
 
 
 @dataclass(frozen=True)

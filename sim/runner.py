@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,10 +14,16 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Integers
-from dynagate.hw.build import TOP, Build, short_hash
+from dynagate.hw import axi_lite
+from dynagate.hw.axi import WORD
+from dynagate.hw.axi_stream import NAN
+from dynagate.hw.build import SHELL_TOP, TOP, Build, short_hash
+from dynagate.hw.units.float32 import from_float32, to_float32
 from dynagate.payload import Stream, pack_integers, stream_of
 from dynagate.sim.verilate import PORTS, SimulationError, cocotb_program, environment
 
+SHELL_PORTS = ("aclk", "aresetn")
+STREAM_WIRES = ("tdata", "tvalid", "tready", "tlast")
 PATTERNS = ("never", "rare", "mostly", "bursts")
 
 
@@ -47,6 +54,52 @@ def run_datapath_bench(
             "seed": seed,
         },
     )
+
+
+def run_shell_bench(
+    built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], *, seed: int = 1, accelerator: Path | None = None
+) -> None:
+    """Stream states, and some that no sample can have, through the accelerator's AXI interfaces; read its registers;
+    reset it. Raises SimulationError on a difference from the integer executor. accelerator: another shell than the
+    built one."""
+    words, outputs, bad, overflow = expected_words(built, _with_bad_ones(built, inputs, seed))
+    ports = [*SHELL_PORTS, *(f"{stream}_{wire}" for stream in ("s_axis", "m_axis") for wire in STREAM_WIRES)]
+    ports += [f"s_axil_{name}" for name in axi_lite.PORTS]
+    program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, ports, also=[built.verilog])
+    data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
+    _run(program, "dynagate.sim.bench_shell", {**data, "design": json.dumps(built.design)})
+
+
+def _with_bad_ones(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], seed: int) -> npt.NDArray[np.uint32]:
+    """Words on the wire (samples, words); one sample in sixteen has a NaN, an infinity or too large a number."""
+    formats = [built.formatted.formats[i] for i in built.graph.input_nodes]
+    flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
+    reals = np.concatenate(flat, axis=1).astype(np.float32)
+    random = np.random.default_rng(seed)
+    for k in range(9, len(reals), 16):
+        field = int(random.integers(len(formats)))
+        strange = [np.nan, np.inf, -np.inf, 3.0 * formats[field].limits[1], 1e30]
+        reals[k, field] = strange[int(random.integers(len(strange)))]
+    return reals.view(np.uint32)
+
+
+def expected_words(
+    built: Build, words: npt.NDArray[np.uint32]
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """words: float32 bits of the inputs (samples, fields). Returns them, the words of the results (NaN for samples that
+    had bad inputs or overflowed), which were bad, and which scopes overflowed (samples, scopes)."""
+    graph, formats = built.graph, built.formatted.formats
+    lanes = built.design["axi"]["width"] // WORD
+    widths = [formats[i].width for i in graph.input_nodes]
+    converted = [
+        from_float32(np.ascontiguousarray(words[:, k]), formats[i], max(widths[k % lanes :: lanes]))
+        for k, i in enumerate(graph.input_nodes)
+    ]
+    bad = np.any([c.overflow for c in converted], axis=0)
+    values = evaluate_integers(built.formatted, {i: c.value for i, c in zip(graph.input_nodes, converted, strict=True)})
+    results = np.stack([to_float32(values.value[i], formats[i]) for i in graph.output_nodes], axis=1)
+    results[bad | values.overflow] = NAN
+    return words, results, bad, values.by_scope
 
 
 def run_unit_bench(

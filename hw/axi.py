@@ -1,0 +1,30 @@
+"""What a user chooses of the AXI interfaces (plain Python)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+PER_SAMPLE, PER_BATCH = "sample", "batch"
+WORD = 32
+"""Bits of a float32."""
+WIDTHS = (32, 64, 128, 256, 512)
+
+
+@dataclass(frozen=True)
+class Axi:
+    """width: bits of both streams. last: TLAST ends every "sample", or a "batch" of them."""
+
+    width: int = 512
+    last: str = PER_SAMPLE
+
+    def __post_init__(self) -> None:
+        if self.width not in WIDTHS:
+            raise ValueError(f"stream of {self.width} bits; expected one of {', '.join(map(str, WIDTHS))}")
+        if self.last not in (PER_SAMPLE, PER_BATCH):
+            raise ValueError(f"TLAST per '{self.last}'; expected '{PER_SAMPLE}' or '{PER_BATCH}'")
+
+
+def beats(words: int, width: int) -> int:
+    """Beats of a sample, which begins with one of its own."""
+    return math.ceil(words / (width // WORD))

@@ -1,0 +1,83 @@
+"""An AXI4-Lite subordinate: one write and one read at a time, each with its answer registered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from amaranth.hdl import Array, Const, Module, Signal, Value
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from dynagate.hw.regmap import ADDRESS_BITS, BITS, REGISTERS, WRITE
+
+OKAY, SLVERR = 0, 2
+
+PORTS = {
+    "awaddr": In(ADDRESS_BITS),
+    "awprot": In(3),
+    "awvalid": In(1),
+    "awready": Out(1),
+    "wdata": In(BITS),
+    "wstrb": In(BITS // 8),
+    "wvalid": In(1),
+    "wready": Out(1),
+    "bresp": Out(2),
+    "bvalid": Out(1),
+    "bready": In(1),
+    "araddr": In(ADDRESS_BITS),
+    "arprot": In(3),
+    "arvalid": In(1),
+    "arready": Out(1),
+    "rdata": Out(BITS),
+    "rresp": Out(2),
+    "rvalid": Out(1),
+    "rready": In(1),
+}
+
+
+class AxiLite(wiring.Component):
+    """values: what the registers read as, by name. written: for a cycle, the low byte that was written to `control`. An
+    address that no register has, or a write to one that cannot be written, is answered with SLVERR."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self._values = values
+        super().__init__({**PORTS, "written": Out(8)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        have_address, have_data = Signal(), Signal()
+        address, data, strobe = Signal(ADDRESS_BITS), Signal(8), Signal()
+        m.d.comb += [self.awready.eq(~have_address), self.wready.eq(~have_data)]
+        with m.If(self.awvalid & self.awready):
+            m.d.sync += [have_address.eq(1), address.eq(self.awaddr)]
+        with m.If(self.wvalid & self.wready):
+            m.d.sync += [have_data.eq(1), data.eq(self.wdata), strobe.eq(self.wstrb[0])]
+        with m.If(self.bvalid & self.bready):
+            m.d.sync += self.bvalid.eq(0)
+        writable = [r.address for r in REGISTERS.values() if r.access == WRITE]
+        with m.If(have_address & have_data & ~self.bvalid):
+            fits = Signal()
+            m.d.comb += fits.eq(sum(((address >> 2) == a >> 2 for a in writable), Const(0)) != 0)
+            m.d.comb += self.written.eq(data & (fits & strobe).replicate(8))
+            m.d.sync += [
+                have_address.eq(0),
+                have_data.eq(0),
+                self.bvalid.eq(1),
+                self.bresp.eq(SLVERR - (SLVERR - OKAY) * fits),
+            ]
+
+        reading = Signal()
+        chosen = Signal(ADDRESS_BITS)
+        m.d.comb += self.arready.eq(~reading & ~self.rvalid)
+        m.d.sync += reading.eq(self.arvalid & self.arready)
+        with m.If(self.arvalid & self.arready):
+            m.d.sync += chosen.eq(self.araddr)
+        with m.If(self.rvalid & self.rready):
+            m.d.sync += self.rvalid.eq(0)
+        words = Array(self._values.get(name, Const(0, BITS)) for name in REGISTERS)
+        with m.If(reading):
+            m.d.sync += [
+                self.rvalid.eq(1),
+                self.rdata.eq(words[chosen >> 2]),
+                self.rresp.eq(SLVERR * ((chosen >> 2) >= len(REGISTERS))),
+            ]
+        return m

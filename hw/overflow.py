@@ -1,0 +1,51 @@
+"""Overflow bits of a sample, gathered beside the pipeline: a bit per scope travels with the sample and takes up what
+each cycle saw, no more bits to a register than a lookup table has inputs."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value
+
+INPUTS = 6
+"""Of a lookup table."""
+
+Flags = dict[int, list[Value]]
+"""Cycle of the sample -> overflow bits that can be read in it."""
+
+
+def gather(m: Module, flags: list[Flags], latency: int) -> tuple[Value, int]:
+    """flags: per scope. Returns a bit per scope, and the cycles by which they follow the sample's last one."""
+    found = [_Gathered(m, f"overflow_{k}", scope, latency) for k, scope in enumerate(flags)]
+    late = max(bit.late for bit in found)
+    return Cat(*(bit.after(late) for bit in found)), late
+
+
+class _Gathered:
+    """late: cycles from the sample's last one until the bit can be read."""
+
+    def __init__(self, m: Module, name: str, flags: Flags, latency: int) -> None:
+        self.m, self.name = m, name
+        waiting = {cycle: list(bits) for cycle, bits in flags.items()}
+        self.seen: Value | None = None
+        cycle = min(waiting, default=latency)
+        while cycle < latency or waiting:
+            bits = waiting.pop(cycle, [])
+            while len(bits) > INPUTS - 1:  # one input is for what was seen before
+                some, bits = bits[:INPUTS], bits[INPUTS:]
+                waiting.setdefault(cycle + 1, []).append(self._register(f"{cycle + 1}_{len(bits)}", Cat(*some).any()))
+            cycle += 1
+            here = bits if self.seen is None else [self.seen, *bits]
+            if here:
+                self.seen = self._register(str(cycle), Cat(*here).any())
+        self.late = cycle - latency
+
+    def _register(self, name: str, value: Value) -> Signal:
+        register = Signal(name=f"{self.name}_{name}", reset_less=True)
+        self.m.d.sync += register.eq(value)
+        return register
+
+    def after(self, late: int) -> Value:
+        """The bit `late` cycles after the sample's last one."""
+        seen: Value = Const(0, 1) if self.seen is None else self.seen
+        for k in range(self.late, late):
+            seen = self._register(f"late_{k + 1}", seen)
+        return seen

@@ -1,0 +1,56 @@
+"""The registers behind AXI4-Lite: one table for the hardware, design.json and the documentation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+READ, WRITE = "read", "write"
+IDENTITY = 0x44594E47
+""""DYNG"."""
+VERSION = 1
+"""Of the registers and the streams; a host refuses others."""
+BITS = 32
+
+
+@dataclass(frozen=True)
+class Register:
+    """address: in bytes, 32 bits each. bits: names of single bits, from bit 0 up."""
+
+    name: str
+    address: int
+    access: str
+    meaning: str
+    bits: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        return {key: getattr(self, key) for key in ("address", "access", "meaning", "bits")}
+
+
+def _table(*rows: tuple[str, str, str] | tuple[str, str, str, tuple[str, ...]]) -> dict[str, Register]:
+    return {row[0]: Register(row[0], 4 * k, *row[1:]) for k, row in enumerate(rows)}
+
+
+REGISTERS = _table(
+    ("identity", READ, "0x44594E47, the letters DYNG"),
+    ("version", READ, "version of the registers and streams"),
+    ("hash_low", READ, "design hash, low half: what design.json must say"),
+    ("hash_high", READ, "design hash, high half"),
+    ("ii", READ, "cycles between samples"),
+    ("latency", READ, "cycles of a sample in the datapath"),
+    ("input_words", READ, "float32 words of a sample on s_axis"),
+    ("output_words", READ, "float32 words of a result on m_axis"),
+    ("control", WRITE, "what a 1 does; reads as 0", ("reset", "clear")),
+    ("status", READ, "sticky, until clear or reset", ("bad_input", "overflow", "misaligned")),
+    ("samples_in", READ, "samples that entered the datapath"),
+    ("samples_out", READ, "results that left it"),
+    ("input_stalls", READ, "cycles in which s_axis offered a beat and had to wait"),
+    ("output_stalls", READ, "cycles in which m_axis offered a beat and had to wait"),
+    ("bad_inputs", READ, "samples with NaN, infinite or out-of-range inputs"),
+    ("first_bad_input", READ, "index of the first of them"),
+    ("overflows", READ, "results some value of which overflowed on its way"),
+    ("first_overflow", READ, "index of the first of them"),
+    ("overflow_scopes", READ, "which passes overflowed, a bit each: design.json names them"),
+    ("misaligned", READ, "samples dropped, or closed late, because of TLAST"),
+)
+ADDRESS_BITS = 8

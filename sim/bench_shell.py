@@ -1,0 +1,207 @@
+"""cocotb benches of a datapath in its shell: the streams under stalls, registers, resets, and bad input."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from typing import Any
+
+import cocotb
+import numpy as np
+from cocotb.clock import Clock
+from cocotb.triggers import ClockCycles, with_timeout
+from cocotbext.axi import (
+    AxiLiteBus,
+    AxiLiteMaster,
+    AxiResp,
+    AxiStreamBus,
+    AxiStreamFrame,
+    AxiStreamSink,
+    AxiStreamSource,
+)
+from dynagate.sim.bench import PERIOD_NS, pause_patterns, vectors
+
+PER_SAMPLE = "sample"
+
+
+class Bench:
+    """The design under test with its drivers. rows of words: float32 as bits, a row per sample."""
+
+    def __init__(self, dut: Any) -> None:
+        self.dut = dut
+        data = vectors()
+        self.inputs, self.outputs = data["inputs"], data["outputs"]
+        self.bad, self.overflow = data["bad"], data["overflow"]
+        self.about = json.loads(str(data["design"]))
+        self.axi = self.about["axi"]
+        self.registers = {name: row["address"] for name, row in self.axi["registers"].items()}
+        self.seed = int(data["seed"])
+        wires = {"clock": dut.aclk, "reset": dut.aresetn, "reset_active_level": False}
+        lanes = {"byte_lanes": self.axi["width"] // 8}
+        self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), **wires, **lanes)
+        self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), **wires, **lanes)
+        self.lite = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), **wires)
+        for part in (self.source, self.sink):
+            part.log.setLevel("WARNING")
+        for part in (self.lite.read_if, self.lite.write_if):
+            part.log.setLevel("WARNING")
+
+    @classmethod
+    async def start(cls, dut: Any) -> Bench:
+        Clock(dut.aclk, PERIOD_NS, unit="ns").start()
+        dut.aresetn.value = 0
+        bench = cls(dut)
+        await ClockCycles(dut.aclk, 4)
+        dut.aresetn.value = 1
+        await ClockCycles(dut.aclk, 2)
+        return bench
+
+    def frame(self, rows: Any, side: str = "input") -> bytes:
+        """Samples as they lie in the beats of a stream."""
+        padded = np.zeros((len(rows), self.axi["beats"][side] * self.axi["width"] // 32), dtype="<u4")
+        padded[:, : rows.shape[1]] = rows
+        return padded.tobytes()
+
+    async def send(self, rows: Any) -> None:
+        for frame in self._frames(rows):
+            await self.source.send(AxiStreamFrame(frame))
+
+    def _frames(self, rows: Any) -> list[bytes]:
+        return [self.frame(rows[k : k + 1]) for k in range(len(rows))] if self.per_sample else [self.frame(rows)]
+
+    @property
+    def per_sample(self) -> bool:
+        return self.axi["last"] == PER_SAMPLE
+
+    async def expect(self, chosen: Any) -> None:
+        """The results of these samples, in frames as TLAST has it."""
+        rows = self.outputs[chosen]
+        frames = [rows[k : k + 1] for k in range(len(rows))] if self.per_sample else [rows]
+        cycles = 60 * len(rows) * (self.about["ii"] + self.axi["beats"]["input"] + self.axi["beats"]["output"]) + 5000
+        for k, part in enumerate(frames):
+            got = await with_timeout(self.sink.recv(), cycles * PERIOD_NS, "ns")
+            assert bytes(got.tdata) == self.frame(part, "output"), f"result {k} of {len(frames)} differs"
+
+    async def quiet(self) -> None:
+        """Nothing is left that nobody asked for."""
+        await ClockCycles(self.dut.aclk, self.about["latency"] + 200)
+        assert self.sink.empty(), "a result came that no input asked for"
+
+    async def read(self, name: str) -> int:
+        return int.from_bytes((await self.lite.read(self.registers[name], 4)).data, "little")
+
+    async def control(self, bit: str) -> None:
+        place = self.axi["registers"]["control"]["bits"].index(bit)
+        await self.lite.write(self.registers["control"], (1 << place).to_bytes(4, "little"))
+        await ClockCycles(self.dut.aclk, 4)
+
+    async def status(self) -> set[str]:
+        value = await self.read("status")
+        return {name for k, name in enumerate(self.axi["registers"]["status"]["bits"]) if value >> k & 1}
+
+
+@cocotb.test()
+async def streams_under_stalls(dut: Any) -> None:
+    bench = await Bench.start(dut)
+    names = ["never", "rare", "mostly", "bursts"]
+    patterns = pause_patterns(bench.seed)
+    rounds = list(itertools.product(names, names))
+    share = max(len(bench.inputs) // len(rounds), 1)
+    for k, (gaps, stalls) in enumerate(rounds):
+        part = slice(k * share, len(bench.inputs) if k == len(rounds) - 1 else (k + 1) * share)
+        bench.source.set_pause_generator(patterns[gaps]())
+        bench.sink.set_pause_generator(patterns[stalls]())
+        await bench.send(bench.inputs[part])
+        await bench.expect(part)
+    bench.source.clear_pause_generator()
+    bench.sink.clear_pause_generator()
+    await bench.quiet()
+    seen, over = bench.bad, bench.overflow.any(axis=1)
+    assert await bench.read("samples_in") == await bench.read("samples_out") == len(bench.inputs)
+    assert await bench.read("bad_inputs") == seen.sum()
+    assert await bench.read("overflows") == over.sum()
+    if seen.any():
+        assert await bench.read("first_bad_input") == int(np.argmax(seen))
+    if over.any():
+        assert await bench.read("first_overflow") == int(np.argmax(over))
+    scopes = sum(1 << k for k, flag in enumerate(bench.overflow.any(axis=0)) if flag)
+    assert await bench.read("overflow_scopes") == scopes
+    expected = {name for name, flag in (("bad_input", seen.any()), ("overflow", over.any())) if flag}
+    assert await bench.status() == expected
+    assert await bench.read("output_stalls") > 0
+    await bench.control("clear")
+    assert await bench.status() == set()
+    assert await bench.read("samples_in") == 0
+
+
+@cocotb.test()
+async def registers_are_read_while_samples_stream(dut: Any) -> None:
+    bench = await Bench.start(dut)
+    part = slice(0, min(len(bench.inputs), 64))
+    await bench.send(bench.inputs[part])
+    receiving = cocotb.start_soon(bench.expect(part))
+    about = bench.about
+    expected = {
+        "identity": 0x44594E47,
+        "version": 1,
+        "hash_low": int(about["hash"][8:16], 16),
+        "hash_high": int(about["hash"][:8], 16),
+        "ii": about["ii"],
+        "latency": about["latency"],
+        "input_words": bench.inputs.shape[1],
+        "output_words": bench.outputs.shape[1],
+        "control": 0,
+    }
+    for name, value in expected.items():
+        assert await bench.read(name) == value, name
+    beyond = 4 * len(bench.registers)
+    assert (await bench.lite.read(beyond, 4)).resp == AxiResp.SLVERR
+    assert (await bench.lite.write(bench.registers["status"], bytes(4))).resp == AxiResp.SLVERR
+    assert (await bench.lite.write(bench.registers["control"], bytes(4))).resp == AxiResp.OKAY
+    await receiving
+    assert await bench.read("samples_out") == part.stop
+
+
+@cocotb.test()
+async def a_misaligned_sample_is_dropped(dut: Any) -> None:
+    bench = await Bench.start(dut)
+    beats, width = bench.axi["beats"]["input"], bench.axi["width"] // 8
+    if beats > 1:  # TLAST too early
+        await bench.source.send(AxiStreamFrame(bench.frame(bench.inputs[:1])[:width]))
+    if bench.per_sample:  # TLAST missing: two samples in one frame, both of which count
+        await bench.source.send(AxiStreamFrame(bench.frame(bench.inputs[1:3])))
+    await bench.send(bench.inputs[3:6])
+    await bench.expect(slice(1, 6) if bench.per_sample else slice(3, 6))
+    await bench.quiet()
+    wrong = (beats > 1) + bench.per_sample
+    assert await bench.read("misaligned") == wrong
+    assert ("misaligned" in await bench.status()) == bool(wrong)
+
+
+@cocotb.test()
+async def resets_in_mid_stream(dut: Any) -> None:
+    bench = await Bench.start(dut)
+    for kind in ("soft", "hard"):
+        bench.sink.pause = True
+        await bench.send(bench.inputs[:20])
+        await ClockCycles(dut.aclk, bench.about["latency"] // 2 + 20)
+        bench.source.clear()
+        while not bench.source.idle():
+            bench.source.clear()
+            await ClockCycles(dut.aclk, 1)
+        if kind == "soft":
+            await bench.control("reset")
+        else:
+            dut.aresetn.value = 0
+            await ClockCycles(dut.aclk, 3)
+            dut.aresetn.value = 1
+            await ClockCycles(dut.aclk, 3)
+        bench.sink.clear()
+        bench.sink.pause = False
+        await bench.quiet()
+        assert await bench.read("samples_in") == 0
+        await bench.send(bench.inputs[4:9])
+        await bench.expect(slice(4, 9))
+        await bench.quiet()
+        assert await bench.read("samples_out") == 5
+        await bench.control("clear")
