@@ -66,6 +66,7 @@ class AxiLite(wiring.Component):
             ]
 
         reading = Signal()
+        self.have_address, self.have_data, self.reading = have_address, have_data, reading
         chosen = Signal(ADDRESS_BITS)
         m.d.comb += self.arready.eq(~reading & ~self.rvalid)
         m.d.sync += reading.eq(self.arvalid & self.arready)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -33,6 +34,14 @@ class _Credit:
     def __init__(self, m: Module, depth: int, taken: Value, given: Value, name: str) -> None:
         self.left = Signal(range(depth + 1), init=depth, name=name)
         m.d.sync += self.left.eq(self.left - taken + given)
+
+
+class State(NamedTuple):
+    """What a proof needs to see of a stream's registers. under_way: a bit for each stage of the pipeline."""
+
+    credit: Signal
+    under_way: Signal
+    fifo: SyncFIFOBuffered
 
 
 class InputStream(wiring.Component):
@@ -82,6 +91,10 @@ class InputStream(wiring.Component):
 
         # conversion, a register, and the fields come to rest beat by beat
         later = FromFloat.latency + 1
+        under_way = Signal(later + 1)
+        m.d.sync += under_way.eq(Cat(whole, under_way)[: later + 1])
+        self.state = State(credit.left, under_way, fifo)
+        self.beat = beat
         arrived = delayed(m, accept, later, "arrived")
         arrived_beat = delayed(m, beat, later, "arrived_beat")
         fields = [Signal(fmt.width, name=f"field_{k}", reset_less=True) for k, fmt in enumerate(self.formats)]
@@ -102,7 +115,7 @@ class InputStream(wiring.Component):
             m.d.sync += bad.eq(((arrived_beat != 0) & bad) | Cat(*bad_here).any())
         m.d.comb += [
             fifo.w_data.eq(Cat(*fields, bad, delayed(m, self.tlast, later + 1, "last"))),
-            fifo.w_en.eq(delayed(m, whole, later + 1, "whole", reset=True)),
+            fifo.w_en.eq(under_way[-1]),
             fifo.r_en.eq(self.o_ready),
             self.o_valid.eq(fifo.r_rdy),
             Cat(self.o_payload, self.o_bad, self.o_last).eq(fifo.r_data),
@@ -157,6 +170,10 @@ class OutputStream(wiring.Component):
         with m.If(self.i_valid & self.i_ready):
             m.d.sync += [held.eq(self.i_payload), bad.eq(self.i_bad), ends.eq(self.i_last), busy.eq(1)]
 
+        under_way = Signal(later)
+        m.d.sync += under_way.eq(Cat(issue, under_way)[:later])
+        self.state = State(credit.left, under_way, fifo)
+
         fields, low = [], 0
         for fmt in self.formats:
             fields.append(held[low : low + fmt.width].as_signed())
@@ -180,7 +197,7 @@ class OutputStream(wiring.Component):
         m.d.comb += [
             data.eq(Cat(*words)),
             fifo.w_data.eq(Cat(data, delayed(m, at_end, later, "last"))),
-            fifo.w_en.eq(delayed(m, issue, later, "issued", reset=True)),
+            fifo.w_en.eq(under_way[-1]),
             Cat(self.tdata, self.tlast).eq(fifo.r_data),
             self.tvalid.eq(fifo.r_rdy),
             fifo.r_en.eq(self.tready),

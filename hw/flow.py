@@ -7,6 +7,7 @@ what is left of their depth.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -15,6 +16,17 @@ from amaranth.lib.wiring import In, Out
 
 FIFO_LATENCY = 3
 """Cycles from a write into the output FIFO until its credit can be back at the input."""
+
+
+class State(NamedTuple):
+    """What a proof needs to see of the flow's registers."""
+
+    slot: Signal
+    in_slot: Signal
+    credit: Signal
+    valid: Signal
+    values: SyncFIFOBuffered
+    flags: SyncFIFOBuffered
 
 
 class Flow(wiring.Component):
@@ -80,4 +92,5 @@ class Flow(wiring.Component):
             taken.eq(self.o_valid & self.o_ready),
         ]
         m.d.sync += credit.eq(credit - self.accept + taken)
+        self.state = State(slot, in_slot, credit, valid, *fifos)
         return m

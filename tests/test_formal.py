@@ -1,0 +1,146 @@
+"""Proofs by induction: no pattern of handshakes, however long, breaks the flow control or loses a sample's room."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
+from dynagate.fixedpoint.format import Format
+from dynagate.hw.axi_lite import AxiLite
+from dynagate.hw.axi_stream import InputStream, OutputStream
+from dynagate.hw.flow import Flow
+from dynagate.sim.formal import ProofError, prove
+
+FORMATS = [Format(6, 3)] * 3
+
+
+def ones(bits: Value) -> Value:
+    return sum((bits[k] for k in range(len(bits))), Const(0, 8))
+
+
+def stays_until_taken(m: Module, valid: Value, ready: Value, *held: Value) -> None:
+    """What an AXI stream promises: once valid it stays, and so does what comes with it."""
+    waited, before = Signal(), Signal(len(Cat(*held)))
+    m.d.sync += [waited.eq(valid & ~ready), before.eq(Cat(*held))]
+    m.d.comb += Assert(~waited | (valid & (before == Cat(*held))))
+
+
+class FlowProof(Flow):
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        s, ii = self.state, self.ii
+
+        def inside(cycle: int) -> Value:
+            """Samples that entered and whose this cycle is not over."""
+            step, place = divmod(cycle - 1, ii)
+            now = Mux(s.slot == 0, ii - 1, s.slot - 1) if ii > 1 else Const(0)
+            return ones(s.valid[:step]) + (s.valid[step] & (now <= place))
+
+        written, flagged = inside(self.latency), inside(self.latency + self.late)
+        m.d.comb += [
+            Assert(s.in_slot == 1 << s.slot),
+            Assert(s.slot < ii),
+            # every sample's room is either free, on its way, or taken by it
+            Assert(s.credit + flagged + s.flags.level == self.depth),
+            Assert(s.values.level + written == flagged + s.flags.level),
+            Assert(~self.o_valid | s.values.r_rdy),
+        ]
+        for fifo in (s.values, s.flags):
+            m.d.comb += [
+                Assert(~fifo.w_en | fifo.w_rdy),
+                Assert(fifo.level <= self.depth),
+                Assert(~fifo.r_rdy | (fifo.level != 0)),
+            ]
+        stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload)
+        return m
+
+    def inputs(self) -> list[Value]:
+        return [self.i_valid, self.o_ready, self.values, self.flags]
+
+
+class InputProof(InputStream):
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        s = self.state
+        m.d.comb += [
+            Assert(self.beat < self.beats),
+            Assert(s.credit + (self.beat != 0) + ones(s.under_way) + s.fifo.level == self.depth),
+            Assert(~s.fifo.w_en | s.fifo.w_rdy),
+            Assert(s.fifo.level <= self.depth),
+            Assert(~s.fifo.r_rdy | (s.fifo.level != 0)),
+        ]
+        stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload, self.o_bad, self.o_last)
+        return m
+
+    def inputs(self) -> list[Value]:
+        return [self.tdata, self.tvalid, self.tlast, self.o_ready]
+
+
+class OutputProof(OutputStream):
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        s = self.state
+        m.d.comb += [
+            Assert(s.credit + ones(s.under_way) + s.fifo.level == s.fifo.depth),
+            Assert(~s.fifo.w_en | s.fifo.w_rdy),
+            Assert(s.fifo.level <= s.fifo.depth),
+            Assert(~s.fifo.r_rdy | (s.fifo.level != 0)),
+        ]
+        stays_until_taken(m, self.tvalid, self.tready, self.tdata, self.tlast)
+        return m
+
+    def inputs(self) -> list[Value]:
+        return [self.i_payload, self.i_bad, self.i_last, self.i_valid, self.tready]
+
+
+class LiteProof(AxiLite):
+    def elaborate(self, platform: object) -> Module:
+        m = super().elaborate(platform)
+        stays_until_taken(m, self.bvalid, self.bready, self.bresp)
+        stays_until_taken(m, self.rvalid, self.rready, self.rdata, self.rresp)
+        # an answer for each request, and none without
+        for asked, answered, inside in (
+            (self.awvalid & self.awready, self.bvalid & self.bready, self.have_address + self.bvalid),
+            (self.wvalid & self.wready, self.bvalid & self.bready, self.have_data + self.bvalid),
+            (self.arvalid & self.arready, self.rvalid & self.rready, self.reading + self.rvalid),
+        ):
+            unanswered = Signal(3)
+            m.d.sync += unanswered.eq(unanswered + asked - answered)
+            m.d.comb += Assert(unanswered == inside)
+        return m
+
+    def inputs(self) -> list[Value]:
+        names = "awaddr awvalid wdata wstrb wvalid bready araddr arvalid rready"
+        return [getattr(self, name) for name in names.split()]
+
+
+PROOFS: dict[str, Callable[[], FlowProof | InputProof | OutputProof | LiteProof]] = {
+    "flow ii 1": lambda: FlowProof(1, 3, 2, 2, 1),
+    "flow ii 2": lambda: FlowProof(2, 4, 1, 2, 1),
+    "flow ii 3": lambda: FlowProof(3, 7, 3, 2, 1),
+    "flow ii 8": lambda: FlowProof(8, 20, 3, 2, 1),
+    "input, a beat a sample": lambda: InputProof(FORMATS[:1], 32, 1),
+    "input, three beats a sample": lambda: InputProof(FORMATS, 32, 2),
+    "output, a beat a sample": lambda: OutputProof(FORMATS[:1], 32),
+    "output, two beats a sample": lambda: OutputProof(FORMATS, 64),
+    "registers": lambda: LiteProof({}),
+}
+
+
+@pytest.mark.parametrize("name", list(PROOFS))
+def test_handshakes(name: str) -> None:
+    design = PROOFS[name]()
+    prove(design, design.inputs())
+
+
+def test_a_flow_with_too_little_room_is_not_proved() -> None:
+    class Short(FlowProof):
+        def elaborate(self, platform: object) -> Module:
+            m = super().elaborate(platform)
+            m.d.sync += self.state.credit.eq(self.state.credit + (self.o_valid & self.o_ready))  # nothing is taken
+            return m
+
+    design = Short(2, 4, 1, 2, 1)
+    with pytest.raises(ProofError, match="not proved"):
+        prove(design, design.inputs(), steps=4)
