@@ -14,7 +14,7 @@ from collections import defaultdict
 from itertools import pairwise
 from typing import Any
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
@@ -115,15 +115,15 @@ class _Values:
         """A register update at the end of this cycle of every sample."""
         self._updates[cycle % self.plan.ii].append(assignment)
 
-    def _by_slot(self, cases: dict[int, list[Any]]) -> None:
-        """Combinational assignments by slot."""
-        if self.plan.ii == 1:
-            self.m.d.comb += cases.get(0, [])
-            return
-        with self.m.Switch(self.slot):
-            for slot, assignments in sorted(cases.items()):
-                with self.m.Case(slot):
-                    self.m.d.comb += assignments
+    def _by_slot(self, values: dict[int, Value]) -> Value:
+        """One of the values, by slot: a tree of multiplexers on the counter's bits. A slot without a value repeats
+        another's, which adds no input."""
+        some = values[min(values)]
+        level = [values.get(slot, some) for slot in range(self.plan.ii)]
+        for bit in self.slot:
+            pairs = zip(level[::2], [*level[1::2], level[-1]], strict=False)
+            level = [low if low is high else Mux(bit, high, low) for low, high in pairs]
+        return level[0]
 
     def _make_signals(self, i: int) -> None:
         """The signal named as the node has its value from cycle ready(i) on; _d1, _d2 hold it for longer."""
@@ -184,7 +184,7 @@ class _Values:
         reads = {slot: self._operands(i) for slot, i in operations.items()}
         widths = [(a.width, b.width) for (_, a), (_, b) in reads.values()]
         core = Multiply(max(a for a, _ in widths), max(b for _, b in widths))
-        cases: dict[int, list[Any]] = {}
+        ports: dict[str, dict[int, Value]] = {"a": {}, "b": {}, "c": {}}
         guards: dict[int, Value] = {}
         self.m.submodules[name] = core
         product: Value = core.p
@@ -197,12 +197,13 @@ class _Values:
             (a, format_a), (b, format_b) = reads[slot]
             frac = format_a.frac + format_b.frac
             constant = rounding_constant(frac - formatted.formats[i].frac, formatted.arithmetic)
-            cases[slot] = [core.a.eq(a), core.b.eq(b), core.c.eq(constant)]
+            ports["a"][slot], ports["b"][slot] = a, b
+            ports["c"][slot] = Const(constant, core.c.shape())
             wires = fit(self.m, product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i])
             self.m.d.comb += self.live[i].eq(wires.value)
             guards[i] = wires.guard
         self._guards(name, product, guards)
-        self._select(cases)
+        self._connect_ports(core, ports)
 
     def _guards(self, name: str, product: Value, guards: dict[int, Value]) -> None:
         """The guards of a multiplier's results all end at the product's top bit. Each part of it, from where one guard
@@ -219,34 +220,31 @@ class _Values:
                 flag = Cat(*parts[: lengths.index(len(guard)) + 1]).any()
                 self._note_overflow(i, self.plan.ready(i) + 1, flag)
 
-    def _select(self, cases: dict[int, list[Any]]) -> None:
-        """Operands of a unit by slot. An idle slot repeats those of another: nothing reads the result, and no
-        multiplexer input is added."""
-        first = cases[min(cases)]
-        self._by_slot({slot: cases.get(slot, first) for slot in range(self.plan.ii)})
+    def _connect_ports(self, core: Any, ports: dict[str, dict[int, Value]]) -> None:
+        self.m.d.comb += [getattr(core, name).eq(self._by_slot(values)) for name, values in ports.items()]
 
     def _sincos(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         core = SinCos(*unit.formats)
         self.m.submodules[name] = core
-        cases = {}
+        ports: dict[str, dict[int, Value]] = {"x": {}, "cosine": {}}
         for slot, i in operations.items():
             node = self.formatted.graph.nodes[i]
-            x = self.read(node.args[0], self.plan.start(i))
-            cases[slot] = [core.x.eq(x), core.cosine.eq(int(node.op == "cos"))]
+            ports["x"][slot] = self.read(node.args[0], self.plan.start(i))
+            ports["cosine"][slot] = Const(int(node.op == "cos"), 1)
             self._unit_result(i, core)
-        self._select(cases)
+        self._connect_ports(core, ports)
 
     def _reciprocal(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         core = Reciprocal(*unit.widths)
         self.m.submodules[name] = core
-        cases = {}
+        ports: dict[str, dict[int, Value]] = {"x": {}, "shift": {}}
         formats = self.formatted.formats
         for slot, i in operations.items():
             (a,) = self.formatted.graph.nodes[i].args
-            shift = Const(shift_of(formats[a], formats[i]), signed(SHIFT_BITS))
-            cases[slot] = [core.x.eq(self.read(a, self.plan.start(i))), core.shift.eq(shift)]
+            ports["x"][slot] = self.read(a, self.plan.start(i))
+            ports["shift"][slot] = Const(shift_of(formats[a], formats[i]), signed(SHIFT_BITS))
             self._unit_result(i, core)
-        self._select(cases)
+        self._connect_ports(core, ports)
 
     def _unit_result(self, i: int, core: Any) -> None:
         self.m.d.comb += self.live[i].eq(core.o)

@@ -132,37 +132,55 @@ def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
 @_robot_options
 @_design_options
 @_algorithm_options
-def build(
-    robot: Robot,
-    region: Region,
-    name: str,
-    ii: int,
-    word: int,
-    error: float | None,
-    formats: Path | None,
-    folder: Path,
-    **algorithm: Any,
-) -> None:
+@click.option("--axi", type=int, default=None, metavar="BITS", help="Add AXI streams of so many bits, and registers.")
+@click.option("--tlast", default="sample", show_default=True, help="With --axi: TLAST per sample or batch.")
+@click.option("--report", is_flag=True, help="Print the datasheet.")
+def build(robot: Robot, region: Region, axi: int | None, tlast: str, report: bool, **given: Any) -> None:
     """Build the Verilog of ROBOT (a shipped robot's name or a URDF file) and print where it lies."""
-    from dynagate.fixedpoint.assign import Policy
-    from dynagate.fixedpoint.optimise import Goal
-    from dynagate.hw.build import build as make
+    from dynagate.hw.axi import Axi
     from dynagate.progress import Steps
 
     with Steps() as step:
-        options = _options(**algorithm)
-        made = make(
-            robot,
-            name,
-            ii=ii,
-            policy=Policy(word=word) if error is None else None,
-            goal=None if error is None else Goal(error),
-            formats=formats,
-            region=region,
-            folder=folder,
-            step=step,
-            **options,
-        )
+        made = _build(robot, region, axi=None if axi is None else Axi(axi, tlast), step=step, **given)
+    if report:
+        click.echo((made.folder / "datasheet.md").read_text())
+    click.echo(made.folder)
+
+
+def _build(
+    robot: Robot,
+    region: Region,
+    name: str,
+    word: int,
+    error: float | None,
+    form: str | None,
+    frame: str | None,
+    mass: str | None,
+    **given: Any,
+) -> Any:
+    """`dynagate.build` from the options of the command line."""
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.fixedpoint.optimise import Goal
+    from dynagate.hw.build import build as make
+
+    chosen: dict[str, Any] = {"policy": Policy(word=word)} if error is None else {"goal": Goal(error)}
+    return make(robot, name, region=region, **chosen, **given, **_options(form, frame, mass))
+
+
+@main.command()
+@_robot_options
+@_design_options
+@_algorithm_options
+@click.option("--family", "families", multiple=True, default=("xcup",), show_default=True, help="xcup, xc7 or ecp5.")
+def synth(robot: Robot, region: Region, families: Sequence[str], **given: Any) -> None:
+    """Synthesise ROBOT's datapath with Yosys, count what it takes, and check the paths between its registers."""
+    from dynagate.hw.synth import synthesise, table
+    from dynagate.progress import Steps
+
+    with Steps() as step:
+        made = _build(robot, region, step=step, **given)
+        found = [synthesise(made, family, step=step) for family in families]
+    click.echo(table(made, found))
     click.echo(made.folder)
 
 

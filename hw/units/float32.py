@@ -21,6 +21,9 @@ from dynagate.hw.units.rescale import delayed, differ
 MANTISSA, BIAS = 24, 127
 """Bits of a float32's significand, the implicit one included; its exponent's bias."""
 FINE_BITS = 3
+LONGEST_EXACT = MANTISSA + 1
+"""Bits of the widest word that no rounding is needed for: a sign and a significand."""
+FROM_FLOAT_LATENCY = 4
 Words = npt.NDArray[np.uint32]
 
 
@@ -40,6 +43,11 @@ def from_float32(words: Words, fmt: Format, widest: int) -> Rescaled:
 def to_float32(x: Integers, fmt: Format) -> Words:
     """The bits of the nearest float32 numbers."""
     return to_float(x, fmt).astype(np.float32).view(np.uint32)
+
+
+def to_float_latency(widest: int) -> int:
+    """Cycles of the unit, of which one rounds."""
+    return 5 if widest > LONGEST_EXACT else 4
 
 
 def _up(widest: int) -> int:
@@ -65,7 +73,7 @@ class FromFloat(wiring.Component):
     """o = x in the beat's format, rounded half up, `latency` cycles later. bad: x is NaN, infinite or does not fit; o
     is then what is left of it, 0 where it is far too large."""
 
-    latency = 4
+    latency = FROM_FLOAT_LATENCY
 
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats = tuple(formats)
@@ -133,8 +141,8 @@ class ToFloat(wiring.Component):
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats = tuple(formats)
         self.width = max(fmt.width for fmt in formats)
-        self.rounds = self.width > MANTISSA + 1  # a size of 25 bits or more may have to lose some
-        self.latency = 5 if self.rounds else 4
+        self.rounds = self.width > LONGEST_EXACT
+        self.latency = to_float_latency(self.width)
         super().__init__({"x": In(signed(self.width)), "beat": In(_beats(formats)), "o": Out(unsigned(32))})
 
     def model(self, x: Integers, beat: int = 0) -> Words:

@@ -29,11 +29,8 @@ def normalised(m: Module, value: Value) -> Normalised:
     held = Signal(unsigned(len(padded)), name="unmoved", reset_less=True)
     coarse = Signal(range(max(groups, 2)), name="coarse", reset_less=True)
     empty = Signal(name="empty", reset_less=True)
-    first: Value = Const(groups - 1)
-    for group in reversed(range(groups - 1)):
-        top = len(padded) - GROUP * group
-        first = Mux(padded[top - GROUP : top].any(), group, first)
-    m.d.sync += [held.eq(padded), coarse.eq(first), empty.eq(~value.any())]
+    filled = [padded[top - GROUP : top].any() for top in range(len(padded), 0, -GROUP)]
+    m.d.sync += [held.eq(padded), coarse.eq(_first(filled)), empty.eq(~value.any())]
     moved = Signal(unsigned(len(padded)), name="moved", reset_less=True)
     m.d.sync += moved.eq(held << Cat(Const(0, (GROUP - 1).bit_length()), coarse))
     fine = Signal(2, name="fine")
@@ -41,3 +38,14 @@ def normalised(m: Module, value: Value) -> Normalised:
     m.d.comb += fine.eq(Mux(top_bits[3], 0, Mux(top_bits[2], 1, Mux(top_bits[1], 2, 3))))
     bits = (moved << fine)[len(padded) - width : len(padded)]
     return Normalised(bits, Cat(fine, delayed(m, coarse, 1, "coarse")), delayed(m, empty, 1, "empty"))
+
+
+def _first(flags: list[Value]) -> Value:
+    """Position of the first that is set, or the last position: halves side by side, so that no chain forms."""
+    if len(flags) == 1:
+        return Const(0, 1)
+    half = 1 << (len(flags) - 1).bit_length() - 1
+    before, after = flags[:half], flags[half:]
+    any_before = Cat(*before).any()
+    low = Mux(any_before, _first(before), _first(after))
+    return Cat(low[: half.bit_length() - 1], ~any_before) if half > 1 else ~any_before

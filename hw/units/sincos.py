@@ -77,8 +77,11 @@ class SinCos(wiring.Component):
         phase = Signal(unsigned(plan.phase_bits))
         m.d.comb += phase.eq(reduce.p >> plan.phase_shift)
         # cos x = sin(x + a quarter turn): a sum of the top two bits
-        odd = phase[quarter] ^ wants_cosine
-        second_half = phase[quarter + 1] ^ (phase[quarter] & wants_cosine)
+        odd, second_half = Signal(), Signal()
+        m.d.comb += [
+            odd.eq(phase[quarter] ^ wants_cosine),
+            second_half.eq(phase[quarter + 1] ^ (phase[quarter] & wants_cosine)),
+        ]
         # odd quadrants run backwards through the quarter's table
         within = Signal(unsigned(quarter))
         m.d.comb += within.eq(phase[:quarter] ^ odd.replicate(quarter))
@@ -109,7 +112,8 @@ class SinCos(wiring.Component):
             outer.b.eq(inner.p >> plan.inner_shift),
             outer.c.eq(shift_left(c0, plan.outer_frac - plan.frac0)),
         ]
-        size = (outer.p >> shift).as_signed()
+        # no sine is 2 or more, whatever the product's width
+        size = outer.p[shift : shift + max(self.to.frac, 2) + 2].as_signed()
         negative = delayed(m, negative, inner.latency + outer.latency, "negative")
         signed_size = (size ^ negative.replicate(len(size)).as_signed()) + negative
         wires = fit(m, signed_size, max(self.to.frac, 2), self.to, LAST, "o")

@@ -1,0 +1,141 @@
+"""A design's datasheet in Markdown: what it computes, its interfaces, how a sample passes through it, what it costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from dynagate.fixedpoint.confidence import Statement
+from dynagate.graph import OPS
+
+if TYPE_CHECKING:
+    from dynagate.hw.build import Build
+
+BAR = 60
+"""Characters of the pipeline chart's time axis."""
+
+
+def datasheet(built: Build) -> str:
+    """Everything comes from the build itself: nothing here is measured but the statement on accuracy."""
+    parts = [_head(built), _interfaces(built), _blocks(built), _pipeline(built), _units(built), _accuracy(built)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def _head(built: Build) -> str:
+    plan, design = built.plan, built.design
+    problem = plan.schedule.problem
+    widths = [f.width for f in built.formatted.formats]
+    rows = [
+        ("design", f"`{design['hash'][:16]}`"),
+        ("generator", f"dynagate {design['versions']['dynagate']}, source {design['versions']['source']}"),
+        ("words", f"{min(widths)} to {max(widths)} bits"),
+        ("initiation interval", f"{plan.ii} cycles"),
+        ("latency", f"{plan.latency} cycles in the datapath; {problem.critical_path()} with units without number"),
+        ("a result every", f"{plan.ii} cycles; {plan.latency // plan.ii + 1} samples under way"),
+    ]
+    if "axi" in design:
+        conversion = design["axi"]["conversion"]
+        total = sum(conversion.values()) + plan.latency
+        rows.append(
+            (
+                "with float32 conversion",
+                f"{conversion['input']} + {plan.latency} + {conversion['output']} = {total} cycles",
+            )
+        )
+    return f"# {built.robot.name}: {built.graph.name}\n\n{_table(('', ''), rows)}"
+
+
+def _interfaces(built: Build) -> str:
+    rows = []
+    for side, ports in (("in", built.graph.inputs), ("out", built.graph.outputs)):
+        for port in ports:
+            formats = sorted({built.formatted.formats[i] for i in port.nodes})
+            span = str(formats[0]) if len(formats) == 1 else f"{formats[0]} to {formats[-1]}"
+            rows.append((side, f"`{port.name}`", " × ".join(map(str, port.shape)), len(set(port.nodes)), span))
+    text = "## Interfaces\n\n" + _table(("", "port", "shape", "different numbers", "formats"), rows)
+    if "axi" not in built.design:
+        return text
+    axi = built.design["axi"]
+    words, count = axi["words"], axi["beats"]
+    text += (
+        f"\n\nStreams of {axi['width']} bits: {words['input']} float32 words in {count['input']} beats in, "
+        f"{words['output']} words in {count['output']} beats out, TLAST per {axi['last']}.\n\n"
+    )
+    registers = [
+        (f"0x{row['address']:02X}", f"`{name}`", row["access"], row["meaning"] + _bits(row["bits"]))
+        for name, row in axi["registers"].items()
+    ]
+    return text + _table(("address", "register", "access", "meaning"), registers)
+
+
+def _bits(names: list[str]) -> str:
+    return "".join(f"; bit {k} {name}" for k, name in enumerate(names))
+
+
+def _blocks(built: Build) -> str:
+    """The passes, and which of them read which, as a Mermaid diagram."""
+    graph = built.graph
+    reads: Counter[tuple[int, int]] = Counter()
+    for i, node in enumerate(graph.nodes):
+        for a in node.args:
+            if graph.nodes[a].op not in ("input", "const") and graph.scope_of[a] != graph.scope_of[i]:
+                reads[graph.scope_of[a], graph.scope_of[i]] += 1
+    from_inputs = {graph.scope_of[i] for i, n in enumerate(graph.nodes) for a in n.args if graph.nodes[a].op == "input"}
+    to_outputs = {graph.scope_of[i] for i in graph.output_nodes}
+    lines = ["flowchart LR", "  inputs([inputs])", "  outputs([outputs])"]
+    lines += [f"  s{k}[{scope}]" for k, scope in enumerate(graph.scopes)]
+    lines += [f"  inputs --> s{k}" for k in sorted(from_inputs)]
+    lines += [f"  s{a} -->|{count}| s{b}" for (a, b), count in sorted(reads.items())]
+    lines += [f"  s{k} --> outputs" for k in sorted(to_outputs)]
+    return "## Passes\n\n```mermaid\n" + "\n".join(lines) + "\n```"
+
+
+def _pipeline(built: Build) -> str:
+    """When each pass works on a sample."""
+    plan, graph = built.plan, built.graph
+    spans: dict[int, tuple[int, int, int]] = {}
+    for i in plan.position:
+        if graph.nodes[i].op == "input":
+            continue
+        first, last, count = spans.get(graph.scope_of[i], (plan.start(i), 0, 0))
+        spans[graph.scope_of[i]] = min(first, plan.start(i)), max(last, plan.ready(i)), count + 1
+    width = max(len(scope) for scope in graph.scopes)
+    lines = []
+    for scope, (first, last, count) in sorted(spans.items(), key=lambda item: item[1]):
+        begin = first * BAR // plan.latency
+        length = max((last - first) * BAR // plan.latency, 1)
+        bar = " " * begin + "█" * length
+        lines.append(f"{graph.scopes[scope]:<{width}} |{bar:<{BAR}}| {first:>4} to {last:<4} {count} operations")
+    return "## A sample's way, in cycles since its acceptance\n\n```\n" + "\n".join(lines) + "\n```"
+
+
+def _units(built: Build) -> str:
+    plan = built.plan
+    limits = plan.schedule.problem.limits
+    used = Counter(o.resource for o in plan.schedule.problem.operations)
+    rows = []
+    for name, unit in sorted(plan.classes.items()):
+        share = used[name] / (limits[name] * plan.ii)
+        dsp = limits[name] * unit.dsp_blocks
+        rows.append((f"`{name}`", limits[name], unit.latency, used[name], f"{share:.0%}", dsp))
+    adders = sum(OPS[node.op].unit == "add" for node in built.graph.nodes)
+    rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
+    text = "## Units\n\n" + _table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
+    return (
+        f"{text}\n\n{plan.dsp_blocks()} DSP48E2 blocks, {plan.register_words()} words of registers between units "
+        f"({plan.register_bits()} bits), {plan.binding.mux_inputs} multiplexer inputs: counted from the plan, which "
+        "`dynagate synth` compares with a netlist."
+    )
+
+
+def _accuracy(built: Build) -> str:
+    statement = built.design["formats"].get("statement")
+    if statement is None:
+        return ""
+    rows = [(f"`{name}`", f"{error:.1e}") for name, error in statement["error"].items()]
+    return f"## Accuracy\n\n{Statement(**statement).text()}.\n\n" + _table(("output", "error"), rows)

@@ -1,0 +1,82 @@
+"""Gateware to RTLIL and Verilog, with one module for all units that are alike.
+
+Amaranth writes a module for every instance. Those with the same body are made one, so that a reader sees each unit once
+and Yosys and Verilator work on it once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from amaranth.back import rtlil, verilog
+
+_MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", flags=re.M | re.S)
+_CELL_BLOCK = re.compile(r"^\s*cell \\(\S+) .*?^\s*end\n", flags=re.M | re.S)
+_CONNECT = re.compile(r"^(\s*connect )\\(\S+) ", flags=re.M)
+_WIRE = re.compile(r"^\s*wire .*\\(\S+)$", flags=re.M)
+_NUMBERED = re.compile(r"port\$\d+\$\d+")
+_CELL = re.compile(r"^(\s*cell )\\(\S+)( )", flags=re.M)
+
+
+def rtlil_text(component: Any, name: str) -> str:
+    return _merged(rtlil.convert(component, name=name, emit_src=False), name)
+
+
+def verilog_text(component: Any, name: str) -> str:
+    # `verilog.convert` has no place for a pass between its two steps
+    return verilog._convert_rtlil_text(rtlil_text(component, name), strip_internal_attrs=True)
+
+
+def _merged(text: str, top: str) -> str:
+    """The modules with equal bodies as one, named after the first without its number."""
+    modules = _with_plain_ports({match[1]: match[0] for match in _MODULE.finditer(text)})
+    while True:
+        by_body: dict[str, str] = {}
+        same: dict[str, str] = {}
+        for name, body in modules.items():
+            first = by_body.setdefault(body.replace(f"module \\{name}\n", "module\n", 1), name)
+            if first != name:
+                same[name] = first
+        if not same:
+            break
+        modules = {name: _renamed(body, same) for name, body in modules.items() if name not in same}
+    taken: set[str] = {top}
+    shorter = {}
+    for name in modules:
+        if name != top:
+            base = candidate = re.sub(r"_\d+(?=\.|$)", "", name)
+            k = 1
+            while candidate in taken:
+                k += 1
+                candidate = f"{base}_v{k}"
+            taken.add(candidate)
+            shorter[name] = candidate
+    return "\n".join(
+        _renamed(body, shorter).replace(f"module \\{name}\n", f"module \\{shorter.get(name, name)}\n", 1)
+        for name, body in modules.items()
+    )
+
+
+def _with_plain_ports(modules: dict[str, str]) -> dict[str, str]:
+    """Ports without a name of ours have numbers that differ from one instance to the next: counted anew in each."""
+    plain: dict[str, dict[str, str]] = {}
+    for name, body in modules.items():
+        found = dict.fromkeys(m[1] for m in _WIRE.finditer(body) if _NUMBERED.fullmatch(m[1]))
+        plain[name] = {old: f"port_{k}" for k, old in enumerate(found)}
+
+    def cell(match: re.Match[str]) -> str:
+        ports = plain.get(match[1], {})
+        return _CONNECT.sub(lambda c: f"{c[1]}\\{ports.get(c[2], c[2])} ", match[0])
+
+    result = {}
+    for name, body in modules.items():
+        body = _CELL_BLOCK.sub(cell, body)
+        for old, new in plain[name].items():
+            body = body.replace(f"\\{old} ", f"\\{new} ").replace(f"\\{old}\n", f"\\{new}\n")
+        result[name] = body
+    return result
+
+
+def _renamed(body: str, names: dict[str, str]) -> str:
+    return _CELL.sub(lambda m: f"{m[1]}\\{names.get(m[2], m[2])}{m[3]}", body)

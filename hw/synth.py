@@ -1,0 +1,211 @@
+"""What a datapath takes on a device, by Yosys, and the rule of its pipeline checked on the netlist.
+
+No place and route for UltraScale+ is free, so there is no clock frequency here: what can be shown is that no path
+between two registers holds more than the rule allows.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from dynagate.hw.build import Build
+
+SCRIPTS = {
+    "xcup": "synth_xilinx -family xcup -noiopad -noclkbuf -top datapath",
+    "xc7": "synth_xilinx -family xc7 -noiopad -noclkbuf -top datapath",
+    "ecp5": "synth_ecp5 -top datapath",
+}
+"""UltraScale+, 7-series, ECP5."""
+REGISTERS = ("FD", "SRL", "RAMB", "TRELLIS_FF", "DP16KD")
+"""What the names of cells begin with whose outputs a clock makes."""
+CARRIES = ("CARRY", "CCU2C")
+CHAIN_INPUTS = ("CI", "CIN")
+LOOKUP = ("LUT", "RAM", "TRELLIS_DPR", "L6MUX", "PFUMX")
+MULTIPLIERS = ("DSP48", "MULT18X18")
+MOST_LOOKUPS = 4
+"""Levels of lookup tables between registers: a multiplexer of 16 has three, the count of leading zeros four."""
+
+
+class SynthesisError(RuntimeError):
+    """Yosys is missing or failed, or the netlist is not what the plan says; the text says which."""
+
+
+class Way(NamedTuple):
+    """The most that any way to a register's input passes."""
+
+    multipliers: int
+    carries: int
+    lookups: int
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """cells: by type. paths: how many register inputs have such a path behind them."""
+
+    family: str
+    yosys: str
+    cells: dict[str, int]
+    paths: dict[Way, int]
+
+    def count(self, *prefixes: str) -> int:
+        return sum(n for kind, n in self.cells.items() if kind.startswith(prefixes))
+
+    @property
+    def multipliers(self) -> int:
+        return self.count(*MULTIPLIERS)
+
+    @property
+    def lookup_tables(self) -> int:
+        """Memory made of lookup tables counted with them: a RAM32M16 takes 8, a RAM64M8 8, a shift register one."""
+        wide = {"RAM32M16": 8, "RAM64M8": 8, "RAM32M": 4, "RAM64M": 4}
+        rest = sum(n for kind, n in self.cells.items() if kind.startswith(("LUT", "SRL", "TRELLIS_DPR")))
+        return rest + sum(wide.get(kind, 0) * n for kind, n in self.cells.items())
+
+    @property
+    def breaches(self) -> dict[Way, int]:
+        """Paths that the rule does not allow: two of multiplier and carry chain, or too many lookup tables."""
+        return {
+            path: count
+            for path, count in self.paths.items()
+            if path.multipliers + path.carries > 1 or path.lookups > MOST_LOOKUPS
+        }
+
+    def as_dict(self) -> dict[str, Any]:
+        content = asdict(self)
+        content["paths"] = [{**path._asdict(), "registers": count} for path, count in sorted(self.paths.items())]
+        return content
+
+
+def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any] | None = None) -> Synthesis:
+    """Synthesise the datapath; the result is kept beside the design as synth-<family>.json.
+
+    Raises SynthesisError: Yosys is missing or fails, or (UltraScale+) its DSP blocks are not the plan's.
+    """
+    say = step or (lambda text: None)
+    if family not in SCRIPTS:
+        raise SynthesisError(f"family '{family}'; expected one of {', '.join(SCRIPTS)}")
+    if find_spec("pyosys") is None:
+        raise SynthesisError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
+    kept = built.folder / f"synth-{family}.json"
+    if not kept.is_file():
+        result = _run(built, family, say)
+        kept.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
+    result = _read(kept)
+    if family == "xcup" and result.multipliers != built.plan.dsp_blocks():
+        raise SynthesisError(
+            f"the netlist has {result.multipliers} DSP48E2 blocks; the plan counts {built.plan.dsp_blocks()}"
+        )
+    return result
+
+
+def _read(path: Path) -> Synthesis:
+    content = json.loads(path.read_text())
+    paths = {Way(row["multipliers"], row["carries"], row["lookups"]): row["registers"] for row in content["paths"]}
+    return Synthesis(content["family"], content["yosys"], content["cells"], paths)
+
+
+def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
+    from dynagate.hw.datapath import Datapath
+    from dynagate.hw.netlist import rtlil_text
+
+    with tempfile.TemporaryDirectory() as scratch:
+        source, netlist = Path(scratch) / "datapath.il", Path(scratch) / "netlist.json"
+        say("Amaranth: datapath to RTLIL")
+        source.write_text(rtlil_text(Datapath(built.plan), "datapath"))
+        say(f"Yosys: synthesis for {family}")
+        passes = [f"read_rtlil {source}", SCRIPTS[family], "flatten", f"write_json {netlist}"]
+        program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
+        program += "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+            raise SynthesisError(f"Yosys failed with status {done.returncode}:\n{tail}")
+        say("following the paths")
+        cells = json.loads(netlist.read_text())["modules"]["datapath"]["cells"]
+    counts = Counter(cell["type"] for cell in cells.values() if not cell["type"].startswith("$"))
+    return Synthesis(family, version("pyosys"), dict(sorted(counts.items())), paths(cells))
+
+
+def paths(cells: Mapping[str, Any]) -> dict[Way, int]:
+    """Per kind of path, the register inputs behind it. cells: of a flat netlist as Yosys writes it."""
+    driver: dict[int, str] = {}
+    for name, cell in cells.items():
+        for port, bits in cell["connections"].items():
+            if cell["port_directions"].get(port) == "output":
+                driver.update((bit, name) for bit in bits if not isinstance(bit, str))
+    none = Way(0, 0, 0)
+    found: dict[str, Way] = {}  # cell -> what has been passed at its outputs
+
+    def inputs(cell: Any) -> list[tuple[str, int]]:
+        return [
+            (port, bit)
+            for port, bits in cell["connections"].items()
+            if cell["port_directions"].get(port) == "input"
+            for bit in bits
+            if bit in driver
+        ]
+
+    def at(bit: int) -> Way:
+        waiting = [driver[bit]]
+        while waiting:
+            name = waiting[-1]
+            cell = cells[name]
+            kind = cell["type"]
+            if name in found or kind.startswith(REGISTERS):
+                found.setdefault(name, none)
+                waiting.pop()
+                continue
+            before = inputs(cell)
+            missing = [driver[b] for _, b in before if driver[b] not in found]
+            if missing:
+                waiting += missing
+                continue
+            best = none
+            for port, b in before:
+                path = found[driver[b]]
+                path = Way(
+                    path.multipliers + kind.startswith(MULTIPLIERS),
+                    path.carries + (kind.startswith(CARRIES) and port not in CHAIN_INPUTS),
+                    path.lookups + kind.startswith(LOOKUP),
+                )
+                best = Way(*map(max, best, path))
+            found[name] = best
+            waiting.pop()
+        return found[driver[bit]]
+
+    result: Counter[Way] = Counter()
+    for cell in cells.values():
+        if cell["type"].startswith(REGISTERS):
+            result.update(at(bit) for port, bit in inputs(cell) if port not in ("C", "CLK", "CLKA", "CLKB"))
+    return dict(sorted(result.items()))
+
+
+def table(built: Build, found: list[Synthesis]) -> str:
+    """For the terminal: what each family's netlist has, beside the plan."""
+    plan = built.plan
+    lines = [
+        f"{built.robot.name} {built.graph.name}, II = {plan.ii}: {plan.latency} cycles, "
+        f"{plan.unit_counts()['multiply']} multipliers, {plan.dsp_blocks()} DSP48E2 planned",
+        f"  {'family':<8}{'DSP':>7}{'LUT':>9}{'FF':>9}{'SRL':>7}{'carry':>8}{'BRAM':>6}  paths beyond the rule",
+    ]
+    for s in found:
+        lines.append(
+            f"  {s.family:<8}{s.multipliers:>7}{s.lookup_tables:>9}{s.count('FD', 'TRELLIS_FF'):>9}{s.count('SRL'):>7}"
+            f"{s.count(*CARRIES):>8}{s.count('RAMB', 'DP16KD'):>6}  {sum(s.breaches.values())}"
+        )
+    for s in found:
+        lines.append(f"  {s.family}: paths by (multipliers, carry chains, levels of lookup tables) and register inputs")
+        lines += [f"    {tuple(path)!s:<12}{count:>9}" for path, count in s.paths.items()]
+    lines.append("  No clock is measured: no place and route for UltraScale+ is free.")
+    return "\n".join(lines)
