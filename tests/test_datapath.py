@@ -30,23 +30,9 @@ def test_arm_equals_integers_under_stalls(ii: int, designs: Path) -> None:
     run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
 
 
-@pytest.mark.parametrize("function", ["inverse_dynamics", "mass_matrix_inverse"])
-def test_other_functions_are_hardware_too(function: str, designs: Path) -> None:
-    built = arm(designs, 4, function, word=18)
-    run_datapath_bench(built, built.region.sample(function, 160, seed=1))
-
-
 def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
     built = build(robots.load("iiwa14"), FUNCTION, ii=8, folder=designs)
     run_datapath_bench(built, built.region.sample(FUNCTION, 48, seed=2), patterns=("never", "bursts"))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("ii", [1, 5, 32])
-@pytest.mark.parametrize("name", ["iiwa14", "hyq"])
-def test_robots_equal_integers_at_other_intervals(name: str, ii: int, designs: Path) -> None:
-    built = build(robots.load(name), FUNCTION, ii=ii, folder=designs)
-    run_datapath_bench(built, built.region.sample(FUNCTION, 500, seed=ii))
 
 
 def faulty(built: Build, folder: Path, old: str, new: str) -> Path:

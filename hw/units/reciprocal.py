@@ -17,7 +17,7 @@ from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.normalise import normalised
-from dynagate.hw.units.rescale import delayed
+from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
 SHIFT_BITS = 10
 FINE_BITS = 3
@@ -100,7 +100,7 @@ class Reciprocal(wiring.Component):
         positive = ~(delayed(m, self.x[-1], 2, "negative") | leading.empty)
 
         m.submodules.table = table = Memory(
-            shape=unsigned(plan.seed_frac + 1), depth=len(plan.seed), init=list(plan.seed)
+            shape=unsigned(plan.seed_frac + 1), depth=len(plan.seed), init=list(plan.seed), attrs=BLOCK_RAM
         )
         read = table.read_port()
         m.d.comb += [read.addr.eq(n[width - 1 - plan.index_bits : width - 1]), read.en.eq(1)]

@@ -8,6 +8,10 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
 
 
+BLOCK_RAM = {"ram_style": "block"}
+"""Of a table: as logic, a small one would be a long path."""
+
+
 class Wires(NamedTuple):
     """value: signed, of the format's width or less. guard: bits that are all equal unless the value did not fit; to be
     compared (`differ`) a cycle later, since a carry chain has just made them."""

@@ -15,7 +15,7 @@ from dynagate.fixedpoint.elementary import LAST, cosine, sine, sine_plan
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, constant_width
 from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.rescale import delayed, differ, fit, shift_left
+from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, fit, shift_left
 
 
 def _signed_width(values: tuple[int, ...]) -> int:
@@ -132,4 +132,4 @@ class SinCos(wiring.Component):
             (a & ((1 << w0) - 1)) << (w1 + w2) | (b & ((1 << w1) - 1)) << w2 | (c & ((1 << w2) - 1))
             for a, b, c in zip(c0, plan.c1, plan.c2, strict=True)
         ]
-        return Memory(shape=unsigned(w0 + w1 + w2), depth=len(words), init=words)
+        return Memory(shape=unsigned(w0 + w1 + w2), depth=len(words), init=words, attrs=BLOCK_RAM)

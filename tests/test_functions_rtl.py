@@ -1,0 +1,80 @@
+"""Every function of several kinds of robots as hardware: equal to the integers under random stalls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dynagate import FUNCTIONS, Region, Robot, build, robots
+from dynagate.fixedpoint.assign import Policy
+from dynagate.sim.runner import run_datapath_bench
+
+from tests.robots import random_urdf
+
+PRISMATIC_SEED = 35
+ROBOTS = ("two_joint_arm", "iiwa14", "hyq", "floating", "prismatic")
+INTERVALS = {
+    "two_joint_arm": (1, 5, 64),
+    "iiwa14": (8, 32),
+    "hyq": (3, 16),
+    "floating": (4, 13),
+    "prismatic": (1, 7),
+}
+BASE = (
+    '<link name="base"><inertial><mass value="4"/>'
+    '<inertia ixx="0.05" ixy="0" ixz="0" iyy="0.06" iyz="0" izz="0.07"/></inertial></link>'
+)
+VECTORS = 1400
+"""Of each design: all of them together stream more than a hundred thousand."""
+
+
+def robot(name: str, folder: Path) -> Robot:
+    """prismatic: a slide and a turning arm on it. floating: the same on a body that moves freely."""
+    if name not in ("floating", "prismatic"):
+        return robots.load(name)
+    path = folder / f"{name}.urdf"
+    path.write_text(random_urdf(PRISMATIC_SEED).replace('<link name="base"/>', BASE))
+    return Robot.from_urdf(path, floating_base=name == "floating")
+
+
+def check(name: str, function: str, ii: int, vectors: int, designs: Path, folder: Path, **options: str) -> None:
+    found = robot(name, folder)
+    region = Region.of(found, velocity=5.0) if name == "floating" else Region.of(found)
+    built = build(found, function, ii=ii, policy=Policy(word=18), region=region, folder=designs, **options)
+    run_datapath_bench(built, region.sample(function, vectors, seed=ii), seed=ii)
+
+
+@pytest.mark.parametrize("function", list(FUNCTIONS))
+def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
+    check("two_joint_arm", function, 4, 160, designs, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "ii", "options"),
+    [
+        ("floating", "forward_dynamics", 8, {}),
+        ("prismatic", "forward_dynamics_gradient", 3, {}),
+        ("two_joint_arm", "forward_dynamics", 3, {"form": "aba"}),
+        ("two_joint_arm", "inverse_dynamics_gradient", 64, {}),
+    ],
+    ids=str,
+)
+def test_other_robots_forms_and_intervals(
+    name: str, function: str, ii: int, options: dict[str, str], designs: Path, tmp_path: Path
+) -> None:
+    check(name, function, ii, 160, designs, tmp_path, **options)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "ii"), [(name, ii) for name in ROBOTS for ii in INTERVALS[name]])
+@pytest.mark.parametrize("function", list(FUNCTIONS))
+def test_every_function_of_every_robot(function: str, name: str, ii: int, designs: Path, tmp_path: Path) -> None:
+    check(name, function, ii, VECTORS, designs, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ii", [1, 5, 32])
+@pytest.mark.parametrize("name", ["iiwa14", "hyq"])
+def test_the_main_job_in_its_default_words(name: str, ii: int, designs: Path) -> None:
+    built = build(robots.load(name), "forward_dynamics_gradient", ii=ii, folder=designs)
+    run_datapath_bench(built, built.region.sample("forward_dynamics_gradient", 500, seed=ii))

@@ -1,0 +1,109 @@
+"""The accelerator as AXI sees it: streams of float32 words, registers, resets, and input that no sample can have."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import build, robots
+from dynagate.fixedpoint.assign import Policy
+from dynagate.hw.axi import Axi, beats
+from dynagate.hw.build import Build
+from dynagate.hw.regmap import REGISTERS
+from dynagate.sim.runner import expected_words, run_shell_bench
+from dynagate.sim.verilate import SimulationError
+
+FUNCTION = "forward_dynamics"
+
+
+def shell(designs: Path, axi: Axi, ii: int, guard_bits: float = 1.0, robot: str = "two_joint_arm") -> Build:
+    """guard_bits: negative ones make some states overflow."""
+    policy = Policy(word=20, guard_bits=guard_bits)
+    return build(robots.load(robot), FUNCTION, ii=ii, policy=policy, axi=axi, folder=designs)
+
+
+@pytest.mark.parametrize(
+    ("axi", "ii", "guard_bits"),
+    [(Axi(128, "sample"), 3, -0.3), (Axi(32, "batch"), 5, 1.0), (Axi(512, "batch"), 1, -0.3)],
+    ids=str,
+)
+def test_streams_registers_and_resets(axi: Axi, ii: int, guard_bits: float, designs: Path) -> None:
+    built = shell(designs, axi, ii, guard_bits)
+    run_shell_bench(built, built.region.sample(FUNCTION, 160, seed=ii))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", [64, 256])
+@pytest.mark.parametrize("robot", ["iiwa14", "hyq"])
+def test_robots_in_their_shells(robot: str, width: int, designs: Path) -> None:
+    built = shell(designs, Axi(width, "batch"), 8, robot=robot)
+    run_shell_bench(built, built.region.sample(FUNCTION, 400, seed=width))
+
+
+def test_words_are_the_hosts_own_results(designs: Path) -> None:
+    """What is expected of the hardware is what the integer executor says in float64, as float32."""
+    import dynagate
+
+    built = shell(designs, Axi(128), 3)
+    inputs = built.region.sample(FUNCTION, 50, seed=1)
+    short = {name: value.astype(np.float32) for name, value in inputs.items()}
+    words = np.concatenate([short[port.name].reshape(50, -1) for port in built.graph.inputs], axis=1).view(np.uint32)
+    _, results, bad, _ = expected_words(built, words)
+    assert not bad.any()
+    with dynagate.open(
+        robots.load("two_joint_arm"), FUNCTION, device="fixed", policy=Policy(word=20), region=built.region
+    ) as fixed:
+        qdd = fixed(**short).qdd
+    np.testing.assert_array_equal(results.view(np.float32), qdd.astype(np.float32))
+
+
+FAULTS = {
+    "results without poison": (r"(assign \S+  = )poison_d\d+ \?", r"\1 1'h0 ?"),
+    "the count of bad inputs stands still": (r"(bad_inputs <= )\S+ ;", r"\1 bad_inputs;"),
+    "TLAST is lost": (r"assign m_axis_tlast = [^;]*;", "assign m_axis_tlast = 1'h0;"),
+    "soft reset does nothing": (r"(  reset <= )[^;]*;", r"\1 1'h0;"),
+}
+
+
+@pytest.mark.parametrize("fault", list(FAULTS))
+def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path) -> None:
+    built = shell(designs, Axi(128, "sample"), 3, -0.3)
+    changed, count = re.subn(*FAULTS[fault], built.accelerator.read_text())
+    assert count, "nothing to change"
+    faulty = tmp_path / "faulty" / "accelerator.v"
+    faulty.parent.mkdir()
+    faulty.write_text(changed)
+    with pytest.raises(SimulationError, match="dynagate.sim.bench_shell"):
+        run_shell_bench(built, built.region.sample(FUNCTION, 64, seed=3), accelerator=faulty)
+
+
+def test_design_file_has_what_a_host_needs(designs: Path) -> None:
+    axi = shell(designs, Axi(128, "batch"), 3).design["axi"]
+    assert axi["width"], axi["last"] == (128, "batch")
+    assert axi["words"] == {"input": 6, "output": 2}
+    assert axi["beats"] == {"input": 2, "output": 1}
+    assert {name: row["address"] for name, row in axi["registers"].items()} == {
+        name: register.address for name, register in REGISTERS.items()
+    }
+    assert beats(17, 512) == 2
+
+
+def test_widths_and_marks_are_checked() -> None:
+    with pytest.raises(ValueError, match="stream of 48 bits; expected one of 32, 64, 128, 256, 512"):
+        Axi(48)
+    with pytest.raises(ValueError, match="TLAST per 'frame'; expected 'sample' or 'batch'"):
+        Axi(last="frame")
+
+
+def test_datasheet_says_what_was_built(designs: Path) -> None:
+    built = shell(designs, Axi(128), 3)
+    text = (built.folder / "datasheet.md").read_text()
+    assert f"4 + {built.plan.latency} + 4 = {built.plan.latency + 8} cycles" in text
+    assert f"{built.plan.dsp_blocks()} DSP48E2 blocks, {built.plan.register_words()} words" in text
+    for name, register in REGISTERS.items():
+        assert f"| 0x{register.address:02X} | `{name}` | {register.access} |" in text
+    assert all(scope in text for scope in built.graph.scopes)
+    rows = re.findall(r"^(\w+) +\|[ █]{60}\| +(\d+) to (\d+) ", text, flags=re.M)
+    assert max(int(last) for _, _, last in rows) <= built.plan.latency

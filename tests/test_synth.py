@@ -1,0 +1,53 @@
+"""Netlists: the plan's DSP blocks, and no path between registers longer than the rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dynagate import build, robots
+from dynagate.fixedpoint.assign import Policy
+from dynagate.hw.synth import SynthesisError, Way, paths, synthesise, table
+
+
+def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) -> None:
+    built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
+    found = synthesise(built)
+    assert found.multipliers == built.plan.dsp_blocks()
+    assert found.breaches == {}
+    assert found.lookup_tables > 500
+    assert found.paths[Way(1, 0, 0)] > 0
+    assert found.paths[Way(0, 1, 1)] > 0
+    assert (built.folder / "synth-xcup.json").is_file()
+    assert f"{built.plan.dsp_blocks()} DSP48E2 planned" in table(built, [found])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("family", ["xc7", "ecp5"])
+def test_other_families(family: str, designs: Path) -> None:
+    built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
+    assert synthesise(built, family).multipliers >= built.plan.dsp_blocks()
+
+
+def test_unknown_family_is_refused(designs: Path) -> None:
+    built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
+    with pytest.raises(SynthesisError, match="family 'max10'; expected one of xcup, xc7, ecp5"):
+        synthesise(built, "max10")
+
+
+def cell(kind: str, inputs: dict[str, list], outputs: dict[str, list]) -> dict:
+    directions = dict.fromkeys(inputs, "input") | dict.fromkeys(outputs, "output")
+    return {"type": kind, "port_directions": directions, "connections": inputs | outputs}
+
+
+def test_paths_count_what_lies_between_registers() -> None:
+    cells = {
+        "a": cell("FDRE", {"C": [1], "D": ["0"]}, {"Q": [2]}),
+        "lut": cell("LUT2", {"I0": [2], "I1": [2]}, {"O": [3]}),
+        "low": cell("CARRY4", {"CI": ["0"], "S": [3]}, {"CO": [4], "O": [5]}),
+        "high": cell("CARRY4", {"CI": [4], "S": [3]}, {"CO": [6], "O": [7]}),
+        "dsp": cell("DSP48E2", {"A": [7]}, {"P": [8]}),
+        "b": cell("FDRE", {"C": [1], "D": [7]}, {"Q": [9]}),
+        "c": cell("FDRE", {"C": [1], "D": [8]}, {"Q": [10]}),
+    }
+    assert paths(cells) == {Way(0, 1, 1): 1, Way(1, 1, 1): 1}
