@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := sw hw sim fixedpoint tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rtl bench lint format types constraints clean
+.PHONY: help run test test-rtl synth bench lint format types constraints clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,14 @@ test: $(VENV)/test.stamp lint  ## Run lint, types and all tests
 
 test-rtl: $(VENV)/test.stamp  ## Run what takes long: RTL sweeps, Pinocchio in C++
 	$(BIN)/python -m pytest --rtl -m long
+
+ROBOT ?= iiwa14
+FUNCTION ?= forward_dynamics_gradient
+II ?= 8
+ERROR ?= 1e-3
+FAMILY ?= xcup
+synth: $(VENV)/test.stamp  ## Synthesise with Yosys: make synth ROBOT=hyq FUNCTION=... II=8 ERROR=1e-3 FAMILY=xcup
+	$(BIN)/dynagate synth $(ROBOT) --function $(FUNCTION) --ii $(II) --error $(ERROR) --family $(FAMILY)
 
 bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
 	$(BIN)/python -m tests.bench
@@ -58,5 +66,5 @@ $(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
-	$(PIP) --editable '.[hw,sim,bench,sweep,mpc,test]'
+	$(PIP) --editable '.[hw,sim,synth,bench,sweep,mpc,test]'
 	@touch $@ $(VENV)/run.stamp

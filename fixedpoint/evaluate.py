@@ -26,7 +26,7 @@ class Values(NamedTuple):
     @property
     def overflow(self) -> npt.NDArray[np.bool_]:
         """(batch,) states in which any node overflowed."""
-        return self.by_scope.any(axis=1)
+        return np.asarray(self.by_scope.any(axis=1))
 
 
 def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:

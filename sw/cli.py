@@ -63,9 +63,16 @@ def _design_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--word", default=24, show_default=True, help="Bits of every value."),
         click.option(
             "--error",
-            type=float,
-            default=None,
-            help="Find words for this relative L2 error of 99.9 % of the states.",
+            "errors",
+            multiple=True,
+            metavar="[BLOCK=]NUMBER",
+            help="Find words for this relative L2 error of 99.9 % of the states, of all output blocks or of some.",
+        ),
+        click.option(
+            "--target",
+            default="DSP48E2",
+            show_default=True,
+            help="With --error, the multiplier to fill: DSP48E2, DSP48E1 or 18x18.",
         ),
         click.option("--formats", type=click.Path(path_type=Path), help="Take the formats from this file."),
         click.option(
@@ -102,6 +109,7 @@ def _options(form: str | None, frame: str | None, mass: str | None) -> dict[str,
 
 
 def _named_numbers(option: str, texts: Iterable[str]) -> dict[str, float]:
+    """NAME=NUMBER each; a number alone is under the empty name."""
     found = {}
     for text in texts:
         name, _, number = text.rpartition("=")
@@ -117,6 +125,18 @@ def _words(option: str, text: str) -> range:
     if not first.isdigit() or not (last or first).isdigit():
         raise ValueError(f"--{option} {text}; expected two numbers such as 12:32")
     return range(int(first), int(last or first) + 1)
+
+
+def _goal(errors: Sequence[str], target: str) -> Any:
+    """What --error and --target ask for, or None."""
+    from dynagate.fixedpoint.optimise import MULTIPLIERS, Goal
+
+    if target not in MULTIPLIERS:
+        raise ValueError(f"--target {target}; expected one of {', '.join(MULTIPLIERS)}")
+    named = _named_numbers("error", errors)
+    if "" in named and len(named) > 1:
+        raise ValueError("--error: one limit for all blocks, or limits by name; expected not both")
+    return Goal(named.get("", named), dsp=MULTIPLIERS[target]) if named else None
 
 
 def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
@@ -152,7 +172,8 @@ def _build(
     region: Region,
     name: str,
     word: int,
-    error: float | None,
+    errors: Sequence[str],
+    target: str,
     form: str | None,
     frame: str | None,
     mass: str | None,
@@ -160,11 +181,11 @@ def _build(
 ) -> Any:
     """`dynagate.build` from the options of the command line."""
     from dynagate.fixedpoint.assign import Policy
-    from dynagate.fixedpoint.optimise import Goal
     from dynagate.hw.build import build as make
 
-    chosen: dict[str, Any] = {"policy": Policy(word=word)} if error is None else {"goal": Goal(error)}
-    return make(robot, name, region=region, **chosen, **given, **_options(form, frame, mass))
+    goal = _goal(errors, target)
+    policy = Policy(word=word) if goal is None else None
+    return make(robot, name, region=region, goal=goal, policy=policy, **given, **_options(form, frame, mass))
 
 
 @main.command()
@@ -197,15 +218,15 @@ def run(
     form: str | None,
     frame: str | None,
     mass: str | None,
-    error: float | None,
+    errors: Sequence[str],
+    target: str,
     **given: Any,
 ) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result."""
-    from dynagate.fixedpoint.optimise import Goal
     from dynagate.host.report import check_on_simulator
     from dynagate.progress import Steps
 
-    given |= {"goal": None if error is None else Goal(error), **_options(form, frame, mass)}
+    given |= {"goal": _goal(errors, target), **_options(form, frame, mass)}
     with Steps() as step:
         report = check_on_simulator(robot, name, region=region, step=step, **given)
     click.echo(report.text())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,39 @@ def test_build_prints_the_folder(designs: Path) -> None:
     status, text = call("build", "two_joint_arm", "--function", "mass_matrix", "--ii", "2", "--folder", designs)
     assert status == 0
     folder = Path(text.splitlines()[-1])
-    assert sorted(p.name for p in folder.iterdir() if p.is_file()) == ["datapath.v", "design.json"]
+    assert sorted(p.name for p in folder.iterdir() if p.is_file()) == ["datapath.v", "datasheet.md", "design.json"]
+
+
+def test_build_adds_axi_and_prints_the_datasheet(designs: Path) -> None:
+    options = ("--function", "mass_matrix", "--ii", "2", "--folder", designs, "--axi", "64", "--tlast", "batch")
+    status, text = call("build", "two_joint_arm", *options, "--report")
+    assert status == 0, text
+    folder = Path(text.splitlines()[-1])
+    assert (folder / "accelerator.v").is_file()
+    assert (folder / "datasheet.md").read_text() in text
+    status, text = call("build", "two_joint_arm", *options[:-4], "--axi", "48")
+    assert status == 1
+    assert "stream of 48 bits; expected one of 32, 64, 128, 256, 512" in text
+
+
+def test_errors_are_asked_for_by_block_and_target(designs: Path) -> None:
+    options = ("build", "two_joint_arm", "--function", "forward_dynamics", "--ii", "2", "--folder", designs)
+    status, text = call(*options, "--error", "qdd=2e-2", "--target", "18x18")
+    assert status == 0, text
+    design = json.loads((Path(text.splitlines()[-1]) / "design.json").read_text())
+    assert max(node["width"] for node in design["nodes"]) <= 18
+    assert design["formats"]["goal"]["dsp"]["name"] == "18x18"
+    status, text = call(*options, "--error", "1e-3", "--target", "DSP58")
+    assert status == 1
+    assert "--target DSP58; expected one of DSP48E2, DSP48E1, 18x18" in text
+    status, text = call(*options, "--error", "1e-3", "--error", "qdd=1e-3")
+    assert "--error: one limit for all blocks, or limits by name; expected not both" in text
+
+
+def test_synth_prints_what_a_netlist_has(designs: Path) -> None:
+    status, text = call("synth", "two_joint_arm", "--function", "mass_matrix", "--ii", "2", "--folder", designs)
+    assert status == 0, text
+    assert re.search(r"^  xcup +\d+ +\d+ +\d+ .* 0$", text, flags=re.M)
 
 
 def test_run_passes_with_status_zero(designs: Path) -> None:

@@ -93,6 +93,19 @@ def test_mixed_words_cost_less_than_one_word_of_the_same_error() -> None:
     assert found.unit_counts()["multiply"] <= 450
 
 
+def test_each_block_has_its_own_error() -> None:
+    robot = robots.load("two_joint_arm")
+    region, graph = Region.of(robot), trace(robot, FUNCTION)
+    wanted = {"qdd": 1e-2, "minv": 2e-4, "dqdd_dq": 1e-2, "dqdd_dqd": 1e-2}
+    found = optimise(graph, region, Goal(wanted)).formatted
+    inputs = region.sample(FUNCTION, 8000, seed=77)
+    result, expected = evaluate_fixed(found, inputs), evaluate(graph, inputs)
+    for block, limit in wanted.items():
+        assert np.quantile(relative_errors(result.outputs[block], expected[block]), 0.999) <= limit, block
+    alike = optimise(graph, region, Goal(2e-4)).formatted
+    assert sum(f.width for f in found.formats) < sum(f.width for f in alike.formats)
+
+
 def test_dsp_blocks_are_those_of_the_multiplier() -> None:
     for a in range(2, 54):
         for b in range(2, a + 1):
@@ -110,6 +123,8 @@ def test_goals_that_cannot_be_met_say_what_can() -> None:
         optimise(graph, region, Goal(1e-5, dsp=MULT18X18))
     with pytest.raises(ValueError, match="expected an error and a quantile between 0 and 1"):
         Goal(-1.0)
+    with pytest.raises(ValueError, match="an error for block 'qd'; expected one of qdd"):
+        optimise(graph, region, Goal({"qd": 1e-3}))
 
 
 def test_formats_are_kept_in_a_file_that_the_build_takes(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
 
-
 BLOCK_RAM = {"ram_style": "block"}
 """Of a table: as logic, a small one would be a long path."""
 
