@@ -19,12 +19,12 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.flow import Flow
-from dynagate.hw.overflow import Flags, gather
+from dynagate.hw.overflow import INPUTS, Flags, gather
 from dynagate.hw.plan import Plan, UnitClass, operands
 from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal, shift_of
-from dynagate.hw.units.rescale import differ, fit, rounding_constant
+from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 from dynagate.hw.units.sincos import SinCos
 
 
@@ -164,7 +164,10 @@ class _Values:
         if len(wires.guard):
             guard = Signal(len(wires.guard), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
             self._on_slot(cycle, guard.eq(wires.guard))
-            self._note_overflow(i, self.plan.ready(i), differ(guard))
+            cycle, flag = self.plan.ready(i), differ(guard)
+            if len(guard) > INPUTS:  # two levels of lookup tables: not another behind them
+                cycle, flag = cycle + 1, delayed(self.m, flag, 1, f"{self.plan.signal_names[i]}_differs")
+            self._note_overflow(i, cycle, flag)
 
     def _operands(self, i: int) -> list[tuple[Value, Format]]:
         """What the node's operation reads at its start, constants too."""
