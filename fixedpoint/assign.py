@@ -114,11 +114,12 @@ def sampled_states(
     return {key: np.concatenate([value, given[key]]) for key, value in states.items()}
 
 
-def assign_global(graph: Graph, region: Region, policy: Policy) -> FormattedGraph:
+def assign_global(
+    graph: Graph, region: Region, policy: Policy, trajectories: Mapping[str, npt.ArrayLike] | None = None
+) -> FormattedGraph:
     """One format for every node and constant, with the integer bits that the largest node needs: what accelerators
     without binary points of their own do. Kept to compare with; a shift still moves the point."""
-    states = region.sample(graph.name, policy.samples, policy.seed)
-    ranges = sampled_ranges(graph, states)
+    ranges = sampled_ranges(graph, sampled_states(graph, region, policy, trajectories))
     margin = 2.0 ** (policy.guard_bits or 0.0)
     everywhere = Format(policy.word, frac_for(float(ranges.largest.max()) * margin, policy.word))
     formats: list[Format] = []
@@ -133,13 +134,18 @@ def assign_global(graph: Graph, region: Region, policy: Policy) -> FormattedGrap
         formats.append(everywhere)
         if node.constant is not None:
             constants[i] = (math.floor(math.ldexp(constant, everywhere.frac) + 0.5), everywhere)
-    bounds: dict[int, tuple[float, float]] = {}
+    bounds = _input_bounds(graph, region, ranges.largest * margin)
+    return FormattedGraph(graph, tuple(formats), constants, bounds, policy.arithmetic).check()
+
+
+def _input_bounds(graph: Graph, region: Region, reaches: npt.NDArray[np.float64]) -> dict[int, tuple[float, float]]:
+    """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
+    found: dict[int, tuple[float, float]] = {}
     for port in graph.inputs:
         known = region.bounds(port.name)
         for k, i in enumerate(port.nodes):
-            reach = float(ranges.largest[i]) * margin
-            bounds[i] = known[k] if known is not None else (-reach, reach)
-    return FormattedGraph(graph, tuple(formats), constants, bounds, policy.arithmetic).check()
+            found[i] = known[k] if known is not None else (-float(reaches[i]), float(reaches[i]))
+    return found
 
 
 def assign_word(
@@ -155,12 +161,7 @@ def assign_word(
     words = words or [policy.word] * len(graph.nodes)
     constant_words = constant_words or {}
     reaches = ranges.reach if policy.guard_bits is None else ranges.largest * 2.0**policy.guard_bits
-    bounds: dict[int, tuple[float, float]] = {}
-    for port in graph.inputs:
-        known = region.bounds(port.name)
-        for k, i in enumerate(port.nodes):
-            reach = float(reaches[i])
-            bounds[i] = known[k] if known is not None else (-reach, reach)
+    bounds = _input_bounds(graph, region, reaches)
     angles = _angles(graph)
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
     divisors = {a for node in graph.nodes if node.op == "reciprocal" for a in node.args}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dynagate.hw.schedule import Schedule, ScheduleError
 
@@ -14,10 +14,12 @@ Sources = Callable[[int], tuple[Hashable, ...]]
 
 @dataclass(frozen=True)
 class Binding:
-    """unit: operation -> (resource class, instance). mux_inputs: different sources over all operand ports."""
+    """unit: operation -> (resource class, instance). mux_inputs: different sources over all operand ports.
+    unchosen: what they would be if each operation took the first free instance."""
 
     unit: dict[int, tuple[str, int]]
     mux_inputs: int
+    unchosen: int = 0
 
     def operations_of(self, schedule: Schedule) -> dict[tuple[str, int], dict[int, int]]:
         """(resource class, instance) -> slot -> operation."""
@@ -30,11 +32,12 @@ class Binding:
         return dict(result)
 
 
-def bind(schedule: Schedule, sources: Sources, *, share: bool = True) -> Binding:
-    """Each operation goes to the free instance that already sees most of its sources, the first of equals.
+def bind(schedule: Schedule, sources: Sources) -> Binding:
+    """Each operation goes to the free instance that already sees most of its sources, the first of equals."""
+    return replace(_bound(schedule, sources, share=True), unchosen=_bound(schedule, sources, share=False).mux_inputs)
 
-    share=False takes the first free instance instead: what the choice saves is the difference in mux_inputs.
-    """
+
+def _bound(schedule: Schedule, sources: Sources, *, share: bool) -> Binding:
     problem = schedule.problem
     unit: dict[int, tuple[str, int]] = {}
     taken: dict[tuple[str, int], set[int]] = defaultdict(set)  # (class, slot) -> instances in use

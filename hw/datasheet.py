@@ -126,10 +126,10 @@ def _units(built: Build) -> str:
     adders = sum(OPS[node.op].unit == "add" for node in built.graph.nodes)
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
     text = "## Units\n\n" + _table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
+    muxes = f"{plan.binding.mux_inputs} multiplexer inputs ({plan.binding.unchosen} if each took the first free unit)"
     return (
         f"{text}\n\n{plan.dsp_blocks()} DSP48E2 blocks, {plan.register_words()} words of registers between units "
-        f"({plan.register_bits()} bits), {plan.binding.mux_inputs} multiplexer inputs: counted from the plan, which "
-        "`dynagate synth` compares with a netlist."
+        f"({plan.register_bits()} bits), {muxes}: counted from the plan; `dynagate synth` compares them with a netlist."
     )
 
 

@@ -46,8 +46,8 @@ CARRIES = ("CARRY", "CCU2C")
 CHAIN_INPUTS = ("CI", "CIN")
 LOOKUP = ("LUT", "RAM", "TRELLIS_DPR", "L6MUX", "PFUMX")
 MULTIPLIERS = ("DSP48", "MULT18X18")
-MOST_LOOKUPS = 4
-"""Levels of lookup tables between registers: a multiplexer of 16 has three, the count of leading zeros four."""
+MOST_LOOKUPS = 5
+"""Levels of lookup tables between registers: a multiplexer of 16 has three, the level counter of a FIFO up to five."""
 
 
 class SynthesisError(RuntimeError):

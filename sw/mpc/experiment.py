@@ -60,9 +60,12 @@ def experiment(
     step: Callable[[str], Any] | None = None,
 ) -> tuple[Solution, list[Outcome]]:
     """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimised":
-    errors) and setting."""
-    reference = solve(robot, reach, exact(robot))
-    tracking = _tracking(robot, reach, exact(robot))
+    errors) and setting. Formats are for the region and for the states that the float64 controller came through."""
+    visited: dict[str, list[np.ndarray]] = {"q": [], "qd": [], "tau": []}
+    derivatives = _recording(exact(robot), visited)
+    reference = solve(robot, reach, derivatives)
+    tracking = _tracking(robot, reach, derivatives)
+    trajectories = {name: np.concatenate(parts) for name, parts in visited.items()}
     outcomes = [Outcome("float64", 64, (64, 64), True, reference.iterations, reference.cost, True, tracking)]
     graph = trace(robot, FUNCTION)
     for policy, values in settings.items():
@@ -70,7 +73,7 @@ def experiment(
             if step:
                 step(f"{policy} {value:g}")
             try:
-                formatted = _formats(graph, region, policy, value)
+                formatted = _formats(graph, region, policy, value, trajectories)
             except AccuracyError:
                 continue
             found = solve(robot, reach, rounded(formatted))
@@ -104,11 +107,24 @@ def _tracking(robot: Robot, reach: Reach, derivatives: Derivatives) -> float:
     return float(np.sqrt(np.mean(np.square(errors)))) if np.isfinite(errors).all() else math.inf
 
 
-def _formats(graph: Any, region: Region, policy: str, value: float) -> FormattedGraph:
+def _recording(derivatives: Derivatives, visited: dict[str, list[np.ndarray]]) -> Derivatives:
+    """The derivatives, and every state that they are asked for."""
+
+    def recorded(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for name, values in state.items():
+            visited[name].append(values)
+        return derivatives(state)
+
+    return recorded
+
+
+def _formats(
+    graph: Any, region: Region, policy: str, value: float, trajectories: dict[str, np.ndarray]
+) -> FormattedGraph:
     if policy == "optimised":
-        return optimise(graph, region, Goal(value)).formatted
-    chosen = Policy(word=int(value))
-    return assign_global(graph, region, chosen) if policy == "global" else assign(graph, region, chosen)
+        return optimise(graph, region, Goal(value), trajectories=trajectories).formatted
+    choose = assign_global if policy == "global" else assign
+    return choose(graph, region, Policy(word=int(value)), trajectories)
 
 
 def table(reference: Solution, outcomes: Sequence[Outcome]) -> str:
