@@ -34,6 +34,8 @@ STAGES = {
     "dynagate.payload": 5,
     "dynagate.hw.schedule": 5,
     "dynagate.hw.bind": 5,
+    "dynagate.hw.regmap": 5,
+    "dynagate.hw.axi": 5,
     "dynagate.hw": 6,
     "dynagate.sim": 7,
     "dynagate.host": 8,
