@@ -86,6 +86,8 @@ def build(
     Raises ValueError or RobotError for a request that makes no sense; the folder then holds nothing new.
     """
     say = step or (lambda text: None)
+    if goal is not None and formats is not None:
+        raise ValueError("a goal and a file of formats; expected one of them")
     given, policy = policy, policy or Policy()
     region = region or Region.of(robot)
     say(f"tracing {robot.name} {function}")

@@ -18,6 +18,13 @@ def neutral(robot: Robot) -> Array:
     return q
 
 
+def normalised(robot: Robot, q: Array) -> Array:
+    """q (..., nq), with every quaternion brought to length 1 in place."""
+    for part in robot.quaternions():
+        q[..., part] /= np.linalg.norm(q[..., part], axis=-1, keepdims=True)
+    return q
+
+
 def integrate(robot: Robot, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     """The configurations (..., nq) reached from q (..., nq) with the constant velocity v (..., nv) in unit time.
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from dynagate.algorithms import function
+from dynagate.configuration import normalised
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot, RobotError
@@ -99,8 +100,8 @@ class Region:
             "qdd": random.uniform(-1.0, 1.0, (count, nv)) * self.acceleration,
         }
         for part in self.robot.quaternions():
-            turn = random.normal(size=(count, 4))
-            state["q"][:, part] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+            state["q"][:, part] = random.normal(size=(count, 4))
+        normalised(self.robot, state["q"])
         needed = [argument.name for argument in function(name).inputs_with(external_forces)]
         if external_forces:
             limits = np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from dynagate import FUNCTIONS, Robot, evaluate, trace
+from dynagate.configuration import normalised
 
 State = dict[str, np.ndarray]
 
@@ -17,8 +18,8 @@ def states(robot: Robot, count: int, seed: int, *, external_forces: bool = False
         "qdd": random.uniform(-30.0, 30.0, (count, robot.nv)),
     }
     for part in robot.quaternions():
-        turn = random.normal(size=(count, 4))
-        state["q"][:, part] = turn / np.linalg.norm(turn, axis=1, keepdims=True)
+        state["q"][:, part] = random.normal(size=(count, 4))
+    normalised(robot, state["q"])
     if external_forces:
         state["f_ext"] = random.uniform(-40.0, 40.0, (count, len(robot.links), 6))
     state["tau"] = evaluate(trace(robot, "inverse_dynamics", external_forces=external_forces), state)["tau"]

@@ -138,6 +138,8 @@ def test_formats_are_kept_in_a_file_that_the_build_takes(tmp_path: Path) -> None
     built = build(robot, FUNCTION, ii=2, formats=path, folder=tmp_path / "designs")
     assert built.formatted == formatted
     assert '"cos_0": [' in path.read_text()
+    with pytest.raises(ValueError, match="a goal and a file of formats; expected one of them"):
+        build(robot, FUNCTION, formats=path, goal=Goal(1e-3), folder=tmp_path / "designs")
 
 
 @pytest.mark.parametrize(

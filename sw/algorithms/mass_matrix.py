@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from dynagate.algorithms.tree import Tree
+from dynagate.configuration import normalised
 from dynagate.joints import JointTransform
 from dynagate.naming import label, scope
 from dynagate.robot import RobotError
@@ -43,9 +44,7 @@ def check_invertible(tree: Tree) -> None:
     """Raises RobotError that names a joint which can move without moving any mass, as one about the axis of its
     neighbour with no mass between them: M has no inverse."""
     random = np.random.default_rng(0)
-    q = random.uniform(-1.0, 1.0, tree.nq)
-    for part in tree.robot.quaternions():
-        q[part] /= np.linalg.norm(q[part])
+    q = normalised(tree.robot, random.uniform(-1.0, 1.0, tree.nq))
     m = mass_matrix(tree, q.tolist()).astype(np.float64)
     left = m.copy()
     for k in reversed(range(tree.nv)):

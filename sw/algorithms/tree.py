@@ -87,7 +87,3 @@ class Tree:
         """The scope of degree of freedom d: its link, and itself where its joint has several."""
         i = self.link_of[d]
         return (f"link{i}",) if len(self.dofs[i]) == 1 else (f"link{i}", f"dof{d}")
-
-    def is_ancestor(self, i: int, j: int) -> bool:
-        """Whether link i lies on the chain from the base to link j, ends included."""
-        return i in self.ancestors[j]

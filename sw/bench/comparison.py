@@ -10,6 +10,7 @@ import numpy as np
 from dynagate.algorithms import FUNCTIONS
 from dynagate.bench import peers
 from dynagate.bench.measure import machine, single_call, timing
+from dynagate.configuration import normalised
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
@@ -197,8 +198,7 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
         "qd": random.uniform(-1.0, 1.0, (count, robot.nv)),
         "tau": random.uniform(-1.0, 1.0, (count, robot.nv)),
     }
-    for part in robot.quaternions():
-        state["q"][:, part] /= np.linalg.norm(state["q"][:, part], axis=1, keepdims=True)
+    normalised(robot, state["q"])
     exact = evaluate(trace(robot, GRADIENT), state)
     found = {}
     choices: list[tuple[str, Any, dict[str, Any]]] = [

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from dynagate.algorithms import Tree
 from dynagate.algorithms.frames import chains
+from dynagate.configuration import normalised
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph
 from dynagate.robot import Robot
@@ -60,8 +61,7 @@ def most_accurate(robot: Robot, trace: Tracer) -> dict[int, int]:
             "qd": random.uniform(-2.0, 2.0, (STATES, chain.nv)),
             "qdd": random.uniform(-10.0, 10.0, (STATES, chain.nv)),
         }
-        for part in chain.quaternions():
-            state["q"][:, part] /= np.linalg.norm(state["q"][:, part], axis=1, keepdims=True)
+        normalised(chain, state["q"])
         state |= evaluate(trace(chain, "mass_matrix_inverse"), {"q": state["q"]})
         graph = trace(chain, "forward_dynamics_gradient_given_minv", frame={0: link})
         single = {key: value.astype(np.float32) for key, value in state.items()}
