@@ -22,7 +22,7 @@ from dynagate.fixedpoint.optimise import Goal, optimise
 from dynagate.graph import Graph, Port, trace
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.datasheet import datasheet
-from dynagate.hw.plan import Plan, plan
+from dynagate.hw.plan import Budget, Plan, plan
 from dynagate.hw.regmap import REGISTERS
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.region import Region
@@ -72,6 +72,7 @@ def build(
     goal: Goal | None = None,
     formats: str | os.PathLike[str] | None = None,
     axi: Axi | None = None,
+    budget: Budget | None = None,
     region: Region | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
@@ -81,9 +82,10 @@ def build(
 
     ii: a new sample may enter every so many cycles. policy: word length and binary points (24 bits by default).
     goal: an accuracy, for which word lengths of least cost are found instead; formats: a file of them instead.
-    axi: write the datapath's shell too. region: the states the formats are for (inside the URDF's limits by default).
-    options go to the algorithm.
-    Raises ValueError or RobotError for a request that makes no sense; the folder then holds nothing new.
+    axi: write the datapath's shell too. budget: what the plan may take. region: the states the formats are for (inside
+    the URDF's limits by default). options go to the algorithm.
+    Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
+    BudgetError where they take more than the budget; the folder then holds nothing new.
     """
     say = step or (lambda text: None)
     if goal is not None and formats is not None:
@@ -113,6 +115,8 @@ def build(
         formatted = assign(graph, region, policy)
     say("scheduling and binding")
     planned = plan(formatted, ii)
+    if budget is not None:
+        budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
     target = Path(folder) / f"{robot.name}-{function}-ii{ii}-{design['hash'][:12]}"
     result = Build(target, robot, region, formatted, planned, design)

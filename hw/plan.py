@@ -131,6 +131,37 @@ class Plan:
         return tuple(names)
 
 
+class BudgetError(ValueError):
+    """A plan takes more than was allowed; the text says what takes most of it."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a plan may take at most: DSP48E2 blocks, bits of registers between units."""
+
+    dsp: int | None = None
+    register_bits: int | None = None
+
+    def check(self, planned: Plan) -> None:
+        """Raises BudgetError."""
+        limits = planned.schedule.problem.limits
+        if self.dsp is not None and planned.dsp_blocks() > self.dsp:
+            blocks = {name: limits[name] * unit.dsp_blocks for name, unit in planned.classes.items()}
+            most = max(blocks, key=lambda name: blocks[name])
+            raise BudgetError(
+                f"{planned.dsp_blocks()} DSP48E2 blocks planned, {self.dsp} allowed: {limits[most]} units of '{most}' "
+                f"take {blocks[most]}; a larger interval than {planned.ii} or a larger error takes fewer"
+            )
+        if self.register_bits is not None and planned.register_bits() > self.register_bits:
+            formats = planned.formatted.formats
+            longest = max(planned.position, key=lambda i: planned.registers(i) * formats[i].width)
+            raise BudgetError(
+                f"{planned.register_bits()} bits of registers planned, {self.register_bits} allowed: node "
+                f"'{planned.formatted.graph.nodes[longest].name}' takes most, {planned.registers(longest)} words of "
+                f"{formats[longest].width} bits; a larger interval than {planned.ii} or a larger error takes fewer"
+            )
+
+
 def plan(formatted: FormattedGraph, ii: int) -> Plan:
     """Classes of units, a verified schedule with ceil(operations / ii) units of each (`SPARE` has the exceptions), and
     the binding.

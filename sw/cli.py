@@ -154,14 +154,23 @@ def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
 @_algorithm_options
 @click.option("--axi", type=int, default=None, metavar="BITS", help="Add AXI streams of so many bits, and registers.")
 @click.option("--tlast", default="sample", show_default=True, help="With --axi: TLAST per sample or batch.")
+@click.option("--budget", "budgets", multiple=True, metavar="dsp=N | register_bits=N", help="Refuse to take more.")
 @click.option("--report", is_flag=True, help="Print the datasheet.")
-def build(robot: Robot, region: Region, axi: int | None, tlast: str, report: bool, **given: Any) -> None:
+def build(
+    robot: Robot, region: Region, axi: int | None, tlast: str, budgets: Sequence[str], report: bool, **given: Any
+) -> None:
     """Build the Verilog of ROBOT (a shipped robot's name or a URDF file) and print where it lies."""
     from dynagate.hw.axi import Axi
+    from dynagate.hw.plan import Budget
     from dynagate.progress import Steps
 
+    limits = _named_numbers("budget", budgets)
+    if unknown := set(limits) - {"dsp", "register_bits"}:
+        raise ValueError(f"--budget {min(unknown)}; expected dsp or register_bits")
+    budget = Budget(**{name: int(limit) for name, limit in limits.items()})
+    shell = None if axi is None else Axi(axi, tlast)
     with Steps() as step:
-        made = _build(robot, region, axi=None if axi is None else Axi(axi, tlast), step=step, **given)
+        made = _build(robot, region, axi=shell, budget=budget, step=step, **given)
     if report:
         click.echo((made.folder / "datasheet.md").read_text())
     click.echo(made.folder)

@@ -57,6 +57,19 @@ def test_errors_are_asked_for_by_block_and_target(designs: Path) -> None:
     assert "--error: one limit for all blocks, or limits by name; expected not both" in text
 
 
+def test_budgets_are_kept_or_refused(designs: Path) -> None:
+    options = ("build", "two_joint_arm", "--function", "forward_dynamics", "--ii", "2", "--folder", designs)
+    status, text = call(*options, "--budget", "dsp=500", "--budget", "register_bits=100000")
+    assert status == 0, text
+    status, text = call(*options, "--budget", "dsp=12")
+    assert status == 1
+    assert re.search(r"\d+ DSP48E2 blocks planned, 12 allowed: \d+ units of 'multiply_wide' take \d+; a larger", text)
+    status, text = call(*options, "--budget", "register_bits=10")
+    assert re.search(r"\d+ bits of registers planned, 10 allowed: node '\S+' takes most, \d+ words of 24 bits", text)
+    status, text = call(*options, "--budget", "lut=10")
+    assert "--budget lut; expected dsp or register_bits" in text
+
+
 def test_synth_prints_what_a_netlist_has(designs: Path) -> None:
     status, text = call("synth", "two_joint_arm", "--function", "mass_matrix", "--ii", "2", "--folder", designs)
     assert status == 0, text
