@@ -22,7 +22,7 @@ from dynagate.fixedpoint.optimise import Goal, optimise
 from dynagate.graph import Graph, Port, trace
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.datasheet import datasheet
-from dynagate.hw.plan import Budget, Plan, plan
+from dynagate.hw.plan import Budget, Plan, Stages, plan
 from dynagate.hw.regmap import REGISTERS
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.region import Region
@@ -73,6 +73,7 @@ def build(
     formats: str | os.PathLike[str] | None = None,
     axi: Axi | None = None,
     budget: Budget | None = None,
+    stages: Stages | None = None,
     region: Region | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
@@ -82,8 +83,9 @@ def build(
 
     ii: a new sample may enter every so many cycles. policy: word length and binary points (24 bits by default).
     goal: an accuracy, for which word lengths of least cost are found instead; formats: a file of them instead.
-    axi: write the datapath's shell too. budget: what the plan may take. region: the states the formats are for (inside
-    the URDF's limits by default). options go to the algorithm.
+    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a
+    target that wants them. region: the states the formats are for (inside the URDF's limits by default). options go to
+    the algorithm.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget; the folder then holds nothing new.
     """
@@ -114,7 +116,7 @@ def build(
     else:
         formatted = assign(graph, region, policy)
     say("scheduling and binding")
-    planned = plan(formatted, ii)
+    planned = plan(formatted, ii, stages)
     if budget is not None:
         budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
@@ -182,6 +184,7 @@ def describe(
         "formats": chosen,
         "ii": planned.ii,
         "latency": planned.latency,
+        "cycles": {name: unit.latency for name, unit in planned.classes.items()},
         "stream": {"input": _stream(planned, graph.input_nodes, graph.inputs), "output": _output_stream(planned)},
         "counts": asdict(counts),
         "units": dict(sorted(planned.unit_counts().items())),

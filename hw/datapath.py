@@ -160,11 +160,17 @@ class _Values:
         wires = add_wires(
             self.m, node.op, self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
         )
-        self._on_slot(cycle, self.chain[i][0].eq(wires.value))
+        value = wires.value
+        last = self.plan.ready(i) - 1
+        for k in range(cycle, last):  # stages that the target wants
+            stage = Signal(value.shape(), name=f"{self.plan.signal_names[i]}_s{k - cycle + 1}", reset_less=True)
+            self._on_slot(k, stage.eq(value))
+            value = stage
+        self._on_slot(last, self.chain[i][0].eq(value))
         if len(wires.guard):
             guard = Signal(len(wires.guard), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
             self._on_slot(cycle, guard.eq(wires.guard))
-            cycle, flag = self.plan.ready(i), differ(guard)
+            cycle, flag = cycle + 1, differ(guard)
             if len(guard) > INPUTS:  # two levels of lookup tables: not another behind them
                 cycle, flag = cycle + 1, delayed(self.m, flag, 1, f"{self.plan.signal_names[i]}_differs")
             self._note_overflow(i, cycle, flag)

@@ -23,6 +23,18 @@ that is free here and there saves registers."""
 
 
 @dataclass(frozen=True)
+class Stages:
+    """Register stages that a target wants beyond the least: behind every shared product, behind every sum."""
+
+    multiply: int = 0
+    add: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.multiply, self.add) < 0:
+            raise ValueError(f"{self}; expected no negative number of stages")
+
+
+@dataclass(frozen=True)
 class UnitClass:
     """A class of shared units. kind: multiply, sincos or reciprocal. widths, formats: what its units are built for."""
 
@@ -162,7 +174,7 @@ class Budget:
             )
 
 
-def plan(formatted: FormattedGraph, ii: int) -> Plan:
+def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Plan:
     """Classes of units, a verified schedule with ceil(operations / ii) units of each (`SPARE` has the exceptions), and
     the binding.
 
@@ -172,7 +184,8 @@ def plan(formatted: FormattedGraph, ii: int) -> Plan:
     root: list[int] = []
     for i, node in enumerate(graph.nodes):
         root.append(root[node.args[0]] if node.op == "shift" else i)
-    class_of, classes = _classes(formatted)
+    stages = stages or Stages()
+    class_of, classes = _classes(formatted, stages)
     position: dict[int, int] = {}
     operations: list[Operation] = []
     for i, node in enumerate(graph.nodes):
@@ -184,7 +197,8 @@ def plan(formatted: FormattedGraph, ii: int) -> Plan:
             unit = classes[class_of[i]]
             operations.append(Operation(node.name, reads, unit.latency, unit.name, holds=False))
         else:
-            operations.append(Operation(node.name, reads, add.LATENCY))
+            extra = stages.add if OPS[node.op].unit == "add" else 0
+            operations.append(Operation(node.name, reads, add.LATENCY + extra))
     wanted = Counter(class_of.values())
     limits = {name: math.ceil(count * SPARE[classes[name].kind] / max(ii, 1)) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
@@ -206,7 +220,7 @@ def plan(formatted: FormattedGraph, ii: int) -> Plan:
     return Plan(formatted, ii, classes, tuple(root), position, schedule, bind(schedule, sources))
 
 
-def _classes(formatted: FormattedGraph) -> tuple[dict[int, str], dict[str, UnitClass]]:
+def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str], dict[str, UnitClass]]:
     """The unit class of every node that needs a shared unit, and the classes."""
     graph, formats = formatted.graph, formatted.formats
     class_of: dict[int, str] = {}
@@ -233,5 +247,5 @@ def _classes(formatted: FormattedGraph) -> tuple[dict[int, str], dict[str, UnitC
         class_of[i] = name
     for name, pairs in products.items():
         widths = max(a for a, _ in pairs), max(b for _, b in pairs)
-        found[name] = UnitClass(name, "multiply", multiply.latency(*widths), widths=widths)
+        found[name] = UnitClass(name, "multiply", multiply.latency(*widths) + stages.multiply, widths=widths)
     return class_of, found

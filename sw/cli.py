@@ -74,6 +74,9 @@ def _design_options(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="With --error, the multiplier to fill: DSP48E2, DSP48E1 or 18x18.",
         ),
+        click.option(
+            "--stages", multiple=True, metavar="multiply=N | add=N", help="More registers behind products, sums."
+        ),
         click.option("--formats", type=click.Path(path_type=Path), help="Take the formats from this file."),
         click.option(
             "--folder",
@@ -139,6 +142,21 @@ def _goal(errors: Sequence[str], target: str) -> Any:
     return Goal(named.get("", named), dsp=MULTIPLIERS[target]) if named else None
 
 
+def _stages(texts: Sequence[str]) -> Any:
+    from dynagate.hw.plan import Stages
+
+    return Stages(**{name: int(number) for name, number in _limited("stages", texts, ("multiply", "add")).items()})
+
+
+def _limited(option: str, texts: Sequence[str], names: Sequence[str]) -> dict[str, float]:
+    """Named numbers, of these names alone."""
+    found = _named_numbers(option, texts)
+    for name in found:
+        if name not in names:
+            raise ValueError(f"--{option} {name}; expected {' or '.join(names)}")
+    return found
+
+
 def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
     named = _named_numbers("velocity", texts)
     if "" not in named:
@@ -164,9 +182,7 @@ def build(
     from dynagate.hw.plan import Budget
     from dynagate.progress import Steps
 
-    limits = _named_numbers("budget", budgets)
-    if unknown := set(limits) - {"dsp", "register_bits"}:
-        raise ValueError(f"--budget {min(unknown)}; expected dsp or register_bits")
+    limits = _limited("budget", budgets, ("dsp", "register_bits"))
     budget = Budget(**{name: int(limit) for name, limit in limits.items()})
     shell = None if axi is None else Axi(axi, tlast)
     with Steps() as step:
@@ -183,6 +199,7 @@ def _build(
     word: int,
     errors: Sequence[str],
     target: str,
+    stages: Sequence[str],
     form: str | None,
     frame: str | None,
     mass: str | None,
@@ -194,7 +211,16 @@ def _build(
 
     goal = _goal(errors, target)
     policy = Policy(word=word) if goal is None else None
-    return make(robot, name, region=region, goal=goal, policy=policy, **given, **_options(form, frame, mass))
+    return make(
+        robot,
+        name,
+        region=region,
+        goal=goal,
+        policy=policy,
+        stages=_stages(stages),
+        **given,
+        **_options(form, frame, mass),
+    )
 
 
 @main.command()
@@ -229,13 +255,14 @@ def run(
     mass: str | None,
     errors: Sequence[str],
     target: str,
+    stages: Sequence[str],
     **given: Any,
 ) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result."""
     from dynagate.host.report import check_on_simulator
     from dynagate.progress import Steps
 
-    given |= {"goal": _goal(errors, target), **_options(form, frame, mass)}
+    given |= {"goal": _goal(errors, target), "stages": _stages(stages), **_options(form, frame, mass)}
     with Steps() as step:
         report = check_on_simulator(robot, name, region=region, step=step, **given)
     click.echo(report.text())

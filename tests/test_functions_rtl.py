@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from dynagate import FUNCTIONS, Region, Robot, build, robots
 from dynagate.fixedpoint.assign import Policy
+from dynagate.hw.plan import Stages
 from dynagate.sim.runner import run_datapath_bench
 
 from tests.robots import random_urdf
@@ -63,6 +64,19 @@ def test_other_robots_forms_and_intervals(
     name: str, function: str, ii: int, options: dict[str, str], designs: Path, tmp_path: Path
 ) -> None:
     check(name, function, ii, 160, designs, tmp_path, **options)
+
+
+def test_stages_that_a_target_wants(designs: Path, tmp_path: Path) -> None:
+    found = robot("two_joint_arm", tmp_path)
+    lean, slow = (
+        build(found, "forward_dynamics", ii=3, policy=Policy(word=18), stages=stages, folder=designs)
+        for stages in (None, Stages(multiply=2, add=1))
+    )
+    assert slow.plan.latency > lean.plan.latency
+    assert {
+        name: cycles + 2 * name.startswith("multiply") for name, cycles in lean.design["cycles"].items()
+    } == slow.design["cycles"]
+    run_datapath_bench(slow, slow.region.sample("forward_dynamics", 160, seed=1))
 
 
 @pytest.mark.long

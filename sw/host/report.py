@@ -15,6 +15,7 @@ from dynagate.fixedpoint.optimise import Goal
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.accelerator import open
 from dynagate.hw.build import Build, build
+from dynagate.hw.plan import Stages
 from dynagate.region import Region
 from dynagate.robot import Robot
 
@@ -103,6 +104,7 @@ def check_on_simulator(
     region: Region | None = None,
     goal: Goal | None = None,
     formats: str | PathLike[str] | None = None,
+    stages: Stages | None = None,
     folder: str | PathLike[str],
     states: int = 1024,
     seed: int = 1,
@@ -118,6 +120,7 @@ def check_on_simulator(
         policy=Policy(word=word) if goal is None else None,
         goal=goal,
         formats=formats,
+        stages=stages,
         region=region,
         folder=folder,
         step=say,
