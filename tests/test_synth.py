@@ -28,7 +28,9 @@ def test_other_families(family: str, designs: Path) -> None:
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
     found = synthesise(built, family)
     assert found.multipliers > 0
-    assert all(way.multipliers + way.carries <= 1 for way in found.paths)
+    assert (found.megahertz is not None and 50.0 < found.megahertz < 500.0) == (family == "ecp5")
+    if family == "xc7":  # ECP5 adds up the parts of a product of more than 18 bits behind its multipliers
+        assert all(way.multipliers + way.carries <= 1 for way in found.paths)
 
 
 def test_unknown_family_is_refused(designs: Path) -> None:

@@ -119,13 +119,14 @@ class Reciprocal(wiring.Component):
         m.d.sync += half.eq(Const(1 << (least - 1), most) << amount)
 
         estimate: Value = read.data
-        operand: Value = delayed(m, n, 1, "n")
+        # minus n, and not minus the estimate, which comes late out of a block RAM
+        operand: Value = delayed(m, -n, 1, "minus_n")
         steps = newton_steps(self.source_width, self.to_width)
         until_here = 3
         for k, widths in enumerate(steps):
             last = k == len(steps) - 1
             m.submodules[f"newton{k}"] = step = _NewtonStep(width, widths, last=last)
-            m.d.comb += [step.n.eq(operand), step.estimate.eq(estimate)]
+            m.d.comb += [step.minus_n.eq(operand), step.estimate.eq(estimate)]
             if last:
                 m.d.comb += step.half.eq(delayed(m, half, until_here + step.half_after - 6, "half"))
             estimate, operand = step.o, delayed(m, operand, widths.latency, f"operand{k}")
@@ -152,7 +153,7 @@ class _NewtonStep(wiring.Component):
         frac = step.have + step.error_frac
         super().__init__(
             {
-                "n": In(unsigned(width)),
+                "minus_n": In(signed(width + 1)),
                 "estimate": In(unsigned(step.have + 1)),
                 "half": In(unsigned(frac + 2)),
                 "o": Out(unsigned(frac + 2 - self.down)),
@@ -166,8 +167,8 @@ class _NewtonStep(wiring.Component):
         m.submodules.outer = outer = Multiply(*step.outer, late_constant=True)
         one = 1 << (self.width - 1 + step.have)
         m.d.comb += [
-            inner.a.eq(self.n),
-            inner.b.eq(-self.estimate),
+            inner.a.eq(self.minus_n),
+            inner.b.eq(self.estimate),
             inner.c.eq(Const(one, signed(one.bit_length() + 1))),
         ]
         estimate = delayed(m, self.estimate, inner.latency, "estimate")
