@@ -44,8 +44,11 @@ class AxiLite(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        have_address, have_data = Signal(), Signal()
-        address, data, strobe = Signal(ADDRESS_BITS), Signal(8), Signal()
+        have_address = Signal()
+        have_data = Signal()
+        address = Signal(ADDRESS_BITS)
+        data = Signal(8)
+        strobe = Signal()
         m.d.comb += [self.awready.eq(~have_address), self.wready.eq(~have_data)]
         with m.If(self.awvalid & self.awready):
             m.d.sync += [have_address.eq(1), address.eq(self.awaddr)]

@@ -74,7 +74,9 @@ class InputStream(wiring.Component):
         m = Module()
         beat = Signal(range(max(self.beats, 2)))
         first, final = beat == 0, beat == self.beats - 1
-        accept, whole, cut = Signal(), Signal(), Signal()
+        accept = Signal()
+        whole = Signal()
+        cut = Signal()
         m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.bits + 2, depth=self.depth)
         taken = fifo.r_rdy & fifo.r_en
         credit = _Credit(m, self.depth, accept & first, taken + cut, "credit")
@@ -148,10 +150,12 @@ class OutputStream(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         held = Signal(self.bits, reset_less=True)
-        bad, ends = Signal(reset_less=True), Signal(reset_less=True)
+        bad = Signal(reset_less=True)
+        ends = Signal(reset_less=True)
         busy = Signal()
         beat = Signal(range(max(self.beats, 2)))
-        issue, final = Signal(), Signal()
+        issue = Signal()
+        final = Signal()
         units = [ToFloat(formats) for formats in _lanes(self.formats, self.width)]
         slowest = max(unit.latency for unit in units)
         later = slowest + 2  # a multiplexer before, another after

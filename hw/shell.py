@@ -53,14 +53,17 @@ class Shell(wiring.Component):
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
         plan, scopes = self.datapath.plan, len(self.datapath.plan.formatted.graph.scopes)
         control = Signal(8)
-        reset, clear = Signal(), Signal()
+        reset = Signal()
+        clear = Signal()
         m.d.sync += [reset.eq(control[0]), clear.eq(control[1])]
         m.submodules.input = source = ResetInserter(reset)(self.input)
         m.submodules.output = sink = ResetInserter(reset)(self.output)
 
         result = Signal(sink.bits + scopes)
-        taken, given = Signal(), Signal()
-        enter, leave = Signal(), Signal()
+        taken = Signal()
+        given = Signal()
+        enter = Signal()
+        leave = Signal()
         m.submodules.datapath = Instance(
             "datapath",
             i_clk=ClockSignal(),

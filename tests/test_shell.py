@@ -90,6 +90,10 @@ def test_design_file_has_what_a_host_needs(designs: Path) -> None:
     assert beats(17, 512) == 2
 
 
+def test_every_signal_of_the_shell_has_our_name(designs: Path) -> None:
+    assert "signal$" not in shell(designs, Axi(128), 3).accelerator.read_text()
+
+
 def test_widths_and_marks_are_checked() -> None:
     with pytest.raises(ValueError, match="stream of 48 bits; expected one of 32, 64, 128, 256, 512"):
         Axi(48)

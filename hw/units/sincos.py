@@ -77,7 +77,8 @@ class SinCos(wiring.Component):
         phase = Signal(unsigned(plan.phase_bits))
         m.d.comb += phase.eq(reduce.p >> plan.phase_shift)
         # cos x = sin(x + a quarter turn): a sum of the top two bits
-        odd, second_half = Signal(), Signal()
+        odd = Signal()
+        second_half = Signal()
         m.d.comb += [
             odd.eq(phase[quarter] ^ wants_cosine),
             second_half.eq(phase[quarter + 1] ^ (phase[quarter] & wants_cosine)),
