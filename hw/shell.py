@@ -59,30 +59,30 @@ class Shell(wiring.Component):
         m.submodules.input = source = ResetInserter(reset)(self.input)
         m.submodules.output = sink = ResetInserter(reset)(self.output)
 
+        # what is known of a sample beside its values waits for its result
+        beside = SyncFIFOBuffered(width=2, depth=plan.latency // plan.ii + 8)
+        m.submodules.beside = ResetInserter(reset)(beside)
         result = Signal(sink.bits + scopes)
         taken = Signal()
         given = Signal()
-        enter = Signal()
-        leave = Signal()
         m.submodules.datapath = Instance(
             "datapath",
             i_clk=ClockSignal(),
             i_rst=ResetSignal() | reset,
             i_i__payload=source.o_payload,
-            i_i__valid=source.o_valid,
+            i_i__valid=source.o_valid & beside.w_rdy,
             o_i__ready=taken,
             o_o__payload=result,
             o_o__valid=given,
             i_o__ready=sink.i_ready,
         )
-        m.d.comb += [enter.eq(source.o_valid & taken), leave.eq(given & sink.i_ready)]
-        # what is known of a sample beside its values waits for its result
-        depth = plan.latency // plan.ii + 8
-        beside = SyncFIFOBuffered(width=2, depth=depth)
-        m.submodules.beside = ResetInserter(reset)(beside)
+        enter = Signal()
+        leave = Signal()
         overflow = result[sink.bits :]
         m.d.comb += [
-            source.o_ready.eq(taken),
+            enter.eq(source.o_valid & beside.w_rdy & taken),
+            leave.eq(given & sink.i_ready),
+            source.o_ready.eq(beside.w_rdy & taken),
             beside.w_data.eq(Cat(source.o_bad, source.o_last)),
             beside.w_en.eq(enter),
             beside.r_en.eq(leave),

@@ -9,7 +9,7 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.clock import Clock
-from cocotb.triggers import ClockCycles, with_timeout
+from cocotb.triggers import ClockCycles, ReadOnly, RisingEdge, with_timeout
 from cocotbext.axi import (
     AxiLiteBus,
     AxiLiteMaster,
@@ -22,6 +22,8 @@ from cocotbext.axi import (
 from dynagate.sim.bench import PERIOD_NS, pause_patterns, vectors
 
 PER_SAMPLE = "sample"
+MOST_BETWEEN = 24
+"""Cycles of registers and FIFOs between the parts, overflow bits that come late among them."""
 
 
 class Bench:
@@ -205,3 +207,33 @@ async def resets_in_mid_stream(dut: Any) -> None:
         await bench.quiet()
         assert await bench.read("samples_out") == 5
         await bench.control("clear")
+
+
+@cocotb.test()
+async def a_sample_alone_takes_what_its_parts_take(dut: Any) -> None:
+    """From its first beat in to its last beat out."""
+    bench = await Bench.start(dut)
+    good = int(np.argmin(bench.bad))
+    seen: dict[str, int] = {}
+    counting = cocotb.start_soon(_note_beats(dut, seen))
+    await bench.send(bench.inputs[good : good + 1])
+    await bench.expect(slice(good, good + 1))
+    counting.cancel()
+    taken = seen["last"] - seen["first"] + 1
+    beats, conversion = bench.axi["beats"], bench.axi["conversion"]
+    parts = sum(beats.values()) + sum(conversion.values()) + bench.about["latency"]
+    dut._log.info("from the first beat in to the last beat out: %d cycles, %d of them in parts named", taken, parts)
+    assert parts <= taken <= parts + bench.about["ii"] + MOST_BETWEEN
+
+
+async def _note_beats(dut: Any, seen: dict[str, int]) -> None:
+    """The cycles of the first beat in and of the last beat out."""
+    cycle = 0
+    while True:
+        await RisingEdge(dut.aclk)
+        await ReadOnly()
+        cycle += 1
+        if int(dut.s_axis_tvalid.value) and int(dut.s_axis_tready.value):
+            seen.setdefault("first", cycle)
+        if int(dut.m_axis_tvalid.value) and int(dut.m_axis_tready.value):
+            seen["last"] = cycle
