@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import sysconfig
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -111,8 +111,6 @@ def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any]
     say = step or (lambda text: None)
     if family not in SCRIPTS:
         raise SynthesisError(f"family '{family}'; expected one of {', '.join(SCRIPTS)}")
-    if find_spec("pyosys") is None:
-        raise SynthesisError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
     kept = built.folder / f"synth-{family}.json"
     if not kept.is_file():
         result = _run(built, family, say)
@@ -141,12 +139,10 @@ def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
         source.write_text(rtlil_text(Datapath(built.plan), "datapath"))
         say(f"Yosys: synthesis for {family}")
         passes = [f"read_rtlil {source}", *SCRIPTS[family], "flatten", f"write_json {netlist}"]
-        program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
-        program += "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes)
-        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
-            raise SynthesisError(f"Yosys failed with status {done.returncode}:\n{tail}")
+        try:
+            run_yosys(passes)
+        except YosysError as error:
+            raise SynthesisError(str(error)) from None
         placed = None
         if family == "ecp5":
             say("nextpnr: place and route")

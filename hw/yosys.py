@@ -1,0 +1,24 @@
+"""Yosys in a process of its own: what it prints is caught, and what it takes of memory goes back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+
+class YosysError(RuntimeError):
+    """Yosys is missing or failed; the text has the end of what it printed."""
+
+
+def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
+    """Run the passes on one design. Raises YosysError with so many lines."""
+    if find_spec("pyosys") is None:
+        raise YosysError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
+    program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
+    program += "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-lines:])
+        raise YosysError(f"Yosys failed with status {done.returncode}:\n{tail}")
