@@ -127,7 +127,7 @@ class InputStream(wiring.Component):
 
 class OutputStream(wiring.Component):
     """i: fields of a result, whether it is good for nothing (its words are NaN then) and whether the batch ends with
-    it -> m_axis. left: high for a cycle as a result's last beat goes into the pipeline."""
+    it -> m_axis."""
 
     def __init__(self, formats: Sequence[Format], width: int, last: str = PER_SAMPLE) -> None:
         self.formats, self.width, self.last = tuple(formats), width, last
