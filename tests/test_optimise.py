@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -21,8 +22,9 @@ from dynagate.fixedpoint.optimise import (
     dsp_blocks,
     optimise,
 )
-from dynagate.hw.plan import plan
+from dynagate.hw.plan import Plan, plan
 from dynagate.hw.units import multiply
+from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.truth import relative_errors
 
 from tests.test_real_robots import PANDA
@@ -84,13 +86,40 @@ def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_l
 def test_mixed_words_cost_less_than_one_word_of_the_same_error() -> None:
     robot = robots.load("iiwa14")
     region = Region.of(robot)
-    graph = trace(robot, FUNCTION)
-    found = plan(optimise(graph, region, Goal(1e-3)).formatted, 8)
-    one = plan(assign(graph, region, Policy(word=22)), 8)  # 21 bits miss 1e-3
+    found = accurate_plan("iiwa14", FUNCTION, None)
+    one = plan(assign(trace(robot, FUNCTION), region, Policy(word=22)), 8)  # 21 bits and a guard bit miss 1e-3
     assert found.dsp_blocks() <= 0.6 * one.dsp_blocks()
     assert found.register_bits() <= 0.85 * one.register_bits()
-    assert found.dsp_blocks() <= 480
-    assert found.unit_counts()["multiply"] <= 450
+
+
+@cache
+def accurate_plan(name: str, function: str, frame: int | None) -> Plan:
+    """At II = 8, with errors below 1e-3."""
+    robot = robots.load(name)
+    graph = trace(robot, function, **({} if frame is None else {"frame": frame}))
+    return plan(optimise(graph, Region.of(robot), Goal(1e-3)).formatted, 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "frame", "cycles", "multipliers", "dsp"),
+    [
+        ("iiwa14", FUNCTION, None, 182, 450, 480),
+        ("iiwa14", "forward_dynamics_gradient_given_minv", 2, 82, 450, 480),
+        ("iiwa14", "forward_dynamics", None, 170, 450, 480),
+        ("hyq", FUNCTION, None, 112, 180, 480),
+    ],
+)
+def test_datapaths_are_as_short_and_small_as_wanted(
+    name: str, function: str, frame: int | None, cycles: int, multipliers: int, dsp: int
+) -> None:
+    """Cycles with conversion from and to float32."""
+    found = accurate_plan(name, function, frame)
+    formats = found.formatted.formats
+    widest = max(formats[i].width for i in found.formatted.graph.output_nodes)
+    assert FROM_FLOAT_LATENCY + found.latency + to_float_latency(widest) <= cycles
+    assert found.latency <= 1.15 * found.schedule.problem.critical_path()
+    assert found.unit_counts()["multiply"] <= multipliers
+    assert found.dsp_blocks() <= dsp
 
 
 def test_each_block_has_its_own_error() -> None:
