@@ -227,3 +227,7 @@ def fixed_factor(value: float, word: int) -> tuple[int, Format]:
 def fixed_constant(formatted: FormattedGraph, node: int) -> Fixed:
     value, fmt = formatted.constants[node]
     return Fixed(np.asarray(value, dtype=np.int64), fmt)
+
+
+ONE_WORD = {"global": assign_global, "word": assign}
+"""Policies of one word length: one format for everything, or a binary point per node."""

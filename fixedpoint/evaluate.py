@@ -33,7 +33,7 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
     """inputs: node id of every input -> integers (batch,) in its format. Keeps the outputs, or all nodes."""
     graph = formatted.graph
     batch = len(next(iter(inputs.values())))
-    by_scope = np.zeros((batch, len(graph.scopes)), dtype=bool)
+    by_scope = np.zeros((len(graph.scopes), batch), dtype=bool)
     kept = set(graph.output_nodes)
     last_user = [max(users, default=-1) for users in graph.users]
     values: dict[int, Integers] = dict(inputs)
@@ -44,12 +44,12 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
                 operands.append(fixed_constant(formatted, i))
             result = OPS[node.op].integer(operands, formatted.formats[i], formatted.arithmetic)
             values[i] = result.value if node.args else np.full(batch, result.value)
-            by_scope[:, graph.scope_of[i]] |= result.overflow
+            by_scope[graph.scope_of[i]] |= result.overflow
         if not keep_all:
             for a in node.args:
                 if last_user[a] == i and a not in kept:
                     values.pop(a, None)
-    return Values(values, by_scope)
+    return Values(values, by_scope.T)
 
 
 def quantise_inputs(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]) -> dict[int, Integers]:

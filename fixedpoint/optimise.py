@@ -212,7 +212,7 @@ def _within(
     """Formats whose predicted noise is 1 in units of `weight`, or as near as the narrow operands let it come. shared:
     the word of what shares a sine or reciprocal unit. spare: part of the products that may take more than one block."""
     wide, narrow = goal.dsp.wide, goal.dsp.narrow
-    root = _roots(graph)
+    root = graph.roots
     fixed = _one_format(graph)
     divisions = {x for i, node in enumerate(graph.nodes) if node.op == "reciprocal" for x in (i, *node.args)}
     # variance of a rounding in a word of no bits
@@ -246,14 +246,6 @@ def _within(
     words = np.where(fixed, np.minimum(limit, shared), words)
     factors = {x[1]: narrow if x in cover else wide for x in price if not isinstance(x, int)}
     return assign_word(graph, region, ranges, policy, [int(w) for w in words], factors)
-
-
-def _roots(graph: Graph) -> list[int]:
-    """The node whose bits a node has: its own, but for a shift."""
-    root: list[int] = []
-    for i, node in enumerate(graph.nodes):
-        root.append(root[node.args[0]] if node.op == "shift" else i)
-    return root
 
 
 def _one_format(graph: Graph) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign, assign_global
+from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.optimise import AccuracyError, Goal, dsp_blocks, optimise
 from dynagate.graph import OPS, Graph
@@ -97,10 +97,7 @@ def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -
     """One point."""
     inputs = region.sample(graph.name, states, SEED)
     expected = evaluate(graph, inputs)
-    if policy == "global":
-        formatted = assign_global(graph, region, Policy(word=word))
-    else:
-        formatted = assign(graph, region, Policy(word=word))
+    formatted = ONE_WORD.get(policy, assign)(graph, region, Policy(word=word))
     median, error, overflow = _errors(formatted, inputs, expected)
     if policy == "optimised" and 0.0 < error < 1.0:
         try:

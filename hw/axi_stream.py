@@ -10,14 +10,14 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import PER_SAMPLE, WORD, beats
 from dynagate.hw.units.float32 import FromFloat, ToFloat
-from dynagate.hw.units.rescale import delayed
+from dynagate.hw.units.rescale import by_beat, delayed
 
 NAN = 0x7FC00000
 
@@ -189,7 +189,7 @@ class OutputStream(wiring.Component):
             m.submodules[f"lane_{lane}"] = unit
             mine = fields[lane::count]
             x = Signal(unit.x.shape(), name=f"x_{lane}", reset_less=True)
-            m.d.sync += x.eq(Array(mine)[beat] if len(mine) > 1 else mine[0])
+            m.d.sync += x.eq(by_beat(mine, beat))
             m.d.comb += [unit.x.eq(x), unit.beat.eq(delayed(m, beat, 1, f"beat_{lane}"))]
             converted = delayed(m, unit.o, slowest - unit.latency, f"converted_{lane}")
             there = delayed(m, beat < len(mine), later - 1, f"there_{lane}")

@@ -181,9 +181,7 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
     Raises ScheduleError: ii is below 1.
     """
     graph = formatted.graph
-    root: list[int] = []
-    for i, node in enumerate(graph.nodes):
-        root.append(root[node.args[0]] if node.op == "shift" else i)
+    root = graph.roots
     stages = stages or Stages()
     class_of, classes = _classes(formatted, stages)
     position: dict[int, int] = {}
@@ -203,7 +201,7 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
     limits = {name: math.ceil(count * SPARE[classes[name].kind] / max(ii, 1)) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
     schedule = modulo_schedule(Problem(tuple(operations), ii, limits, outputs))
-    draft = Plan(formatted, ii, classes, tuple(root), position, schedule, Binding({}, 0))
+    draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0))
     node_at = {p: i for i, p in position.items()}
 
     def sources(operation: int) -> tuple[Hashable, ...]:
@@ -217,7 +215,7 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
                 found.append((root[a], draft.register_index(a, cycle) if root[a] in position else 0))
         return tuple(found)
 
-    return Plan(formatted, ii, classes, tuple(root), position, schedule, bind(schedule, sources))
+    return Plan(formatted, ii, classes, root, position, schedule, bind(schedule, sources))
 
 
 def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str], dict[str, UnitClass]]:

@@ -157,13 +157,10 @@ def modulo_schedule(problem: Problem) -> Schedule:
     no free cycle the latency is too short.
     """
     problem.check()
-    critical = problem.critical_path()
-    length, step = critical, max(critical // 100, 1)
-    start = None
-    while start is None:
-        start = _place(problem, length)
-        length += step
-    return _save_registers(Schedule(problem, tuple(start), length - step)).verify()
+    length = critical = problem.critical_path()
+    while (start := _place(problem, length)) is None:
+        length += max(critical // 100, 1)
+    return _save_registers(Schedule(problem, tuple(start), length)).verify()
 
 
 def _place(problem: Problem, length: int) -> list[int] | None:
@@ -182,23 +179,27 @@ def _place(problem: Problem, length: int) -> list[int] | None:
     placed = [False] * count
     used: Counter[tuple[str, int]] = Counter()
 
-    def later(i: int, cycle: int) -> None:
-        waiting = [(i, cycle)]
+    def later(i: int, cycle: int) -> set[int]:
+        """Operation i starts no sooner, and what reads it; returns those whose room shrank."""
+        waiting, moved = [(i, cycle)], set()
         while waiting:
             i, cycle = waiting.pop()
             if cycle > first[i]:
                 first[i] = cycle
                 waiting += [(u, cycle + operations[i].latency) for u in users[i]]
-                touched.add(i)
+                moved.add(i)
+        return moved
 
-    def earlier(i: int, cycle: int) -> None:
-        waiting = [(i, cycle)]
+    def earlier(i: int, cycle: int) -> set[int]:
+        """Operation i starts no later, and what it reads; returns those whose room shrank."""
+        waiting, moved = [(i, cycle)], set()
         while waiting:
             i, cycle = waiting.pop()
             if cycle < last[i]:
                 last[i] = cycle
                 waiting += [(a, cycle - operations[a].latency) for a in operations[i].operands]
-                touched.add(i)
+                moved.add(i)
+        return moved
 
     while queue:
         room, at, i = heapq.heappop(queue)
@@ -212,10 +213,7 @@ def _place(problem: Problem, length: int) -> list[int] | None:
             return None
         used[resource, cycle % ii] += 1
         placed[i] = True
-        touched: set[int] = set()
-        later(i, cycle)
-        earlier(i, cycle)
-        for u in touched:
+        for u in later(i, cycle) | earlier(i, cycle):
             if not placed[u] and operations[u].resource is not None:
                 heapq.heappush(queue, (min(last[u] - first[u], ii), first[u], u))
     return first

@@ -6,9 +6,10 @@ expected is worked out outside the simulator, by the integer executor.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,14 @@ def pause_patterns(seed: int) -> dict[str, Pauses]:
         "mostly": random_pauses(0.8),
         "bursts": bursts,
     }
+
+
+def rounds(count: int, names: Sequence[str]) -> Iterator[tuple[str, str, slice]]:
+    """Every pair of patterns, of the source and of the sink, with its share of so many samples."""
+    pairs = list(itertools.product(names, names))
+    share = max(count // len(pairs), 1)
+    for k, (gaps, stalls) in enumerate(pairs):
+        yield gaps, stalls, slice(k * share, count if k == len(pairs) - 1 else (k + 1) * share)
 
 
 async def start(dut: Any) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import cocotb
 from cocotb.triggers import with_timeout
-from dynagate.sim.bench import PERIOD_NS, Stream, pause_patterns, start, vectors, words_to_int
+from dynagate.sim.bench import PERIOD_NS, Stream, pause_patterns, rounds, start, vectors, words_to_int
 
 
 @cocotb.test()
@@ -21,11 +20,8 @@ async def streams_under_stalls(dut: Any) -> None:
     assert int(dut.design_hash.value) == int(data["hash"]), "the datapath shows another design's hash"
     source, sink = Stream(dut, "i"), Stream(dut, "o")
     sink.ready.value = 0
-    rounds = list(itertools.product(names, names))
-    share = max(len(inputs) // len(rounds), 1)
     patterns = pause_patterns(int(data["seed"]))
-    for k, (gaps, stalls) in enumerate(rounds):
-        part = slice(k * share, len(inputs) if k == len(rounds) - 1 else (k + 1) * share)
+    for gaps, stalls, part in rounds(len(inputs), names):
         sending = cocotb.start_soon(source.send(inputs[part], patterns[gaps]()))
         # a datapath that loses a sample must not hang the bench: the worst pattern pauses nine cycles of ten
         cycles = 60 * (len(inputs[part]) * ii + latency) + 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from typing import Any
 
@@ -19,9 +18,9 @@ from cocotbext.axi import (
     AxiStreamSink,
     AxiStreamSource,
 )
-from dynagate.sim.bench import PERIOD_NS, pause_patterns, vectors
+from dynagate.hw.axi import PER_SAMPLE
+from dynagate.sim.bench import PERIOD_NS, pause_patterns, rounds, vectors
 
-PER_SAMPLE = "sample"
 MOST_BETWEEN = 24
 """Cycles of registers and FIFOs between the parts, overflow bits that come late among them."""
 
@@ -105,12 +104,8 @@ class Bench:
 @cocotb.test()
 async def streams_under_stalls(dut: Any) -> None:
     bench = await Bench.start(dut)
-    names = ["never", "rare", "mostly", "bursts"]
     patterns = pause_patterns(bench.seed)
-    rounds = list(itertools.product(names, names))
-    share = max(len(bench.inputs) // len(rounds), 1)
-    for k, (gaps, stalls) in enumerate(rounds):
-        part = slice(k * share, len(bench.inputs) if k == len(rounds) - 1 else (k + 1) * share)
+    for gaps, stalls, part in rounds(len(bench.inputs), list(patterns)):
         bench.source.set_pause_generator(patterns[gaps]())
         bench.sink.set_pause_generator(patterns[stalls]())
         await bench.send(bench.inputs[part])

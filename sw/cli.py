@@ -30,7 +30,7 @@ def _robot_options(command: Callable[..., Any]) -> Callable[..., Any]:
         reading = {name: rest.pop(name) for name in ("floating_base", "allow_unphysical", "ignore_friction")}
         with _readable_errors():
             found = robots.load(robot, lock=_named_numbers("lock", lock), **reading)
-            return command(found, Region.of(found, velocity=_velocity(velocity)), **rest)
+            return command(found, Region.of(found, velocity=_one_or_named("velocity", "joints", velocity)), **rest)
 
     return _with(
         loaded,
@@ -136,10 +136,8 @@ def _goal(errors: Sequence[str], target: str) -> Any:
 
     if target not in MULTIPLIERS:
         raise ValueError(f"--target {target}; expected one of {', '.join(MULTIPLIERS)}")
-    named = _named_numbers("error", errors)
-    if "" in named and len(named) > 1:
-        raise ValueError("--error: one limit for all blocks, or limits by name; expected not both")
-    return Goal(named.get("", named), dsp=MULTIPLIERS[target]) if named else None
+    limits = _one_or_named("error", "blocks", errors)
+    return None if limits is None else Goal(limits, dsp=MULTIPLIERS[target])
 
 
 def _stages(texts: Sequence[str]) -> Any:
@@ -157,12 +155,13 @@ def _limited(option: str, texts: Sequence[str], names: Sequence[str]) -> dict[st
     return found
 
 
-def _velocity(texts: Sequence[str]) -> float | dict[str, float] | None:
-    named = _named_numbers("velocity", texts)
+def _one_or_named(option: str, kind: str, texts: Sequence[str]) -> float | dict[str, float] | None:
+    """A number for all of a kind, or numbers by name; None where nothing is given."""
+    named = _named_numbers(option, texts)
     if "" not in named:
         return named or None
     if len(named) > 1:
-        raise ValueError("--velocity: one limit for all joints, or limits by name; expected not both")
+        raise ValueError(f"--{option}: one limit for all {kind}, or limits by name; expected not both")
     return named[""]
 
 

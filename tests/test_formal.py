@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
+from amaranth.lib.fifo import SyncFIFOBuffered
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
@@ -24,6 +25,15 @@ def stays_until_taken(m: Module, valid: Value, ready: Value, *held: Value) -> No
     waited, before = Signal(), Signal(len(Cat(*held)))
     m.d.sync += [waited.eq(valid & ~ready), before.eq(Cat(*held))]
     m.d.comb += Assert(~waited | (valid & (before == Cat(*held))))
+
+
+def never_overflows(m: Module, fifo: SyncFIFOBuffered) -> None:
+    """Nothing is written where there is no room, and nothing is read that is not there."""
+    m.d.comb += [
+        Assert(~fifo.w_en | fifo.w_rdy),
+        Assert(fifo.level <= fifo.depth),
+        Assert(~fifo.r_rdy | (fifo.level != 0)),
+    ]
 
 
 class FlowProof(Flow):
@@ -47,11 +57,7 @@ class FlowProof(Flow):
             Assert(~self.o_valid | s.values.r_rdy),
         ]
         for fifo in (s.values, s.flags):
-            m.d.comb += [
-                Assert(~fifo.w_en | fifo.w_rdy),
-                Assert(fifo.level <= self.depth),
-                Assert(~fifo.r_rdy | (fifo.level != 0)),
-            ]
+            never_overflows(m, fifo)
         stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload)
         return m
 
@@ -66,10 +72,8 @@ class InputProof(InputStream):
         m.d.comb += [
             Assert(self.beat < self.beats),
             Assert(s.credit + (self.beat != 0) + ones(s.under_way) + s.fifo.level == self.depth),
-            Assert(~s.fifo.w_en | s.fifo.w_rdy),
-            Assert(s.fifo.level <= self.depth),
-            Assert(~s.fifo.r_rdy | (s.fifo.level != 0)),
         ]
+        never_overflows(m, s.fifo)
         stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload, self.o_bad, self.o_last)
         return m
 
@@ -81,12 +85,8 @@ class OutputProof(OutputStream):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         s = self.state
-        m.d.comb += [
-            Assert(s.credit + ones(s.under_way) + s.fifo.level == s.fifo.depth),
-            Assert(~s.fifo.w_en | s.fifo.w_rdy),
-            Assert(s.fifo.level <= s.fifo.depth),
-            Assert(~s.fifo.r_rdy | (s.fifo.level != 0)),
-        ]
+        m.d.comb += Assert(s.credit + ones(s.under_way) + s.fifo.level == s.fifo.depth)
+        never_overflows(m, s.fifo)
         stays_until_taken(m, self.tvalid, self.tready, self.tdata, self.tlast)
         return m
 

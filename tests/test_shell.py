@@ -50,7 +50,7 @@ def test_words_are_the_hosts_own_results(designs: Path) -> None:
     inputs = built.region.sample(FUNCTION, 50, seed=1)
     short = {name: value.astype(np.float32) for name, value in inputs.items()}
     words = np.concatenate([short[port.name].reshape(50, -1) for port in built.graph.inputs], axis=1).view(np.uint32)
-    _, results, bad, _ = expected_words(built, words)
+    results, bad, _ = expected_words(built, words)
     assert not bad.any()
     with dynagate.open(
         robots.load("two_joint_arm"), FUNCTION, device="fixed", policy=Policy(word=20), region=built.region

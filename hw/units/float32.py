@@ -7,7 +7,6 @@ which of them the number has.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, to_float
 from dynagate.hw.units.normalise import normalised
-from dynagate.hw.units.rescale import delayed, differ
+from dynagate.hw.units.rescale import by_beat, delayed, differ, negated_if
 
 MANTISSA, BIAS = 24, 127
 """Bits of a float32's significand, the implicit one included; its exponent's bias."""
@@ -64,11 +63,6 @@ def _beats(formats: Sequence[Format]) -> range:
     return range(max(len(formats), 2))
 
 
-def _by_beat(values: Sequence[int], beat: Value, shape: Any) -> Value:
-    """The constant of this beat."""
-    return Array(Const(v, shape) for v in values)[beat] if len(values) > 1 else Const(values[0], shape)
-
-
 class FromFloat(wiring.Component):
     """o = x in the beat's format, rounded half up, `latency` cycles later. bad: x is NaN, infinite or does not fit; o
     is then what is left of it, 0 where it is far too large."""
@@ -98,11 +92,10 @@ class FromFloat(wiring.Component):
         significand = Signal(signed(MANTISSA + 1), reset_less=True)
         strange = Signal(name="nan_or_infinite", reset_less=True)
         up = _up(self.width)
-        most = _by_beat([_most_exponent(fmt, self.width) for fmt in self.formats], self.beat, signed(11))
-        flipped = (Cat(size, Const(0, 1)) ^ negative.replicate(MANTISSA + 1)).as_signed()
+        most = by_beat([Const(_most_exponent(fmt, self.width), signed(11)) for fmt in self.formats], self.beat)
         m.d.sync += [
             down.eq(most - exponent),
-            significand.eq(flipped + negative),
+            significand.eq(negated_if(negative, Cat(size, Const(0, 1)).as_signed())),
             strange.eq(exponent.all()),
         ]
         # one bit below the format's last stays for rounding
@@ -127,11 +120,7 @@ class FromFloat(wiring.Component):
         beat = delayed(m, self.beat, self.latency, "beat")
         guards = [differ(rounded[fmt.width - 1 :]) for fmt in self.formats]
         kept: list[Value] = [rounded[: fmt.width].as_signed() for fmt in self.formats]
-        chosen = Array(guards)[beat] if len(guards) > 1 else guards[0]
-        m.d.comb += [
-            self.o.eq(Array(kept)[beat] if len(kept) > 1 else kept[0]),
-            self.bad.eq(chosen | too_large),
-        ]
+        m.d.comb += [self.o.eq(by_beat(kept, beat)), self.bad.eq(by_beat(guards, beat) | too_large)]
         return m
 
 
@@ -152,12 +141,12 @@ class ToFloat(wiring.Component):
         m = Module()
         width = self.width
         size = Signal(unsigned(width), reset_less=True)
-        m.d.sync += size.eq((self.x ^ self.x[-1].replicate(width).as_signed()) + self.x[-1])
+        m.d.sync += size.eq(negated_if(self.x[-1], self.x))
         negative = delayed(m, self.x[-1], 4, "negative")
         leading = normalised(m, size)
         # the exponent of a number that has its top bit at the top
-        tops = [BIAS + width - 1 - fmt.frac for fmt in self.formats]
-        top = _by_beat(tops, delayed(m, self.beat, 3, "beat"), unsigned(9))
+        tops = [Const(BIAS + width - 1 - fmt.frac, unsigned(9)) for fmt in self.formats]
+        top = by_beat(tops, delayed(m, self.beat, 3, "beat"))
         exponent = Signal(unsigned(9), reset_less=True)
         bits = Signal(unsigned(width), reset_less=True)
         empty = Signal(name="zero", reset_less=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value, signed
 from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
 
 BLOCK_RAM = {"ram_style": "block"}
@@ -50,6 +51,16 @@ def differ(bits: Value) -> Value:
 def shift_left(value: Value, bits: int) -> Value:
     """value · 2**bits: zeros appended, no shifter."""
     return Cat(Const(0, bits), value).as_signed() if bits else value
+
+
+def negated_if(negative: Value, value: Value) -> Value:
+    """The signed value, or minus it: one carry chain, no multiplexer behind it."""
+    return (value ^ negative.replicate(len(value)).as_signed()) + negative
+
+
+def by_beat(values: Sequence[Value], beat: Value) -> Value:
+    """The value of this beat, or the only one."""
+    return Array(values)[beat] if len(values) > 1 else values[0]
 
 
 def delayed(m: Module, value: Value, cycles: int, name: str, *, reset: bool = False) -> Value:

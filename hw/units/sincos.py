@@ -15,7 +15,7 @@ from dynagate.fixedpoint.elementary import LAST, cosine, sine, sine_plan
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, constant_width
 from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, fit, shift_left
+from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, fit, negated_if, shift_left
 
 
 def _signed_width(values: tuple[int, ...]) -> int:
@@ -116,7 +116,7 @@ class SinCos(wiring.Component):
         # no sine is 2 or more, whatever the product's width
         size = outer.p[shift : shift + max(self.to.frac, 2) + 2].as_signed()
         negative = delayed(m, negative, inner.latency + outer.latency, "negative")
-        signed_size = (size ^ negative.replicate(len(size)).as_signed()) + negative
+        signed_size = negated_if(negative, size)
         wires = fit(m, signed_size, max(self.to.frac, 2), self.to, LAST, "o")
         o = Signal.like(self.o, name="value", reset_less=True)
         guard = Signal(len(wires.guard), name="guard", reset_less=True)

@@ -92,6 +92,14 @@ class Graph:
         return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
 
     @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """Per node, the one whose bits it has: its own, but for a shift, which moves the binary point and not a bit."""
+        found: list[int] = []
+        for i, node in enumerate(self.nodes):
+            found.append(found[node.args[0]] if node.op == "shift" else i)
+        return tuple(found)
+
+    @cached_property
     def scopes(self) -> tuple[str, ...]:
         """The passes of the algorithm: the first part of the nodes' names, in order of first occurrence. Nodes that
         several share, which have none of their own, are under "shared"."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign, assign_global
+from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.optimise import AccuracyError, Goal, optimise
 from dynagate.graph import trace
@@ -123,8 +123,7 @@ def _formats(
 ) -> FormattedGraph:
     if policy == "optimised":
         return optimise(graph, region, Goal(value), trajectories=trajectories).formatted
-    choose = assign_global if policy == "global" else assign
-    return choose(graph, region, Policy(word=int(value)), trajectories)
+    return ONE_WORD[policy](graph, region, Policy(word=int(value)), trajectories)
 
 
 def table(reference: Solution, outcomes: Sequence[Outcome]) -> str:

@@ -59,10 +59,10 @@ class _Batch:
 class _Step(crocoddyl.ActionModelAbstract):
     """One step of semi-implicit Euler, v' = v + q̈ dt and q' = q + v' dt, and its share of the cost."""
 
-    def __init__(self, reach: Reach, knot: int, batch: _Batch, dynamics: Kernel, hold: Array, target: Array) -> None:
+    def __init__(self, reach: Reach, knot: int, batch: _Batch, model: Robotics, hold: Array, target: Array) -> None:
         self.n = len(reach.start)
         super().__init__(crocoddyl.StateVector(2 * self.n), self.n, 0)
-        self._reach, self._knot, self._batch, self._dynamics, self._hold = reach, knot, batch, dynamics, hold
+        self._reach, self._knot, self._batch, self._model, self._hold = reach, knot, batch, model, hold
         self._target = target
         self._weights = np.array([reach.distance] * self.n + [reach.velocity] * self.n)
 
@@ -74,12 +74,7 @@ class _Step(crocoddyl.ActionModelAbstract):
             return
         push = u - self._hold
         data.cost += 0.5 * self._reach.dt * self._reach.torque * float(push @ push)
-        n, dt = self.n, self._reach.dt
-        state = {"q": x[None, :n], "qd": x[None, n:], "tau": u[None]}
-        found = self._dynamics.new_outputs(1)
-        self._dynamics(state, found, 1)
-        velocity = x[n:] + dt * found["qdd"][0]
-        data.xnext[:] = np.concatenate([x[:n] + dt * velocity, velocity])
+        data.xnext[:] = self._model.step(x, u, self._reach.dt)
         self._batch.x[self._knot], self._batch.u[self._knot] = x, u
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
@@ -99,8 +94,8 @@ class _Step(crocoddyl.ActionModelAbstract):
 class _End(_Step):
     """The last state's cost."""
 
-    def __init__(self, reach: Reach, batch: _Batch, dynamics: Kernel, hold: Array, target: Array) -> None:
-        super().__init__(reach, 0, batch, dynamics, hold, target)
+    def __init__(self, reach: Reach, batch: _Batch, model: Robotics, hold: Array, target: Array) -> None:
+        super().__init__(reach, 0, batch, model, hold, target)
         self._weights = self._weights * reach.end / reach.dt
 
 
@@ -122,7 +117,7 @@ class Robotics:
         if robot.nq != robot.nv:
             raise RobotError(f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom")
         self.robot = robot
-        self.forward = Kernel(trace(robot, "forward_dynamics"), np.float64)
+        self._forward = Kernel(trace(robot, "forward_dynamics"), np.float64)
         self._inverse = Kernel(trace(robot, "inverse_dynamics"), np.float64)
 
     def torque(self, q: Array, qd: Array, qdd: Array) -> Array:
@@ -134,8 +129,8 @@ class Robotics:
     def step(self, x: Array, u: Array, dt: float) -> Array:
         """The state after one step of semi-implicit Euler."""
         n = self.robot.nv
-        found = self.forward.new_outputs(1)
-        self.forward({"q": x[None, :n], "qd": x[None, n:], "tau": u[None]}, found, 1)
+        found = self._forward.new_outputs(1)
+        self._forward({"q": x[None, :n], "qd": x[None, n:], "tau": u[None]}, found, 1)
         velocity = x[n:] + dt * found["qdd"][0]
         return np.concatenate([x[:n] + dt * velocity, velocity])
 
@@ -164,8 +159,8 @@ def _solver(
     holds: Sequence[Array],
 ) -> Any:
     batch = _Batch(reach.knots, model.robot.nv, derivatives)
-    steps = [_Step(reach, k, batch, model.forward, holds[k], targets[k]) for k in range(reach.knots)]
-    end = _End(reach, batch, model.forward, holds[-1], targets[-1])
+    steps = [_Step(reach, k, batch, model, holds[k], targets[k]) for k in range(reach.knots)]
+    end = _End(reach, batch, model, holds[-1], targets[-1])
     solver = crocoddyl.SolverFDDP(crocoddyl.ShootingProblem(start, steps, end))
     solver.th_stop = 1e-7
     return solver
