@@ -189,14 +189,14 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
     for i, node in enumerate(graph.nodes):
         if node.op in ("shift", "const"):
             continue
-        position[i] = len(operations)
+        position[i], width = len(operations), formatted.formats[i].width
         reads = tuple(position[root[a]] for a in node.args if root[a] in position)
         if i in class_of:
             unit = classes[class_of[i]]
-            operations.append(Operation(node.name, reads, unit.latency, unit.name, holds=False))
+            operations.append(Operation(node.name, reads, unit.latency, unit.name, holds=False, width=width))
         else:
             extra = stages.add if OPS[node.op].unit == "add" else 0
-            operations.append(Operation(node.name, reads, add.LATENCY + extra))
+            operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width))
     wanted = Counter(class_of.values())
     limits = {name: math.ceil(count * SPARE[classes[name].kind] / max(ii, 1)) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,13 +23,15 @@ class ScheduleError(ValueError):
 class Operation:
     """operands: positions of the operations it reads, all smaller than its own. latency: cycles from start until the
     result can be read. resource: the class of shared unit it occupies for one cycle at its start, or None.
-    holds: its result stays readable for ii cycles in the unit's own register; otherwise for one cycle."""
+    holds: its result stays readable for ii cycles in the unit's own register; otherwise for one cycle. width: bits of
+    the result."""
 
     name: str
     operands: tuple[int, ...]
     latency: int
     resource: str | None = None
     holds: bool = True
+    width: int = 1
 
 
 def registers_held(holds: bool, lifetime: int, ii: int) -> int:
@@ -154,74 +156,111 @@ def modulo_schedule(problem: Problem) -> Schedule:
 
     An operation's room is the cycles between the readiness of its operands and the last start that keeps the latency.
     The one with least is given its first cycle with a free unit, and the room of the others shrinks. Where a room has
-    no free cycle the latency is too short.
+    no free cycle, others that were placed there move within theirs; where none can, the latency is too short.
     """
     problem.check()
     length = critical = problem.critical_path()
-    while (start := _place(problem, length)) is None:
+    while (start := _Placement(problem, length).starts()) is None:
         length += max(critical // 100, 1)
     return _save_registers(Schedule(problem, tuple(start), length)).verify()
 
 
-def _place(problem: Problem, length: int) -> list[int] | None:
-    """Start cycles for outputs at `length`, or None where some operation finds no free unit in its room."""
-    operations, users, ii = problem.operations, problem.users, problem.ii
-    count = len(operations)
-    first = [0] * count
-    for i, operation in enumerate(operations):
-        first[i] = max((first[a] + operations[a].latency for a in operation.operands), default=0)
-    last = [0] * count
-    for i in reversed(range(count)):
-        last[i] = min((last[u] for u in users[i]), default=length) - operations[i].latency
-    # those with a room of a whole interval or more find a unit wherever they are, so they need not be ordered by it
-    queue = [(min(last[i] - first[i], ii), first[i], i) for i in range(count) if operations[i].resource is not None]
-    heapq.heapify(queue)
-    placed = [False] * count
-    used: Counter[tuple[str, int]] = Counter()
+class _Placement:
+    """Operations given their cycles one by one. first, last: of each operation's start, as those placed leave room."""
 
-    def later(i: int, cycle: int) -> set[int]:
-        """Operation i starts no sooner, and what reads it; returns those whose room shrank."""
-        waiting, moved = [(i, cycle)], set()
-        while waiting:
-            i, cycle = waiting.pop()
-            if cycle > first[i]:
-                first[i] = cycle
-                waiting += [(u, cycle + operations[i].latency) for u in users[i]]
-                moved.add(i)
-        return moved
+    def __init__(self, problem: Problem, length: int) -> None:
+        self.problem, self.length = problem, length
+        operations, count = problem.operations, len(problem.operations)
+        self.first, self.last = [0] * count, [0] * count
+        for i in range(count):
+            self.first[i] = self._room(i)[0]
+        for i in reversed(range(count)):
+            self.last[i] = self._room(i)[1]
+        self.busy: dict[tuple[str, int], list[int]] = defaultdict(list)  # (class, slot) -> operations placed there
+        self.placed = [o.resource is None for o in operations]
 
-    def earlier(i: int, cycle: int) -> set[int]:
-        """Operation i starts no later, and what it reads; returns those whose room shrank."""
-        waiting, moved = [(i, cycle)], set()
-        while waiting:
-            i, cycle = waiting.pop()
-            if cycle < last[i]:
-                last[i] = cycle
-                waiting += [(a, cycle - operations[a].latency) for a in operations[i].operands]
-                moved.add(i)
-        return moved
+    def starts(self) -> list[int] | None:
+        """Of all operations, or None where one finds no free unit in its room."""
+        operations = self.problem.operations
+        queue = [self._entry(i) for i, placed in enumerate(self.placed) if not placed]
+        heapq.heapify(queue)
+        while queue:
+            entry = heapq.heappop(queue)
+            i = entry[-1]
+            if self.placed[i] or entry != self._entry(i):
+                continue  # an entry for this operation with its present room is still to come
+            shrunk: set[int] = set()
+            cycle = self._free(i, self.first[i], self.last[i])
+            if cycle is None:
+                cycle = self._make_room(i, shrunk)
+            if cycle is None:
+                return None
+            self.placed[i] = True
+            self._put(i, cycle, shrunk)
+            for u in shrunk:
+                if not self.placed[u] and operations[u].resource is not None:
+                    heapq.heappush(queue, self._entry(u))
+        return self.first
 
-    while queue:
-        room, at, i = heapq.heappop(queue)
-        if placed[i] or (room, at) != (min(last[i] - first[i], ii), first[i]):
-            continue  # an entry for this operation with its present room is still to come
-        resource = operations[i].resource
+    def _entry(self, i: int) -> tuple[int, int, int]:
+        """Those with a room of a whole interval or more find a unit wherever they are, so it need not order them."""
+        return min(self.last[i] - self.first[i], self.problem.ii), self.first[i], i
+
+    def _room(self, i: int) -> tuple[int, int]:
+        """First and last start between what operation i reads and what reads it."""
+        operations = self.problem.operations
+        low = max((self.first[a] + operations[a].latency for a in operations[i].operands), default=0)
+        high = min((self.last[u] for u in self.problem.users[i]), default=self.length)
+        return low, high - operations[i].latency
+
+    def _at(self, i: int, cycle: int) -> list[int]:
+        """What is placed in this cycle's slot on the units that operation i needs."""
+        resource = self.problem.operations[i].resource
         assert resource is not None
-        slots = range(first[i], min(last[i], first[i] + ii - 1) + 1)
-        cycle = next((c for c in slots if used[resource, c % ii] < problem.limits[resource]), None)
-        if cycle is None:
-            return None
-        used[resource, cycle % ii] += 1
-        placed[i] = True
-        for u in later(i, cycle) | earlier(i, cycle):
-            if not placed[u] and operations[u].resource is not None:
-                heapq.heappush(queue, (min(last[u] - first[u], ii), first[u], u))
-    return first
+        return self.busy[resource, cycle % self.problem.ii]
+
+    def _free(self, i: int, low: int, high: int) -> int | None:
+        limit = self.problem.limits[self.problem.operations[i].resource or ""]
+        cycles = range(low, min(high, low + self.problem.ii - 1) + 1)
+        return next((c for c in cycles if len(self._at(i, c)) < limit), None)
+
+    def _put(self, i: int, cycle: int, shrunk: set[int]) -> None:
+        """Operation i starts in this cycle: what reads it no sooner, and what it reads no later, than that allows.
+        Adds the operations whose room shrank."""
+        operations, users = self.problem.operations, self.problem.users
+        self._at(i, cycle).append(i)
+        waiting = [(i, cycle)]
+        while waiting:
+            k, c = waiting.pop()
+            if c > self.first[k]:
+                self.first[k] = c
+                waiting += [(u, c + operations[k].latency) for u in users[k]]
+                shrunk.add(k)
+        waiting = [(i, cycle)]
+        while waiting:
+            k, c = waiting.pop()
+            if c < self.last[k]:
+                self.last[k] = c
+                waiting += [(a, c - operations[a].latency) for a in operations[k].operands]
+                shrunk.add(k)
+
+    def _make_room(self, i: int, shrunk: set[int]) -> int | None:
+        """A cycle for operation i, where one that was placed there can move to another slot."""
+        for cycle in range(self.first[i], min(self.last[i], self.first[i] + self.problem.ii - 1) + 1):
+            for j in self._at(i, cycle):
+                low, high = self._room(j)
+                to = self._free(j, low, high)
+                if to is not None:
+                    self._at(i, cycle).remove(j)
+                    self.first[j], self.last[j] = low, high
+                    self._put(j, to, shrunk)
+                    return cycle if self.first[i] <= cycle <= self.last[i] else None
+        return None
 
 
 def _save_registers(schedule: Schedule, sweeps: int = 3) -> Schedule:
-    """Move operations between the readiness of their operands and their first use, where the sum of registers that
-    hold their operands and their result is least. The latency stays."""
+    """Move operations between the readiness of their operands and their first use, where the registers that hold their
+    operands and their result have the fewest bits. The latency stays."""
     problem = schedule.problem
     operations, users, ii = problem.operations, problem.users, problem.ii
     start = list(schedule.start)
@@ -231,7 +270,7 @@ def _save_registers(schedule: Schedule, sweeps: int = 3) -> Schedule:
     )
 
     def held(i: int, ready: int, last: int) -> int:
-        return registers_held(operations[i].holds, last - ready, ii)
+        return registers_held(operations[i].holds, last - ready, ii) * operations[i].width
 
     def last_use(i: int) -> int:
         last = max((start[u] for u in users[i]), default=0)

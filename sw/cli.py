@@ -89,13 +89,23 @@ def _design_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _algorithm_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command gets them as one mapping, `algorithm`."""
+
+    @functools.wraps(command)
+    def gathered(*robot: Any, form: str | None, frame: str | None, mass: str | None, prefix: bool, **rest: Any) -> Any:
+        link = frame is not None and frame.lstrip("-").isdigit()
+        given = {"form": form, "frame": int(frame) if frame is not None and link else frame, "mass": mass}
+        algorithm: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
+        return command(*robot, algorithm=algorithm | ({"prefix": True} if prefix else {}), **rest)
+
     return _with(
-        command,
+        gathered,
         click.option("--form", default=None, help="Algorithm that computes the function; its first form by default."),
         click.option(
             "--frame", default=None, help="Frame of the gradients: base, middle, fewest, accurate, a link index."
         ),
         click.option("--mass", default=None, help="Where the gradients take M from: body or shared."),
+        click.option("--prefix", is_flag=True, help="Gradients with prefix products and sums: fewer levels."),
     )
 
 
@@ -103,12 +113,6 @@ def _with(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def _options(form: str | None, frame: str | None, mass: str | None) -> dict[str, Any]:
-    link = frame is not None and frame.lstrip("-").isdigit()
-    given = {"form": form, "frame": int(frame) if frame is not None and link else frame, "mass": mass}
-    return {key: value for key, value in given.items() if value is not None}
 
 
 def _named_numbers(option: str, texts: Iterable[str]) -> dict[str, float]:
@@ -199,9 +203,7 @@ def _build(
     errors: Sequence[str],
     target: str,
     stages: Sequence[str],
-    form: str | None,
-    frame: str | None,
-    mass: str | None,
+    algorithm: dict[str, Any],
     **given: Any,
 ) -> Any:
     """`dynagate.build` from the options of the command line."""
@@ -218,7 +220,7 @@ def _build(
         policy=policy,
         stages=_stages(stages),
         **given,
-        **_options(form, frame, mass),
+        **algorithm,
     )
 
 
@@ -249,9 +251,7 @@ def run(
     robot: Robot,
     region: Region,
     name: str,
-    form: str | None,
-    frame: str | None,
-    mass: str | None,
+    algorithm: dict[str, Any],
     errors: Sequence[str],
     target: str,
     stages: Sequence[str],
@@ -261,7 +261,7 @@ def run(
     from dynagate.host.report import check_on_simulator
     from dynagate.progress import Steps
 
-    given |= {"goal": _goal(errors, target), "stages": _stages(stages), **_options(form, frame, mass)}
+    given |= {"goal": _goal(errors, target), "stages": _stages(stages), **algorithm}
     with Steps() as step:
         report = check_on_simulator(robot, name, region=region, step=step, **given)
     click.echo(report.text())
@@ -272,11 +272,12 @@ def run(
 @_robot_options
 @_algorithm_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def info(robot: Robot, region: Region, as_json: bool, form: str | None, frame: str | None, mass: str | None) -> None:
+def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any]) -> None:
     """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
     from dynagate.info import describe, table
 
-    rows = [row for row in describe(robot, region, **_options(None, frame, mass)) if form in (None, row.form)]
+    form = algorithm.pop("form", None)
+    rows = [row for row in describe(robot, region, **algorithm) if form in (None, row.form)]
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
 
@@ -286,13 +287,13 @@ def info(robot: Robot, region: Region, as_json: bool, form: str | None, frame: s
 @_algorithm_options
 @click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
 @click.option("--folder", required=True, type=click.Path(path_type=Path), help="Where the files go.")
-def emit(robot: Robot, region: Region, name: str, cuda: bool, folder: Path, **algorithm: Any) -> None:
+def emit(robot: Robot, region: Region, name: str, cuda: bool, folder: Path, algorithm: dict[str, Any]) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
     from dynagate.graph import trace
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
 
-    graph = trace(robot, name, **_options(**algorithm))
+    graph = trace(robot, name, **algorithm)
     source = emitted(graph)
     files = {f"{source.name}.cu": emit_cuda(graph)} if cuda else source.files
     folder.mkdir(parents=True, exist_ok=True)
@@ -323,7 +324,7 @@ def sweep(
     backend: str,
     cluster: str | None,
     folder: Path,
-    **algorithm: Any,
+    algorithm: dict[str, Any],
 ) -> None:
     """Measure error and cost over word lengths and policies."""
     from contextlib import nullcontext
@@ -335,7 +336,7 @@ def sweep(
     from tqdm import tqdm
 
     words = _words("word", word)
-    graph = trace(robot, name, **_options(**algorithm))
+    graph = trace(robot, name, **algorithm)
     client: Any = nullcontext()
     if cluster:
         from distributed import Client

@@ -108,13 +108,15 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
 
 
 def choices(function: Function, frames: Sequence[str | int], every_form: bool) -> list[dict[str, str | int]]:
-    """The default form of a function or all of them, the closed form in several frames."""
+    """The default form of a function or all of them, the closed form in several frames and with prefix sums."""
     result: list[dict[str, str | int]] = []
     for form in list(function.forms)[: None if every_form else 1]:
         options = function.options.get(form, ())
         result += [{"form": form, "frame": frame} for frame in frames] if "frame" in options else [{"form": form}]
         if "mass" in options:
             result.append({"form": form, "mass": "shared"})
+        if "prefix" in options:
+            result.append({"form": form, "frame": frames[-1], "prefix": True})
     return result
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Robot, evaluate, robots, trace, truth
 from dynagate.algorithms import Tree
+from dynagate.algorithms.prefix import along
 from dynagate.truth import relative_errors
 
 from tests import tolerances
@@ -182,6 +184,33 @@ def test_gravity_is_a_parameter() -> None:
     assert np.all(evaluate(trace(weightless, "inverse_dynamics"), q)["tau"] == 0.0)
     sideways = Robot.from_urdf(path, gravity=(9.81, 0.0, 0.0))
     assert np.abs(evaluate(trace(sideways, "inverse_dynamics"), q)["tau"][0, 0]) > 1.0
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 8, 13])
+def test_prefix_sums_take_the_logarithm_of_the_levels(count: int) -> None:
+    levels: dict[str, int] = {}
+
+    def joined(a: str, b: str) -> str:
+        levels[a + b] = 1 + max(levels.get(a, 0), levels.get(b, 0))
+        return a + b
+
+    items = [chr(ord("a") + k) for k in range(count)]
+    scopes = [("sum",)] * count
+    expected = ["".join(items[: k + 1]) for k in range(count)]
+    assert along(range(-1, count - 1), items, joined, scopes, prefix=True) == expected
+    assert max(levels.values(), default=0) == math.ceil(math.log2(count))
+    levels.clear()
+    assert along(range(-1, count - 1), items, joined, scopes, prefix=False) == expected
+    assert max(levels.values(), default=0) == len(levels) == count - 1
+
+
+def test_prefix_sums_shorten_the_longest_path() -> None:
+    robot = robots.load("iiwa14")
+    plain, prefix = (
+        trace(robot, "forward_dynamics_gradient_given_minv", prefix=chosen).counts() for chosen in (False, True)
+    )
+    assert prefix.depth < plain.depth
+    assert prefix.products <= 1.01 * plain.products
 
 
 def test_unknown_frames_are_refused() -> None:

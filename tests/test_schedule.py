@@ -33,6 +33,27 @@ def test_one_multiplier_takes_turns() -> None:
     assert schedule.length == 6
 
 
+def test_a_placed_operation_moves_for_one_with_less_room() -> None:
+    operations = (
+        op("a"),
+        op("p", 0, latency=3, on="mul"),
+        op("q", 0, latency=3, on="mul"),
+        op("s", 0, 1),
+        op("r", 2, 3, latency=3, on="mul"),
+    )
+    problem = Problem(operations, 3, {"mul": 1}, (4,))
+    assert problem.critical_path() == 8
+    assert modulo_schedule(problem).length == 9  # 11 if q stays in its first free slot, which is r's only one
+
+
+@pytest.mark.parametrize(("width", "start"), [(8, 1), (40, 3)])
+def test_a_sum_is_early_where_it_is_narrower_than_its_operands(width: int, start: int) -> None:
+    inputs = [Operation(name, (), 1, width=16) for name in "abc"]
+    others = (op("d", 2), op("e", 4), op("f", 5), op("end", 3, 6))
+    problem = Problem((*inputs, Operation("sum", (0, 1), 1, width=width), *others), 1, {}, (7,))
+    assert modulo_schedule(problem).start[3] == start
+
+
 def test_registers_are_lifetimes_in_intervals() -> None:
     problem = Problem((op("a"), op("b", 0), op("c", 0, 1)), 4, {}, (2,))
     schedule = Schedule(problem, (0, 8, 12), 13).verify()

@@ -178,21 +178,21 @@ FUNCTIONS: dict[str, Function] = {
                 "closed_form": gradients.inverse_dynamics_gradient,
                 "body_columns": body_columns.inverse_dynamics_gradient,
             },
-            {"closed_form": ("frame",)},
+            {"closed_form": ("frame", "prefix")},
         ),
         Function(
             "forward_dynamics_gradient",
             _arguments("q qd tau"),
             _arguments("qdd dqdd_dq dqdd_dqd minv"),
             {"closed_form": gradients.forward_dynamics_gradient, "body_columns": _whole_gradient_by_columns},
-            {"closed_form": ("frame", "mass")},
+            {"closed_form": ("frame", "mass", "prefix")},
         ),
         Function(
             "forward_dynamics_gradient_given_minv",
             _arguments("q qd qdd minv"),
             _arguments("dqdd_dq dqdd_dqd"),
             {"closed_form": gradients.forward_dynamics_gradient_given_minv, "body_columns": _gradient_by_columns},
-            {"closed_form": ("frame",)},
+            {"closed_form": ("frame", "prefix")},
         ),
         *(
             Function(name, _arguments(inputs), _arguments(name), {"recursive": f}, {})

@@ -10,7 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from dynagate.algorithms.prefix import along
 from dynagate.algorithms.tree import Tree
+from dynagate.joints import JointTransform
 from dynagate.naming import label, scope
 from dynagate.spatial import Array, Scalar, array, zeros
 
@@ -74,32 +76,70 @@ def _middle(tree: Tree, members: Sequence[int]) -> int:
     return path[(2 * len(path)) // 3] if len(path) > 3 else path[0]
 
 
-def poses(tree: Tree, q: Sequence[Scalar], frame: Frame) -> Poses:
-    """Walk each chain outwards and inwards from its reference link."""
+class _Step(NamedTuple):
+    """From a link's parent to the link, or, inwards, from the link to its parent."""
+
+    joint: JointTransform
+    inwards: bool
+
+    def after(self, before: _Pose) -> _Pose:
+        if self.inwards:
+            turn = self.joint.inverse_after(before.rotation)
+            return _Pose(turn, before.position - turn @ self.joint.translation)
+        moved = before.position + before.rotation @ self.joint.translation
+        return _Pose(self.joint.after(before.rotation), moved)
+
+
+class _Pose(NamedTuple):
+    rotation: Array
+    position: Array
+
+
+_HERE = _Pose(array(np.eye(3)), zeros(3))
+
+
+def _pose(path: _Pose | _Step) -> _Pose:
+    return path.after(_HERE) if isinstance(path, _Step) else path
+
+
+def _joined(first: _Pose | _Step, second: _Pose | _Step) -> _Pose:
+    """The pose at the end of two paths, the second from where the first ends. A single step takes fewer products."""
+    before = _pose(first)
+    if isinstance(second, _Step):
+        return second.after(before)
+    moved = before.position + before.rotation @ second.position
+    return _Pose(before.rotation @ second.rotation, moved)
+
+
+def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False) -> Poses:
+    """Walk each chain inwards and outwards from its reference link."""
     joints = tree.transforms(q)
-    reference = reference_links(tree, frame)
-    rotation: dict[int, Array] = {}
-    position: dict[int, Array] = {}
-    base: dict[int, tuple[Array, Array]] = {}
-    for root, link in reference.items():
-        turn, point = array(np.eye(3)), zeros(3)
-        while link >= 0:
-            with scope("pose", f"link{link}"):
-                rotation[link], position[link] = turn, point
-                turn = joints[link].inverse_after(turn)
-                point = point - turn @ joints[link].translation
-                link = tree.parents[link]
-        base[root] = turn, point
+    found: dict[int, _Pose] = {}
+    base: dict[int, Array] = {}
+    for first, reference in reference_links(tree, frame).items():
+        ends = [reference]  # -1: the base
+        steps: list[_Pose | _Step] = [_HERE]
+        before = [-1]
+        while ends[-1] >= 0:
+            link = ends[-1]
+            before.append(len(ends) - 1)
+            steps.append(_Step(joints[link], inwards=True))
+            ends.append(tree.parents[link])
+        for link in chains(tree)[first]:
+            if link not in ends:
+                before.append(ends.index(tree.parents[link]))
+                steps.append(_Step(joints[link], inwards=False))
+                ends.append(link)
+        scopes = [("pose", f"link{end}" if end >= 0 else "base") for end in ends]
+        reached = along(before, steps, _joined, scopes, prefix=prefix)
+        found |= dict(zip(ends, map(_pose, reached), strict=True))
+        base[first] = found.pop(-1).rotation
     for i in tree.links:
-        if i in rotation:
-            continue
         with scope("pose", f"link{i}"):
-            p, joint = tree.parents[i], joints[i]
-            turn, point = (rotation[p], position[p]) if p >= 0 else base[tree.ancestors[i][0]]
-            rotation[i] = label(joint.after(turn), "r")
-            position[i] = label(point + turn @ joint.translation, "p")
+            label(found[i].rotation, "r")
+            label(found[i].position, "p")
     return Poses(
-        [rotation[i] for i in tree.links],
-        [position[i] for i in tree.links],
-        [base[tree.ancestors[i][0]][0] for i in tree.links],
+        [found[i].rotation for i in tree.links],
+        [found[i].position for i in tree.links],
+        [base[tree.ancestors[i][0]] for i in tree.links],
     )

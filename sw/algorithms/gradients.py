@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from dynagate.algorithms.frames import Frame, Poses, poses
 from dynagate.algorithms.mass_matrix import factorise, inverse_from_factor, mass_matrix
+from dynagate.algorithms.prefix import along_links, over_subtrees
 from dynagate.algorithms.tree import Tree
 from dynagate.naming import label, scope
 from dynagate.spatial import (
@@ -53,8 +54,9 @@ class Coriolis(NamedTuple):
 
 class Kinematics(NamedTuple):
     """In each chain's frame. Per degree of freedom: S, 2Ψ̇ = 2v_parent × S, and Ψ̇ + Ṡ with Ṡ = v × S, which is 2Ψ̇ for
-    a joint of one. Per link: pose, 2v, v/2, base acceleration, and the bodies."""
+    a joint of one. Per link: pose, 2v, v/2, base acceleration, and the bodies. prefix: how sums run along chains."""
 
+    prefix: bool
     poses: Poses
     axis: list[Motion]
     double_psi_dot: list[Motion]
@@ -66,23 +68,29 @@ class Kinematics(NamedTuple):
     coriolis: list[Coriolis]
 
 
-def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame) -> Kinematics:
-    where: Poses = poses(tree, q, frame)
-    result = Kinematics(where, [], [], [], [], [], [], [], [])
+def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame, prefix: bool) -> Kinematics:
+    where: Poses = poses(tree, q, frame, prefix=prefix)
+    result = Kinematics(prefix, where, [], [], [], [], [], [], [], [])
+    rates: list[Motion] = []  # 2 S q̇
     for i in tree.links:
         with scope("kin", f"link{i}"):
-            rotation, position, p = where.rotation[i], where.position[i], tree.parents[i]
-            parent_velocity = velocity = result.double_velocity[p] if p >= 0 else ZERO_MOTION
+            rate = ZERO_MOTION
             for d in tree.dofs[i]:
-                axis = tree.axis_at(d, rotation, position)
+                axis = tree.axis_at(d, where.rotation[i], where.position[i])
                 label(axis.linear, "s")
-                velocity = velocity + axis.scaled(2.0 * qd[d])
+                rate = rate + axis.scaled(2.0 * qd[d])
                 result.axis.append(axis)
-                result.double_psi_dot.append(parent_velocity.cross(axis))
+            rates.append(rate)
+    result.double_velocity.extend(along_links(tree, rates, "kin", prefix=prefix))
+    for i in tree.links:
+        with scope("kin", f"link{i}"):
+            p, velocity = tree.parents[i], result.double_velocity[i]
+            parent_velocity = result.double_velocity[p] if p >= 0 else ZERO_MOTION
             label(velocity.angular, "w2")
             label(velocity.linear, "v2")
-            inertia = _inertia_at(tree.inertias[i], rotation, position)
-            result.double_velocity.append(velocity)
+            inertia = _inertia_at(tree.inertias[i], where.rotation[i], where.position[i])
+            for d in tree.dofs[i]:
+                result.double_psi_dot.append(parent_velocity.cross(result.axis[d]))
             result.half_velocity.append(velocity.scaled(0.25))
             for d in tree.dofs[i]:
                 one = len(tree.dofs[i]) == 1
@@ -116,29 +124,22 @@ def _coriolis(inertia: Inertia, double_velocity: Motion) -> Coriolis:
     return Coriolis(label(a, "a"), label(v * mass - cross(h, w), "l"))
 
 
-def _accumulate(tree: Tree, values: list) -> list:
-    """Sums over the subtree of each link."""
-    totals = list(values)
-    for i in reversed(tree.links):
-        if tree.parents[i] >= 0:
-            totals[tree.parents[i]] = totals[tree.parents[i]] + totals[i]
-    return totals
-
-
 def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar] | None) -> list[Motion]:
     """a = a_parent + S q̈ + Ψ̇ q̇, the base accelerating against gravity. qdd None: the bias, with q̈ = 0."""
-    result: list[Motion] = []
+    added: list[Motion] = []
     for i in tree.links:
         with scope("acc", f"link{i}"):
-            p = tree.parents[i]
-            a = result[p] if p >= 0 else kin.base_acceleration[i]
+            a = kin.base_acceleration[i] if tree.parents[i] < 0 else ZERO_MOTION
             for d in tree.dofs[i]:
                 if qdd is not None:
                     a = a + kin.axis[d].scaled(qdd[d])
                 a = a + kin.double_psi_dot[d].scaled(0.5 * qd[d])
-            label(a.angular, "wd")
-            label(a.linear, "vd")
-            result.append(a)
+            added.append(a)
+    result: list[Motion] = along_links(tree, added, "acc", prefix=kin.prefix)
+    for i in tree.links:
+        with scope("acc", f"link{i}"):
+            label(result[i].angular, "wd")
+            label(result[i].linear, "vd")
     return result
 
 
@@ -169,8 +170,8 @@ def _inverse_dynamics_gradient(
     tree: Tree, kin: Kinematics, accelerations: list[Motion], composite_force: list[Force]
 ) -> tuple[Array, Array]:
     """∂τ/∂q and ∂τ/∂q̇ (nv, nv) (Singh, Russell & Wensing 2022, eqs. 33-38)."""
-    composite_inertia: list[Inertia] = _accumulate(tree, kin.inertia)
-    composite_coriolis: list[Coriolis] = _accumulate(tree, kin.coriolis)
+    composite_inertia: list[Inertia] = over_subtrees(tree, kin.inertia, "sum", prefix=kin.prefix)
+    composite_coriolis: list[Coriolis] = over_subtrees(tree, kin.coriolis, "sum", prefix=kin.prefix)
     psi_ddot: list[Motion] = []
     for d, i in enumerate(tree.link_of):
         with scope("grad", f"link{i}"):
@@ -212,12 +213,13 @@ def inverse_dynamics_gradient(
     qd: Sequence[Scalar],
     qdd: Sequence[Scalar],
     frame: Frame = "middle",
+    prefix: bool = False,
     external: Array | None = None,
 ) -> tuple[Array, Array]:
     """∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (nv, nv), row = torque."""
-    kin = _kinematics(tree, q, qd, frame)
+    kin = _kinematics(tree, q, qd, frame, prefix)
     accelerations = _accelerations(tree, kin, qd, qdd)
-    composite_force = _accumulate(tree, _net_forces(tree, kin, accelerations, external))
+    composite_force = over_subtrees(tree, _net_forces(tree, kin, accelerations, external), "sum", prefix=kin.prefix)
     return _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
 
 
@@ -233,15 +235,16 @@ def forward_dynamics_gradient_given_minv(
     qdd: Sequence[Scalar],
     minv: Array,
     frame: Frame = "middle",
+    prefix: bool = False,
     external: Array | None = None,
 ) -> tuple[Array, Array]:
     """∂q̈/∂q and ∂q̈/∂q̇ (nv, nv) at fixed τ, with q̈ and M⁻¹ from elsewhere."""
-    return solved_for_acceleration(minv, *inverse_dynamics_gradient(tree, q, qd, qdd, frame, external))
+    return solved_for_acceleration(minv, *inverse_dynamics_gradient(tree, q, qd, qdd, frame, prefix, external))
 
 
 def _mass_matrix_of(tree: Tree, kin: Kinematics) -> Array:
     """M from the gradient's own composite inertias: M_ij = S_jᵀ I_i S_i."""
-    composite: list[Inertia] = _accumulate(tree, kin.inertia)
+    composite: list[Inertia] = over_subtrees(tree, kin.inertia, "sum", prefix=kin.prefix)
     m = zeros(tree.nv, tree.nv)
     for d, i in enumerate(tree.link_of):
         with scope("mass", *tree.where(d)):
@@ -258,6 +261,7 @@ def forward_dynamics_gradient(
     qd: Sequence[Scalar],
     tau: Sequence[Scalar],
     frame: Frame = "middle",
+    prefix: bool = False,
     mass: str = "body",
     external: Array | None = None,
 ) -> tuple[list[Scalar], Array, Array, Array]:
@@ -270,29 +274,28 @@ def forward_dynamics_gradient(
     """
     if mass not in ("body", "shared"):
         raise ValueError(f"mass '{mass}'; expected 'body' or 'shared'")
-    kin = _kinematics(tree, q, qd, frame)
+    kin = _kinematics(tree, q, qd, frame, prefix)
     bias_accelerations = _accelerations(tree, kin, qd, None)
     bias_forces = _net_forces(tree, kin, bias_accelerations, external)
-    composite_bias: list[Force] = _accumulate(tree, bias_forces)
+    composite_bias: list[Force] = over_subtrees(tree, bias_forces, "sum", prefix=kin.prefix)
     bias = _torques(tree, kin, composite_bias, qd)
     m = mass_matrix(tree, q) if mass == "body" else _mass_matrix_of(tree, kin)
     minv = inverse_from_factor(tree, factorise(tree, m))
     with scope("fd"):
         load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
         qdd = [label(minv[i] @ load, f"qdd_{i}") for i in range(tree.nv)]
-    added: list[Motion] = []  # what q̈ adds to the accelerations
+    rates: list[Motion] = []
     for i in tree.links:
         with scope("acc", f"link{i}"):
-            total = added[tree.parents[i]] if tree.parents[i] >= 0 else ZERO_MOTION
-            for d in tree.dofs[i]:
-                total = total + kin.axis[d].scaled(qdd[d])
-            added.append(total)
+            scaled = [kin.axis[d].scaled(qdd[d]) for d in tree.dofs[i]]
+            rates.append(sum(scaled[1:], scaled[0]))
+    added = along_links(tree, rates, "acc", prefix=prefix)  # what q̈ adds
     accelerations = [a + b for a, b in zip(bias_accelerations, added, strict=True)]
     added_forces = []
     for i in tree.links:
         with scope("force", f"link{i}"):
             added_forces.append(kin.inertia[i] @ added[i])
-    composite_added: list[Force] = _accumulate(tree, added_forces)
+    composite_added: list[Force] = over_subtrees(tree, added_forces, "sum", prefix=kin.prefix)
     composite_force = [a + b for a, b in zip(composite_bias, composite_added, strict=True)]
     by_q, by_qd = _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
     return qdd, *solved_for_acceleration(minv, by_q, by_qd), minv
