@@ -195,6 +195,7 @@ def describe(
             {
                 "name": node.name,
                 "signal": planned.signal_names[i],
+                "module": ".".join((TOP, *planned.module(i))),
                 "width": formatted.formats[i].width,
                 "frac": formatted.formats[i].frac,
                 "ready": planned.ready(i) if i in planned.position else None,

@@ -75,13 +75,17 @@ class Datapath(wiring.Component):
 
 
 class _Values:
-    """One register chain per value, and the units that make the values."""
+    """One register chain per value, and the units that make the values.
+
+    Registers and sums are in submodules named after the part of the algorithm and the link; what the values of several
+    share is in `units`."""
 
     def __init__(self, m: Module, plan: Plan, payload: Any) -> None:
-        self.m, self.plan = m, plan
-        self.formatted = plan.formatted
+        self.plan, self.formatted = plan, plan.formatted
+        self._modules: dict[tuple[str, ...], Module] = {(): m}
+        self.units = self._module(("units",))
         self.slot = Signal(range(plan.ii))
-        self._updates: dict[int, list[Any]] = defaultdict(list)
+        self._updates: dict[tuple[tuple[str, ...], int], list[Any]] = defaultdict(list)  # (module, slot)
         self.chain: dict[int, list[Signal]] = {}
         self.live: dict[int, Signal] = {}  # output of a unit, for the one cycle it is there
         # scope -> cycle -> overflow bits that can be read in it
@@ -91,7 +95,7 @@ class _Values:
             self._make_signals(i)
         for i in plan.position:
             if nodes[i].op == "input":
-                self._on_slot(0, self.chain[i][0].eq(payload[plan.signal_names[i]]))
+                self._on_slot(i, 0, self.chain[i][0].eq(payload[plan.signal_names[i]]))
             elif plan.holds(i):
                 self._add(i)
         node_at = {p: i for i, p in plan.position.items()}
@@ -103,17 +107,29 @@ class _Values:
 
     def connect(self, flow: Flow) -> None:
         """Slots to what changes with them."""
-        self.m.d.comb += self.slot.eq(flow.slot)
-        for slot, assignments in sorted(self._updates.items()):
+        self._modules[()].d.comb += self.slot.eq(flow.slot)
+        for (path, slot), assignments in sorted(self._updates.items()):
+            m = self._modules[path]
             if self.plan.ii == 1:
-                self.m.d.sync += assignments
+                m.d.sync += assignments
             else:
-                with self.m.If(flow.in_slot[slot]):
-                    self.m.d.sync += assignments
+                with m.If(flow.in_slot[slot]):
+                    m.d.sync += assignments
 
-    def _on_slot(self, cycle: int, assignment: Any) -> None:
-        """A register update at the end of this cycle of every sample."""
-        self._updates[cycle % self.plan.ii].append(assignment)
+    def _module(self, path: tuple[str, ...]) -> Module:
+        """The submodule with this path, made where it is not there yet."""
+        if path not in self._modules:
+            above = self._module(path[:-1])
+            self._modules[path] = above.submodules[path[-1]] = Module()
+        return self._modules[path]
+
+    def _home(self, i: int) -> Module:
+        return self._module(self.plan.module(i))
+
+    def _on_slot(self, i: int, cycle: int, assignment: Any) -> None:
+        """An update of the node's registers at the end of this cycle of every sample."""
+        self._home(i)
+        self._updates[self.plan.module(i), cycle % self.plan.ii].append(assignment)
 
     def _by_slot(self, values: dict[int, Value]) -> Value:
         """One of the values, by slot: a tree of multiplexers on the counter's bits. A slot without a value repeats
@@ -141,9 +157,9 @@ class _Values:
         if plan.holds(i):
             cycle -= 1  # the first register is the unit's own, filled in the unit's last cycle
         elif registers:
-            self._on_slot(cycle, registers[0].eq(self.live[i]))
+            self._on_slot(i, cycle, registers[0].eq(self.live[i]))
         for before, after in pairwise(registers):
-            self._on_slot(cycle, after.eq(before))
+            self._on_slot(i, cycle, after.eq(before))
 
     def read(self, node: int, cycle: int) -> Value:
         """The node's integer, in the register that has it in this cycle of its sample."""
@@ -158,21 +174,21 @@ class _Values:
         node, formats = self.formatted.graph.nodes[i], self.formatted.formats
         cycle = self.plan.start(i)
         wires = add_wires(
-            self.m, node.op, self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
+            self._home(i), node.op, self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
         )
         value = wires.value
         last = self.plan.ready(i) - 1
         for k in range(cycle, last):  # stages that the target wants
             stage = Signal(value.shape(), name=f"{self.plan.signal_names[i]}_s{k - cycle + 1}", reset_less=True)
-            self._on_slot(k, stage.eq(value))
+            self._on_slot(i, k, stage.eq(value))
             value = stage
-        self._on_slot(last, self.chain[i][0].eq(value))
+        self._on_slot(i, last, self.chain[i][0].eq(value))
         if len(wires.guard):
             guard = Signal(len(wires.guard), name=f"{self.plan.signal_names[i]}_guard", reset_less=True)
-            self._on_slot(cycle, guard.eq(wires.guard))
+            self._on_slot(i, cycle, guard.eq(wires.guard))
             cycle, flag = cycle + 1, differ(guard)
             if len(guard) > INPUTS:  # two levels of lookup tables: not another behind them
-                cycle, flag = cycle + 1, delayed(self.m, flag, 1, f"{self.plan.signal_names[i]}_differs")
+                cycle, flag = cycle + 1, delayed(self._home(i), flag, 1, f"{self.plan.signal_names[i]}_differs")
             self._note_overflow(i, cycle, flag)
 
     def _operands(self, i: int) -> list[tuple[Value, Format]]:
@@ -195,12 +211,12 @@ class _Values:
         core = Multiply(max(a for a, _ in widths), max(b for _, b in widths))
         ports: dict[str, dict[int, Value]] = {"a": {}, "b": {}, "c": {}}
         guards: dict[int, Value] = {}
-        self.m.submodules[name] = core
+        self.units.submodules[name] = core
         product: Value = core.p
         for k in range(unit.latency - core.latency):
             # narrower than its class: wait, so that all of the class take equally long
             held = Signal(core.p.shape(), name=f"{name}_p_d{k + 1}", reset_less=True)
-            self.m.d.sync += held.eq(product)
+            self.units.d.sync += held.eq(product)
             product = held
         for slot, i in operations.items():
             (a, format_a), (b, format_b) = reads[slot]
@@ -208,8 +224,8 @@ class _Values:
             constant = rounding_constant(frac - formatted.formats[i].frac, formatted.arithmetic)
             ports["a"][slot], ports["b"][slot] = a, b
             ports["c"][slot] = Const(constant, core.c.shape())
-            wires = fit(self.m, product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i])
-            self.m.d.comb += self.live[i].eq(wires.value)
+            wires = fit(self._home(i), product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i])
+            self._home(i).d.comb += self.live[i].eq(wires.value)
             guards[i] = wires.guard
         self._guards(name, product, guards)
         self._connect_ports(core, ports)
@@ -222,7 +238,7 @@ class _Values:
         top = len(product) - 1
         for k, (before, length) in enumerate(pairwise([1, *lengths])):
             part = Signal(name=f"{name}_guard_{k}", reset_less=True)
-            self.m.d.sync += part.eq(differ(product[top + 1 - length : top + 2 - before]))
+            self.units.d.sync += part.eq(differ(product[top + 1 - length : top + 2 - before]))
             parts.append(part)
         for i, guard in guards.items():
             if len(guard):
@@ -230,11 +246,11 @@ class _Values:
                 self._note_overflow(i, self.plan.ready(i) + 1, flag)
 
     def _connect_ports(self, core: Any, ports: dict[str, dict[int, Value]]) -> None:
-        self.m.d.comb += [getattr(core, name).eq(self._by_slot(values)) for name, values in ports.items()]
+        self.units.d.comb += [getattr(core, name).eq(self._by_slot(values)) for name, values in ports.items()]
 
     def _sincos(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         core = SinCos(*unit.formats)
-        self.m.submodules[name] = core
+        self.units.submodules[name] = core
         ports: dict[str, dict[int, Value]] = {"x": {}, "cosine": {}}
         for slot, i in operations.items():
             node = self.formatted.graph.nodes[i]
@@ -245,7 +261,7 @@ class _Values:
 
     def _reciprocal(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         core = Reciprocal(*unit.widths)
-        self.m.submodules[name] = core
+        self.units.submodules[name] = core
         ports: dict[str, dict[int, Value]] = {"x": {}, "shift": {}}
         formats = self.formatted.formats
         for slot, i in operations.items():
@@ -256,7 +272,7 @@ class _Values:
         self._connect_ports(core, ports)
 
     def _unit_result(self, i: int, core: Any) -> None:
-        self.m.d.comb += self.live[i].eq(core.o)
+        self._home(i).d.comb += self.live[i].eq(core.o)
         self._note_overflow(i, self.plan.ready(i), core.overflow)
 
     def outputs(self) -> Value:

@@ -142,6 +142,11 @@ class Plan:
             names.append(candidate)
         return tuple(names)
 
+    def module(self, node: int) -> tuple[str, ...]:
+        """The submodule of the datapath that has the node's signals; the inputs' are in the datapath itself."""
+        graph = self.formatted.graph
+        return () if graph.nodes[node].op == "input" else graph.scope_paths[node]
+
 
 class BudgetError(ValueError):
     """A plan takes more than was allowed; the text says what takes most of it."""

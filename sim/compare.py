@@ -45,7 +45,9 @@ def first_difference(
     plan = built.plan
     nodes = sorted(plan.position, key=lambda i: (plan.ready(i), i))
     signals = [plan.signal_names[i] for i in nodes]
-    model = ctypes.CDLL(str(library(verilog or built.verilog, signals=signals)))
+    modules = [".".join((TOP, *plan.module(i))) for i in nodes]
+    public = list(zip(modules, signals, strict=True))
+    model = ctypes.CDLL(str(library(verilog or built.verilog, signals=public)))
     model.dynagate_open.restype = ctypes.c_void_p
     words = np.ctypeslib.ndpointer(np.uint32, flags="C_CONTIGUOUS")
     values = np.ctypeslib.ndpointer(np.uint64, flags="C_CONTIGUOUS")
@@ -57,7 +59,7 @@ def first_difference(
     integers = quantise_inputs(built.formatted, inputs)
     expected = evaluate_integers(built.formatted, integers, keep_all=True).value
     payloads = input_payloads(built, integers)
-    names = (ctypes.c_char_p * len(signals))(*(f"TOP.{TOP}.{signal}".encode() for signal in signals))
+    names = (ctypes.c_char_p * len(signals))(*(f"TOP.{module}.{signal}".encode() for module, signal in public))
     cycles = plan.latency + 1
     for sample, payload in enumerate(payloads):
         seen = np.zeros((cycles, len(signals)), dtype=np.uint64)

@@ -54,13 +54,16 @@ class SimulationError(RuntimeError):
     """Verilator or the C++ compiler is missing or failed; the text says which and holds the end of its output."""
 
 
-def library(verilog: Path, *, signals: Sequence[str] = (), step: Callable[[str], Any] | None = None) -> Path:
+def library(
+    verilog: Path, *, signals: Sequence[tuple[str, str]] = (), step: Callable[[str], Any] | None = None
+) -> Path:
     """The shared library of a datapath, built beside its Verilog unless it is there.
 
-    signals: internal signals to make public as well, for `compare`.
+    signals: internal signals, (module, name), to make public as well, for `compare`.
     Raises SimulationError.
     """
-    folder = _model(verilog, "datapath", (*PORTS, *signals), step)
+    ports = [("datapath", name) for name in PORTS]
+    folder = _model(verilog, "datapath", [*ports, *signals], step)
     target = folder / "libdatapath.so"
     if not target.is_file():
         _link(folder, target, [HARNESS], ["-shared"])
@@ -79,7 +82,7 @@ def cocotb_program(
     other modules of the design."""
     import cocotb_tools.config
 
-    folder = _model(verilog, top, ports, step, also)
+    folder = _model(verilog, top, [(top, name) for name in ports], step, also)
     target = folder / top
     if not target.is_file():
         libs = str(cocotb_tools.config.libs_dir)
@@ -89,14 +92,18 @@ def cocotb_program(
 
 
 def _model(
-    verilog: Path, top: str, public: Iterable[str], step: Callable[[str], Any] | None, also: Sequence[Path] = ()
+    verilog: Path,
+    top: str,
+    public: Iterable[tuple[str, str]],
+    step: Callable[[str], Any] | None,
+    also: Sequence[Path] = (),
 ) -> Path:
     """The folder with the compiled model, named by the hash of all that it is made of."""
     say = step or (lambda text: None)
     public = sorted(set(public))
     content = hashlib.sha256()
     files = [path.read_bytes() for path in (verilog, *also, HARNESS)]
-    for part in (*files, *(name.encode() for name in public)):
+    for part in (*files, *(".".join(name).encode() for name in public)):
         content.update(part)
     content.update(" ".join((top, *VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), sys.version)).encode())
     target = verilog.parent / f"sim-{content.hexdigest()[:12]}"
@@ -105,7 +112,7 @@ def _model(
     scratch = Path(tempfile.mkdtemp(prefix=".sim-", dir=verilog.parent))
     try:
         control = scratch / "public.vlt"
-        lines = [f'public_flat_rw -module "{top}" -var "{name}"' for name in public]
+        lines = [f'public_flat_rw -module "{module}" -var "{name}"' for module, name in public]
         control.write_text("`verilator_config\n" + "\n".join(lines) + "\n")
         say("Verilator: Verilog to C++")
         flags = [*VERILATOR_FLAGS, "--top-module", top, "--prefix", "Vtop", "-Mdir", str(scratch)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 
 from dynagate.graph.ops import OPS
 
@@ -55,9 +57,13 @@ class Counts:
         return self.mul + self.mul_const
 
 
-def _scope(node: Node) -> str:
-    first, dot, _ = node.name.partition(".")
-    return first if dot and first not in OPS else "shared"
+_PLACE = re.compile(r"base|(link|dof)\d+")
+
+
+def _scope(node: Node) -> tuple[str, ...]:
+    """The part of the algorithm and the place in the tree that a name begins with."""
+    first, *rest = node.name.split(".")
+    return (first, *takewhile(_PLACE.fullmatch, rest)) if rest and first not in OPS else ("shared",)
 
 
 @dataclass(frozen=True)
@@ -103,13 +109,18 @@ class Graph:
     def scopes(self) -> tuple[str, ...]:
         """The passes of the algorithm: the first part of the nodes' names, in order of first occurrence. Nodes that
         several share, which have none of their own, are under "shared"."""
-        return tuple(dict.fromkeys(map(_scope, self.nodes)))
+        return tuple(dict.fromkeys(path[0] for path in self.scope_paths))
+
+    @cached_property
+    def scope_paths(self) -> tuple[tuple[str, ...], ...]:
+        """Per node, its scope and the link (and degree of freedom) within: ("kin", "link3")."""
+        return tuple(map(_scope, self.nodes))
 
     @cached_property
     def scope_of(self) -> tuple[int, ...]:
         """Per node, the position of its scope in `scopes`."""
         place = {scope: k for k, scope in enumerate(self.scopes)}
-        return tuple(place[_scope(node)] for node in self.nodes)
+        return tuple(place[path[0]] for path in self.scope_paths)
 
     def counts(self) -> Counts:
         kinds = Counter(OPS[node.op].counted for node in self.nodes)
