@@ -21,8 +21,9 @@ from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.optimise import Goal, optimise
 from dynagate.graph import Graph, Port, trace
 from dynagate.hw.axi import Axi, beats
+from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
-from dynagate.hw.plan import Budget, Plan, Stages, plan
+from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.regmap import REGISTERS
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.region import Region
@@ -74,6 +75,7 @@ def build(
     axi: Axi | None = None,
     budget: Budget | None = None,
     stages: Stages | None = None,
+    share_adders: bool = False,
     region: Region | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
@@ -83,9 +85,9 @@ def build(
 
     ii: a new sample may enter every so many cycles. policy: word length and binary points (24 bits by default).
     goal: an accuracy, for which word lengths of least cost are found instead; formats: a file of them instead.
-    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a
-    target that wants them. region: the states the formats are for (inside the URDF's limits by default). options go to
-    the algorithm.
+    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
+    them. share_adders: as `plan` has it. region: the states the formats are for (inside the URDF's limits by default).
+    options go to the algorithm.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget; the folder then holds nothing new.
     """
@@ -116,7 +118,7 @@ def build(
     else:
         formatted = assign(graph, region, policy)
     say("scheduling and binding")
-    planned = plan(formatted, ii, stages)
+    planned = plan(formatted, ii, stages, share_adders=share_adders)
     if budget is not None:
         budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
@@ -189,6 +191,7 @@ def describe(
         "counts": asdict(counts),
         "units": dict(sorted(planned.unit_counts().items())),
         "dsp_blocks": planned.dsp_blocks(),
+        "lookup_tables_estimated": dict(lookup_tables(planned)),
         "registers": {"words": planned.register_words(), "bits": planned.register_bits()},
         "mux_inputs": planned.binding.mux_inputs,
         "nodes": [

@@ -25,6 +25,7 @@ from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal, shift_of
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
+from dynagate.hw.units.shared_add import SharedAdd, SharedSum, shared_sum
 from dynagate.hw.units.sincos import SinCos
 
 
@@ -98,12 +99,17 @@ class _Values:
                 self._on_slot(i, 0, self.chain[i][0].eq(payload[plan.signal_names[i]]))
             elif plan.holds(i):
                 self._add(i)
+        make = {
+            "multiply": self._multiplier,
+            "sincos": self._sincos,
+            "reciprocal": self._reciprocal,
+            "add": self._shared_adder,
+        }
         node_at = {p: i for i, p in plan.position.items()}
         for (name, instance), by_slot in sorted(plan.binding.operations_of(plan.schedule).items()):
             operations = {slot: node_at[p] for slot, p in sorted(by_slot.items())}
             unit = plan.classes[name]
-            make = {"multiply": self._multiplier, "sincos": self._sincos, "reciprocal": self._reciprocal}[unit.kind]
-            make(unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
+            make[unit.kind](unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
 
     def connect(self, flow: Flow) -> None:
         """Slots to what changes with them."""
@@ -212,12 +218,8 @@ class _Values:
         ports: dict[str, dict[int, Value]] = {"a": {}, "b": {}, "c": {}}
         guards: dict[int, Value] = {}
         self.units.submodules[name] = core
-        product: Value = core.p
-        for k in range(unit.latency - core.latency):
-            # narrower than its class: wait, so that all of the class take equally long
-            held = Signal(core.p.shape(), name=f"{name}_p_d{k + 1}", reset_less=True)
-            self.units.d.sync += held.eq(product)
-            product = held
+        # narrower than its class: wait, so that all of the class take equally long
+        product = delayed(self.units, core.p, unit.latency - core.latency, f"{name}_p")
         for slot, i in operations.items():
             (a, format_a), (b, format_b) = reads[slot]
             frac = format_a.frac + format_b.frac
@@ -230,8 +232,35 @@ class _Values:
         self._guards(name, product, guards)
         self._connect_ports(core, ports)
 
+    def _shared_adder(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        plan, formatted = self.plan, self.formatted
+        graph, arithmetic = formatted.graph, formatted.arithmetic
+        reads = {slot: self._operands(i) for slot, i in operations.items()}
+        sums: dict[int, SharedSum] = {}
+        for slot, i in operations.items():
+            how = shared_sum(graph.nodes[i].op, [fmt for _, fmt in reads[slot]], formatted.formats[i], arithmetic)
+            assert how is not None
+            sums[slot] = how
+        room = max(0, *(below for how in sums.values() for below in how.below))
+        a, b = (
+            {slot: how.operand(which, reads[slot][which][0], room) for slot, how in sums.items()} for which in (0, 1)
+        )
+        core = SharedAdd(max(len(value) for value in (*a.values(), *b.values())))
+        self.units.submodules[name] = core
+        total = delayed(self.units, core.s, unit.latency - core.latency, f"{name}_s")
+        guards: dict[int, Value] = {}
+        for i in operations.values():
+            fmt = formatted.formats[i]
+            wires = fit(self._home(i), total, fmt.frac + room, fmt, arithmetic, plan.signal_names[i])
+            self._home(i).d.comb += self.live[i].eq(wires.value)
+            guards[i] = wires.guard
+        self._guards(name, total, guards)
+        subtract = {slot: Const(how.subtract, 1) for slot, how in sums.items()}
+        carry = {slot: Const(how.carry, 1) for slot, how in sums.items()}
+        self._connect_ports(core, {"a": a, "b": b, "subtract": subtract, "carry": carry})
+
     def _guards(self, name: str, product: Value, guards: dict[int, Value]) -> None:
-        """The guards of a multiplier's results all end at the product's top bit. Each part of it, from where one guard
+        """The guards of a unit's results all end at its top bit. Each part of it, from where one guard
         begins to where the next does, is compared for all of them, and the comparisons meet a cycle later."""
         lengths = sorted({len(guard) for guard in guards.values()} - {0})
         parts: list[Signal] = []

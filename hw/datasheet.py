@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph import OPS
+from dynagate.hw.cost import lookup_tables
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -123,13 +124,16 @@ def _units(built: Build) -> str:
         share = used[name] / (limits[name] * plan.ii)
         dsp = limits[name] * unit.dsp_blocks
         rows.append((f"`{name}`", limits[name], unit.latency, used[name], f"{share:.0%}", dsp))
-    adders = sum(OPS[node.op].unit == "add" for node in built.graph.nodes)
+    adders = sum(OPS[node.op].unit == "add" for node in built.graph.nodes) - used["add"]
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
     text = "## Units\n\n" + _table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
+    tables = lookup_tables(plan)
+    parts = ", ".join(f"{name} {count}" for name, count in tables.most_common())
     muxes = f"{plan.binding.mux_inputs} multiplexer inputs ({plan.binding.unchosen} if each took the first free unit)"
     return (
         f"{text}\n\n{plan.dsp_blocks()} DSP48E2 blocks, {plan.register_words()} words of registers between units "
-        f"({plan.register_bits()} bits), {muxes}: counted from the plan; `dynagate synth` compares them with a netlist."
+        f"({plan.register_bits()} bits), {muxes}: counted from the plan; `dynagate synth` compares them with a netlist. Lookup "
+        f"tables, estimated: {tables.total()} ({parts})."
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -15,9 +15,9 @@ from dynagate.fixedpoint.format import Format
 from dynagate.graph import OPS
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.schedule import Operation, Problem, Schedule, modulo_schedule, registers_held
-from dynagate.hw.units import add, multiply, reciprocal, sincos
+from dynagate.hw.units import add, multiply, reciprocal, shared_add, sincos
 
-SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0}
+SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0, "add": 1.05}
 """Units for each that full use needs: everything waits for sines, pivots of like branches come together, and a slot
 that is free here and there saves registers."""
 
@@ -36,7 +36,7 @@ class Stages:
 
 @dataclass(frozen=True)
 class UnitClass:
-    """A class of shared units. kind: multiply, sincos or reciprocal. widths, formats: what its units are built for."""
+    """A class of shared units. kind: multiply, sincos, reciprocal or add. widths, formats: what they are built for."""
 
     name: str
     kind: str
@@ -50,6 +50,8 @@ class UnitClass:
         if self.kind == "multiply":
             return multiply.dsp_blocks(*self.widths)
         inside: list[tuple[int, ...]]
+        if self.kind == "add":
+            return 0
         if self.kind == "sincos":
             inside = list(sincos.products(*self.formats))
         else:
@@ -107,6 +109,13 @@ class Plan:
         """Which register has the node's value in this cycle: 1 the first; 0 the unit's output itself."""
         return registers_held(self.holds(node), cycle - self.ready(node), self.ii)
 
+    def source(self, node: int, operand: Operand) -> Hashable:
+        """Where the node's operation reads this operand: equal for the same register or constant."""
+        if operand.node is None:
+            return self.formatted.constants[node]
+        root = self.root[operand.node]
+        return root, self.register_index(root, self.start(node)) if root in self.position else 0
+
     def registers(self, node: int) -> int:
         return self.schedule.registers(self.position[node])
 
@@ -148,47 +157,24 @@ class Plan:
         return () if graph.nodes[node].op == "input" else graph.scope_paths[node]
 
 
-class BudgetError(ValueError):
-    """A plan takes more than was allowed; the text says what takes most of it."""
-
-
-@dataclass(frozen=True)
-class Budget:
-    """What a plan may take at most: DSP48E2 blocks, bits of registers between units."""
-
-    dsp: int | None = None
-    register_bits: int | None = None
-
-    def check(self, planned: Plan) -> None:
-        """Raises BudgetError."""
-        limits = planned.schedule.problem.limits
-        if self.dsp is not None and planned.dsp_blocks() > self.dsp:
-            blocks = {name: limits[name] * unit.dsp_blocks for name, unit in planned.classes.items()}
-            most = max(blocks, key=lambda name: blocks[name])
-            raise BudgetError(
-                f"{planned.dsp_blocks()} DSP48E2 blocks planned, {self.dsp} allowed: {limits[most]} units of '{most}' "
-                f"take {blocks[most]}; a larger interval than {planned.ii} or a larger error takes fewer"
-            )
-        if self.register_bits is not None and planned.register_bits() > self.register_bits:
-            formats = planned.formatted.formats
-            longest = max(planned.position, key=lambda i: planned.registers(i) * formats[i].width)
-            raise BudgetError(
-                f"{planned.register_bits()} bits of registers planned, {self.register_bits} allowed: node "
-                f"'{planned.formatted.graph.nodes[longest].name}' takes most, {planned.registers(longest)} words of "
-                f"{formats[longest].width} bits; a larger interval than {planned.ii} or a larger error takes fewer"
-            )
-
-
-def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Plan:
+def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, share_adders: bool = False) -> Plan:
     """Classes of units, a verified schedule with ceil(operations / ii) units of each (`SPARE` has the exceptions), and
     the binding.
 
+    share_adders: sums share adders where that delays no output. It saves registers, and cycles at long intervals; the
+    multiplexers take more lookup tables than the adders would (docs/hardware.md).
     Raises ScheduleError: ii is below 1.
     """
     graph = formatted.graph
     root = graph.roots
     stages = stages or Stages()
     class_of, classes = _classes(formatted, stages)
+    if share_adders:
+        shared = UnitClass("add", "add", shared_add.LATENCY + stages.add)
+        classes[shared.name] = shared
+        own = add.LATENCY + stages.add
+        latency = {i: classes[class_of[i]].latency if i in class_of else own for i in range(len(graph))}
+        class_of |= dict.fromkeys(_late_sums(formatted, latency, shared.latency), shared.name)
     position: dict[int, int] = {}
     operations: list[Operation] = []
     for i, node in enumerate(graph.nodes):
@@ -211,16 +197,37 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
 
     def sources(operation: int) -> tuple[Hashable, ...]:
         node = node_at[operation]
-        cycle = schedule.start[operation]
         found: list[Hashable] = []
-        for a, _ in operands(formatted, node):
-            if a is None:
-                found.append(("constant", formatted.constants[node]))
-            else:
-                found.append((root[a], draft.register_index(a, cycle) if root[a] in position else 0))
+        for operand in operands(formatted, node):
+            # to an adder, the same bits at another place are another source
+            place = operand.format.frac - formatted.formats[node].frac if class_of[node] == "add" else 0
+            found.append((draft.source(node, operand), place))
         return tuple(found)
 
     return Plan(formatted, ii, classes, root, position, schedule, bind(schedule, sources))
+
+
+def _late_sums(formatted: FormattedGraph, latency: Mapping[int, int], shared: int) -> Iterator[int]:
+    """The sums that a shared adder of this latency can take without any output being later than the longest path."""
+    graph, root = formatted.graph, formatted.graph.roots
+    behind = [0] * len(graph)  # cycles from a node's value to the last output
+    for i in reversed(range(len(graph))):
+        for a in graph.nodes[i].args:
+            cycles = latency[i] if root[i] == i else 0
+            behind[root[a]] = max(behind[root[a]], behind[i] + cycles)
+    ready = [0] * len(graph)
+    length = max(behind[i] + latency[i] for i in graph.input_nodes)
+    for i, node in enumerate(graph.nodes):
+        if root[i] != i or node.op == "const":
+            ready[i] = ready[root[i]]
+            continue
+        start = max((ready[a] for a in node.args), default=0)
+        ready[i] = start + latency[i]
+        if OPS[node.op].unit == "add" and start + shared + behind[i] <= length:
+            formats = [operand.format for operand in operands(formatted, i)]
+            if shared_add.shared_sum(node.op, formats, formatted.formats[i], formatted.arithmetic) is not None:
+                ready[i] = start + shared
+                yield i
 
 
 def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str], dict[str, UnitClass]]:

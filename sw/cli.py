@@ -77,6 +77,7 @@ def _design_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--stages", multiple=True, metavar="multiply=N | add=N", help="More registers behind products, sums."
         ),
+        click.option("--share-adders", is_flag=True, help="Sums share adders: fewer registers, more lookup tables."),
         click.option("--formats", type=click.Path(path_type=Path), help="Take the formats from this file."),
         click.option(
             "--folder",
@@ -175,17 +176,19 @@ def _one_or_named(option: str, kind: str, texts: Sequence[str]) -> float | dict[
 @_algorithm_options
 @click.option("--axi", type=int, default=None, metavar="BITS", help="Add AXI streams of so many bits, and registers.")
 @click.option("--tlast", default="sample", show_default=True, help="With --axi: TLAST per sample or batch.")
-@click.option("--budget", "budgets", multiple=True, metavar="dsp=N | register_bits=N", help="Refuse to take more.")
+@click.option(
+    "--budget", "budgets", multiple=True, metavar="dsp=N | lut=N | register_bits=N", help="Refuse to take more."
+)
 @click.option("--report", is_flag=True, help="Print the datasheet.")
 def build(
     robot: Robot, region: Region, axi: int | None, tlast: str, budgets: Sequence[str], report: bool, **given: Any
 ) -> None:
     """Build the Verilog of ROBOT (a shipped robot's name or a URDF file) and print where it lies."""
     from dynagate.hw.axi import Axi
-    from dynagate.hw.plan import Budget
+    from dynagate.hw.cost import Budget
     from dynagate.progress import Steps
 
-    limits = _limited("budget", budgets, ("dsp", "register_bits"))
+    limits = _limited("budget", budgets, ("dsp", "lut", "register_bits"))
     budget = Budget(**{name: int(limit) for name, limit in limits.items()})
     shell = None if axi is None else Axi(axi, tlast)
     with Steps() as step:
@@ -375,7 +378,15 @@ def sweep(
 @click.option("--global", "global_words", default="17:24", show_default=True, help="Words of one global format.")
 @click.option("--word", "own_words", default="8:14", show_default=True, help="Words with a point per node.")
 @click.option("--error", "errors", type=float, multiple=True, default=(0.3, 0.1), help="Errors of optimised formats.")
-def closed_loop(robot: Robot, region: Region, global_words: str, own_words: str, errors: Sequence[float]) -> None:
+@click.option("--rtl", "rtl_words", type=int, multiple=True, help="Words of datapaths in simulation, in the loop.")
+def closed_loop(
+    robot: Robot,
+    region: Region,
+    global_words: str,
+    own_words: str,
+    errors: Sequence[float],
+    rtl_words: Sequence[int],
+) -> None:
     """Control ROBOT (iiwa14, two_joint_arm) with derivatives in ever fewer bits, by trajectory optimisation and MPC."""
     try:
         from dynagate.mpc.experiment import REACHES, experiment, table
@@ -389,6 +400,7 @@ def closed_loop(robot: Robot, region: Region, global_words: str, own_words: str,
         "global": _words("global", global_words),
         "word": _words("word", own_words),
         "optimised": errors,
+        "rtl": rtl_words,
     }
     with Steps() as step:
         found = experiment(robot, REACHES[robot.name], region, settings, step)

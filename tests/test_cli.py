@@ -67,7 +67,9 @@ def test_budgets_are_kept_or_refused(designs: Path) -> None:
     status, text = call(*options, "--budget", "register_bits=10")
     assert re.search(r"\d+ bits of registers planned, 10 allowed: node '\S+' takes most, \d+ words of 24 bits", text)
     status, text = call(*options, "--budget", "lut=10")
-    assert "--budget lut; expected dsp or register_bits" in text
+    assert "lookup tables estimated, 10 allowed: " in text
+    status, text = call(*options, "--budget", "ram=10")
+    assert "--budget ram; expected dsp or lut or register_bits" in text
 
 
 def test_synth_prints_what_a_netlist_has(designs: Path) -> None:

@@ -20,13 +20,22 @@ from dynagate.sim.verilate import SimulationError
 FUNCTION = "forward_dynamics_gradient"
 
 
-def arm(designs: Path, ii: int, function: str = FUNCTION, word: int = 24) -> Build:
-    return build(robots.load("two_joint_arm"), function, ii=ii, policy=Policy(word=word), folder=designs)
+def arm(designs: Path, ii: int, function: str = FUNCTION, word: int = 24, **options: bool) -> Build:
+    return build(robots.load("two_joint_arm"), function, ii=ii, policy=Policy(word=word), folder=designs, **options)
 
 
 @pytest.mark.parametrize("ii", [1, 2, 3, 8])
 def test_arm_equals_integers_under_stalls(ii: int, designs: Path) -> None:
     built = arm(designs, ii)
+    run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
+
+
+@pytest.mark.parametrize("ii", [3, 16])
+def test_shared_adders_equal_integers_under_stalls(ii: int, designs: Path) -> None:
+    built, own = arm(designs, ii, share_adders=True), arm(designs, ii)
+    assert built.plan.unit_counts()["add"] < own.graph.counts().add / ii
+    assert built.plan.latency <= 1.1 * own.plan.latency
+    assert built.plan.register_bits() < own.plan.register_bits()
     run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
 
 
@@ -98,9 +107,19 @@ def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path
     inputs = built.region.sample("forward_dynamics", 320, seed=3)
     if fault == next(iter(FAULTS)):
         run_datapath_bench(built, inputs, patterns=("never", "mostly"))
-    verilog = faulty(built, tmp_path, *FAULTS[fault])
+    notices(built, inputs, faulty(built, tmp_path, *FAULTS[fault]))
+
+
+def notices(built: Build, inputs: dict[str, np.ndarray], verilog: Path) -> None:
     with pytest.raises(SimulationError, match="dynagate.sim.bench_datapath failed on datapath"):
         run_datapath_bench(built, inputs, verilog=verilog, patterns=("never", "mostly"))
+
+
+@pytest.mark.parametrize("port", ["a", "b", "subtract", "carry"])
+def test_bench_notices_a_fault_of_a_shared_adder(port: str, designs: Path, tmp_path: Path) -> None:
+    built = arm(designs, 16, share_adders=True)
+    verilog = faulty(built, tmp_path, rf"(datapath\.units\.add (?s:.*?)  {port}_d1 <= ){port};", r"\g<1>0;")
+    notices(built, built.region.sample(FUNCTION, 64, seed=3), verilog)
 
 
 def test_equal_requests_give_identical_verilog_in_any_process(tmp_path: Path) -> None:

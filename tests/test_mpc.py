@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -40,6 +42,13 @@ def test_few_bits_reach_the_same_cost_and_too_few_do_not() -> None:
     text = table(reference, outcomes)
     assert text.startswith("float64: converged in")
     assert len(text.splitlines()) == 2 + len(outcomes)
+
+
+def test_datapath_in_the_loop_does_what_its_integers_do() -> None:
+    settings = {"word": (11,), "rtl": (11,)}
+    _, (_, integers, datapath) = experiment(ARM, REACHES["two_joint_arm"], Region.of(ARM), settings)
+    assert datapath == replace(integers, policy="rtl")
+    assert integers.same
 
 
 def test_robots_that_cannot_reach_are_named() -> None:

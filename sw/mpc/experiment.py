@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -52,6 +55,36 @@ def rounded(formatted: FormattedGraph) -> Derivatives:
     return lambda state: evaluate_fixed(formatted, state).outputs
 
 
+@contextmanager
+def simulated(
+    robot: Robot, formatted: FormattedGraph, region: Region, step: Callable[[str], Any] | None = None
+) -> Iterator[Derivatives]:
+    """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
+    from dynagate.fixedpoint.evaluate import quantise_inputs
+    from dynagate.fixedpoint.files import write_formats
+    from dynagate.host.design_file import read_design, unpack_outputs
+    from dynagate.host.links import SimLink
+    from dynagate.hw.build import build
+    from dynagate.sim.runner import input_payloads
+    from dynagate.sim.verilate import library
+
+    with TemporaryDirectory() as scratch:
+        file = Path(scratch) / "formats.json"
+        write_formats(formatted, file)
+        built = build(robot, FUNCTION, formats=file, region=region, step=step)
+    design = read_design(built.folder)
+    link = SimLink(library(built.verilog, step=step), design)
+
+    def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        # iterates leave the region: numbers too large for an input's format become its largest, as in `rounded`
+        return unpack_outputs(design, link.stream(input_payloads(built, quantise_inputs(formatted, state))))[0]
+
+    try:
+        yield streamed
+    finally:
+        link.close()
+
+
 def experiment(
     robot: Robot,
     reach: Reach,
@@ -60,7 +93,8 @@ def experiment(
     step: Callable[[str], Any] | None = None,
 ) -> tuple[Solution, list[Outcome]]:
     """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimised":
-    errors) and setting. Formats are for the region and for the states that the float64 controller came through."""
+    errors; "rtl": word lengths, and the datapath in simulation in place of its integers) and setting. Formats are for
+    the region and for the states that the float64 controller came through."""
     visited: dict[str, list[np.ndarray]] = {"q": [], "qd": [], "tau": []}
     derivatives = _recording(exact(robot), visited)
     reference = solve(robot, reach, derivatives)
@@ -76,7 +110,10 @@ def experiment(
                 formatted = _formats(graph, region, policy, value, trajectories)
             except AccuracyError:
                 continue
-            found = solve(robot, reach, rounded(formatted))
+            rtl = policy == "rtl"
+            with simulated(robot, formatted, region, step) if rtl else nullcontext(rounded(formatted)) as derivatives:
+                found = solve(robot, reach, derivatives)
+                tracking = _tracking(robot, reach, derivatives)
             widths = [f.width for f in formatted.formats]
             same = found.success and found.cost <= (1.0 + CLOSE) * reference.cost
             outcomes.append(
@@ -88,7 +125,7 @@ def experiment(
                     found.iterations,
                     found.cost,
                     same,
-                    _tracking(robot, reach, rounded(formatted)),
+                    tracking,
                 )
             )
     return reference, outcomes
@@ -123,7 +160,7 @@ def _formats(
 ) -> FormattedGraph:
     if policy == "optimised":
         return optimise(graph, region, Goal(value), trajectories=trajectories).formatted
-    return ONE_WORD[policy](graph, region, Policy(word=int(value)), trajectories)
+    return ONE_WORD["word" if policy == "rtl" else policy](graph, region, Policy(word=int(value)), trajectories)
 
 
 def table(reference: Solution, outcomes: Sequence[Outcome]) -> str:

@@ -1,0 +1,142 @@
+"""What a plan takes of a device: lookup tables, estimated before there is a netlist, and budgets.
+
+The estimate follows Yosys' mapping for UltraScale+. It is within a few percent of the netlists in docs/hardware.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from dynagate.hw.plan import Operand, Plan, operands
+from dynagate.hw.units.rescale import rounding_constant
+
+PER_MULTIPLEXER = 0.67
+"""Tables for each bit of a two-way multiplexer of the trees by slot, measured: four ways fit into one, not always."""
+COMPARED = 5
+"""Bits that a table compares with each other, and passes on."""
+PER_UNIT_BIT = {"sincos": 7, "reciprocal": 12}
+"""Tables inside a unit for each bit of its result, measured."""
+BUFFER_BITS, BUFFER_DEPTH, BUFFER_TABLES = 14, 32, 8
+"""A RAM32M16: what the output buffer is made of."""
+
+
+def lookup_tables(plan: Plan) -> Counter[str]:
+    """Estimated lookup tables, by what they are for: sums, multiplexers, overflow, units and the buffer of outputs."""
+    formatted = plan.formatted
+    formats = formatted.formats
+    shared = plan.binding.unit
+    found: Counter[str] = Counter(overflow=len(plan.position) // COMPARED)
+    for i, position in plan.position.items():
+        if position in shared or not (read := operands(formatted, i)):
+            continue
+        width, below = _sum_width(read, formats[i].frac)
+        found["sums"] += width - below
+        if rounding_constant(below, formatted.arithmetic) > 1 and min(o.format.frac for o in read) > formats[i].frac:
+            found["sums"] += width - below  # a third operand to add
+        found["overflow"] += _compared(width - below - formats[i].width + 1)
+    node_at = {p: i for i, p in plan.position.items()}
+    for (name, _), by_slot in plan.binding.operations_of(plan.schedule).items():
+        kind = plan.classes[name].kind
+        nodes = {slot: node_at[p] for slot, p in by_slot.items()}
+        found["multiplexers"] += _multiplexed(plan, kind, nodes)
+        if kind in PER_UNIT_BIT:
+            found["units"] += PER_UNIT_BIT[kind] * max(formats[i].width for i in nodes.values())
+            continue
+        guards, widths = [], []
+        for i in nodes.values():
+            read = operands(formatted, i)
+            width, below = _sum_width(read, formats[i].frac)
+            widths.append(width)
+            if kind == "multiply":
+                width = sum(o.format.width for o in read)
+                below = sum(o.format.frac for o in read) - formats[i].frac
+            guards.append(width - below - formats[i].width + 1)
+        if kind == "add":
+            found["sums"] += max(widths)
+        found["overflow"] += _compared(max(guards)) + len(nodes)
+    outputs = sum(formats[i].width for i in formatted.graph.output_nodes)
+    deep = math.ceil((plan.latency / plan.ii + 4) / BUFFER_DEPTH)
+    found["buffer"] += math.ceil(outputs / BUFFER_BITS) * BUFFER_TABLES * deep
+    return found
+
+
+def _sum_width(read: tuple[Operand, ...], frac: int) -> tuple[int, int]:
+    """Bits of an exact sum, and how many of them are below a result with so many fraction bits."""
+    finest = max(o.format.frac for o in read)
+    return max(o.format.width + finest - o.format.frac for o in read) + 1, max(finest - frac, 0)
+
+
+def _compared(bits: int) -> int:
+    return math.ceil(bits / COMPARED) if bits > 1 else 0
+
+
+def _multiplexed(plan: Plan, kind: str, nodes: Mapping[int, int]) -> int:
+    """Tables of the multiplexers in front of one unit. nodes: by slot."""
+    formatted = plan.formatted
+    ways = 0
+    for port in range(2):
+        sources: dict[int, Hashable] = {}
+        width = 0
+        for slot, i in nodes.items():
+            read = operands(formatted, i)
+            if port >= len(read):
+                continue
+            operand = read[port]
+            width = max(width, operand.format.width)
+            place = operand.format.frac - formatted.formats[i].frac if kind == "add" else 0
+            sources[slot] = plan.source(i, operand), place
+        if sources:
+            ways += width * _two_way(sources, plan.ii)
+    return round(PER_MULTIPLEXER * ways)
+
+
+def _two_way(sources: Mapping[int, Hashable], ii: int) -> int:
+    """Two-way multiplexers of the tree that chooses by slot, as `datapath` makes it."""
+    level: list[Hashable] = [sources.get(slot, sources[min(sources)]) for slot in range(ii)]
+    count = 0
+    while len(level) > 1:
+        pairs = list(zip(level[::2], [*level[1::2], level[-1]], strict=False))
+        count += sum(low != high for low, high in pairs)
+        level = [low if low == high else (low, high) for low, high in pairs]
+    return count
+
+
+class BudgetError(ValueError):
+    """A plan takes more than was allowed; the text says what takes most of it."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a plan may take at most: DSP48E2 blocks, lookup tables (estimated), bits of registers between units."""
+
+    dsp: int | None = None
+    lut: int | None = None
+    register_bits: int | None = None
+
+    def check(self, planned: Plan) -> None:
+        """Raises BudgetError."""
+        limits = planned.schedule.problem.limits
+        way_out = f"a larger interval than {planned.ii} or a larger error takes fewer"
+        if self.dsp is not None and planned.dsp_blocks() > self.dsp:
+            blocks = {name: limits[name] * unit.dsp_blocks for name, unit in planned.classes.items()}
+            most = max(blocks, key=lambda name: blocks[name])
+            raise BudgetError(
+                f"{planned.dsp_blocks()} DSP48E2 blocks planned, {self.dsp} allowed: {limits[most]} units of '{most}' "
+                f"take {blocks[most]}; {way_out}"
+            )
+        if self.lut is not None and (tables := lookup_tables(planned)).total() > self.lut:
+            part, count = tables.most_common(1)[0]
+            raise BudgetError(
+                f"{tables.total()} lookup tables estimated, {self.lut} allowed: {part} take {count}; {way_out}"
+            )
+        if self.register_bits is not None and planned.register_bits() > self.register_bits:
+            formats = planned.formatted.formats
+            longest = max(planned.position, key=lambda i: planned.registers(i) * formats[i].width)
+            raise BudgetError(
+                f"{planned.register_bits()} bits of registers planned, {self.register_bits} allowed: node "
+                f"'{planned.formatted.graph.nodes[longest].name}' takes most, {planned.registers(longest)} words of "
+                f"{formats[longest].width} bits; {way_out}"
+            )
