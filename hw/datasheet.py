@@ -132,8 +132,9 @@ def _units(built: Build) -> str:
     muxes = f"{plan.binding.mux_inputs} multiplexer inputs ({plan.binding.unchosen} if each took the first free unit)"
     return (
         f"{text}\n\n{plan.dsp_blocks()} DSP48E2 blocks, {plan.register_words()} words of registers between units "
-        f"({plan.register_bits()} bits), {muxes}: counted from the plan; `dynagate synth` compares them with a netlist. Lookup "
-        f"tables, estimated: {tables.total()} ({parts})."
+        f"({plan.register_bits()} bits), {muxes}: "
+        "counted from the plan; `dynagate synth` compares them with a netlist. "
+        f"Lookup tables, estimated: {tables.total()} ({parts})."
     )
 
 
