@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, robots
-from dynagate.bench import comparison, measure, peers, report
+from dynagate.bench import codegen, comparison, measure, peers, report
 from dynagate.cli import main
 
 
@@ -44,6 +44,7 @@ def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
 def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) -> None:
     text = report.text(result)
     assert "ratios to Pinocchio's C++ in double, one core, single calls (not asked for)" in text
+    assert "without CasADi: not asked for" in text
     assert "FPGA (modelled)" in text
     assert "nothing of it was measured on a board" in text
     ratios = {"times": {"forward_dynamics_gradient": [1000.0, 1.0]}, "float32_error": [1e-5, 2e-5]}
@@ -81,6 +82,20 @@ def test_command_prints_and_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert done.exit_code == 0, done.output
     assert json.loads(file.read_text())["robot"] == "two_joint_arm"
     assert len(list(folder.glob("*.png"))) == 3
+
+
+def test_missing_casadi_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(codegen, "find_spec", lambda name: None)
+    assert codegen.casadi(robots.load("two_joint_arm")) == "CasADi is not installed: pip install 'dynagate[bench]'"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["iiwa14", "hyq"])
+def test_casadi_is_built_agrees_and_is_measured(name: str) -> None:
+    """Minutes, the first time."""
+    peer = codegen.casadi(robots.load(name))
+    assert isinstance(peer, peers.Peer), peer
+    assert all(0.0 < median < 1e5 for median, _ in peer.times.values())
 
 
 @pytest.mark.long

@@ -57,9 +57,9 @@ def over_subtrees(tree: Tree, items: Sequence[Any], part: str, *, prefix: bool) 
     totals = list(items)
     children: list[list[int]] = [[] for _ in tree.links]
     for i in reversed(tree.links):
-        for c in children[i] if len(children[i]) != 1 else ():
-            totals[i] = totals[i] + totals[c]
-        if len(children[i]) != 1:  # the tip of a stretch without branches
+        if len(children[i]) != 1:  # the last link of a stretch without branches
+            for c in children[i]:
+                totals[i] = totals[i] + totals[c]
             stretch = [i]
             while (p := tree.parents[stretch[-1]]) >= 0 and tree.parents.count(p) == 1:
                 stretch.append(p)

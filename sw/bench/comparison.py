@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from dynagate.algorithms import FUNCTIONS
-from dynagate.bench import peers
+from dynagate.bench import codegen, peers
 from dynagate.bench.measure import machine, single_call, timing
 from dynagate.configuration import normalised
 from dynagate.fixedpoint.assign import Policy, assign
@@ -51,9 +51,12 @@ def compare(
     """
     say = step or (lambda text: None)
     peer: peers.Peer | str = "not asked for"
+    generated: peers.Peer | str = "not asked for"
     if pinocchio:
         say("Pinocchio: compiling (minutes, the first time) and measuring")
         peer = peers.pinocchio(robot, single=pinocchio_single)
+        say("CasADi: compiling (minutes, the first time) and measuring")
+        generated = codegen.casadi(robot)
     say("single calls")
     single = _single_calls(robot, region)
     say("batches")
@@ -62,6 +65,7 @@ def compare(
         "degrees_of_freedom": robot.nv,
         "machine": machine(),
         "pinocchio": peer if isinstance(peer, str) else asdict(peer),
+        "casadi": generated if isinstance(generated, str) else asdict(generated),
         "single_call": single,
         "throughput": _throughput(robot, region, threads),
         "partitions": _partitions(robot, region, batches),

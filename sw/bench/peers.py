@@ -42,45 +42,67 @@ class Peer:
 def pinocchio(robot: Robot, *, single: bool = False) -> Peer | str:
     """Pinocchio's C++ library on this robot, or why it could not be had. The first time compiles for minutes; single,
     which adds its error in float32, takes some more and 8 GB of memory."""
-    prefix = Path(sysconfig.get_path("purelib")) / "cmeel.prefix"
-    if not (prefix / "include" / "pinocchio").is_dir():
-        return "Pinocchio is not installed: pip install 'dynagate[bench]'"
-    eigen = prefix / "include" / "eigen3"
-    if not eigen.is_dir():
-        return "Eigen's headers are not installed: pip install 'dynagate[bench]'"
+    found = installed()
+    if isinstance(found, str):
+        return found
     try:
-        program = _compiled(prefix, eigen, ["-DSINGLE"] if single else [])
+        program = compiled("pinocchio_peer.cpp", [*FLAGS, *(["-DSINGLE"] if single else [])], found)
     except CompileError as error:
         return str(error)
-    done = subprocess.run([program], input=_described(robot), capture_output=True, text=True, check=False)
+    done = subprocess.run([program], input=described(robot), capture_output=True, text=True, check=False)
     if done.returncode != 0:
         return f"the Pinocchio program ended with status {done.returncode}: {done.stderr.strip()}"
     rows = {name: (float(a), float(b)) for name, a, b in (line.split() for line in done.stdout.splitlines())}
     return Peer("Pinocchio C++", rows, rows.pop("float32_error", None))
 
 
-def _compiled(prefix: Path, eigen: Path, chosen: Sequence[str]) -> Path:
-    source = files("dynagate.bench") / "pinocchio_peer.cpp"
+def installed() -> Path | str:
+    """Where Pinocchio and Eigen are installed with their headers, or what is missing."""
+    prefix = Path(sysconfig.get_path("purelib")) / "cmeel.prefix"
+    if not (prefix / "include" / "pinocchio").is_dir():
+        return "Pinocchio is not installed: pip install 'dynagate[bench]'"
+    if not (prefix / "include" / "eigen3").is_dir():
+        return "Eigen's headers are not installed: pip install 'dynagate[bench]'"
+    return prefix
+
+
+def compiled(file: str, flags: Sequence[str], prefix: Path, also: Sequence[str] = ()) -> Path:
+    """The program of one of the files beside this one, compiled against Pinocchio unless it is there. also: arguments
+    that name further libraries. Raises CompileError."""
+    folder = files("dynagate.bench")
     compiler = shutil.which("g++")
     if compiler is None:
-        raise CompileError("no 'g++' on the path; it compiles the Pinocchio program to compare with")
-    key = hashlib.sha256((source.read_text() + " ".join([*FLAGS, *chosen]) + str(prefix)).encode()).hexdigest()[:16]
-    target = cache_folder() / f"pinocchio-{key}"
+        raise CompileError("no 'g++' on the path; it compiles the programs to compare with")
+    texts = [(folder / name).read_text() for name in (file, "robot_model.hpp")]
+    key = hashlib.sha256("\n".join([*texts, *flags, *also, str(prefix)]).encode()).hexdigest()[:16]
+    target = cache_folder() / f"{file.partition('_')[0]}-{key}"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
         made = target.with_suffix(".made")
-        libraries = [f"-L{prefix / 'lib'}", "-lpinocchio_default", f"-Wl,-rpath,{prefix / 'lib'}"]
-        command: Sequence[str] = [
-            compiler, *FLAGS, *chosen, f"-I{prefix / 'include'}", f"-I{eigen}", str(source), *libraries, "-o", str(made)
-        ]  # fmt: skip
+        command = [
+            compiler,
+            *flags,
+            f"-I{prefix / 'include'}",
+            f"-I{prefix / 'include' / 'eigen3'}",
+            str(folder / file),
+        ]
+        command += [
+            *also,
+            f"-L{prefix / 'lib'}",
+            "-lpinocchio_default",
+            f"-Wl,-rpath,{prefix / 'lib'}",
+            "-o",
+            str(made),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise CompileError(f"g++ failed on the Pinocchio program: {done.stderr.splitlines()[-1:]}")
+            raise CompileError(f"g++ failed on {file}: {done.stderr.splitlines()[-1:]}")
         made.replace(target)
     return target
 
 
-def _described(robot: Robot) -> str:
+def described(robot: Robot) -> str:
+    """The robot as `robot_model.hpp` reads it."""
     lines = [str(len(robot.links))]
     for link in robot.links:
         joint = link.joint

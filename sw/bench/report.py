@@ -11,19 +11,21 @@ GRADIENT = "forward_dynamics_gradient"
 def text(result: dict[str, Any]) -> str:
     """Tables; every ratio is of two figures measured in this run."""
     machine, peer = result["machine"], result["pinocchio"]
-    times = {} if isinstance(peer, str) else peer["times"]
+    times, generated = ({} if isinstance(p, str) else p["times"] for p in (peer, result["casadi"]))
     absent = f" ({peer})" if isinstance(peer, str) else ""
+    missing = [f"without CasADi: {result['casadi']}"] if isinstance(result["casadi"], str) else []
     lines = [
         f"{result['robot']}, {result['degrees_of_freedom']} degrees of freedom, on {machine['cpu']}, "
         f"{machine['cores']} cores, {machine['vectors']}; {machine['compiler']}",
         f"times in ns, median; ratios to Pinocchio's C++ in double, one core, single calls{absent}",
+        *missing,
         "",
-        f"{'single call':<28}{'Pinocchio':>10}{'float64':>10}{'ratio':>7}{'float32':>10}{'ratio':>7}",
+        f"{'single call':<28}{'Pinocchio':>10}{'CasADi':>10}{'float64':>10}{'ratio':>7}{'float32':>10}{'ratio':>7}",
     ]
     for name, row in result["single_call"].items():
         cells = [row[dtype]["ns"] for dtype in ("float64", "float32")]
         found = "".join(f"{c:>10.0f}{_ratio(times, name, c):>7}" for c in cells)
-        lines.append(f"{name:<28}{_number(times, name):>10}{found}")
+        lines.append(f"{name:<28}{_number(times, name):>10}{_number(generated, name):>10}{found}")
     title = f"per sample, batch of {result['throughput'][0]['batch']}"
     lines += ["", f"{title:<28}{'dtype':>10}{'layout':>8}{'threads':>9}{'ns':>8}{'±':>7}{'ratio':>7}"]
     for row in result["throughput"]:
