@@ -171,10 +171,11 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, sh
     class_of, classes = _classes(formatted, stages)
     if share_adders:
         shared = UnitClass("add", "add", shared_add.LATENCY + stages.add)
-        classes[shared.name] = shared
         own = add.LATENCY + stages.add
         latency = {i: classes[class_of[i]].latency if i in class_of else own for i in range(len(graph))}
-        class_of |= dict.fromkeys(_late_sums(formatted, latency, shared.latency), shared.name)
+        if late := dict.fromkeys(_late_sums(formatted, latency, shared.latency), shared.name):
+            classes[shared.name] = shared
+            class_of |= late
     position: dict[int, int] = {}
     operations: list[Operation] = []
     for i, node in enumerate(graph.nodes):

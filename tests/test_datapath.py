@@ -39,6 +39,11 @@ def test_shared_adders_equal_integers_under_stalls(ii: int, designs: Path) -> No
     run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
 
 
+def test_no_sum_can_wait_for_a_shared_adder(designs: Path) -> None:
+    built = arm(designs, 4, "link_positions", share_adders=True)
+    assert set(built.plan.classes) == set(built.plan.schedule.problem.limits)
+
+
 def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
     built = build(robots.load("iiwa14"), FUNCTION, ii=8, folder=designs)
     run_datapath_bench(built, built.region.sample(FUNCTION, 48, seed=2), patterns=("never", "bursts"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynagate import FUNCTIONS, Region, Robot, build, robots
@@ -38,7 +39,7 @@ def robot(name: str, folder: Path) -> Robot:
     return Robot.from_urdf(path, floating_base=name == "floating")
 
 
-def check(name: str, function: str, ii: int, vectors: int, designs: Path, folder: Path, **options: str) -> None:
+def check(name: str, function: str, ii: int, vectors: int, designs: Path, folder: Path, **options: Any) -> None:
     found = robot(name, folder)
     region = Region.of(found, velocity=5.0) if name == "floating" else Region.of(found)
     built = build(found, function, ii=ii, policy=Policy(word=18), region=region, folder=designs, **options)
@@ -84,6 +85,12 @@ def test_stages_that_a_target_wants(designs: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("function", list(FUNCTIONS))
 def test_every_function_of_every_robot(function: str, name: str, ii: int, designs: Path, tmp_path: Path) -> None:
     check(name, function, ii, VECTORS, designs, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ii", [8, 32])
+def test_the_main_job_with_shared_adders(ii: int, designs: Path, tmp_path: Path) -> None:
+    check("hyq", "forward_dynamics_gradient", ii, VECTORS, designs, tmp_path, share_adders=True)
 
 
 @pytest.mark.long
