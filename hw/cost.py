@@ -41,7 +41,7 @@ def lookup_tables(plan: Plan) -> Counter[str]:
     for (name, _), by_slot in plan.binding.operations_of(plan.schedule).items():
         kind = plan.classes[name].kind
         nodes = {slot: node_at[p] for slot, p in by_slot.items()}
-        found["multiplexers"] += _multiplexed(plan, kind, nodes)
+        found["multiplexers"] += _multiplexed(plan, nodes)
         if kind in PER_UNIT_BIT:
             found["units"] += PER_UNIT_BIT[kind] * max(formats[i].width for i in nodes.values())
             continue
@@ -73,21 +73,19 @@ def _compared(bits: int) -> int:
     return math.ceil(bits / COMPARED) if bits > 1 else 0
 
 
-def _multiplexed(plan: Plan, kind: str, nodes: Mapping[int, int]) -> int:
+def _multiplexed(plan: Plan, nodes: Mapping[int, int]) -> int:
     """Tables of the multiplexers in front of one unit. nodes: by slot."""
-    formatted = plan.formatted
     ways = 0
     for port in range(2):
         sources: dict[int, Hashable] = {}
         width = 0
         for slot, i in nodes.items():
-            read = operands(formatted, i)
+            read = operands(plan.formatted, i)
             if port >= len(read):
                 continue
             operand = read[port]
             width = max(width, operand.format.width)
-            place = operand.format.frac - formatted.formats[i].frac if kind == "add" else 0
-            sources[slot] = plan.source(i, operand), place
+            sources[slot] = plan.source(i, operand)
         if sources:
             ways += width * _two_way(sources, plan.ii)
     return round(PER_MULTIPLEXER * ways)

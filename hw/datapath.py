@@ -115,7 +115,7 @@ class _Values:
         """Slots to what changes with them."""
         self._modules[()].d.comb += self.slot.eq(flow.slot)
         for (path, slot), assignments in sorted(self._updates.items()):
-            m = self._modules[path]
+            m = self._module(path)
             if self.plan.ii == 1:
                 m.d.sync += assignments
             else:
@@ -134,7 +134,6 @@ class _Values:
 
     def _on_slot(self, i: int, cycle: int, assignment: Any) -> None:
         """An update of the node's registers at the end of this cycle of every sample."""
-        self._home(i)
         self._updates[self.plan.module(i), cycle % self.plan.ii].append(assignment)
 
     def _by_slot(self, values: dict[int, Value]) -> Value:
@@ -211,12 +210,12 @@ class _Values:
         self.flags[self.formatted.graph.scope_of[i]][cycle].append(flag)
 
     def _multiplier(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
-        plan, formatted = self.plan, self.formatted
+        formatted = self.formatted
         reads = {slot: self._operands(i) for slot, i in operations.items()}
         widths = [(a.width, b.width) for (_, a), (_, b) in reads.values()]
         core = Multiply(max(a for a, _ in widths), max(b for _, b in widths))
         ports: dict[str, dict[int, Value]] = {"a": {}, "b": {}, "c": {}}
-        guards: dict[int, Value] = {}
+        fracs: dict[int, int] = {}
         self.units.submodules[name] = core
         # narrower than its class: wait, so that all of the class take equally long
         product = delayed(self.units, core.p, unit.latency - core.latency, f"{name}_p")
@@ -226,14 +225,12 @@ class _Values:
             constant = rounding_constant(frac - formatted.formats[i].frac, formatted.arithmetic)
             ports["a"][slot], ports["b"][slot] = a, b
             ports["c"][slot] = Const(constant, core.c.shape())
-            wires = fit(self._home(i), product, frac, formatted.formats[i], formatted.arithmetic, plan.signal_names[i])
-            self._home(i).d.comb += self.live[i].eq(wires.value)
-            guards[i] = wires.guard
-        self._guards(name, product, guards)
+            fracs[i] = frac
+        self._cut(name, product, fracs)
         self._connect_ports(core, ports)
 
     def _shared_adder(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
-        plan, formatted = self.plan, self.formatted
+        formatted = self.formatted
         graph, arithmetic = formatted.graph, formatted.arithmetic
         reads = {slot: self._operands(i) for slot, i in operations.items()}
         sums: dict[int, SharedSum] = {}
@@ -248,16 +245,20 @@ class _Values:
         core = SharedAdd(max(len(value) for value in (*a.values(), *b.values())))
         self.units.submodules[name] = core
         total = delayed(self.units, core.s, unit.latency - core.latency, f"{name}_s")
-        guards: dict[int, Value] = {}
-        for i in operations.values():
-            fmt = formatted.formats[i]
-            wires = fit(self._home(i), total, fmt.frac + room, fmt, arithmetic, plan.signal_names[i])
-            self._home(i).d.comb += self.live[i].eq(wires.value)
-            guards[i] = wires.guard
-        self._guards(name, total, guards)
+        self._cut(name, total, {i: formatted.formats[i].frac + room for i in operations.values()})
         subtract = {slot: Const(how.subtract, 1) for slot, how in sums.items()}
         carry = {slot: Const(how.carry, 1) for slot, how in sums.items()}
         self._connect_ports(core, {"a": a, "b": b, "subtract": subtract, "carry": carry})
+
+    def _cut(self, name: str, exact: Value, fracs: dict[int, int]) -> None:
+        """Results of a unit, by node the fraction bits that its exact result has, cut to their formats."""
+        guards: dict[int, Value] = {}
+        for i, frac in fracs.items():
+            m, fmt = self._home(i), self.formatted.formats[i]
+            wires = fit(m, exact, frac, fmt, self.formatted.arithmetic, self.plan.signal_names[i])
+            m.d.comb += self.live[i].eq(wires.value)
+            guards[i] = wires.guard
+        self._guards(name, exact, guards)
 
     def _guards(self, name: str, product: Value, guards: dict[int, Value]) -> None:
         """The guards of a unit's results all end at its top bit. Each part of it, from where one guard

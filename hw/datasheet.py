@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph import OPS
-from dynagate.hw.cost import lookup_tables
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -127,7 +126,7 @@ def _units(built: Build) -> str:
     adders = sum(OPS[node.op].unit == "add" for node in built.graph.nodes) - used["add"]
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
     text = "## Units\n\n" + _table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
-    tables = lookup_tables(plan)
+    tables = Counter(built.design["lookup_tables_estimated"])
     parts = ", ".join(f"{name} {count}" for name, count in tables.most_common())
     muxes = f"{plan.binding.mux_inputs} multiplexer inputs ({plan.binding.unchosen} if each took the first free unit)"
     return (

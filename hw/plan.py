@@ -110,11 +110,15 @@ class Plan:
         return registers_held(self.holds(node), cycle - self.ready(node), self.ii)
 
     def source(self, node: int, operand: Operand) -> Hashable:
-        """Where the node's operation reads this operand: equal for the same register or constant."""
+        """Where the node's operation reads this operand: equal for the same register or constant, for a shared adder
+        only at the same place."""
+        resource = self.schedule.problem.operations[self.position[node]].resource
+        adds = resource is not None and self.classes[resource].kind == "add"
+        place = operand.format.frac - self.formatted.formats[node].frac if adds else 0
         if operand.node is None:
-            return self.formatted.constants[node]
+            return self.formatted.constants[node], place
         root = self.root[operand.node]
-        return root, self.register_index(root, self.start(node)) if root in self.position else 0
+        return root, self.register_index(root, self.start(node)) if root in self.position else 0, place
 
     def registers(self, node: int) -> int:
         return self.schedule.registers(self.position[node])
@@ -198,12 +202,7 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, sh
 
     def sources(operation: int) -> tuple[Hashable, ...]:
         node = node_at[operation]
-        found: list[Hashable] = []
-        for operand in operands(formatted, node):
-            # to an adder, the same bits at another place are another source
-            place = operand.format.frac - formatted.formats[node].frac if class_of[node] == "add" else 0
-            found.append((draft.source(node, operand), place))
-        return tuple(found)
+        return tuple(draft.source(node, operand) for operand in operands(formatted, node))
 
     return Plan(formatted, ii, classes, root, position, schedule, bind(schedule, sources))
 

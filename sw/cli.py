@@ -96,8 +96,8 @@ def _algorithm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def gathered(*robot: Any, form: str | None, frame: str | None, mass: str | None, prefix: bool, **rest: Any) -> Any:
         link = frame is not None and frame.lstrip("-").isdigit()
         given = {"form": form, "frame": int(frame) if frame is not None and link else frame, "mass": mass}
-        algorithm: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
-        return command(*robot, algorithm=algorithm | ({"prefix": True} if prefix else {}), **rest)
+        given["prefix"] = prefix or None
+        return command(*robot, algorithm={key: value for key, value in given.items() if value is not None}, **rest)
 
     return _with(
         gathered,

@@ -86,34 +86,36 @@ def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_l
 def test_mixed_words_cost_less_than_one_word_of_the_same_error() -> None:
     robot = robots.load("iiwa14")
     region = Region.of(robot)
-    found = accurate_plan("iiwa14", FUNCTION)
+    found = accurate_plan("iiwa14", FUNCTION, None, False)
     one = plan(assign(trace(robot, FUNCTION), region, Policy(word=22)), 8)  # 21 bits and a guard bit miss 1e-3
     assert found.dsp_blocks() <= 0.6 * one.dsp_blocks()
     assert found.register_bits() <= 0.85 * one.register_bits()
 
 
 @cache
-def accurate_plan(name: str, function: str, prefix: bool = False) -> Plan:
+def accurate_plan(name: str, function: str, frame: int | None, prefix: bool) -> Plan:
     """At II = 8, with errors below 1e-3."""
     robot = robots.load(name)
-    graph = trace(robot, function, **({"prefix": True} if prefix else {}))
+    options: dict[str, object] = {"frame": frame, "prefix": prefix or None}
+    graph = trace(robot, function, **{key: value for key, value in options.items() if value is not None})
     return plan(optimise(graph, Region.of(robot), Goal(1e-3)).formatted, 8)
 
 
 @pytest.mark.parametrize(
-    ("name", "function", "prefix", "cycles", "multipliers", "dsp"),
+    ("name", "function", "frame", "prefix", "cycles", "multipliers", "dsp"),
     [
-        ("iiwa14", FUNCTION, False, 182, 450, 480),
-        ("iiwa14", "forward_dynamics_gradient_given_minv", True, 82, 450, 480),
-        ("iiwa14", "forward_dynamics", False, 170, 450, 480),
-        ("hyq", FUNCTION, False, 112, 180, 480),
+        ("iiwa14", FUNCTION, None, False, 182, 450, 480),
+        ("iiwa14", "forward_dynamics_gradient_given_minv", None, True, 82, 450, 480),
+        ("iiwa14", "forward_dynamics_gradient_given_minv", 2, False, 82, 450, 480),
+        ("iiwa14", "forward_dynamics", None, False, 170, 450, 480),
+        ("hyq", FUNCTION, None, False, 112, 180, 480),
     ],
 )
 def test_datapaths_are_as_short_and_small_as_wanted(
-    name: str, function: str, prefix: bool, cycles: int, multipliers: int, dsp: int
+    name: str, function: str, frame: int | None, prefix: bool, cycles: int, multipliers: int, dsp: int
 ) -> None:
     """Cycles with conversion from and to float32."""
-    found = accurate_plan(name, function, prefix)
+    found = accurate_plan(name, function, frame, prefix)
     formats = found.formatted.formats
     widest = max(formats[i].width for i in found.formatted.graph.output_nodes)
     assert FROM_FLOAT_LATENCY + found.latency + to_float_latency(widest) <= cycles

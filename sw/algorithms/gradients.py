@@ -124,6 +124,11 @@ def _coriolis(inertia: Inertia, double_velocity: Motion) -> Coriolis:
     return Coriolis(label(a, "a"), label(v * mass - cross(h, w), "l"))
 
 
+def _composite(tree: Tree, kin: Kinematics, values: list) -> list:
+    """Sums over the subtree of each link."""
+    return over_subtrees(tree, values, "sum", prefix=kin.prefix)
+
+
 def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar] | None) -> list[Motion]:
     """a = a_parent + S q̈ + Ψ̇ q̇, the base accelerating against gravity. qdd None: the bias, with q̈ = 0."""
     added: list[Motion] = []
@@ -170,8 +175,8 @@ def _inverse_dynamics_gradient(
     tree: Tree, kin: Kinematics, accelerations: list[Motion], composite_force: list[Force]
 ) -> tuple[Array, Array]:
     """∂τ/∂q and ∂τ/∂q̇ (nv, nv) (Singh, Russell & Wensing 2022, eqs. 33-38)."""
-    composite_inertia: list[Inertia] = over_subtrees(tree, kin.inertia, "sum", prefix=kin.prefix)
-    composite_coriolis: list[Coriolis] = over_subtrees(tree, kin.coriolis, "sum", prefix=kin.prefix)
+    composite_inertia: list[Inertia] = _composite(tree, kin, kin.inertia)
+    composite_coriolis: list[Coriolis] = _composite(tree, kin, kin.coriolis)
     psi_ddot: list[Motion] = []
     for d, i in enumerate(tree.link_of):
         with scope("grad", f"link{i}"):
@@ -219,7 +224,7 @@ def inverse_dynamics_gradient(
     """∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (nv, nv), row = torque."""
     kin = _kinematics(tree, q, qd, frame, prefix)
     accelerations = _accelerations(tree, kin, qd, qdd)
-    composite_force = over_subtrees(tree, _net_forces(tree, kin, accelerations, external), "sum", prefix=kin.prefix)
+    composite_force = _composite(tree, kin, _net_forces(tree, kin, accelerations, external))
     return _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
 
 
@@ -244,7 +249,7 @@ def forward_dynamics_gradient_given_minv(
 
 def _mass_matrix_of(tree: Tree, kin: Kinematics) -> Array:
     """M from the gradient's own composite inertias: M_ij = S_jᵀ I_i S_i."""
-    composite: list[Inertia] = over_subtrees(tree, kin.inertia, "sum", prefix=kin.prefix)
+    composite: list[Inertia] = _composite(tree, kin, kin.inertia)
     m = zeros(tree.nv, tree.nv)
     for d, i in enumerate(tree.link_of):
         with scope("mass", *tree.where(d)):
@@ -277,7 +282,7 @@ def forward_dynamics_gradient(
     kin = _kinematics(tree, q, qd, frame, prefix)
     bias_accelerations = _accelerations(tree, kin, qd, None)
     bias_forces = _net_forces(tree, kin, bias_accelerations, external)
-    composite_bias: list[Force] = over_subtrees(tree, bias_forces, "sum", prefix=kin.prefix)
+    composite_bias: list[Force] = _composite(tree, kin, bias_forces)
     bias = _torques(tree, kin, composite_bias, qd)
     m = mass_matrix(tree, q) if mass == "body" else _mass_matrix_of(tree, kin)
     minv = inverse_from_factor(tree, factorise(tree, m))
@@ -295,7 +300,7 @@ def forward_dynamics_gradient(
     for i in tree.links:
         with scope("force", f"link{i}"):
             added_forces.append(kin.inertia[i] @ added[i])
-    composite_added: list[Force] = over_subtrees(tree, added_forces, "sum", prefix=kin.prefix)
+    composite_added: list[Force] = _composite(tree, kin, added_forces)
     composite_force = [a + b for a, b in zip(composite_bias, composite_added, strict=True)]
     by_q, by_qd = _inverse_dynamics_gradient(tree, kin, accelerations, composite_force)
     return qdd, *solved_for_acceleration(minv, by_q, by_qd), minv

@@ -16,7 +16,7 @@ from dynagate.bench.peers import FLAGS, Peer, compiled, described, installed
 from dynagate.configuration import normalised
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.native.compile import CompileError, cache_folder
+from dynagate.native.compile import CompileError, cache_folder, compiler
 from dynagate.robot import Robot
 
 STATES, REPEATS, SEED = 256, 41, 9
@@ -26,6 +26,7 @@ OUTPUTS = {
     "forward_dynamics_gradient": ("dqdd_dq", "dqdd_dqd"),
 }
 AGREE = 1e-8
+C_FLAGS = ("-O3", "-march=native", "-shared", "-fPIC", "-w")
 
 
 def casadi(robot: Robot) -> Peer | str:
@@ -59,27 +60,16 @@ def casadi(robot: Robot) -> Peer | str:
 
 def _library(generator: Path, robot: str) -> ctypes.CDLL:
     """The robot's functions, generated and compiled unless they are there. Raises CompileError."""
-    target = generator.with_name(f"{generator.name}-{hashlib.sha256(robot.encode()).hexdigest()[:16]}.so")
+    timer = files("dynagate.bench") / "casadi_time.c"
+    key = hashlib.sha256((timer.read_text() + robot).encode()).hexdigest()[:16]
+    target = generator.with_name(f"{generator.name}-{key}.so")
     if not target.is_file():
-        timer = files("dynagate.bench") / "casadi_time.c"
         with TemporaryDirectory(dir=cache_folder()) as folder:
             made = Path(folder) / "made.so"
             # CasADi takes a plain file name and writes where it runs
             commands = [
                 [str(generator), "generated"],
-                [
-                    "gcc",
-                    "-O3",
-                    "-march=native",
-                    "-shared",
-                    "-fPIC",
-                    "-w",
-                    "generated.c",
-                    str(timer),
-                    "-lm",
-                    "-o",
-                    str(made),
-                ],
+                [compiler(), *C_FLAGS, "generated.c", str(timer), "-lm", "-o", str(made)],
             ]
             for command in commands:
                 done = subprocess.run(command, input=robot, cwd=folder, capture_output=True, text=True, check=False)
@@ -99,7 +89,9 @@ def _measured(library: ctypes.CDLL, name: str, robot: Robot) -> tuple[float, flo
     v, u = random.uniform(-1.0, 1.0, (2, STATES, robot.nv))
     sizes = [ctypes.c_longlong() for _ in range(4)]
     library[f"{name}_work"](*(ctypes.byref(size) for size in sizes))
-    results = [np.zeros((robot.nv, robot.nv) if "gradient" in name else robot.nv) for _ in OUTPUTS[name]]
+    inputs: dict[str, Any] = {"q": q[:1], "qd": v[:1], ("qdd" if name == "inverse_dynamics" else "tau"): u[:1]}
+    expected = evaluate(trace(robot, name), inputs)
+    results = [np.zeros_like(expected[output][0]) for output in OUTPUTS[name]]
     integers, doubles = np.zeros(sizes[2].value + 1, dtype=np.int64), np.zeros(sizes[3].value + 1)
     pointers = (ctypes.c_void_p * max(sizes[1].value, len(results)))(*(r.ctypes.data for r in results))
     ns = np.zeros(REPEATS)
@@ -117,8 +109,6 @@ def _measured(library: ctypes.CDLL, name: str, robot: Robot) -> tuple[float, flo
         )
 
     run(1, 1)
-    inputs: dict[str, Any] = {"q": q[:1], "qd": v[:1], ("qdd" if name == "inverse_dynamics" else "tau"): u[:1]}
-    expected = evaluate(trace(robot, name), inputs)
     for output, result in zip(OUTPUTS[name], results, strict=True):
         ours = expected[output][0]
         error = float(np.linalg.norm(result.T - ours) / np.linalg.norm(ours))  # by columns
