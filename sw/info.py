@@ -64,7 +64,7 @@ def table(robot: Robot, rows: list[Row]) -> str:
     lines = [f"{robot.name}: {robot.nv} degrees of freedom", head]
     for row in rows:
         c = row.counts
-        form = " ".join([row.form, *map(str, row.options.values())])
+        form = " ".join([row.form, *(key if value is True else str(value) for key, value in row.options.items())])
         lines.append(
             f"{row.function:<38}{form:<28}{c.mul:>9}{c.mul_const:>9}{c.add:>9}{c.reciprocal:>9}{c.trig:>9}"
             f"{c.depth:>9}{row.float32_error:>9.1e}"
