@@ -6,7 +6,9 @@ import ctypes
 import shutil
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 
 import dynagate
@@ -15,8 +17,9 @@ import pytest
 from dynagate import FUNCTIONS, Region, Robot, evaluate, robots, trace
 from dynagate.graph import Graph
 from dynagate.native.compile import CompileError, cache_folder, library
-from dynagate.native.emit import emit
+from dynagate.native.emit import _windows, emit
 from dynagate.native.kernel import Kernel
+from dynagate.native.program import TRIG, Step, program
 from dynagate.truth import relative_errors
 
 from tests import tolerances
@@ -82,6 +85,7 @@ GUARDED = """
 import ctypes, mmap, numpy as np
 from dynagate import robots, trace
 from dynagate.native.kernel import Kernel
+from dynagate.native.program import TRIG, Step, program
 
 libc = ctypes.CDLL(None, use_errno=True)
 page = mmap.PAGESIZE
@@ -132,7 +136,7 @@ def test_sines_and_cosines_are_within_two_units(cache: Path) -> None:
 def test_long_functions_are_cut_and_cuts_change_nothing(cache: Path) -> None:
     robot = robots.load("iiwa14")
     graph = trace(robot, "forward_dynamics_gradient")
-    assert emit(graph).files[f"{emit(graph).name}_body.h"].count("static void SEGMENT(") == 2
+    assert emit(graph).files[f"{emit(graph).name}_body.h"].count("DG_APART void SEGMENT(") == 2
     assert emit(graph) == emit(graph)
     inputs = inputs_of(graph.name, states(robot, 200, seed=6))
     expected = evaluate(graph, inputs)
@@ -141,6 +145,72 @@ def test_long_functions_are_cut_and_cuts_change_nothing(cache: Path) -> None:
     kernel(inputs, outputs, 200)
     for key, value in expected.items():
         assert relative_errors(outputs[key], value).max() <= tolerances.SAME_FORMULA
+
+
+@pytest.mark.parametrize("registers", [6, 28])
+def test_a_program_computes_the_graph_within_its_registers_and_stores_nothing_twice(registers: int) -> None:
+    graph = trace(robots.load("two_joint_arm"), "forward_dynamics_gradient")
+    steps = program(graph, registers, segment_operations=40)
+    assert len(steps.segments) == 2
+    given = [*graph.input_nodes, *(i for i, node in enumerate(graph.nodes) if node.op in TRIG)]
+    memory, stored, computed = {steps.slot[i]: i for i in given}, set(), []
+    for segment in steps.segments:
+        held: set[int] = set()
+        for step in segment:
+            if step.action == "load":
+                assert memory[step.slot] == step.node
+            elif step.action == "store":
+                assert step.node in held
+                assert step.node not in stored
+                stored.add(step.node)
+                memory[step.slot] = step.node
+            else:
+                parts = [i for i, into in steps.fused.items() if into == step.node]
+                assert all(graph.users[i] == (step.node,) for i in parts)
+                operands = {a for i in [step.node, *parts] for a in graph.nodes[i].args} - set(parts)
+                assert operands <= held
+                computed += [step.node, *parts]
+            held.add(step.node)
+        lives = _lives(graph, steps.fused, segment)
+        actions = [step.action for step in segment]
+        between = [at for at, (a, b) in enumerate(pairwise(actions)) if a != "load" and b != "store"]
+        assert max(sum(a <= at < b for a, b in lives) for at in between) <= registers
+    known = ("input", "const", *TRIG)
+    assert sorted(computed) == [i for i, node in enumerate(graph.nodes) if node.op not in known]
+    for i in graph.output_nodes:
+        assert graph.nodes[i].constant == 0.0 or memory[steps.slot[i]] == i
+
+
+def _lives(graph: Graph, fused: Mapping[int, int], segment: Sequence[Step]) -> list[tuple[int, int]]:
+    """From each load or computation of a value to its last use before it is loaded again."""
+    begin: dict[int, int] = {}
+    end: dict[int, int] = {}
+    lives = []
+    for at, step in enumerate(segment):
+        if step.action == "compute":
+            parts = [i for i, into in fused.items() if into == step.node]
+            for i in [step.node, *parts]:
+                end |= dict.fromkeys((a for a in graph.nodes[i].args if a in begin), at)
+        if step.action == "store":
+            end[step.node] = at
+            continue
+        if step.node in begin:
+            lives.append((begin[step.node], end.get(step.node, begin[step.node])))
+        begin[step.node] = at
+    return [*lives, *((at, end.get(i, at)) for i, at in begin.items())]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["1", "111", "0110", "1" * 7, "1" * 16, "111000000000" * 3, "0" * 9, "10000001" * 2]
+)
+def test_windows_write_every_entry_that_is_used(pattern: str) -> None:
+    used = [c == "1" for c in pattern]
+    windows = _windows(used)
+    written = {k for at, width in windows for k in range(at, at + width)}
+    assert {k for k, u in enumerate(used) if u} <= written <= set(range(len(used)))
+    assert len(windows) <= sum(used)
+    assert _windows([True] * 16) == [(0, 8), (8, 8)]
+    assert _windows([True] * 3 + [False] * 9) == [(0, 4)]
 
 
 def test_any_strides_and_dtypes_are_taken(cache: Path) -> None:

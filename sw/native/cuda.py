@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import dynagate
 from dynagate.graph import Graph
-from dynagate.native.emit import TRIG, expression, identifier
+from dynagate.native.emit import expression, identifier
+from dynagate.native.program import TRIG
 
 THREADS = 128
 """In a block: four warps, so that a kernel of 255 registers a thread has two blocks on a multiprocessor."""

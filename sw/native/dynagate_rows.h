@@ -2,13 +2,16 @@
  *
  * The generated file defines before it includes this:
  *   INPUTS, OUTPUTS, INPUT_ENTRIES, OUTPUT_ENTRIES   ports, and the entries of all of them
- *   SLOTS, BLOCK       numbers that a sample keeps in memory, vectors that a segment runs over
+ *   SLOTS              numbers that a sample keeps in memory
+ *   BLOCK              vectors that a segment may run over before the next one, where that is faster
  *   input_size, output_size                          entries of each port
  *   input_slot, output_slot                          where each entry lies in memory, ports one after another; slot 0 is 0
  *   ANGLES, angle_slot, sine_slot, cosine_slot       what sines and cosines are taken of, and where they go (0: nowhere)
- *   rows_segments(m), one_segments(m)                all segments on BLOCK vectors per slot, and on one number per slot
- * and READ_INPUTS, WRITE_OUTPUTS: a PORT(k, size, offset of its slots) for each port. */
-#define ROWS (BLOCK * DG_LANES)
+ *   ROWS_SEGMENTS, ONE_SEGMENTS                      a SEGMENT_CALL(function) for each, over vectors and over numbers
+ *   READ_INPUTS                                      a PORT(k, size, offset of its slots) for each input
+ *   WRITE_OUTPUTS      a WINDOW(k, size, first entry, width, offset of its slots) for each run of entries written together
+ *   STORE_OUTPUTS      a PORT(k, size, offset of its slots) for each output */
+#include <time.h>
 
 /* Entries of DG_LANES rows into vectors, one per slot. Sizes and slots are constants where this is called, so that the
  * loops unroll and what nobody reads goes. */
@@ -19,31 +22,25 @@ DG_INLINE void read_rows(const real *from, int size, const short *slot, vec *m) 
         vec part[DG_LANES];
 #pragma GCC unroll 16
         for (int r = 0; r < DG_LANES; r++) part[r] = dg_load_some(from + r * size + j, count);
-        dg_transpose(part);
+        dg_transpose(part, DG_LANES);
 #pragma GCC unroll 16
-        for (int r = 0; r < count; r++) m[slot[j + r] * BLOCK] = part[r];
+        for (int r = 0; r < count; r++) m[slot[j + r]] = part[r];
     }
 }
 
-/* Vectors out to the entries of DG_LANES rows; runs of zeros are left alone. */
-DG_INLINE void write_rows(const vec *m, int size, const short *slot, real *to) {
-#pragma GCC unroll 64
-    for (int j = 0; j + DG_LANES <= size; j += DG_LANES) {
-        int used = 0;
+/* Vectors out to `width` entries of DG_LANES rows. */
+DG_INLINE void write_window(const vec *m, int size, const short *slot, int width, real *to) {
+    const int part = width < DG_PART ? width : DG_PART;
+#pragma GCC unroll 8
+    for (int j = 0; j < width; j += part) {
+        vec entry[DG_PART];
+#pragma GCC unroll 8
+        for (int i = 0; i < part; i++) entry[i] = slot[j + i] ? m[slot[j + i]] : (vec){0};
+        dg_transpose(entry, part);
+#pragma GCC unroll 8
+        for (int i = 0; i < part; i++)
 #pragma GCC unroll 16
-        for (int r = 0; r < DG_LANES; r++) used |= slot[j + r];
-        if (!used) continue;
-        vec part[DG_LANES];
-#pragma GCC unroll 16
-        for (int r = 0; r < DG_LANES; r++) part[r] = slot[j + r] ? m[slot[j + r] * BLOCK] : (vec){0};
-        dg_transpose(part);
-#pragma GCC unroll 16
-        for (int r = 0; r < DG_LANES; r++) dg_store(to + r * size + j, part[r]);
-    }
-#pragma GCC unroll 16
-    for (int j = size - size % DG_LANES; j < size; j++) {
-        const real *from = (const real *)&m[slot[j] * BLOCK];
-        for (int r = 0; r < DG_LANES; r++) to[r * size + j] = from[r];
+            for (int p = 0; p < DG_LANES / part; p++) dg_store_part(to + (p * part + i) * size + j, entry[i], part, p);
     }
 }
 
@@ -54,93 +51,140 @@ static void read_inputs(const real *const *inputs, long row, vec *m) {
 }
 
 static void write_outputs(const vec *m, real *const *outputs, long row) {
-#define PORT(k, size, offset) write_rows(m, size, output_slot + offset, outputs[k] + row * size);
+#define WINDOW(k, size, at, width, offset) \
+    write_window(m, size, output_slot + offset, width, outputs[k] + row * size + at);
     WRITE_OUTPUTS
-#undef PORT
+#undef WINDOW
 }
 
-static void compute(vec *m) {
-    for (int k = 0; k < BLOCK; k++)
-        for (int a = 0; a < ANGLES; a++) {
-            vec sine, cosine;
-            dg_sincos(m[angle_slot[a] * BLOCK + k], &sine, &cosine);
-            if (sine_slot[a]) m[sine_slot[a] * BLOCK + k] = sine;
-            if (cosine_slot[a]) m[cosine_slot[a] * BLOCK + k] = cosine;
-        }
-    rows_segments(m);
-}
-
-/* ROWS rows; inputs and outputs begin with the first of them. */
-static void run_rows(const real *const *inputs, real *const *outputs, vec *m) {
-    for (int k = 0; k < BLOCK; k++) read_inputs(inputs, k * DG_LANES, m + k);
-    compute(m);
-    for (int k = 0; k < BLOCK; k++) write_outputs(m + k, outputs, k * DG_LANES);
-}
-
-/* ROWS rows of planes; entry e of a port is at e * stride. */
-static void run_planes(const real *const *inputs, real *const *outputs, long stride, vec *m) {
+/* Of count vectors of rows, entry after entry: a plane's rows lie side by side, and its neighbours on other pages. */
+static void read_planes(const real *const *inputs, long stride, long row, int count, vec *m) {
     const short *slot = input_slot;
     for (int p = 0; p < INPUTS; p++)
         for (int j = 0; j < input_size[p]; j++, slot++)
-            for (int k = 0; k < BLOCK; k++) m[*slot * BLOCK + k] = dg_load(inputs[p] + j * stride + k * DG_LANES);
-    compute(m);
-    slot = output_slot;
-    for (int p = 0; p < OUTPUTS; p++)
-        for (int j = 0; j < output_size[p]; j++, slot++)
-            for (int k = 0; *slot && k < BLOCK; k++)
-                dg_store(outputs[p] + j * stride + k * DG_LANES, m[*slot * BLOCK + k]);
+            for (int k = 0; k < count; k++) m[k * SLOTS + *slot] = dg_load(inputs[p] + j * stride + row + k * DG_LANES);
 }
 
-static _Thread_local vec memory[SLOTS * BLOCK]; /* slot 0 stays 0 */
-static _Thread_local real in_rest[ROWS * INPUT_ENTRIES], out_rest[ROWS * OUTPUT_ENTRIES];
+static void write_planes(const vec *m, real *const *outputs, long stride, long row, int count) {
+    const short *slot = output_slot;
+    for (int p = 0; p < OUTPUTS; p++)
+        for (int j = 0; j < output_size[p]; j++, slot++)
+            for (int k = 0; *slot && k < count; k++)
+                dg_store(outputs[p] + j * stride + row + k * DG_LANES, m[k * SLOTS + *slot]);
+}
+
+static void compute(vec *m, int count) {
+    for (int k = 0; k < count; k++)
+        for (int a = 0; a < ANGLES; a++) {
+            vec sine, cosine, *at = m + k * SLOTS;
+            dg_sincos(at[angle_slot[a]], &sine, &cosine);
+            if (sine_slot[a]) at[sine_slot[a]] = sine;
+            if (cosine_slot[a]) at[cosine_slot[a]] = cosine;
+        }
+#define SEGMENT_CALL(function) \
+    for (int k = 0; k < count; k++) function(m + k * SLOTS);
+    ROWS_SEGMENTS
+#undef SEGMENT_CALL
+}
+
+/* Where the entries of a batch are. stride: 0 for rows; of planes, from one entry of a sample to the next. */
+typedef struct {
+    const real *const *inputs;
+    real *const *outputs;
+    long stride;
+} batch;
+
+static int64_t nanoseconds(void) {
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* count vectors of rows, from one row on. */
+static void run(const batch *b, long row, int count, vec *m) {
+    if (b->stride) read_planes(b->inputs, b->stride, row, count, m);
+    for (int k = 0; !b->stride && k < count; k++) read_inputs(b->inputs, row + k * DG_LANES, m + k * SLOTS);
+    compute(m, count);
+    if (b->stride) write_planes(m, b->outputs, b->stride, row, count);
+    for (int k = 0; !b->stride && k < count; k++) write_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
+}
+
+/* BLOCK vectors of zeros in blocks of count, in the shortest of a few times. */
+static int64_t time_of(int count, vec *m) {
+    int64_t best = INT64_MAX;
+    for (int trial = 0; trial < 8; trial++) {
+        struct timespec begin, end;
+        timespec_get(&begin, TIME_UTC);
+        for (int k = 0; k < BLOCK; k += count) compute(m, count);
+        timespec_get(&end, TIME_UTC);
+        const int64_t time = (int64_t)(end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
+        if (time < best) best = time;
+    }
+    return best;
+}
+
+static _Thread_local vec memory[SLOTS * BLOCK]; /* slot 0 of each vector's stays 0 */
+
+/* Vectors that pass a segment before the next: whether more than one is faster depends on the processor's caches for
+ * instructions and data, so each thread measures it once. A tenth must be gained. */
+static int block(void) {
+    static _Thread_local int chosen;
+    if (!chosen) chosen = SEGMENTS > 1 && BLOCK > 1 && time_of(BLOCK, memory) < time_of(1, memory) / 10 * 9 ? BLOCK : 1;
+    return chosen;
+}
+
+/* Vectors of a plane that are written side by side: a pair of cache lines. */
+#define PAIR (BLOCK > 1 ? 2 : 1)
+
+/* The vectors of a range of rows that are full; returns the first row that is left. */
+static long run_full(const batch *b, long row, long end) {
+    int most = row + BLOCK * DG_LANES <= end ? block() : 1;
+    if (b->stride && most < PAIR) most = PAIR;
+    for (long left; (left = (end - row) / DG_LANES) > 0;) {
+        const int count = left < most ? (int)left : most;
+        run(b, row, count, memory);
+        row += count * DG_LANES;
+    }
+    return row;
+}
+
+static _Thread_local real in_rest[DG_LANES * INPUT_ENTRIES], out_rest[DG_LANES * OUTPUT_ENTRIES];
 
 void DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
-    const real *in[INPUTS];
-    real *out[OUTPUTS];
-    long row = begin;
-    for (; row + ROWS <= end; row += ROWS) {
-        for (int p = 0; p < INPUTS; p++) in[p] = inputs[p] + row * input_size[p];
-        for (int p = 0; p < OUTPUTS; p++) out[p] = outputs[p] + row * output_size[p];
-        run_rows(in, out, memory);
-    }
+    const long row = run_full(&(batch){inputs, outputs, 0}, begin, end);
     if (row >= end) return;
-    /* the rest, its last row again and again to fill the block */
-    real *to = in_rest;
+    /* the rest, its last row again and again to fill a vector */
+    const real *in[INPUTS];
+    real *out[OUTPUTS], *to = in_rest;
     for (int p = 0; p < INPUTS; p++) {
         in[p] = to;
-        for (long r = 0; r < ROWS; r++, to += input_size[p])
-            memcpy(to, inputs[p] + (row + r < end ? row + r : end - 1) * input_size[p], input_size[p] * sizeof(real));
+        for (long r = row; r < row + DG_LANES; r++, to += input_size[p])
+            memcpy(to, inputs[p] + (r < end ? r : end - 1) * input_size[p], input_size[p] * sizeof(real));
     }
     to = out_rest;
-    for (int p = 0; p < OUTPUTS; to += ROWS * output_size[p++]) out[p] = to;
-    run_rows(in, out, memory);
+    for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
+    run(&(batch){in, out, 0}, 0, 1, memory);
     for (int p = 0; p < OUTPUTS; p++)
         memcpy(outputs[p] + row * output_size[p], out[p], (end - row) * output_size[p] * sizeof(real));
 }
 
 void DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long stride, long begin, long end) {
-    const real *in[INPUTS];
-    real *out[OUTPUTS];
-    long row = begin;
-    for (; row + ROWS <= end; row += ROWS) {
-        for (int p = 0; p < INPUTS; p++) in[p] = inputs[p] + row;
-        for (int p = 0; p < OUTPUTS; p++) out[p] = outputs[p] + row;
-        run_planes(in, out, stride, memory);
-    }
+    const long row = run_full(&(batch){inputs, outputs, stride}, begin, end);
     if (row >= end) return;
-    real *to = in_rest;
+    const real *in[INPUTS];
+    real *out[OUTPUTS], *to = in_rest;
     for (int p = 0; p < INPUTS; p++) {
         in[p] = to;
         for (int j = 0; j < input_size[p]; j++)
-            for (long r = 0; r < ROWS; r++) *to++ = inputs[p][j * stride + (row + r < end ? row + r : end - 1)];
+            for (long r = row; r < row + DG_LANES; r++) *to++ = inputs[p][j * stride + (r < end ? r : end - 1)];
     }
     to = out_rest;
-    for (int p = 0; p < OUTPUTS; to += ROWS * output_size[p++]) out[p] = to;
-    run_planes(in, out, ROWS, memory);
+    for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
+    run(&(batch){in, out, DG_LANES}, 0, 1, memory);
     const short *slot = output_slot;
     for (int p = 0; p < OUTPUTS; p++)
         for (int j = 0; j < output_size[p]; j++)
-            if (*slot++) memcpy(outputs[p] + j * stride + row, out[p] + j * ROWS, (end - row) * sizeof(real));
+            if (*slot++) memcpy(outputs[p] + j * stride + row, out[p] + j * DG_LANES, (end - row) * sizeof(real));
 }
 
 DG_INLINE void read_one(const real *from, int size, const short *slot, real *m) {
@@ -174,8 +218,10 @@ void DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
         if (sine_slot[a]) m[sine_slot[a]] = sine[a];
         if (cosine_slot[a]) m[cosine_slot[a]] = cosine[a];
     }
-    one_segments(m);
+#define SEGMENT_CALL(function) function(m);
+    ONE_SEGMENTS
+#undef SEGMENT_CALL
 #define PORT(k, size, offset) write_one(m, size, output_slot + offset, outputs[k]);
-    WRITE_OUTPUTS
+    STORE_OUTPUTS
 #undef PORT
 }

@@ -31,6 +31,17 @@ typedef int32_t integer;
 #define DG_PASTE(a, b) a##b
 #define DG_INLINE static inline __attribute__((always_inline))
 
+/* A function of its own, in which nothing is known of its arguments. */
+#ifdef __clang__
+#define DG_APART static __attribute__((noinline))
+#else
+#define DG_APART static __attribute__((noipa))
+#endif
+
+/* What lies at x, by a load: the compiler must not remember what it wrote there, or it keeps more than it has registers
+ * for and writes it again elsewhere. */
+#define DG_RELOAD(x) (*({ __typeof__(&(x)) at = &(x); __asm__("" : "+m"(*at)); at; }))
+
 typedef real vec __attribute__((vector_size(DG_BYTES)));
 typedef integer ivec __attribute__((vector_size(DG_BYTES)));
 
@@ -56,13 +67,24 @@ DG_INLINE vec dg_load_some(const real *from, int count) {
 
 DG_INLINE void dg_store(real *to, vec v) { memcpy(to, &v, sizeof v); }
 
+/* A vector of FORM(0), FORM(1), ... literally: a loop that fills one may stay in the code. */
+#if DG_LANES == 16
+#define DG_EACH(FORM) \
+    {FORM(0), FORM(1), FORM(2),  FORM(3),  FORM(4),  FORM(5),  FORM(6),  FORM(7), \
+     FORM(8), FORM(9), FORM(10), FORM(11), FORM(12), FORM(13), FORM(14), FORM(15)}
+#elif DG_LANES == 8
+#define DG_EACH(FORM) {FORM(0), FORM(1), FORM(2), FORM(3), FORM(4), FORM(5), FORM(6), FORM(7)}
+#elif DG_LANES == 4
+#define DG_EACH(FORM) {FORM(0), FORM(1), FORM(2), FORM(3)}
+#else
+#define DG_EACH(FORM) {FORM(0), FORM(1)}
+#endif
+
 /* One step of a transposition: blocks of `half` lanes off the diagonal change places. */
 DG_INLINE void dg_exchange(vec *a, vec *b, int half) {
-    ivec low, high;
-    for (int j = 0; j < DG_LANES; j++) {
-        low[j] = j & half ? DG_LANES + j - half : j;
-        high[j] = j & half ? DG_LANES + j : j + half;
-    }
+#define DG_LOW(j) (j) & half ? DG_LANES + (j) - half : (j)
+#define DG_HIGH(j) (j) & half ? DG_LANES + (j) : (j) + half
+    const ivec low = DG_EACH(DG_LOW), high = DG_EACH(DG_HIGH);
     vec x = *a, y = *b;
 #ifdef __clang__
     for (int j = 0; j < DG_LANES; j++) {
@@ -75,14 +97,29 @@ DG_INLINE void dg_exchange(vec *a, vec *b, int half) {
 #endif
 }
 
-/* DG_LANES vectors as rows of a square matrix, transposed in place. */
-DG_INLINE void dg_transpose(vec *rows) {
+/* The first `width` vectors as rows of square matrices side by side, each transposed in place. */
+DG_INLINE void dg_transpose(vec *rows, int width) {
 #pragma GCC unroll 8
-    for (int half = DG_LANES / 2; half > 0; half /= 2)
+    for (int half = width / 2; half > 0; half /= 2)
 #pragma GCC unroll 16
-        for (int i = 0; i < DG_LANES; i++)
+        for (int i = 0; i < width; i++)
             if (!(i & half)) dg_exchange(&rows[i], &rows[i + half], half);
 }
+
+/* Part number p of a vector in parts of `width` lanes. */
+DG_INLINE void dg_store_part(real *to, vec v, int width, int p) {
+#if defined(__AVX512F__) /* GCC 12 would take halves through memory */
+    if (2 * width == DG_LANES) {
+        const __m256d low = _mm512_castpd512_pd256((__m512d)v), high = _mm512_extractf64x4_pd((__m512d)v, 1);
+        memcpy(to, p ? &high : &low, sizeof low);
+        return;
+    }
+#endif
+    memcpy(to, (const real *)&v + p * width, width * sizeof(real));
+}
+
+/* Entries that are written side by side: shuffles and stores are about as many. */
+#define DG_PART (DG_LANES > 8 ? 8 : DG_LANES < 4 ? DG_LANES : 4)
 
 /* sin and cos of |x| up to about 1e5 (float: 1e4) rad: x less the nearest multiple of pi/2, given in parts that multiply
  * exactly, then polynomials on [-pi/4, pi/4] that interpolate at Chebyshev points. Error below 2 units in the last place
