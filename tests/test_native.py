@@ -54,7 +54,7 @@ def test_equals_the_graph(name: str, robot: str, dtype: type, layout: str, cache
     expected = evaluate(graph, {key: value.astype(np.float64) for key, value in inputs.items()})
     kernel = Kernel(graph, dtype, layout=layout, folder=cache)
     outputs = kernel.new_outputs(300)
-    kernel(inputs, outputs, 300)
+    assert kernel(inputs, kernel.written(outputs), 300)
     bound = tolerances.SAME_FORMULA if dtype is np.float64 else tolerances.FLOAT32
     for key, value in expected.items():
         assert relative_errors(outputs[key], value).max() <= bound, key
@@ -71,10 +71,10 @@ def test_every_batch_and_nothing_beyond(batch: int, layout: str, cache: Path) ->
     for array in outputs.values():
         array[-1] = 7.0
     if layout == "rows":
-        kernel(inputs, {key: value[:-1] for key, value in outputs.items()}, batch)
+        kernel(inputs, kernel.written({key: value[:-1] for key, value in outputs.items()}), batch)
     else:  # planes of a larger stride are not the kernel's: in and out have one
         outputs = kernel.new_outputs(batch)
-        kernel(inputs, outputs, batch)
+        kernel(inputs, kernel.written(outputs), batch)
     for key, value in evaluate(graph, inputs).items():
         np.testing.assert_allclose(outputs[key][:batch], value, rtol=1e-10, atol=1e-12)
         assert np.all(outputs[key][batch:] == 7.0)
@@ -106,7 +106,7 @@ kernel = Kernel(graph, np.float64)
 for batch in (2, 50, 97):
     inputs = {port.name: at_the_end_of_a_page((batch, *port.shape)) for port in graph.inputs}
     outputs = {port.name: at_the_end_of_a_page((batch, *port.shape)) for port in graph.outputs}
-    kernel(inputs, outputs, batch)
+    kernel(inputs, kernel.written(outputs), batch)
     assert np.ptp(outputs["qdd"][:, 0]) == 0.0
 import os
 os._exit(0)  # guarded pages cannot be given back in the usual way
@@ -126,7 +126,7 @@ def test_sines_and_cosines_are_within_two_units(cache: Path) -> None:
         x[:, 0] = angles
         kernel = Kernel(graph, dtype, folder=cache)
         outputs = kernel.new_outputs(len(x))
-        kernel({"x": x}, outputs, len(x))
+        kernel({"x": x}, kernel.written(outputs), len(x))
         exact = np.stack([np.sin(x[:, 0].astype(np.longdouble)), np.cos(x[:, 0].astype(np.longdouble))], axis=1)
         # near a zero the last place of the reduced angle counts, not that of the result
         unit = np.spacing(np.maximum(np.abs(exact), 2.0**-6).astype(dtype))
@@ -142,7 +142,7 @@ def test_long_functions_are_cut_and_cuts_change_nothing(cache: Path) -> None:
     expected = evaluate(graph, inputs)
     kernel = Kernel(graph, np.float64, folder=cache)
     outputs = kernel.new_outputs(200)
-    kernel(inputs, outputs, 200)
+    assert kernel(inputs, kernel.written(outputs), 200)
     for key, value in expected.items():
         assert relative_errors(outputs[key], value).max() <= tolerances.SAME_FORMULA
 
@@ -230,6 +230,28 @@ def test_any_strides_and_dtypes_are_taken(cache: Path) -> None:
         np.testing.assert_array_equal(accelerator(**integers).qdd, accelerator(**rounded).qdd)
 
 
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+@pytest.mark.parametrize("batch", [1, 3, 40, 1300])
+def test_what_is_not_finite_is_found_wherever_it_stands(batch: int, layout: str) -> None:
+    robot = robots.load("two_joint_arm")
+    state = inputs_of("forward_dynamics", states(robot, batch, seed=8))
+    with dynagate.open(robot, "forward_dynamics", dtype=np.float32, layout=layout, threads=2) as accelerator:
+        out = accelerator(**state)
+        for row in {0, batch // 2, batch - 1}:
+            for value, expected in (
+                (np.nan, "finite numbers"),
+                (-np.inf, "finite numbers"),
+                (1e39, "that float32 holds"),
+            ):
+                bad = np.array(state["tau"])
+                bad[row, 1] = value
+                with pytest.raises(
+                    ValueError, match=rf"input 'tau' is {value} at \({row}, 1\).*{expected}".replace("+", ".")
+                ):
+                    accelerator(out=out, **{**state, "tau": bad})
+        accelerator(out=out, **state)  # and forgotten again
+
+
 @pytest.mark.parametrize("device", ["cpu", "numpy", "fixed"])
 def test_one_face(device: str) -> None:
     robot = robots.load("two_joint_arm")
@@ -243,6 +265,14 @@ def test_one_face(device: str) -> None:
         assert results.overflow.shape == (600,)
         again = accelerator(out=results, **inputs)
         assert again is results
+        fewer = {key: value[:5] for key, value in inputs.items()}
+        with pytest.raises(ValueError, match=r"out.qdd is float64 \(600, 2\); expected float64 \(5, 2\)"):
+            accelerator(out=results, **fewer)  # also where they have just been written over
+        mine = np.zeros_like(results.qdd)
+        results.qdd = mine
+        accelerator(out=results, **inputs)
+        assert results.qdd is mine
+        assert np.median(relative_errors(mine, expected["qdd"])) <= tolerances.FIXED
         assert accelerator(**{key: value[:0] for key, value in inputs.items()}).qdd.shape == (0, 2)
         with pytest.raises(ValueError, match=r"input 'q' has shape \(600, 1\); expected \(batch, 2\)"):
             accelerator(**{**inputs, "q": inputs["q"][:, :1]})

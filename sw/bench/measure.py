@@ -52,12 +52,12 @@ def timing(call: Callable[[], Any], share: float = 1.0) -> Timing:
 
 def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Timing:
     """One sample by the kernel, called from C."""
-    outputs = kernel.new_outputs(1)
-    read, written, keep = kernel.pointers(inputs, outputs)
+    written = kernel.written(kernel.new_outputs(1))
+    given, read = kernel.read(inputs)
     repeat = _repeat()
     one = ctypes.cast(kernel.one, ctypes.c_void_p)
-    result = timing(lambda: repeat(one, read, written, count)).per(count)
-    del keep, outputs  # which the pointers were of
+    result = timing(lambda: repeat(one, read, written.pointers, count)).per(count)
+    del given  # which the pointers were of
     return result
 
 

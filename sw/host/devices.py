@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
-from dynagate.host.inputs import Arrays, Port
+from dynagate.host.inputs import Arrays, Port, check_finite
 from dynagate.host.links import Link, SimLink, Transfer
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -21,13 +21,15 @@ from dynagate.robot import Robot
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.hw.build import Build
+    from dynagate.native.kernel import Written
 
 Step = Callable[[str], Any]
 Overflow = npt.NDArray[np.bool_]
 
 
 class Device(ABC):
-    """Arrays by name in, arrays by name out. text: what it is, in a few words."""
+    """Arrays by name in, arrays by name out. text: what it is, in a few words. checks_finite: `run` refuses inputs that
+    are not, else the caller does."""
 
     robot: str
     function: str
@@ -36,6 +38,7 @@ class Device(ABC):
     text: str
     dtype: np.dtype[Any] = np.dtype(np.float64)
     transfer: Transfer = Transfer(0, 0.0)
+    checks_finite: bool = False
 
     def new_outputs(self, batch: int) -> Arrays:
         return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.outputs}
@@ -44,8 +47,12 @@ class Device(ABC):
         """Whether results can be written into an array as it lies in memory."""
         return bool(array.flags.c_contiguous)
 
+    def target(self, outputs: Arrays) -> Any:
+        """Outputs as `run` takes them, again and again."""
+        return outputs
+
     @abstractmethod
-    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+    def run(self, arrays: Arrays, batch: int, target: Any) -> Overflow:
         """Fills the outputs from checked inputs; returns which samples overflowed."""
 
     def close(self) -> None:  # noqa: B027
@@ -65,12 +72,12 @@ class NumpyDevice(Device):
         self.graph = trace(robot, function, **options)
         self._of(self.graph)
 
-    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
         if not batch:
             return np.zeros(0, dtype=bool)
         doubles = {name: array.astype(np.float64) for name, array in arrays.items()}
         for name, value in evaluate(self.graph, doubles).items():
-            outputs[name][...] = value
+            target[name][...] = value
         return np.zeros(batch, dtype=bool)
 
 
@@ -93,22 +100,24 @@ class FixedDevice(Device):
         self._of(self.formatted.graph)
         self.text = "integers"
 
-    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
         from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 
         if not batch:
             return np.zeros(0, dtype=bool)
         result = evaluate_fixed(self.formatted, {name: array.astype(np.float64) for name, array in arrays.items()})
         for name, value in result.outputs.items():
-            outputs[name][...] = value
+            target[name][...] = value
         return result.overflow
 
 
 class CpuDevice(Device):
-    """C compiled for this machine, vectors over the batch.
+    """C compiled for this machine, vectors over the batch. Inputs are checked as they are read.
 
     dtype: float64 or float32. threads: how many share a batch. layout: "rows" or "planes", as `native.kernel` has it.
     """
+
+    checks_finite = True
 
     def __init__(
         self,
@@ -137,8 +146,12 @@ class CpuDevice(Device):
     def fits(self, array: npt.NDArray[Any]) -> bool:
         return self.kernel.fits(array)
 
-    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
-        self.kernel(arrays, outputs, batch)
+    def target(self, outputs: Arrays) -> Written:
+        return self.kernel.written(outputs)
+
+    def run(self, arrays: Arrays, batch: int, target: Written) -> Overflow:
+        if batch and not self.kernel(arrays, target, batch):
+            check_finite(arrays, self.dtype)
         return np.zeros(batch, dtype=bool)
 
     def close(self) -> None:
@@ -154,12 +167,12 @@ class StreamDevice(Device):
         self.inputs, self.outputs = design.input.ports, design.output.ports
         self.text = f"ii {design.ii}, latency {design.latency}, {type(link).__name__}"
 
-    def run(self, arrays: Arrays, batch: int, outputs: Arrays) -> Overflow:
+    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
         payloads = pack_inputs(self.design, arrays, batch)
         words = self._link.stream(payloads) if batch else np.zeros((0, self.design.output.words), dtype=np.uint32)
         values, overflow = unpack_outputs(self.design, words)
         for name, value in values.items():
-            outputs[name][...] = value
+            target[name][...] = value
         self.transfer = self._link.transfer
         return overflow
 

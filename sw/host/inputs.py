@@ -26,8 +26,8 @@ class Port(Protocol):
 def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> tuple[Arrays, int]:
     """The inputs as arrays (batch, *shape) of real numbers, and the batch.
 
-    Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, not finite, or
-    a quaternion whose length is not 1.
+    Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, or a quaternion
+    whose length is not 1.
     """
     names = [port.name for port in ports]
     for name in inputs:
@@ -38,28 +38,29 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
     for port in ports:
         if port.name not in inputs:
             raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {text(port.shape)})")
-        array = _checked(port, inputs[port.name], batch)
+        array = np.asarray(inputs[port.name])
+        if array.dtype.kind not in "fiu":
+            raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
+        if array.ndim != len(port.shape) + 1 or array.shape[1:] != port.shape:
+            raise ValueError(f"input '{port.name}' has shape {array.shape}; expected (batch, {text(port.shape)})")
+        if batch is not None and len(array) != batch:
+            raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
+        if port.unit_vectors:
+            check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), -1))
         batch = len(array)
         arrays[port.name] = array
     return arrays, batch or 0
 
 
-def _checked(port: Port, values: Any, batch: int | None) -> npt.NDArray[Any]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "fiu":
-        raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
-    if array.ndim != len(port.shape) + 1 or array.shape[1:] != port.shape:
-        raise ValueError(f"input '{port.name}' has shape {array.shape}; expected (batch, {text(port.shape)})")
-    if batch is not None and len(array) != batch:
-        raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
-    flat = array.ravel(order="K")
-    # a sum of squares is one fast pass, and finite where all is well
-    if array.dtype.kind == "f" and not np.isfinite(np.dot(flat, flat)) and not np.isfinite(array).all():
-        where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"input '{port.name}' is {array[where]} at {where}; expected finite numbers")
-    if port.unit_vectors:
-        check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), -1))
-    return array
+def check_finite(arrays: Arrays, dtype: np.dtype[Any] | None = None) -> None:
+    """Raises ValueError naming an entry that is infinite or not a number, or becomes so in a dtype."""
+    for name, given in arrays.items():
+        with np.errstate(over="ignore"):
+            array = given if dtype is None else given.astype(dtype)
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
+            expected = f"numbers that {dtype} holds" if np.isfinite(given[where]) else "finite numbers"
+            raise ValueError(f"input '{name}' is {given[where]} at {where}; expected {expected}")
 
 
 def text(shape: tuple[int, ...]) -> str:

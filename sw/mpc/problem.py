@@ -123,14 +123,14 @@ class Robotics:
     def torque(self, q: Array, qd: Array, qdd: Array) -> Array:
         """τ (n,)."""
         found = self._inverse.new_outputs(1)
-        self._inverse({"q": q[None], "qd": qd[None], "qdd": qdd[None]}, found, 1)
+        self._inverse({"q": q[None], "qd": qd[None], "qdd": qdd[None]}, self._inverse.written(found), 1)
         return np.asarray(found["tau"][0])
 
     def step(self, x: Array, u: Array, dt: float) -> Array:
         """The state after one step of semi-implicit Euler."""
         n = self.robot.nv
         found = self._forward.new_outputs(1)
-        self._forward({"q": x[None, :n], "qd": x[None, n:], "tau": u[None]}, found, 1)
+        self._forward({"q": x[None, :n], "qd": x[None, n:], "tau": u[None]}, self._forward.written(found), 1)
         velocity = x[n:] + dt * found["qdd"][0]
         return np.concatenate([x[:n] + dt * velocity, velocity])
 

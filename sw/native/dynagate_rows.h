@@ -13,6 +13,9 @@
  *   STORE_OUTPUTS      a PORT(k, size, offset of its slots) for each output */
 #include <time.h>
 
+/* Zero until a number that is read is infinite or none. */
+static _Thread_local vec doubt;
+
 /* Entries of DG_LANES rows into vectors, one per slot. Sizes and slots are constants where this is called, so that the
  * loops unroll and what nobody reads goes. */
 DG_INLINE void read_rows(const real *from, int size, const short *slot, vec *m) {
@@ -24,7 +27,10 @@ DG_INLINE void read_rows(const real *from, int size, const short *slot, vec *m) 
         for (int r = 0; r < DG_LANES; r++) part[r] = dg_load_some(from + r * size + j, count);
         dg_transpose(part, DG_LANES);
 #pragma GCC unroll 16
-        for (int r = 0; r < count; r++) m[slot[j + r]] = part[r];
+        for (int r = 0; r < count; r++) {
+            m[slot[j + r]] = part[r];
+            doubt += part[r] * (real)0;
+        }
     }
 }
 
@@ -62,7 +68,11 @@ static void read_planes(const real *const *inputs, long stride, long row, int co
     const short *slot = input_slot;
     for (int p = 0; p < INPUTS; p++)
         for (int j = 0; j < input_size[p]; j++, slot++)
-            for (int k = 0; k < count; k++) m[k * SLOTS + *slot] = dg_load(inputs[p] + j * stride + row + k * DG_LANES);
+            for (int k = 0; k < count; k++) {
+                const vec v = dg_load(inputs[p] + j * stride + row + k * DG_LANES);
+                m[k * SLOTS + *slot] = v;
+                doubt += v * (real)0;
+            }
 }
 
 static void write_planes(const vec *m, real *const *outputs, long stride, long row, int count) {
@@ -136,6 +146,14 @@ static int block(void) {
 /* Vectors of a plane that are written side by side: a pair of cache lines. */
 #define PAIR (BLOCK > 1 ? 2 : 1)
 
+/* Whether there was a doubt since the last time. */
+static int doubted(void) {
+    int found = 0;
+    for (int j = 0; j < DG_LANES; j++) found |= doubt[j] != 0;
+    doubt = (vec){0};
+    return found;
+}
+
 /* The vectors of a range of rows that are full; returns the first row that is left. */
 static long run_full(const batch *b, long row, long end) {
     int most = row + BLOCK * DG_LANES <= end ? block() : 1;
@@ -150,9 +168,9 @@ static long run_full(const batch *b, long row, long end) {
 
 static _Thread_local real in_rest[DG_LANES * INPUT_ENTRIES], out_rest[DG_LANES * OUTPUT_ENTRIES];
 
-void DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
+int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
     const long row = run_full(&(batch){inputs, outputs, 0}, begin, end);
-    if (row >= end) return;
+    if (row >= end) return doubted();
     /* the rest, its last row again and again to fill a vector */
     const real *in[INPUTS];
     real *out[OUTPUTS], *to = in_rest;
@@ -166,11 +184,12 @@ void DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long beg
     run(&(batch){in, out, 0}, 0, 1, memory);
     for (int p = 0; p < OUTPUTS; p++)
         memcpy(outputs[p] + row * output_size[p], out[p], (end - row) * output_size[p] * sizeof(real));
+    return doubted();
 }
 
-void DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long stride, long begin, long end) {
+int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long stride, long begin, long end) {
     const long row = run_full(&(batch){inputs, outputs, stride}, begin, end);
-    if (row >= end) return;
+    if (row >= end) return doubted();
     const real *in[INPUTS];
     real *out[OUTPUTS], *to = in_rest;
     for (int p = 0; p < INPUTS; p++) {
@@ -185,11 +204,17 @@ void DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], l
     for (int p = 0; p < OUTPUTS; p++)
         for (int j = 0; j < output_size[p]; j++)
             if (*slot++) memcpy(outputs[p] + j * stride + row, out[p] + j * DG_LANES, (end - row) * sizeof(real));
+    return doubted();
 }
 
-DG_INLINE void read_one(const real *from, int size, const short *slot, real *m) {
+DG_INLINE real read_one(const real *from, int size, const short *slot, real *m) {
+    real zero = 0;
 #pragma GCC unroll 64
-    for (int j = 0; j < size; j++) m[slot[j]] = from[j];
+    for (int j = 0; j < size; j++) {
+        m[slot[j]] = from[j];
+        zero += from[j] * (real)0;
+    }
+    return zero;
 }
 
 DG_INLINE void write_one(const real *m, int size, const short *slot, real *to) {
@@ -198,9 +223,10 @@ DG_INLINE void write_one(const real *m, int size, const short *slot, real *to) {
         if (slot[j]) to[j] = m[slot[j]];
 }
 
-void DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
+int DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
     static _Thread_local real m[SLOTS];
-#define PORT(k, size, offset) read_one(inputs[k], size, input_slot + offset, m);
+    real zero = 0;
+#define PORT(k, size, offset) zero += read_one(inputs[k], size, input_slot + offset, m);
     READ_INPUTS
 #undef PORT
     /* the angles side by side in vectors */
@@ -224,4 +250,5 @@ void DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
 #define PORT(k, size, offset) write_one(m, size, output_slot + offset, outputs[k]);
     STORE_OUTPUTS
 #undef PORT
+    return zero != 0;
 }

@@ -81,21 +81,22 @@ def _header(graph: Graph, name: str) -> str:
     lines += ["/* Arrays in row-major order, without gaps:", *ports]
     lines += [
         " * Computes rows begin to end - 1. Entries of outputs that are always zero may be left unwritten, so clear",
-        " * the outputs once before the first call. Calls on different rows may run side by side. */",
+        " * the outputs once before the first call. Calls on different rows may run side by side.",
+        " * All return 0, or 1 if an input is infinite or not a number; then so are results. */",
     ]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         arrays = f"const {real} *const inputs[], {real} *const outputs[]"
-        lines.append(f"void {name}_{suffix}({arrays}, long begin, long end);")
+        lines.append(f"int {name}_{suffix}({arrays}, long begin, long end);")
     lines += [
         "",
         "/* The same with the batch as the last axis, (..., batch): entry e of row r is at e * stride + r. */",
     ]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         arrays = f"const {real} *const inputs[], {real} *const outputs[]"
-        lines.append(f"void {name}_planes_{suffix}({arrays}, long stride, long begin, long end);")
+        lines.append(f"int {name}_planes_{suffix}({arrays}, long stride, long begin, long end);")
     lines += ["", "/* One sample, with the least latency. */"]
     for real, suffix in (("float", "f32"), ("double", "f64")):
-        lines.append(f"void {name}_one_{suffix}(const {real} *const inputs[], {real} *const outputs[]);")
+        lines.append(f"int {name}_one_{suffix}(const {real} *const inputs[], {real} *const outputs[]);")
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
     return "\n".join(lines)
 
