@@ -230,6 +230,24 @@ def test_any_strides_and_dtypes_are_taken(cache: Path) -> None:
         np.testing.assert_array_equal(accelerator(**integers).qdd, accelerator(**rounded).qdd)
 
 
+@pytest.mark.parametrize(("device", "layout"), [("cpu", "rows"), ("cpu", "planes"), ("numpy", None)])
+@pytest.mark.parametrize("name", ["forward_dynamics_gradient", "mass_matrix", "link_positions"])
+def test_packed_results_hold_each_entry_once(name: str, device: str, layout: str | None) -> None:
+    robot = robots.load("hyq")
+    options = {"layout": layout} if layout else {}
+    inputs = Region.of(robot).sample(name, 40, seed=2)
+    expected = evaluate(trace(robot, name), inputs)
+    with dynagate.open(robot, name, device=device, pack=True, **options) as accelerator:
+        results = accelerator(**inputs)
+        full = accelerator.unpack(results)
+    for key, value in expected.items():
+        packed = getattr(results, key)
+        assert packed.shape == (40, len(np.unique(value[0][value[0] != 0.0])))
+        np.testing.assert_allclose(getattr(full, key), value, rtol=1e-9, atol=1e-9)
+    with dynagate.open(robot, name, device="numpy") as plain, pytest.raises(ValueError, match="opened with pack=True"):
+        plain.unpack(results)
+
+
 @pytest.mark.parametrize("layout", ["rows", "planes"])
 @pytest.mark.parametrize("batch", [1, 3, 40, 1300])
 def test_what_is_not_finite_is_found_wherever_it_stands(batch: int, layout: str) -> None:

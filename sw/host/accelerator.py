@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.graph.packing import unpacked
 from dynagate.host.devices import DEVICES, Device
 from dynagate.host.inputs import Arrays, check_finite, checked
 from dynagate.host.links import Transfer
@@ -76,6 +77,15 @@ class Accelerator:
                 raise ValueError(f"out.{port.name} cannot be written in one piece; expected results of an earlier call")
         return outputs  # type: ignore[return-value]
 
+    def unpack(self, results: Results) -> Results:
+        """Results of this accelerator, opened with `pack=True`, in their full shapes. `device.packing` says per output
+        where each entry is in its vector, -1 for those that are always zero."""
+        packing = self.device.packing
+        if packing is None:
+            raise ValueError(f"{self!r} does not pack its results; expected one opened with pack=True")
+        full = {name: unpacked(getattr(results, name), where) for name, where in packing.items()}
+        return Results(**full, overflow=results.overflow)
+
     @property
     def transfer(self) -> Transfer:
         """Cycles that the last batch took; zeros where the device has no clock that can be seen."""
@@ -104,9 +114,9 @@ def open(
     """A function of a robot on a device: "cpu" (the default), "numpy", "fixed" or "sim".
 
     what: a robot; or what `dynagate.build` returned, or its folder, which know their function and go to "sim".
-    options are the device's (`host.devices`): `dtype`, `threads` and `layout` of "cpu", `policy` and `region` of
-    "fixed", those of `dynagate.build` and `SimLink` of "sim"; `step` is called with what is about to happen; the rest
-    go to the algorithm.
+    options are the device's (`host.devices`): `dtype`, `threads`, `layout` and `pack` of "cpu", `policy` and `region`
+    of "fixed", those of `dynagate.build` and `SimLink` of "sim"; `step` is called with what is about to happen; the
+    rest go to the algorithm.
     Raises ValueError for an unknown device, DesignError for a design or device that does not match, CompileError
     where there is no compiler.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.packing import Packing, packed
 from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
 from dynagate.host.inputs import Arrays, Port, check_finite
 from dynagate.host.links import Link, SimLink, Transfer
@@ -29,7 +30,7 @@ Overflow = npt.NDArray[np.bool_]
 
 class Device(ABC):
     """Arrays by name in, arrays by name out. text: what it is, in a few words. checks_finite: `run` refuses inputs that
-    are not, else the caller does."""
+    are not, else the caller does. packing: of outputs that are packed, as `graph.packing` has it."""
 
     robot: str
     function: str
@@ -39,6 +40,7 @@ class Device(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     transfer: Transfer = Transfer(0, 0.0)
     checks_finite: bool = False
+    packing: Packing | None = None
 
     def new_outputs(self, batch: int) -> Arrays:
         return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.outputs}
@@ -62,15 +64,23 @@ class Device(ABC):
         self.robot, self.function = graph.robot, graph.name
         self.inputs, self.outputs = graph.inputs, graph.outputs
 
+    def _traced(self, robot: Robot, function: str, pack: bool, options: Mapping[str, Any]) -> Graph:
+        graph = trace(robot, function, **options)
+        if pack:
+            graph, self.packing = packed(graph)
+        self._of(graph)
+        return graph
+
 
 class NumpyDevice(Device):
-    """The reference: the graph in float64."""
+    """The reference: the graph in float64. pack: as for "cpu"."""
 
     text = "numpy, float64"
 
-    def __init__(self, robot: Robot, function: str, *, step: Step | None = None, **options: Any) -> None:
-        self.graph = trace(robot, function, **options)
-        self._of(self.graph)
+    def __init__(
+        self, robot: Robot, function: str, *, pack: bool = False, step: Step | None = None, **options: Any
+    ) -> None:
+        self.graph = self._traced(robot, function, pack, options)
 
     def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
         if not batch:
@@ -115,6 +125,7 @@ class CpuDevice(Device):
     """C compiled for this machine, vectors over the batch. Inputs are checked as they are read.
 
     dtype: float64 or float32. threads: how many share a batch. layout: "rows" or "planes", as `native.kernel` has it.
+    pack: outputs are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
     """
 
     checks_finite = True
@@ -127,13 +138,13 @@ class CpuDevice(Device):
         dtype: npt.DTypeLike = np.float64,
         threads: int = 1,
         layout: str = "rows",
+        pack: bool = False,
         step: Step | None = None,
         **options: Any,
     ) -> None:
         from dynagate.native.kernel import Kernel
 
-        graph = trace(robot, function, **options)
-        self._of(graph)
+        graph = self._traced(robot, function, pack, options)
         self.dtype = np.dtype(dtype)
         if step:
             step("C compiler: kernel")
