@@ -181,6 +181,15 @@ def test_a_program_computes_the_graph_within_its_registers_and_stores_nothing_tw
         assert graph.nodes[i].constant == 0.0 or memory[steps.slot[i]] == i
 
 
+def test_legs_that_share_nothing_are_computed_one_after_the_other() -> None:
+    graph = trace(robots.load("hyq"), "forward_dynamics_gradient")
+    (segment,) = program(graph, 28, segment_operations=10_000).segments
+    paths = [graph.scope_paths[step.node] for step in segment if step.action == "compute"]
+    legs = [int(path[1].removeprefix("link")) // 3 for path in paths if len(path) > 1 and path[1].startswith("link")]
+    assert set(legs) == {0, 1, 2, 3}
+    assert legs == sorted(legs)
+
+
 def _lives(graph: Graph, fused: Mapping[int, int], segment: Sequence[Step]) -> list[tuple[int, int]]:
     """From each load or computation of a value to its last use before it is loaded again."""
     begin: dict[int, int] = {}

@@ -42,14 +42,17 @@ class Program:
 def program(graph: Graph, registers: int, segment_operations: int) -> Program:
     """The steps of a graph in its own order, for so many registers, cut into even segments of about so many operations.
 
-    Raises ValueError: a sine or cosine is taken of something that is not an input.
+    Parts that share nothing but inputs, such as legs on a fixed base, come one after the other: fewer values live at a
+    time. Raises ValueError: a sine or cosine is taken of something that is not an input.
     """
     for node in graph.nodes:
         if node.op in TRIG and graph.nodes[node.args[0]].op != "input":
             raise ValueError(f"{graph.name}: node '{node.name}' takes the {node.op} of what is not an input")
     fused = _fused(graph)
     operands = {i: _operands(graph, fused, i) for i in _computed(graph) if i not in fused}
-    order = list(operands)
+    part = _parts(operands)
+    order = sorted(operands, key=lambda i: (part[i], i))
+    operands = {i: operands[i] for i in order}
     count = max(1, round(len(order) / segment_operations))
     cuts = {len(order) * s // count for s in range(1, count)}
     memory = _Memory(graph, operands, registers)
@@ -88,6 +91,23 @@ def _operands(graph: Graph, fused: Mapping[int, int], i: int) -> list[int]:
     """What must be in registers to compute a node and the product in it."""
     parts = (graph.nodes[a].args if fused.get(a) == i else (a,) for a in graph.nodes[i].args)
     return list(dict.fromkeys(a for part in parts for a in part))
+
+
+def _parts(operands: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Operation -> the first one of those that it is connected with."""
+    first = {i: i for i in operands}
+
+    def root(i: int) -> int:
+        while first[i] != i:
+            first[i] = i = first[first[i]]
+        return i
+
+    for i, args in operands.items():
+        for a in args:
+            if a in operands:
+                low, high = sorted((root(a), root(i)))
+                first[high] = low
+    return {i: root(i) for i in operands}
 
 
 @dataclass
