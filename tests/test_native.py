@@ -81,6 +81,40 @@ def test_every_batch_and_nothing_beyond(batch: int, layout: str, cache: Path) ->
     kernel.close()
 
 
+THREADED = """
+import os, random, time, numpy as np
+from dynagate import Region, robots
+import dynagate
+
+robot = robots.load("two_joint_arm")
+inputs = Region.of(robot).sample("forward_dynamics", 700, seed=1)
+expected = dynagate.open(robot, "forward_dynamics")(**inputs).qdd
+pauses = random.Random(1)
+with dynagate.open(robot, "forward_dynamics", threads=5) as accelerator:
+    out = accelerator(**inputs)
+    for _ in range(300):  # threads that look out for work, that fall asleep and that sleep
+        time.sleep(pauses.choice([0.0, 0.00008, 0.0001, 0.00012, 0.001]))
+        out.qdd[:] = 0.0
+        assert np.array_equal(accelerator(out=out, **inputs).qdd, expected)
+    child = os.fork()
+    out.qdd[:] = 0.0
+    right = np.array_equal(accelerator(out=out, **inputs).qdd, expected)
+    if child == 0:
+        accelerator.close()
+        os._exit(0 if right else 1)
+    assert right
+    assert os.waitpid(child, 0)[1] == 0
+assert np.array_equal(accelerator(**inputs).qdd, expected)  # closed: in the calling thread
+accelerator.close()
+print("right")
+"""
+
+
+def test_threads_share_a_batch_sleep_and_wake_and_stay_behind_at_a_fork() -> None:
+    done = subprocess.run([sys.executable, "-c", THREADED], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout == "right\n", done.stderr
+
+
 GUARDED = """
 import ctypes, mmap, numpy as np
 from dynagate import robots, trace

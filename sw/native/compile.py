@@ -20,6 +20,7 @@ FLAGS = (
     "-fno-math-errno",
     "-fno-trapping-math",
     "-fPIC",
+    "-pthread",
     "-shared",
 )
 CACHE_VARIABLE = "DYNAGATE_CACHE"

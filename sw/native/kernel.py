@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +14,10 @@ import numpy.typing as npt
 from dynagate.graph import Graph
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import Source, emit
+from dynagate.native.pool import Pool
 
-CHUNK_ROWS = 576
-"""Threads get whole multiples of so many rows: of every kernel's block, so that one thread alone has a tail."""
+SHARED_ROWS = 512
+"""Batches of fewer rows are left to one thread."""
 
 CACHE_LINE = 64
 LAYOUTS = ("rows", "planes")
@@ -83,8 +81,9 @@ class Kernel:
         self.one.argtypes = [pointers, pointers]
         self._inputs = ctypes.c_void_p * len(graph.inputs)
         self._outputs = ctypes.c_void_p * len(graph.outputs)
-        self._threads = threads
-        self._workers = ThreadPoolExecutor(threads - 1, "dynagate") if threads > 1 else None
+        whole_batch = self._planes if layout == "planes" else self._rows
+        self._whole_batch = ctypes.cast(whole_batch, ctypes.c_void_p).value or 0
+        self._pool = Pool(threads, folder) if threads > 1 else None
 
     def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
@@ -109,16 +108,15 @@ class Kernel:
         given, read = self.read(inputs)
         if batch == 1:
             return not self.one(read, written.pointers)
-        planes = self.layout == "planes"
-        arguments = (read, written.pointers, batch) if planes else (read, written.pointers)
-        run = partial(self._planes if planes else self._rows, *arguments)
-        if self._workers is None or batch < 2 * CHUNK_ROWS:
-            return not run(0, batch)
-        own, *others = self._shares(batch)
-        waiting = [self._workers.submit(run, *share) for share in others]
-        doubts = [run(*own), *(done.result() for done in waiting)]
-        del given  # which the threads have read
-        return not any(doubts)
+        stride = batch if self.layout == "planes" else 0
+        if self._pool is not None and batch >= SHARED_ROWS:
+            doubt = self._pool.run(self._whole_batch, read, written.pointers, stride, batch)
+        elif stride:
+            doubt = self._planes(read, written.pointers, stride, 0, batch)
+        else:
+            doubt = self._rows(read, written.pointers, 0, batch)
+        del given  # which has been read now
+        return not doubt
 
     def read(self, inputs: Arrays) -> tuple[list[npt.NDArray[Any]], Any]:
         """The inputs in the kernel's dtype and layout, to keep while they are read, and their addresses."""
@@ -141,14 +139,8 @@ class Kernel:
             return np.ascontiguousarray(array)
         return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 0, -1)), -1, 0)
 
-    def _shares(self, batch: int) -> Sequence[tuple[int, int]]:
-        """(begin, end) per thread."""
-        chunks = -(-batch // CHUNK_ROWS)
-        count = min(self._threads, chunks)
-        cuts = [chunks * k // count * CHUNK_ROWS for k in range(count)] + [batch]
-        return list(pairwise(cuts))
-
     def close(self) -> None:
-        """Ends the kernel's threads."""
-        if self._workers is not None:
-            self._workers.shutdown()
+        """Ends the kernel's threads; it goes on with the calling one."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None

@@ -1,0 +1,51 @@
+"""Threads that share a batch: `dynagate_pool.c`, compiled and called."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from dynagate.native.compile import library
+from dynagate.native.emit import Source
+
+NAME = "dynagate_pool"
+
+
+class Pool:
+    """Persistent threads beside the calling one. Use it from one thread at a time, and close it.
+
+    In a process that was forked from its own it computes everything in the calling thread. Raises CompileError, and
+    OSError where the system gives no more threads.
+    """
+
+    def __init__(self, threads: int, folder: Path | None = None) -> None:
+        self._functions = _functions(folder)
+        self._pool = self._functions.dynagate_pool_begin(threads - 1)
+        if not self._pool:
+            raise OSError(f"cannot start {threads - 1} threads; expected fewer")
+
+    def run(self, kernel: int, inputs: Any, outputs: Any, stride: int, batch: int) -> int:
+        """A kernel, by its address, on all rows; stride: 0 for rows. Whether it returned other than 0 anywhere."""
+        return int(self._functions.dynagate_pool_run(self._pool, kernel, inputs, outputs, stride, batch))
+
+    def close(self) -> None:
+        """Ends the threads."""
+        if self._pool:
+            self._functions.dynagate_pool_end(self._pool)
+            self._pool = None
+
+
+@cache
+def _functions(folder: Path | None) -> ctypes.CDLL:
+    text = (files("dynagate.native") / f"{NAME}.c").read_text()
+    source = Source(NAME, {f"{NAME}.c": text}, hashlib.sha256(text.encode()).hexdigest()[:16])
+    loaded = ctypes.CDLL(str(library(source, double=False, folder=folder)))
+    pointer, pointers = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
+    loaded.dynagate_pool_begin.argtypes, loaded.dynagate_pool_begin.restype = [ctypes.c_int], pointer
+    loaded.dynagate_pool_end.argtypes, loaded.dynagate_pool_end.restype = [pointer], None
+    loaded.dynagate_pool_run.argtypes = [pointer, pointer, pointers, pointers, ctypes.c_long, ctypes.c_long]
+    return loaded
