@@ -33,7 +33,7 @@ def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
     assert {(r["dtype"], r["layout"], r["threads"]) for r in again["throughput"]} == {
         (dtype, layout, threads)
         for dtype in ("float32", "float64")
-        for layout in ("rows", "planes")
+        for layout in ("rows", "packed", "planes")
         for threads in (1, 2)
     }
     assert {r["partition"] for r in again["partitions"]} == {"split", "fused", "completely fused"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import shutil
 import subprocess
 import sys
@@ -400,6 +401,70 @@ def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
     assert len(paths) == 1
     ctypes.CDLL(paths.pop())
     assert {p.suffix for p in tmp_path.iterdir()} == {".so", ".sha256"}
+
+
+NEON = ["aarch64-linux-gnu-gcc", "-static"]
+TARGETS = {
+    "SSE2": (["cc", "-march=x86-64"], []),
+    "AVX2": (["cc", "-march=x86-64-v3"], []),
+    "AVX2, Clang": (["clang", "-march=x86-64-v3"], []),
+    "NEON": (NEON, ["qemu-aarch64"]),
+}
+PROGRAM = """
+#include <stdio.h>
+#include "{name}.h"
+#define BATCH 21
+{real} inputs[{inputs}], outputs[{outputs}];
+int main(void) {{
+    for (int k = 0; k < {inputs}; k++) if (scanf("{scan}", inputs + k) != 1) return 2;
+    const {real} *const in[] = {{{into}}};
+    {real} *const out[] = {{{from}}};
+    if ({name}_{suffix}(in, out, 0, BATCH)) return 3;
+    for (int k = 0; k < {outputs}; k++) printf("%.17g\\n", (double)outputs[k]);
+    return 0;
+}}
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize(("robot", "name"), [("two_joint_arm", "forward_dynamics_gradient"), ("hyq", "mass_matrix")])
+def test_narrower_vectors_give_the_same(name: str, robot: str, target: str, dtype: type, tmp_path: Path) -> None:
+    command, runner = TARGETS[target]
+    if not all(map(shutil.which, [command[0], *runner])) or (target != "NEON" and platform.machine() != "x86_64"):
+        pytest.skip(f"{command[0]} or what runs its programs is not installed")
+    loaded = robots.load(robot)
+    graph = trace(loaded, name)
+    source = emit(graph)
+    for file, text in source.files.items():
+        (tmp_path / file).write_text(text)
+    inputs = {key: value.astype(dtype) for key, value in inputs_of(name, states(loaded, 21, seed=9)).items()}
+    offsets = {
+        side: np.cumsum([0, *(21 * len(port.nodes) for port in ports)])
+        for side, ports in (("inputs", graph.inputs), ("outputs", graph.outputs))
+    }
+    single = dtype is np.float32
+    values = {
+        **{side: ends[-1] for side, ends in offsets.items()},
+        "into": ", ".join(f"inputs + {k}" for k in offsets["inputs"][:-1]),
+        "from": ", ".join(f"outputs + {k}" for k in offsets["outputs"][:-1]),
+    }
+    real = (
+        {"real": "float", "suffix": "f32", "scan": "%f"}
+        if single
+        else {"real": "double", "suffix": "f64", "scan": "%lf"}
+    )
+    (tmp_path / "main.c").write_text(PROGRAM.format(name=source.name, **values, **real))
+    flags = ["-std=gnu11", "-O2", "-ffp-contract=fast", *([] if single else ["-DDYNAGATE_DOUBLE"])]
+    files = [str(tmp_path / file) for file in ("main.c", f"{source.name}.c")]
+    subprocess.run([*command, *flags, *files, "-lm", "-o", str(tmp_path / "run")], check=True)
+    given = " ".join(repr(float(x)) for port in graph.inputs for x in inputs[port.name].ravel())
+    done = subprocess.run([*runner, tmp_path / "run"], input=given, check=True, capture_output=True, text=True)
+    found = np.array(done.stdout.split(), float)
+    expected = evaluate(graph, {key: value.astype(np.float64) for key, value in inputs.items()})
+    for port, (start, stop) in zip(graph.outputs, pairwise(offsets["outputs"]), strict=True):
+        error = relative_errors(found[start:stop].reshape(21, *port.shape), expected[port.name]).max()
+        assert error <= (tolerances.FLOAT32 if single else tolerances.SAME_FORMULA), port.name
 
 
 def test_a_c_program_uses_the_written_files(tmp_path: Path) -> None:

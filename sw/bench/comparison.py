@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,9 @@ STAGES = ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse", "invers
 BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
 THROUGHPUT_BATCH = 4096
 SEED = 3
+
+LAYOUTS: dict[str, dict[str, Any]] = {"rows": {}, "packed": {"pack": True}, "planes": {"layout": "planes"}}
+"""Of results: numpy's rows, rows without zeros and second entries of symmetric pairs, and the batch innermost."""
 
 CLOCK_HZ = 250e6
 LINK_BYTES = 6.0e9
@@ -100,24 +104,22 @@ def _single_calls(robot: Robot, region: Region) -> dict[str, Any]:
 def _throughput(robot: Robot, region: Region, threads: int) -> list[dict[str, Any]]:
     """Large batches through the user's class, results written over."""
     rows = []
-    for name in STAGES:
-        for dtype in (np.float32, np.float64):
-            for layout in ("rows", "planes"):
-                for count in sorted({1, threads}):
-                    inputs = _inputs(region, name, THROUGHPUT_BATCH, dtype, layout)
-                    with open(robot, name, dtype=dtype, layout=layout, threads=count, **_options(name)) as accelerator:
-                        out = accelerator(**inputs)
-                        measured = timing(lambda: accelerator(out=out, **inputs)).per(THROUGHPUT_BATCH)  # noqa: B023
-                    rows.append(
-                        {
-                            "function": name,
-                            "dtype": str(np.dtype(dtype)),
-                            "layout": layout,
-                            "threads": count,
-                            "batch": THROUGHPUT_BATCH,
-                            **asdict(measured),
-                        }
-                    )
+    for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), LAYOUTS, sorted({1, threads})):
+        inputs = _inputs(region, name, THROUGHPUT_BATCH, dtype, layout)
+        options = {"dtype": dtype, "threads": count, **_options(name), **LAYOUTS[layout]}
+        with open(robot, name, **options) as accelerator:
+            out = accelerator(**inputs)
+            measured = timing(lambda: accelerator(out=out, **inputs)).per(THROUGHPUT_BATCH)  # noqa: B023
+        rows.append(
+            {
+                "function": name,
+                "dtype": str(np.dtype(dtype)),
+                "layout": layout,
+                "threads": count,
+                "batch": THROUGHPUT_BATCH,
+                **asdict(measured),
+            }
+        )
     return rows
 
 
@@ -170,6 +172,7 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int)
     devices: list[tuple[str, dict[str, Any]]] = [
         ("cpu", {"dtype": np.float32, "threads": 1}),
         ("cpu", {"dtype": np.float64, "threads": 1}),
+        ("cpu", {"dtype": np.float32, "threads": 1, "pack": True}),
         ("cpu", {"dtype": np.float32, "threads": threads}),
         ("numpy", {}),
     ]
@@ -185,6 +188,7 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int)
                         "device": device,
                         "dtype": str(np.dtype(dtype)),
                         "threads": options.get("threads", 1),
+                        "packed": options.get("pack", False),
                         "batch": batch,
                         **asdict(measured),
                     }

@@ -66,6 +66,7 @@ def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
     found: dict[str, dict[int, float]] = {}
     for row in result["batches"]:
         label = f"{row['device']} {row['dtype']}" + (f" {row['threads']} threads" if row["threads"] > 1 else "")
+        label += " packed" if row["packed"] else ""
         found.setdefault(label, {})[row["batch"]] = row["ns"] / 1e3
     for row in result["partitions"]:
         found.setdefault(f"partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
