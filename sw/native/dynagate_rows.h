@@ -8,38 +8,40 @@
  *   input_slot, output_slot                          where each entry lies in memory, ports one after another; slot 0 is 0
  *   ANGLES, angle_slot, sine_slot, cosine_slot       what sines and cosines are taken of, and where they go (0: nowhere)
  *   ROWS_SEGMENTS, ONE_SEGMENTS                      a SEGMENT_CALL(function) for each, over vectors and over numbers
- *   READ_INPUTS                                      a PORT(k, size, offset of its slots) for each input
- *   WRITE_OUTPUTS      a WINDOW(k, size, first entry, width, offset of its slots) for each run of entries written together
- *   STORE_OUTPUTS      a PORT(k, size, offset of its slots) for each output */
+ *   READ_INPUTS, WRITE_OUTPUTS                       a WINDOW(k, size, first entry, width, offset of its slots) for each
+ *                                                    run of entries that are read, and written, together
+ *   LOAD_INPUTS, STORE_OUTPUTS                       a PORT(k, size, offset of its slots) for each input, and output */
 #include <time.h>
 
 /* Zero until a number that is read is infinite or none. */
 static _Thread_local vec doubt;
 
-/* Entries of DG_LANES rows into vectors, one per slot. Sizes and slots are constants where this is called, so that the
- * loops unroll and what nobody reads goes. */
-DG_INLINE void read_rows(const real *from, int size, const short *slot, vec *m) {
-#pragma GCC unroll 64
-    for (int j = 0; j < size; j += DG_LANES) {
-        const int count = size - j < DG_LANES ? size - j : DG_LANES;
-        vec part[DG_LANES];
-#pragma GCC unroll 16
-        for (int r = 0; r < DG_LANES; r++) part[r] = dg_load_some(from + r * size + j, count);
-        dg_transpose(part, DG_LANES);
-#pragma GCC unroll 16
-        for (int r = 0; r < count; r++) {
-            m[slot[j + r]] = part[r];
-            doubt += part[r] * (real)0;
+/* `width` entries of DG_LANES rows into vectors, one per slot; returns them times zero. Sizes and slots are constants
+ * where this is called, so that the loops unroll and what nobody reads goes. */
+DG_INLINE vec read_window(const real *from, int size, const short *slot, int width, vec *m) {
+    const int part = width < DG_READ ? width : DG_READ;
+    vec zero = {0};
+#pragma GCC unroll 8
+    for (int j = 0; j < width; j += part) {
+        vec entry[DG_READ];
+#pragma GCC unroll 8
+        for (int i = 0; i < part; i++) entry[i] = dg_load_parts(from + i * size + j, part, (long)part * size);
+        dg_transpose(entry, part);
+#pragma GCC unroll 8
+        for (int i = 0; i < part; i++) {
+            m[slot[j + i]] = entry[i];
+            zero += entry[i] * (real)0;
         }
     }
+    return zero;
 }
 
 /* Vectors out to `width` entries of DG_LANES rows. */
 DG_INLINE void write_window(const vec *m, int size, const short *slot, int width, real *to) {
-    const int part = width < DG_PART ? width : DG_PART;
+    const int part = width < DG_WRITE ? width : DG_WRITE;
 #pragma GCC unroll 8
     for (int j = 0; j < width; j += part) {
-        vec entry[DG_PART];
+        vec entry[DG_WRITE];
 #pragma GCC unroll 8
         for (int i = 0; i < part; i++) entry[i] = slot[j + i] ? m[slot[j + i]] : (vec){0};
         dg_transpose(entry, part);
@@ -51,9 +53,12 @@ DG_INLINE void write_window(const vec *m, int size, const short *slot, int width
 }
 
 static void read_inputs(const real *const *inputs, long row, vec *m) {
-#define PORT(k, size, offset) read_rows(inputs[k] + row * size, size, input_slot + offset, m);
+    vec zero = {0};
+#define WINDOW(k, size, at, width, offset) \
+    zero += read_window(inputs[k] + row * size + at, size, input_slot + offset, width, m);
     READ_INPUTS
-#undef PORT
+#undef WINDOW
+    doubt += zero;
 }
 
 static void write_outputs(const vec *m, real *const *outputs, long row) {
@@ -66,13 +71,15 @@ static void write_outputs(const vec *m, real *const *outputs, long row) {
 /* Of count vectors of rows, entry after entry: a plane's rows lie side by side, and its neighbours on other pages. */
 static void read_planes(const real *const *inputs, long stride, long row, int count, vec *m) {
     const short *slot = input_slot;
+    vec zero = {0};
     for (int p = 0; p < INPUTS; p++)
         for (int j = 0; j < input_size[p]; j++, slot++)
             for (int k = 0; k < count; k++) {
                 const vec v = dg_load(inputs[p] + j * stride + row + k * DG_LANES);
                 m[k * SLOTS + *slot] = v;
-                doubt += v * (real)0;
+                zero += v * (real)0;
             }
+    doubt += zero;
 }
 
 static void write_planes(const vec *m, real *const *outputs, long stride, long row, int count) {
@@ -227,7 +234,7 @@ int DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
     static _Thread_local real m[SLOTS];
     real zero = 0;
 #define PORT(k, size, offset) zero += read_one(inputs[k], size, input_slot + offset, m);
-    READ_INPUTS
+    LOAD_INPUTS
 #undef PORT
     /* the angles side by side in vectors */
     real angle[ANGLES + DG_LANES] = {0}, sine[ANGLES + DG_LANES], cosine[ANGLES + DG_LANES];

@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX512F__)
+#if defined(__AVX__)
 #include <immintrin.h>
+#endif
+#if defined(__AVX512F__)
 #define DG_BYTES 64
 #elif defined(__AVX__)
 #define DG_BYTES 32
@@ -49,20 +51,6 @@ DG_INLINE vec dg_load(const real *from) {
     vec v;
     memcpy(&v, from, sizeof v);
     return v;
-}
-
-/* The first count numbers, the others zero; what follows them in memory is not touched. */
-DG_INLINE vec dg_load_some(const real *from, int count) {
-    vec v = {0};
-    if (count == DG_LANES) return dg_load(from);
-#if defined(__AVX512F__) && defined(DYNAGATE_DOUBLE)
-    return (vec)_mm512_maskz_loadu_pd((1 << count) - 1, from);
-#elif defined(__AVX512F__)
-    return (vec)_mm512_maskz_loadu_ps((1 << count) - 1, from);
-#else
-    for (int j = 0; j < count; j++) v[j] = from[j];
-    return v;
-#endif
 }
 
 DG_INLINE void dg_store(real *to, vec v) { memcpy(to, &v, sizeof v); }
@@ -106,6 +94,30 @@ DG_INLINE void dg_transpose(vec *rows, int width) {
             if (!(i & half)) dg_exchange(&rows[i], &rows[i + half], half);
 }
 
+/* A vector of parts of `width` lanes, each `stride` numbers after the one before. */
+DG_INLINE vec dg_load_parts(const real *from, int width, long stride) {
+#define DG_AT(p) (const void *)(from + (p) * stride)
+#if defined(__AVX512F__) /* GCC 12 would put them together in memory */
+    if (2 * width == DG_LANES)
+        return (vec)_mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(DG_AT(0))), _mm256_loadu_pd(DG_AT(1)), 1);
+    if (4 * width == DG_LANES) {
+        __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(DG_AT(0)));
+        v = _mm512_insertf32x4(v, _mm_loadu_ps(DG_AT(1)), 1);
+        v = _mm512_insertf32x4(v, _mm_loadu_ps(DG_AT(2)), 2);
+        return (vec)_mm512_insertf32x4(v, _mm_loadu_ps(DG_AT(3)), 3);
+    }
+#elif defined(__AVX__)
+    if (2 * width == DG_LANES)
+        return (vec)_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(DG_AT(0))), _mm_loadu_ps(DG_AT(1)), 1);
+#endif
+#undef DG_AT
+    if (width == DG_LANES) return dg_load(from);
+    vec v;
+#pragma GCC unroll 16
+    for (int j = 0; j < DG_LANES; j++) v[j] = from[j / width * stride + j % width];
+    return v;
+}
+
 /* Part number p of a vector in parts of `width` lanes. */
 DG_INLINE void dg_store_part(real *to, vec v, int width, int p) {
 #if defined(__AVX512F__) /* GCC 12 would take halves through memory */
@@ -118,8 +130,9 @@ DG_INLINE void dg_store_part(real *to, vec v, int width, int p) {
     memcpy(to, (const real *)&v + p * width, width * sizeof(real));
 }
 
-/* Entries that are written side by side: shuffles and stores are about as many. */
-#define DG_PART (DG_LANES > 8 ? 8 : DG_LANES < 4 ? DG_LANES : 4)
+/* Entries that are read, and written, side by side: shuffles are about as many as loads and stores. */
+#define DG_READ (DG_LANES < 4 ? DG_LANES : 4)
+#define DG_WRITE (DG_LANES > 8 ? 8 : DG_READ)
 
 /* sin and cos of |x| up to about 1e5 (float: 1e4) rad: x less the nearest multiple of pi/2, given in parts that multiply
  * exactly, then polynomials on [-pi/4, pi/4] that interpolate at Chebyshev points. Error below 2 units in the last place

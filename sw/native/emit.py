@@ -191,15 +191,17 @@ def _driver(graph: Graph, name: str, steps: Program) -> str:
     }
     lines = [f'#include "{name}.h"\n#include "dynagate_simd.h"\n']
     lines += [f"#define {key} {value}" for key, value in numbers.items()]
-    windows = []
-    for key, side in (("READ_INPUTS", graph.inputs), ("STORE_OUTPUTS", graph.outputs)):
+    for move, window, side in (("LOAD", "READ", graph.inputs), ("STORE", "WRITE", graph.outputs)):
         offsets = accumulate((len(port.nodes) for port in side), initial=0)
         ports = [(k, len(port.nodes), at) for k, (port, at) in enumerate(zip(side, offsets, strict=False))]
-        lines.append(f"#define {key} {' '.join(f'PORT{port}' for port in ports)}")
-    for (k, size, offset), port in zip(ports, graph.outputs, strict=True):
-        used = [i in slot for i in port.nodes]
-        windows += [f"WINDOW{(k, size, at, width, offset + at)}" for at, width in _windows(used)]
-    lines.append(f"#define WRITE_OUTPUTS {' '.join(windows)}")
+        windows = [
+            (k, size, at, width, offset + at)
+            for (k, size, offset), port in zip(ports, side, strict=True)
+            for at, width in _windows([i in slot for i in port.nodes])
+        ]
+        kind = "INPUTS" if side is graph.inputs else "OUTPUTS"
+        lines.append(f"#define {move}_{kind} {' '.join(f'PORT{port}' for port in ports)}")
+        lines.append(f"#define {window}_{kind} {' '.join(f'WINDOW{window}' for window in windows)}")
     lines.append("")
     for key, values in tables.items():
         text = ", ".join(map(str, values)) or "0"
