@@ -18,7 +18,7 @@ from dynagate.cli import main
 def result() -> dict[str, Any]:
     patch = pytest.MonkeyPatch()
     patch.setattr(measure, "SECONDS", 0.01)
-    patch.setattr(comparison, "THROUGHPUT_BATCH", 256)
+    patch.setattr(comparison, "THROUGHPUT_BATCHES", (128, 256))
     robot = robots.load("two_joint_arm")
     found = comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
     patch.undo()
@@ -30,11 +30,11 @@ def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
     assert again["machine"]["cores"] >= 1
     assert set(again["single_call"]) == set(comparison.STAGES)
     assert all(row[dtype]["ns"] > 0.0 for row in again["single_call"].values() for dtype in row)
-    assert {(r["dtype"], r["layout"], r["threads"]) for r in again["throughput"]} == {
-        (dtype, layout, threads)
+    assert {(r["dtype"], r["layout"], r["threads"], r["batch"]) for r in again["throughput"]} == {
+        (dtype, layout, threads, batch)
         for dtype in ("float32", "float64")
         for layout in ("rows", "packed", "planes")
-        for threads in (1, 2)
+        for threads, batch in ((1, 128), (1, 256), (2, 256))
     }
     assert {r["partition"] for r in again["partitions"]} == {"split", "fused", "completely fused"}
     assert again["accuracy"]["float64"]["dqdd_dq"] < 1e-12 < again["accuracy"]["float32"]["dqdd_dq"] < 1e-4
@@ -45,6 +45,8 @@ def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) 
     text = report.text(result)
     assert "ratios to Pinocchio's C++ in double, one core, single calls (not asked for)" in text
     assert "without CasADi: not asked for" in text
+    assert "ns per sample, batches of" in text
+    assert "128               256    256, 2 threads" in text
     assert "FPGA (modelled)" in text
     assert "nothing of it was measured on a board" in text
     ratios = {"times": {"forward_dynamics_gradient": [1000.0, 1.0]}, "float32_error": [1e-5, 2e-5]}

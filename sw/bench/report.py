@@ -26,13 +26,7 @@ def text(result: dict[str, Any]) -> str:
         cells = [row[dtype]["ns"] for dtype in ("float64", "float32")]
         found = "".join(f"{c:>10.0f}{_ratio(times, name, c):>7}" for c in cells)
         lines.append(f"{name:<28}{_number(times, name):>10}{_number(generated, name):>10}{found}")
-    title = f"per sample, batch of {result['throughput'][0]['batch']}"
-    lines += ["", f"{title:<28}{'dtype':>10}{'layout':>8}{'threads':>9}{'ns':>8}{'±':>7}{'ratio':>7}"]
-    for row in result["throughput"]:
-        lines.append(
-            f"{row['function']:<28}{row['dtype']:>10}{row['layout']:>8}{row['threads']:>9}{row['ns']:>8.1f}"
-            f"{row['spread']:>7.1f}{_ratio(times, row['function'], row['ns']):>7}"
-        )
+    lines += ["", *_throughput(result, times)]
     lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
     lines += [
         "",
@@ -51,6 +45,20 @@ def text(result: dict[str, Any]) -> str:
         f"link of {link:g} GB/s and {each_way:g} µs each way; nothing of it was measured on a board",
     ]
     return "\n".join(lines)
+
+
+def _throughput(result: dict[str, Any], times: dict[str, Any]) -> list[str]:
+    """A line per function, dtype and layout; a pair of columns per batch and number of threads."""
+    rows = result["throughput"]
+    columns = list(dict.fromkeys((row["batch"], row["threads"]) for row in rows))
+    heads = [f"{batch}" + (f", {threads} threads" if threads > 1 else "") for batch, threads in columns]
+    lines = [f"{'ns per sample, batches of':<44}" + "".join(f"{head:>18}" for head in heads)]
+    cells: dict[tuple[str, str, str], str] = {}
+    for row in rows:
+        key = (row["function"], row["dtype"], row["layout"])
+        found = f"{row['ns']:>7.1f} ±{row['spread']:<3.0f}{_ratio(times, row['function'], row['ns']):>6}"
+        cells[key] = cells.get(key, "") + found
+    return lines + [f"{name:<28}{dtype:>8}{layout:>8}{found}" for (name, dtype, layout), found in cells.items()]
 
 
 def _number(times: dict[str, Any], name: str) -> str:
