@@ -330,6 +330,10 @@ def test_one_face(device: str) -> None:
         fewer = {key: value[:5] for key, value in inputs.items()}
         with pytest.raises(ValueError, match=r"out.qdd is float64 \(600, 2\); expected float64 \(5, 2\)"):
             accelerator(out=results, **fewer)  # also where they have just been written over
+        inputs["tau"][:] += 1.0  # in place: the same arrays, other numbers
+        expected = evaluate(trace(robot, "forward_dynamics_gradient"), inputs)
+        accelerator(out=results, **inputs)
+        assert np.median(relative_errors(results.qdd, expected["qdd"])) <= tolerances.FIXED
         mine = np.zeros_like(results.qdd)
         results.qdd = mine
         accelerator(out=results, **inputs)
