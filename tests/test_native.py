@@ -274,6 +274,17 @@ def test_any_strides_and_dtypes_are_taken(cache: Path) -> None:
         np.testing.assert_array_equal(accelerator(**integers).qdd, accelerator(**rounded).qdd)
 
 
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_arrays_that_are_changed_in_place_are_read_anew(layout: str) -> None:
+    robot = robots.load("two_joint_arm")
+    state = inputs_of("forward_dynamics", states(robot, 40, seed=7))  # float64, in rows: converted every time
+    with dynagate.open(robot, "forward_dynamics", dtype=np.float32, layout=layout) as accelerator:
+        for _ in range(3):
+            state["tau"][:] += 1.0
+            expected = evaluate(trace(robot, "forward_dynamics"), state)["qdd"]
+            assert relative_errors(accelerator(**state).qdd, expected).max() <= tolerances.FLOAT32
+
+
 @pytest.mark.parametrize(("device", "layout"), [("cpu", "rows"), ("cpu", "planes"), ("numpy", None)])
 @pytest.mark.parametrize("name", ["forward_dynamics_gradient", "mass_matrix", "link_positions"])
 def test_packed_results_hold_each_entry_once(name: str, device: str, layout: str | None) -> None:
