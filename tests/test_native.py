@@ -363,7 +363,7 @@ def test_one_face(device: str) -> None:
 
 def test_wrong_requests_are_named() -> None:
     robot = robots.load("two_joint_arm")
-    with pytest.raises(ValueError, match="device 'tpu'; expected one of numpy, fixed, cpu, sim"):
+    with pytest.raises(ValueError, match="device 'tpu'; expected one of numpy, fixed, cpu, cuda, sim"):
         dynagate.open(robot, device="tpu")
     with pytest.raises(ValueError, match="dtype float16; expected float32 or float64"):
         dynagate.open(robot, dtype=np.float16)

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices import DEVICES, Device
-from dynagate.host.inputs import Arrays, check_finite, checked
+from dynagate.host.inputs import Arrays, check_finite, check_names, checked
 from dynagate.host.links import Transfer
+from dynagate.native.gpu import on_gpu
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
@@ -44,7 +45,12 @@ class Accelerator:
         finite or (in fixed point) outside the range the formats were chosen for; nothing is computed then, except that
         "cpu" sees what is not finite when it reads it: `out` is half written then. Raises DeviceError where the device
         fails.
+
+        Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results, which
+        then have no `overflow` and are not finite where inputs are not; the call comes back before they are there.
         """
+        if any(map(on_gpu, inputs.values())):
+            return self._launched(out, inputs)
         arrays, batch = self._arrays(inputs)
         if not self.device.checks_finite:
             check_finite(arrays)
@@ -54,6 +60,12 @@ class Accelerator:
         outputs = self.device.new_outputs(batch)
         overflow = self.device.run(arrays, batch, self.device.target(outputs))
         return Results(**outputs, overflow=overflow)
+
+    def _launched(self, out: Results | None, inputs: Mapping[str, Any]) -> Results:
+        check_names(self.device.function, self.device.inputs, inputs)
+        outputs = None if out is None else {port.name: getattr(out, port.name) for port in self.device.outputs}
+        found = self.device.launch(inputs, outputs)
+        return Results(**found) if out is None else out
 
     def _arrays(self, inputs: Mapping[str, Any]) -> tuple[Arrays, int]:
         if self._read is not None:
@@ -125,12 +137,12 @@ def open(
     device: str | None = None,
     **options: Any,
 ) -> Accelerator:
-    """A function of a robot on a device: "cpu" (the default), "numpy", "fixed" or "sim".
+    """A function of a robot on a device: "cpu" (the default), "numpy", "fixed", "cuda" or "sim".
 
     what: a robot; or what `dynagate.build` returned, or its folder, which know their function and go to "sim".
-    options are the device's (`host.devices`): `dtype`, `threads`, `layout` and `pack` of "cpu", `policy` and `region`
-    of "fixed", those of `dynagate.build` and `SimLink` of "sim"; `step` is called with what is about to happen; the
-    rest go to the algorithm.
+    options are the device's (`host.devices`): `dtype`, `layout` and `pack` of "cpu" and "cuda", `threads` of the one,
+    `number` and `stream` of the other, `policy` and `region` of "fixed", those of `dynagate.build` and `SimLink` of
+    "sim"; `step` is called with what is about to happen; the rest go to the algorithm.
     Raises ValueError for an unknown device, DesignError for a design or device that does not match, CompileError
     where there is no compiler.
     """

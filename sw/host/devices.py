@@ -15,7 +15,8 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.packing import Packing, packed
 from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
 from dynagate.host.inputs import Arrays, Port, check_finite
-from dynagate.host.links import Link, SimLink, Transfer
+from dynagate.host.links import DeviceError, Link, SimLink, Transfer
+from dynagate.native.arrays import lies, new_outputs
 from dynagate.region import Region
 from dynagate.robot import Robot
 
@@ -52,6 +53,10 @@ class Device(ABC):
     def target(self, outputs: Arrays) -> Any:
         """Outputs as `run` takes them, again and again."""
         return outputs
+
+    def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The same for arrays in a GPU's memory, where the device is one."""
+        raise TypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
 
     @abstractmethod
     def run(self, arrays: Arrays, batch: int, target: Any) -> Overflow:
@@ -169,6 +174,66 @@ class CpuDevice(Device):
         self.kernel.close()
 
 
+class CudaDevice(Device):
+    """A GPU. Arrays in host memory pass through pinned memory in chunks; arrays that are on the GPU stay there.
+
+    dtype, layout, pack: as of "cpu". number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU
+    are ready and results will be; 0 is the default one.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        function: str,
+        *,
+        dtype: npt.DTypeLike = np.float32,
+        layout: str = "rows",
+        pack: bool = False,
+        number: int = 0,
+        stream: int = 0,
+        step: Step | None = None,
+        **options: Any,
+    ) -> None:
+        from dynagate.native.gpu import GpuError, GpuKernel
+
+        graph = self._traced(robot, function, pack, options)
+        self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
+        if step:
+            step("nvcc: kernel")
+        try:
+            self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
+        except GpuError as error:
+            raise DeviceError(f"GPU {number}: {error}") from None
+        self.text = f"CUDA, {self.dtype}, card {number}"
+
+    def new_outputs(self, batch: int) -> Arrays:
+        return new_outputs(self.outputs, self.dtype, self._layout, batch)
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        return lies(array, self._layout)
+
+    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+        from dynagate.native.gpu import GpuError
+
+        check_finite(arrays, self.dtype)
+        try:
+            self.kernel(arrays, target)
+        except GpuError as error:
+            raise DeviceError(f"{self.text}: {error}") from None
+        return np.zeros(batch, dtype=bool)
+
+    def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
+        from dynagate.native.gpu import GpuError
+
+        try:
+            return self.kernel.launch(arrays, outputs, self.stream)
+        except GpuError as error:
+            raise DeviceError(f"{self.text}: {error}") from None
+
+    def close(self) -> None:
+        self.kernel.close()
+
+
 class StreamDevice(Device):
     """A datapath behind a link."""
 
@@ -211,5 +276,6 @@ DEVICES: dict[str, Callable[..., Device]] = {
     "numpy": NumpyDevice,
     "fixed": FixedDevice,
     "cpu": CpuDevice,
+    "cuda": CudaDevice,
     "sim": _simulated,
 }

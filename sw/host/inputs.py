@@ -29,15 +29,10 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
     Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, or a quaternion
     whose length is not 1.
     """
-    names = [port.name for port in ports]
-    for name in inputs:
-        if name not in names:
-            raise ValueError(f"{function} has no input '{name}'; expected {', '.join(names)}")
+    check_names(function, ports, inputs)
     batch: int | None = None
     arrays: Arrays = {}
     for port in ports:
-        if port.name not in inputs:
-            raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {text(port.shape)})")
         array = np.asarray(inputs[port.name])
         if array.dtype.kind not in "fiu":
             raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
@@ -50,6 +45,17 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
         batch = len(array)
         arrays[port.name] = array
     return arrays, batch or 0
+
+
+def check_names(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> None:
+    """Raises ValueError: an input is unknown or missing."""
+    names = [port.name for port in ports]
+    for name in inputs:
+        if name not in names:
+            raise ValueError(f"{function} has no input '{name}'; expected {', '.join(names)}")
+    for port in ports:
+        if port.name not in inputs:
+            raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {text(port.shape)})")
 
 
 def check_finite(arrays: Arrays, dtype: np.dtype[Any] | None = None) -> None:

@@ -7,12 +7,14 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from dynagate.native.emit import Source
 
-FLAGS = (
+C_FLAGS = (
     "-std=gnu11",
     "-O2",
     "-march=native",
@@ -23,7 +25,30 @@ FLAGS = (
     "-pthread",
     "-shared",
 )
+CARDS = (80, 89, 90)
+NVCC_FLAGS = (
+    "-O3",
+    "-std=c++17",
+    "--shared",
+    "-Xcompiler=-fPIC",
+    *(f"-gencode=arch=compute_{card},code=sm_{card}" for card in CARDS),
+    f"-gencode=arch=compute_{CARDS[-1]},code=compute_{CARDS[-1]}",  # newer cards compile this for themselves
+)
 CACHE_VARIABLE = "DYNAGATE_CACHE"
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """How a source becomes a shared library.
+
+    find: the compiler's path, or raises CompileError. suffix: of the file that is compiled. target: arguments with
+    which the compiler tells what it compiles for.
+    """
+
+    find: Callable[[], str]
+    flags: tuple[str, ...]
+    suffix: str
+    target: tuple[str, ...] = ("--version",)
 
 
 class CompileError(RuntimeError):
@@ -45,16 +70,29 @@ def compiler() -> str:
     return found
 
 
-def library(source: Source, *, double: bool, folder: Path | None = None) -> Path:
+def nvcc() -> str:
+    """CUDA's compiler: $NVCC, or nvcc. Raises CompileError."""
+    name = os.environ.get("NVCC", "nvcc")
+    found = shutil.which(name)
+    if found is None:
+        raise CompileError(f"no CUDA compiler '{name}' on the path; expected nvcc, or one named by NVCC")
+    return found
+
+
+C = Toolchain(compiler, C_FLAGS, ".c", ("-march=native", "-dM", "-E", "-x", "c", os.devnull))
+CUDA = Toolchain(nvcc, NVCC_FLAGS, ".cu")
+
+
+def library(source: Source, *, double: bool, folder: Path | None = None, toolchain: Toolchain = C) -> Path:
     """The shared library of a source, compiled for this machine unless the folder holds it whole.
 
     A library that was cut short by a full disk or a kill is made again; two processes may compile at once.
     Raises CompileError.
     """
     folder = folder or cache_folder()
-    program = compiler()
+    program, flags = toolchain.find(), toolchain.flags
     precision = ["-DDYNAGATE_DOUBLE"] if double else []
-    content = [source.stamp, *FLAGS, *precision, _machine(program)]
+    content = [source.stamp, *flags, *precision, _machine(program, toolchain.target)]
     key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:16]
     target = folder / f"{source.name}-{'f64' if double else 'f32'}-{key}.so"
     if _is_whole(target):
@@ -65,7 +103,9 @@ def library(source: Source, *, double: bool, folder: Path | None = None) -> Path
             for name, text in source.files.items():
                 (Path(scratch) / name).write_text(text)
             made = Path(scratch) / target.name
-            _run([program, *FLAGS, *precision, str(Path(scratch) / f"{source.name}.c"), "-o", str(made)])
+            _run(
+                [program, *flags, *precision, str(Path(scratch) / f"{source.name}{toolchain.suffix}"), "-o", str(made)]
+            )
             (Path(scratch) / "sum").write_text(_checksum(made))
             made.replace(target)
             (Path(scratch) / "sum").replace(_checksum_file(target))
@@ -93,9 +133,9 @@ def _checksum(path: Path) -> str:
 
 
 @cache
-def _machine(program: str) -> str:
+def _machine(program: str, target: tuple[str, ...]) -> str:
     """What the compiler makes of this machine: its version and the instruction sets that it would use."""
-    return _run([program, "--version"]) + _run([program, "-march=native", "-dM", "-E", "-x", "c", os.devnull])
+    return _run([program, "--version"]) + _run([program, *target])
 
 
 def _run(command: list[str]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.graph import Graph
+from dynagate.native.arrays import TYPES, check, laid_out, lies, new_outputs
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import Source, emit
 from dynagate.native.pool import Pool
@@ -19,9 +19,6 @@ from dynagate.native.pool import Pool
 SHARED_ROWS = 512
 """Batches of fewer rows are left to one thread."""
 
-CACHE_LINE = 64
-LAYOUTS = ("rows", "planes")
-TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
@@ -58,12 +55,9 @@ class Kernel:
         folder: Path | None = None,
     ) -> None:
         self.dtype = np.dtype(dtype)
-        if self.dtype not in TYPES:
-            raise ValueError(f"dtype {self.dtype}; expected float32 or float64")
+        check(self.dtype, layout)
         if threads < 1:
             raise ValueError(f"{threads} threads; expected 1 or more")
-        if layout not in LAYOUTS:
-            raise ValueError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
         self.graph, self.layout = graph, layout
         self.source: Source = emit(graph)
         path = library(self.source, double=self.dtype == np.float64, folder=folder)
@@ -89,20 +83,11 @@ class Kernel:
 
     def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
-        found = {}
-        for port in self.graph.outputs:
-            shape = (*port.shape, batch) if self.layout == "planes" else (batch, *port.shape)
-            count = math.prod(shape)
-            store = np.zeros(count * self.dtype.itemsize + CACHE_LINE, dtype=np.uint8)
-            start = -store.ctypes.data % CACHE_LINE
-            array = store[start : start + count * self.dtype.itemsize].view(self.dtype).reshape(shape)
-            found[port.name] = np.moveaxis(array, -1, 0) if self.layout == "planes" else array
-        return found
+        return new_outputs(self.graph.outputs, self.dtype, self.layout, batch)
 
     def fits(self, array: npt.NDArray[Any]) -> bool:
         """Whether an array (batch, ...) lies in memory as the layout says."""
-        whole = array.transpose(*range(1, array.ndim), 0) if self.layout == "planes" else array
-        return whole.flags.c_contiguous
+        return lies(array, self.layout)
 
     def __call__(self, inputs: Arrays, written: Written, batch: int) -> bool:
         """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
@@ -127,7 +112,7 @@ class Kernel:
         """
         if inputs is self._read:
             return self._given
-        given = [self._own(np.asarray(inputs[port.name])) for port in self.graph.inputs]
+        given = [laid_out(np.asarray(inputs[port.name]), self.dtype, self.layout) for port in self.graph.inputs]
         found = given, self._inputs(*map(_address, given))
         if all(own is inputs[port.name] for own, port in zip(given, self.graph.inputs, strict=True)):
             self._read, self._given = inputs, found
@@ -137,17 +122,6 @@ class Kernel:
         """Arrays as `new_outputs` makes them, to be written again and again."""
         arrays = [outputs[port.name] for port in self.graph.outputs]
         return Written(arrays, self._outputs(*map(_address, arrays)))
-
-    def _own(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """An input in the kernel's dtype and layout; what it cannot hold becomes infinite."""
-        if array.dtype != self.dtype:
-            with np.errstate(over="ignore"):
-                array = array.astype(self.dtype)
-        if self.fits(array):
-            return array
-        if self.layout == "rows":
-            return np.ascontiguousarray(array)
-        return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 0, -1)), -1, 0)
 
     def close(self) -> None:
         """Ends the kernel's threads; it goes on with the calling one."""

@@ -1,0 +1,292 @@
+"""The GPU's host side: on a host that plays the GPU (cuda_on_host), by nvcc, and what it says where there is no card.
+
+With a card, the tests that need one run too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import evaluate, robots, trace
+from dynagate.graph import Graph
+from dynagate.native.compile import CompileError, Toolchain
+from dynagate.native.gpu import GpuError, GpuKernel
+from dynagate.truth import relative_errors
+
+from tests import tolerances
+from tests.samples import inputs_of, states
+
+SHIM = Path(__file__).parent / "cuda_on_host"
+ON_HOST = Toolchain(
+    lambda: shutil.which("g++") or "g++",
+    ("-x", "c++", "-std=c++17", "-O1", "-Wall", "-Werror", "-Wno-unused-function", "-shared", "-fPIC", f"-I{SHIM}"),
+    ".cu",
+)
+ROBOT = "two_joint_arm"
+NAME = "forward_dynamics_gradient"
+
+
+def has_card() -> bool:
+    program = shutil.which("nvidia-smi")
+    return program is not None and subprocess.run([program, "-L"], capture_output=True, check=False).returncode == 0
+
+
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+needs_card = pytest.mark.skipif(not has_card(), reason="no CUDA card")
+needs_none = pytest.mark.skipif(has_card(), reason="there is a CUDA card")
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("gpu")
+
+
+@pytest.fixture
+def opened(cache: Path) -> Callable[..., GpuKernel]:
+    def make(graph: Graph, dtype: Any = np.float64, **options: Any) -> GpuKernel:
+        return GpuKernel(graph, dtype, folder=cache, toolchain=ON_HOST, **options)
+
+    return make
+
+
+def live(kernel: GpuKernel) -> int:
+    """Allocations and streams that the host which plays the GPU has given out."""
+    return int(kernel._functions.cuda_on_host_live())
+
+
+class OnGpu:
+    """An array that only the CUDA array interface leads to."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        self.dtype = array.dtype
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        a = self.array
+        return {
+            "shape": a.shape,
+            "typestr": a.dtype.str,
+            "data": (a.ctypes.data, False),
+            "strides": a.strides,
+            "version": 3,
+        }
+
+
+def arm(batch: int) -> tuple[Graph, dict[str, np.ndarray]]:
+    robot = robots.load(ROBOT)
+    return trace(robot, NAME), inputs_of(NAME, states(robot, batch, seed=3))
+
+
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+@pytest.mark.parametrize("batch", [1, 33, 16_384, 40_000])  # chunks are of 16,384 rows
+def test_host_arrays_pass_in_chunks(batch: int, layout: str, opened: Callable[..., GpuKernel]) -> None:
+    graph, inputs = arm(batch)
+    kernel = opened(graph, layout=layout)
+    shapes = {port.name: (*port.shape, batch) if layout == "planes" else (batch, *port.shape) for port in graph.outputs}
+    outputs = {name: np.full(shape, np.nan) for name, shape in shapes.items()}
+    if layout == "planes":
+        outputs = {name: np.moveaxis(array, -1, 0) for name, array in outputs.items()}
+    for _ in range(2):
+        kernel(inputs, outputs)
+        for name, value in evaluate(graph, inputs).items():
+            np.testing.assert_allclose(outputs[name], value, rtol=1e-9, atol=1e-12)
+    kernel.close()
+    kernel.close()
+    assert live(kernel) == 0
+    with pytest.raises(GpuError, match=f"the kernel of {NAME} is closed"):
+        kernel(inputs, outputs)
+
+
+def test_entries_that_are_always_zero_are_zero(opened: Callable[..., GpuKernel]) -> None:
+    robot = robots.load("hyq")
+    graph = trace(robot, "mass_matrix")
+    inputs = inputs_of("mass_matrix", states(robot, 40, seed=4))
+    kernel = opened(graph)
+    outputs = {"m": np.full((40, 12, 12), np.nan)}
+    kernel(inputs, outputs)
+    kernel.close()
+    expected = evaluate(graph, inputs)["m"]
+    assert np.array_equal(outputs["m"] == 0.0, expected == 0.0)
+    np.testing.assert_allclose(outputs["m"], expected, rtol=1e-12)
+
+
+def test_an_empty_batch_is_no_work(opened: Callable[..., GpuKernel]) -> None:
+    graph, inputs = arm(1)
+    kernel = opened(graph)
+    empty = {name: value[:0] for name, value in inputs.items()}
+    outputs = {port.name: np.zeros((0, *port.shape)) for port in graph.outputs}
+    kernel(empty, outputs)
+    kernel.launch({name: OnGpu(value) for name, value in empty.items()}, {k: OnGpu(v) for k, v in outputs.items()})
+    kernel.close()
+
+
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_arrays_on_the_gpu_stay_there(layout: str, opened: Callable[..., GpuKernel]) -> None:
+    graph, inputs = arm(50)
+    kernel = opened(graph, layout=layout)
+
+    def there(array: np.ndarray) -> OnGpu:
+        return OnGpu(array if layout == "rows" else np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 0, -1)), -1, 0))
+
+    given = {name: there(value) for name, value in inputs.items()}
+    out = {port.name: there(np.zeros((50, *port.shape))) for port in graph.outputs}
+    assert kernel.launch(given, out) == out
+    for name, value in evaluate(graph, inputs).items():
+        assert relative_errors(out[name].array, value).max() <= tolerances.SAME_FORMULA
+    wrong = np.zeros((50, 2), np.float32)
+    with pytest.raises(ValueError, match=r"input 'qd' is float32 \(50, 2\); expected float64 \(50, 2\)"):
+        kernel.launch({**given, "qd": there(wrong)}, out)
+    with pytest.raises(ValueError, match=r"out.qdd is float64 \(50, 3\); expected float64 \(50, 2\)"):
+        kernel.launch(given, {**out, "qdd": there(np.zeros((50, 3)))})
+    with pytest.raises(ValueError, match=f"input 'tau' does not lie in {layout} without gaps"):
+        kernel.launch({**given, "tau": OnGpu(np.zeros((50, 4))[:, ::2])}, out)
+    with pytest.raises(TypeError, match="a ndarray among arrays on a GPU; expected all of them there"):
+        kernel.launch({**given, "tau": inputs["tau"]}, out)
+    kernel.close()
+
+
+def test_new_results_are_of_the_inputs_kind(opened: Callable[..., GpuKernel], monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    module = ModuleType("arrays_of_a_test")
+    module.zeros = lambda shape, dtype: OnGpu(np.zeros(shape, dtype))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    kind = type("Kind", (OnGpu,), {"__module__": f"{module.__name__}.deeper"})
+    graph, inputs = arm(7)
+    kernel = opened(graph)
+    found = kernel.launch({name: kind(value) for name, value in inputs.items()}, None)
+    for name, value in evaluate(graph, inputs).items():
+        assert relative_errors(found[name].array, value).max() <= tolerances.SAME_FORMULA
+    kernel.close()
+
+
+CALLS = [
+    ("cudaStreamCreateWithFlags", 2),
+    ("cudaMalloc", 3),
+    ("cudaMallocHost", 4),
+    ("cudaMemsetAsync", 5),
+]
+
+
+@pytest.mark.parametrize(("call", "count"), CALLS)
+def test_a_failed_opening_is_named_and_gives_everything_back(
+    call: str, count: int, opened: Callable[..., GpuKernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, _ = arm(1)
+    probe = opened(graph)
+    probe.close()
+    monkeypatch.setenv("CUDA_ON_HOST_FAIL", f"{call}:{count}")
+    expected = "out of memory" if "Malloc" in call else "failed on request"
+    with pytest.raises(GpuError, match=f"{call}: {expected}"):
+        opened(graph)
+    assert live(probe) == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "count"),
+    [("cudaMemcpyAsync", 2), ("cudaMemcpyAsync", 12), ("cudaGetLastError", 2), ("cudaStreamSynchronize", 1)],
+)
+def test_a_failed_call_is_named_and_the_next_one_is_right(
+    call: str, count: int, opened: Callable[..., GpuKernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, inputs = arm(40_000)
+    kernel = opened(graph)
+    outputs = {port.name: np.zeros((40_000, *port.shape)) for port in graph.outputs}
+    kernel(inputs, outputs)
+    monkeypatch.setenv("CUDA_ON_HOST_FAIL", f"{call}:{count}")
+    with pytest.raises(GpuError, match=f"{call}: failed on request"):
+        kernel(inputs, outputs)
+    monkeypatch.delenv("CUDA_ON_HOST_FAIL")
+    whole = {name: np.full_like(array, 7.0) for name, array in outputs.items()}
+    fewer = {name: value[:33] for name, value in inputs.items()}
+    kernel(fewer, {name: array[:33] for name, array in whole.items()})
+    kernel.close()
+    for name, value in evaluate(graph, fewer).items():
+        np.testing.assert_allclose(whole[name][:33], value, rtol=1e-9, atol=1e-12)
+        assert np.all(whole[name][33:] == 7.0)  # nothing of the chunks that were under way
+
+
+def test_missing_cards_are_named(opened: Callable[..., GpuKernel], monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, _ = arm(1)
+    with pytest.raises(GpuError, match="cudaSetDevice: invalid device ordinal"):
+        opened(graph, device=3)
+    monkeypatch.setenv("CUDA_ON_HOST_CARDS", "0")
+    with pytest.raises(GpuError, match="cudaGetDeviceCount: no CUDA-capable device is detected"):
+        opened(graph)
+    with pytest.raises(ValueError, match="dtype int32; expected float32 or float64"):
+        opened(graph, np.int32)
+
+
+def test_a_missing_compiler_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NVCC", "no-such-nvcc")
+    with pytest.raises(CompileError, match="no CUDA compiler 'no-such-nvcc' on the path; expected nvcc"):
+        dynagate.open(robots.load(ROBOT), device="cuda")
+
+
+def test_other_devices_refuse_arrays_on_a_gpu() -> None:
+    robot = robots.load(ROBOT)
+    given = {name: OnGpu(value) for name, value in arm(3)[1].items()}
+    with dynagate.open(robot, device="cpu") as accelerator:
+        with pytest.raises(TypeError, match="C, float64, 1 thread takes arrays in host memory; expected numpy arrays"):
+            accelerator(**given)
+        with pytest.raises(ValueError, match="input 'tau' is missing"):
+            accelerator(q=given["q"], qd=given["qd"])
+
+
+@needs_nvcc
+@needs_none
+def test_a_machine_without_a_card_is_named() -> None:
+    """By the real runtime: nvcc makes the library, and the driver or a card is what is missing."""
+    with pytest.raises(dynagate.host.DeviceError, match=r"GPU 0: cudaGetDeviceCount: .*CUDA"):
+        dynagate.open(robots.load(ROBOT), device="cuda")
+
+
+@needs_nvcc
+@needs_card
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+@pytest.mark.parametrize("pack", [False, True])
+@pytest.mark.parametrize("robot", robots.names())
+def test_a_card_equals_the_graph(robot: str, pack: bool, layout: str, dtype: type) -> None:
+    loaded = robots.load(robot)
+    inputs = inputs_of(NAME, states(loaded, 40_000, seed=5))
+    expected = evaluate(trace(loaded, NAME), inputs)
+    bound = tolerances.FLOAT32 if dtype is np.float32 else tolerances.SAME_FORMULA
+    with dynagate.open(loaded, device="cuda", dtype=dtype, layout=layout, pack=pack) as accelerator:
+        results = accelerator(**inputs)
+        results = accelerator.unpack(results) if pack else results
+        for name, value in expected.items():
+            assert relative_errors(getattr(results, name), value).max() <= bound, name
+
+
+@needs_nvcc
+@needs_card
+def test_cupy_arrays_streams_and_graphs() -> None:
+    cupy = pytest.importorskip("cupy")
+    robot = robots.load("iiwa14")
+    inputs = inputs_of(NAME, states(robot, 5000, seed=6))
+    expected = evaluate(trace(robot, NAME), inputs)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream, dynagate.open(robot, device="cuda", dtype=np.float64, stream=stream.ptr) as accelerator:
+        given = {name: cupy.asarray(value) for name, value in inputs.items()}
+        results = accelerator(**given)
+        for name, value in expected.items():
+            assert relative_errors(cupy.asnumpy(getattr(results, name)), value).max() <= tolerances.SAME_FORMULA
+        stream.begin_capture()
+        accelerator(out=results, **given)
+        graph = stream.end_capture()
+        for name in expected:
+            getattr(results, name)[...] = 0.0
+        graph.launch(stream)
+        stream.synchronize()
+        for name, value in expected.items():
+            assert relative_errors(cupy.asnumpy(getattr(results, name)), value).max() <= tolerances.SAME_FORMULA
