@@ -49,6 +49,11 @@ def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) 
     assert "128               256    256, 2 threads" in text
     assert "FPGA (modelled)" in text
     assert "nothing of it was measured on a board" in text
+    measured = [{"batch": 16, "ns": 5000.0}, {"batch": 64, "ns": 7000.0}]
+    with_gpu = report.text({**result, "cuda": measured})
+    assert "cuda float32, host arrays" in with_gpu
+    assert "7.0" in with_gpu
+    assert "without a GPU: no CUDA driver" in report.text({**result, "cuda": "no CUDA driver"})
     ratios = {"times": {"forward_dynamics_gradient": [1000.0, 1.0]}, "float32_error": [1e-5, 2e-5]}
     ns = result["single_call"]["forward_dynamics_gradient"]["float64"]["ns"]
     assert f"{1000.0 / ns:.1f}×" in report.text({**result, "pinocchio": ratios})

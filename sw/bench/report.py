@@ -13,7 +13,8 @@ def text(result: dict[str, Any]) -> str:
     machine, peer = result["machine"], result["pinocchio"]
     times, generated = ({} if isinstance(p, str) else p["times"] for p in (peer, result["casadi"]))
     absent = f" ({peer})" if isinstance(peer, str) else ""
-    missing = [f"without CasADi: {result['casadi']}"] if isinstance(result["casadi"], str) else []
+    optional = {"CasADi": result["casadi"], "a GPU": result["cuda"]}
+    missing = [f"without {name}: {why}" for name, why in optional.items() if isinstance(why, str)]
     lines = [
         f"{result['robot']}, {result['degrees_of_freedom']} degrees of freedom, on {machine['cpu']}, "
         f"{machine['cores']} cores, {machine['vectors']}; {machine['compiler']}",
@@ -78,6 +79,8 @@ def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
         found.setdefault(label, {})[row["batch"]] = row["ns"] / 1e3
     for row in result["partitions"]:
         found.setdefault(f"partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
+    if not isinstance(result["cuda"], str):
+        found["cuda float32, host arrays"] = {row["batch"]: row["ns"] / 1e3 for row in result["cuda"]}
     found["FPGA (modelled)"] = {row["batch"]: row["ns"] / 1e3 for row in result["fpga_modelled"]["batches"]}
     return found
 

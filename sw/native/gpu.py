@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
+from ctypes.util import find_library
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +31,11 @@ def on_gpu(value: Any) -> bool:
     if hasattr(value, "__cuda_array_interface__"):
         return True
     return hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] == DLPACK_CUDA
+
+
+def has_driver() -> bool:
+    """Whether CUDA's driver is installed, without which nothing need be compiled."""
+    return find_library("cuda") is not None
 
 
 class GpuKernel:

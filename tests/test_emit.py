@@ -1,0 +1,181 @@
+"""What is written as C: which values stay in registers, what is read and written together, and other processors."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import evaluate, robots, trace
+from dynagate.graph import Graph
+from dynagate.native.emit import _windows, emit
+from dynagate.native.program import TRIG, Step, program
+from dynagate.truth import relative_errors
+
+from tests import tolerances
+from tests.samples import inputs_of, states
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.mark.parametrize("registers", [6, 28])
+def test_a_program_computes_the_graph_within_its_registers_and_stores_nothing_twice(registers: int) -> None:
+    graph = trace(robots.load("two_joint_arm"), "forward_dynamics_gradient")
+    steps = program(graph, registers, segment_operations=40)
+    assert len(steps.segments) == 2
+    given = [*graph.input_nodes, *(i for i, node in enumerate(graph.nodes) if node.op in TRIG)]
+    memory, stored, computed = {steps.slot[i]: i for i in given}, set(), []
+    for segment in steps.segments:
+        held: set[int] = set()
+        for step in segment:
+            if step.action == "load":
+                assert memory[step.slot] == step.node
+            elif step.action == "store":
+                assert step.node in held
+                assert step.node not in stored
+                stored.add(step.node)
+                memory[step.slot] = step.node
+            else:
+                parts = [i for i, into in steps.fused.items() if into == step.node]
+                assert all(graph.users[i] == (step.node,) for i in parts)
+                operands = {a for i in [step.node, *parts] for a in graph.nodes[i].args} - set(parts)
+                assert operands <= held
+                computed += [step.node, *parts]
+            held.add(step.node)
+        lives = _lives(graph, steps.fused, segment)
+        actions = [step.action for step in segment]
+        between = [at for at, (a, b) in enumerate(pairwise(actions)) if a != "load" and b != "store"]
+        assert max(sum(a <= at < b for a, b in lives) for at in between) <= registers
+    known = ("input", "const", *TRIG)
+    assert sorted(computed) == [i for i, node in enumerate(graph.nodes) if node.op not in known]
+    for i in graph.output_nodes:
+        assert graph.nodes[i].constant == 0.0 or memory[steps.slot[i]] == i
+
+
+def test_legs_that_share_nothing_are_computed_one_after_the_other() -> None:
+    graph = trace(robots.load("hyq"), "forward_dynamics_gradient")
+    (segment,) = program(graph, 28, segment_operations=10_000).segments
+    paths = [graph.scope_paths[step.node] for step in segment if step.action == "compute"]
+    legs = [int(path[1].removeprefix("link")) // 3 for path in paths if len(path) > 1 and path[1].startswith("link")]
+    assert set(legs) == {0, 1, 2, 3}
+    assert legs == sorted(legs)
+
+
+def _lives(graph: Graph, fused: Mapping[int, int], segment: Sequence[Step]) -> list[tuple[int, int]]:
+    """From each load or computation of a value to its last use before it is loaded again."""
+    begin: dict[int, int] = {}
+    end: dict[int, int] = {}
+    lives = []
+    for at, step in enumerate(segment):
+        if step.action == "compute":
+            parts = [i for i, into in fused.items() if into == step.node]
+            for i in [step.node, *parts]:
+                end |= dict.fromkeys((a for a in graph.nodes[i].args if a in begin), at)
+        if step.action == "store":
+            end[step.node] = at
+            continue
+        if step.node in begin:
+            lives.append((begin[step.node], end.get(step.node, begin[step.node])))
+        begin[step.node] = at
+    return [*lives, *((at, end.get(i, at)) for i, at in begin.items())]
+
+
+@pytest.mark.parametrize(
+    "pattern", ["1", "111", "0110", "1" * 7, "1" * 16, "111000000000" * 3, "0" * 9, "10000001" * 2]
+)
+def test_windows_write_every_entry_that_is_used(pattern: str) -> None:
+    used = [c == "1" for c in pattern]
+    windows = _windows(used)
+    written = {k for at, width in windows for k in range(at, at + width)}
+    assert {k for k, u in enumerate(used) if u} <= written <= set(range(len(used)))
+    assert len(windows) <= sum(used)
+    assert _windows([True] * 16) == [(0, 8), (8, 8)]
+    assert _windows([True] * 3 + [False] * 9) == [(0, 4)]
+
+
+NEON = ["aarch64-linux-gnu-gcc", "-static"]
+TARGETS = {
+    "SSE2": (["cc", "-march=x86-64"], []),
+    "AVX2": (["cc", "-march=x86-64-v3"], []),
+    "AVX2, Clang": (["clang", "-march=x86-64-v3"], []),
+    "NEON": (NEON, ["qemu-aarch64"]),
+}
+PROGRAM = """
+#include <stdio.h>
+#include "{name}.h"
+#define BATCH 21
+{real} inputs[{inputs}], outputs[{outputs}];
+int main(void) {{
+    for (int k = 0; k < {inputs}; k++) if (scanf("{scan}", inputs + k) != 1) return 2;
+    const {real} *const in[] = {{{into}}};
+    {real} *const out[] = {{{from}}};
+    if ({name}_{suffix}(in, out, 0, BATCH)) return 3;
+    for (int k = 0; k < {outputs}; k++) printf("%.17g\\n", (double)outputs[k]);
+    return 0;
+}}
+"""
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("target", list(TARGETS))
+@pytest.mark.parametrize(("robot", "name"), [("two_joint_arm", "forward_dynamics_gradient"), ("hyq", "mass_matrix")])
+def test_narrower_vectors_give_the_same(name: str, robot: str, target: str, dtype: type, tmp_path: Path) -> None:
+    command, runner = TARGETS[target]
+    if not all(map(shutil.which, [command[0], *runner])) or (target != "NEON" and platform.machine() != "x86_64"):
+        pytest.skip(f"{command[0]} or what runs its programs is not installed")
+    loaded = robots.load(robot)
+    graph = trace(loaded, name)
+    source = emit(graph)
+    for file, text in source.files.items():
+        (tmp_path / file).write_text(text)
+    inputs = {key: value.astype(dtype) for key, value in inputs_of(name, states(loaded, 21, seed=9)).items()}
+    offsets = {
+        side: np.cumsum([0, *(21 * len(port.nodes) for port in ports)])
+        for side, ports in (("inputs", graph.inputs), ("outputs", graph.outputs))
+    }
+    single = dtype is np.float32
+    values = {
+        **{side: ends[-1] for side, ends in offsets.items()},
+        "into": ", ".join(f"inputs + {k}" for k in offsets["inputs"][:-1]),
+        "from": ", ".join(f"outputs + {k}" for k in offsets["outputs"][:-1]),
+    }
+    real = (
+        {"real": "float", "suffix": "f32", "scan": "%f"}
+        if single
+        else {"real": "double", "suffix": "f64", "scan": "%lf"}
+    )
+    (tmp_path / "main.c").write_text(PROGRAM.format(name=source.name, **values, **real))
+    flags = ["-std=gnu11", "-O2", "-ffp-contract=fast", *([] if single else ["-DDYNAGATE_DOUBLE"])]
+    files = [str(tmp_path / file) for file in ("main.c", f"{source.name}.c")]
+    subprocess.run([*command, *flags, *files, "-lm", "-o", str(tmp_path / "run")], check=True)
+    given = " ".join(repr(float(x)) for port in graph.inputs for x in inputs[port.name].ravel())
+    done = subprocess.run([*runner, tmp_path / "run"], input=given, check=True, capture_output=True, text=True)
+    found = np.array(done.stdout.split(), float)
+    expected = evaluate(graph, {key: value.astype(np.float64) for key, value in inputs.items()})
+    for port, (start, stop) in zip(graph.outputs, pairwise(offsets["outputs"]), strict=True):
+        error = relative_errors(found[start:stop].reshape(21, *port.shape), expected[port.name]).max()
+        assert error <= (tolerances.FLOAT32 if single else tolerances.SAME_FORMULA), port.name
+
+
+def test_a_c_program_uses_the_written_files(tmp_path: Path) -> None:
+    """examples/c: the files of `dynagate emit`, CMake, and a program that prints one call."""
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("CMake is not installed")
+    shutil.copytree(ROOT / "examples" / "c", tmp_path / "c")
+    from click.testing import CliRunner
+    from dynagate.cli import main
+
+    done = CliRunner().invoke(main, ["emit", "two_joint_arm", "--folder", str(tmp_path / "c" / "generated")])
+    assert done.exit_code == 0, done.output
+    subprocess.run([cmake, "-S", ".", "-B", "build"], cwd=tmp_path / "c", check=True, capture_output=True)
+    subprocess.run([cmake, "--build", "build"], cwd=tmp_path / "c", check=True, capture_output=True)
+    printed = subprocess.run([tmp_path / "c" / "build" / "arm"], check=True, capture_output=True, text=True).stdout
+    inputs = {"q": [[0.3, -0.5]], "qd": [[1.0, 2.0]], "tau": [[0.0, 0.1]]}
+    expected = evaluate(trace(robots.load("two_joint_arm"), "forward_dynamics_gradient"), inputs)
+    np.testing.assert_allclose([float(x) for x in printed.split()], expected["qdd"][0], rtol=1e-12)
