@@ -3,7 +3,7 @@
  * The generated file defines before it includes this:
  *   INPUTS, OUTPUTS, INPUT_ENTRIES, OUTPUT_ENTRIES   ports, and the entries of all of them
  *   SLOTS              numbers that a sample keeps in memory
- *   BLOCK              vectors that a segment may run over before the next one, where that is faster
+ *   SEGMENTS, BLOCK    how many segments there are, and vectors that one may run over before the next
  *   input_size, output_size                          entries of each port
  *   input_slot, output_slot                          where each entry lies in memory, ports one after another; slot 0 is 0
  *   ANGLES, angle_slot, sine_slot, cosine_slot       what sines and cosines are taken of, and where they go (0: nowhere)
@@ -111,12 +111,6 @@ typedef struct {
     long stride;
 } batch;
 
-static int64_t nanoseconds(void) {
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 /* count vectors of rows, from one row on. */
 static void run(const batch *b, long row, int count, vec *m) {
     if (b->stride) read_planes(b->inputs, b->stride, row, count, m);
@@ -126,15 +120,19 @@ static void run(const batch *b, long row, int count, vec *m) {
     for (int k = 0; !b->stride && k < count; k++) write_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
 }
 
+static int64_t nanoseconds(void) {
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 /* BLOCK vectors of zeros in blocks of count, in the shortest of a few times. */
 static int64_t time_of(int count, vec *m) {
     int64_t best = INT64_MAX;
     for (int trial = 0; trial < 8; trial++) {
-        struct timespec begin, end;
-        timespec_get(&begin, TIME_UTC);
+        const int64_t begin = nanoseconds();
         for (int k = 0; k < BLOCK; k += count) compute(m, count);
-        timespec_get(&end, TIME_UTC);
-        const int64_t time = (int64_t)(end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec;
+        const int64_t time = nanoseconds() - begin;
         if (time < best) best = time;
     }
     return best;
