@@ -160,7 +160,7 @@ def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
 
 
 def test_unknown_device_is_refused(arm: Build) -> None:
-    with pytest.raises(ValueError, match="device 'gpu'; expected one of numpy, fixed, cpu, sim"):
+    with pytest.raises(ValueError, match="device 'gpu'; expected one of numpy, fixed, cpu, cuda, sim"):
         dynagate.open(arm, device="gpu")
 
 
