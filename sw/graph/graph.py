@@ -26,6 +26,11 @@ class Node:
     constant: float | None
     name: str
 
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is always zero, which no backend needs to compute or write."""
+        return self.op == "const" and self.constant == 0.0
+
 
 @dataclass(frozen=True)
 class Port:

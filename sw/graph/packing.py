@@ -17,7 +17,7 @@ def packed(graph: Graph) -> tuple[Graph, Packing]:
     per output, in its full shape, where in the vector each entry is, ZERO where it is always zero."""
     ports, packing = [], {}
     for port in graph.outputs:
-        used = dict.fromkeys(i for i in port.nodes if graph.nodes[i].op != "const" or graph.nodes[i].constant != 0.0)
+        used = dict.fromkeys(i for i in port.nodes if not graph.nodes[i].is_zero)
         place = {i: k for k, i in enumerate(used)}
         packing[port.name] = np.array([place.get(i, ZERO) for i in port.nodes], np.int64).reshape(port.shape)
         ports.append(replace(port, shape=(len(used),), nodes=tuple(used)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpa
 from dynagate.host.inputs import Arrays, Port, check_finite
 from dynagate.host.links import DeviceError, Link, SimLink, Transfer
 from dynagate.native.arrays import lies, new_outputs
+from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.region import Region
 from dynagate.robot import Robot
 
@@ -174,12 +176,23 @@ class CpuDevice(Device):
         self.kernel.close()
 
 
+@contextmanager
+def _on(card: str) -> Iterator[None]:
+    """What fails on a GPU as a device's failure."""
+    try:
+        yield
+    except GpuError as error:
+        raise DeviceError(f"{card}: {error}") from None
+
+
 class CudaDevice(Device):
     """A GPU. Arrays in host memory pass through pinned memory in chunks; arrays that are on the GPU stay there.
 
     dtype, layout, pack: as of "cpu". number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU
     are ready and results will be; 0 is the default one.
     """
+
+    checks_finite = True
 
     def __init__(
         self,
@@ -194,16 +207,12 @@ class CudaDevice(Device):
         step: Step | None = None,
         **options: Any,
     ) -> None:
-        from dynagate.native.gpu import GpuError, GpuKernel
-
         graph = self._traced(robot, function, pack, options)
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
         if step:
             step("nvcc: kernel")
-        try:
+        with _on(f"GPU {number}"):
             self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
-        except GpuError as error:
-            raise DeviceError(f"GPU {number}: {error}") from None
         self.text = f"CUDA, {self.dtype}, card {number}"
 
     def new_outputs(self, batch: int) -> Arrays:
@@ -213,22 +222,14 @@ class CudaDevice(Device):
         return lies(array, self._layout)
 
     def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
-        from dynagate.native.gpu import GpuError
-
         check_finite(arrays, self.dtype)
-        try:
+        with _on(self.text):
             self.kernel(arrays, target)
-        except GpuError as error:
-            raise DeviceError(f"{self.text}: {error}") from None
         return np.zeros(batch, dtype=bool)
 
     def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
-        from dynagate.native.gpu import GpuError
-
-        try:
+        with _on(self.text):
             return self.kernel.launch(arrays, outputs, self.stream)
-        except GpuError as error:
-            raise DeviceError(f"{self.text}: {error}") from None
 
     def close(self) -> None:
         self.kernel.close()

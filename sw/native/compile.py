@@ -42,13 +42,13 @@ class Toolchain:
     """How a source becomes a shared library.
 
     find: the compiler's path, or raises CompileError. suffix: of the file that is compiled. target: arguments with
-    which the compiler tells what it compiles for.
+    which the compiler tells what it compiles for, if that depends on the machine.
     """
 
     find: Callable[[], str]
     flags: tuple[str, ...]
     suffix: str
-    target: tuple[str, ...] = ("--version",)
+    target: tuple[str, ...] = ()
 
 
 class CompileError(RuntimeError):
@@ -63,19 +63,21 @@ def cache_folder() -> Path:
 
 def compiler() -> str:
     """The C compiler's path: $CC, or cc. Raises CompileError."""
-    name = os.environ.get("CC", "cc")
-    found = shutil.which(name)
-    if found is None:
-        raise CompileError(f"no C compiler '{name}' on the path; expected GCC or Clang, or one named by CC")
-    return found
+    return _program("CC", "cc", "C", "GCC or Clang")
 
 
 def nvcc() -> str:
     """CUDA's compiler: $NVCC, or nvcc. Raises CompileError."""
-    name = os.environ.get("NVCC", "nvcc")
+    return _program("NVCC", "nvcc", "CUDA", "nvcc")
+
+
+def _program(variable: str, usual: str, language: str, expected: str) -> str:
+    name = os.environ.get(variable, usual)
     found = shutil.which(name)
     if found is None:
-        raise CompileError(f"no CUDA compiler '{name}' on the path; expected nvcc, or one named by NVCC")
+        raise CompileError(
+            f"no {language} compiler '{name}' on the path; expected {expected}, or one named by {variable}"
+        )
     return found
 
 
@@ -135,7 +137,7 @@ def _checksum(path: Path) -> str:
 @cache
 def _machine(program: str, target: tuple[str, ...]) -> str:
     """What the compiler makes of this machine: its version and the instruction sets that it would use."""
-    return _run([program, "--version"]) + _run([program, *target])
+    return _run([program, "--version"]) + (_run([program, *target]) if target else "")
 
 
 def _run(command: list[str]) -> str:

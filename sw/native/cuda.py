@@ -111,8 +111,8 @@ def _statements(graph: Graph, real: str) -> Iterator[str]:
                 yield f"    const real v{a} = {place[a]};"
         if node.op in TRIG:
             yield f"    const real v{i} = {node.op}{suffix}(v{node.args[0]});"
-        elif node.op != "input" and not (node.op == "const" and node.constant == 0.0):
+        elif node.op != "input" and not node.is_zero:
             yield f"    const real v{i} = {expression(graph, i)};"
-        if node.op != "const" or node.constant != 0.0:
+        if not node.is_zero:
             for target in written.get(i, ()):
                 yield f"    {target} = v{i};"

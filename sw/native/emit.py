@@ -43,15 +43,13 @@ class Source:
     stamp: str
 
 
-def emit(graph: Graph, *, registers: int = REGISTERS, segment_operations: int = SEGMENT_OPERATIONS) -> Source:
+def emit(graph: Graph) -> Source:
     """The files of a graph: header, mathematics, tables, and what all kernels share.
-
-    registers: values that the mathematics keeps out of memory at once.
 
     Raises ValueError: a sine or cosine is taken of something that is not an input.
     """
     name = f"{identifier(graph.robot)}_{graph.name}"
-    steps = program(graph, registers, segment_operations)
+    steps = program(graph, REGISTERS, SEGMENT_OPERATIONS)
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     texts = {
         f"{name}.h": _header(graph, name),
@@ -191,7 +189,10 @@ def _driver(graph: Graph, name: str, steps: Program) -> str:
     }
     lines = [f'#include "{name}.h"\n#include "dynagate_simd.h"\n']
     lines += [f"#define {key} {value}" for key, value in numbers.items()]
-    for move, window, side in (("LOAD", "READ", graph.inputs), ("STORE", "WRITE", graph.outputs)):
+    for move, together, side in (
+        ("LOAD_INPUTS", "READ_INPUTS", graph.inputs),
+        ("STORE_OUTPUTS", "WRITE_OUTPUTS", graph.outputs),
+    ):
         offsets = accumulate((len(port.nodes) for port in side), initial=0)
         ports = [(k, len(port.nodes), at) for k, (port, at) in enumerate(zip(side, offsets, strict=False))]
         windows = [
@@ -199,9 +200,8 @@ def _driver(graph: Graph, name: str, steps: Program) -> str:
             for (k, size, offset), port in zip(ports, side, strict=True)
             for at, width in _windows([i in slot for i in port.nodes])
         ]
-        kind = "INPUTS" if side is graph.inputs else "OUTPUTS"
-        lines.append(f"#define {move}_{kind} {' '.join(f'PORT{port}' for port in ports)}")
-        lines.append(f"#define {window}_{kind} {' '.join(f'WINDOW{window}' for window in windows)}")
+        lines.append(f"#define {move} {' '.join(f'PORT{port}' for port in ports)}")
+        lines.append(f"#define {together} {' '.join(f'WINDOW{window}' for window in windows)}")
     lines.append("")
     for key, values in tables.items():
         text = ", ".join(map(str, values)) or "0"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Mapping
 from ctypes.util import find_library
 from dataclasses import dataclass
@@ -134,9 +135,11 @@ class GpuKernel:
         shape = (batch, *port.shape)
         if array.shape != shape or array.dtype != self.dtype:
             raise ValueError(f"{label} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
-        inner = (*shape[1:], batch) if self._planes else shape
-        steps = [self.dtype.itemsize * int(np.prod(inner[k + 1 :])) for k in range(len(inner))]
-        expected = (steps[-1], *steps[:-1]) if self._planes else tuple(steps)
+        if self._planes:
+            *others, first = _steps((*port.shape, batch), self.dtype)
+            expected = (first, *others)
+        else:
+            expected = _steps(shape, self.dtype)
         if batch and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, expected, strict=True)):
             raise ValueError(f"{label} does not lie in {self.layout} without gaps, as this kernel takes it")
         return array.pointer
@@ -157,8 +160,12 @@ class _GpuArray:
             raise TypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
         said = value.__cuda_array_interface__
         shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
-        steps = tuple(dtype.itemsize * int(np.prod(shape[k + 1 :])) for k in range(len(shape)))
-        return _GpuArray(said["data"][0] or 0, shape, dtype, said.get("strides") or steps)
+        return _GpuArray(said["data"][0] or 0, shape, dtype, said.get("strides") or _steps(shape, dtype))
+
+
+def _steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """The strides of rows without gaps, in bytes."""
+    return tuple(dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape)))
 
 
 def _viewed(value: Any) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dynagate.graph import Graph, Node
+from dynagate.graph import Graph
 
 TRIG = ("sin", "cos")
 PRODUCTS = ("mul", "mul_const", "shift")
@@ -65,13 +65,9 @@ def program(graph: Graph, registers: int, segment_operations: int) -> Program:
     return Program(segments, fused, memory.fixed, memory.slots)
 
 
-def is_zero(node: Node) -> bool:
-    return node.op == "const" and node.constant == 0.0
-
-
 def _computed(graph: Graph) -> Iterator[int]:
     """All but inputs, their sines and cosines, and zeros."""
-    return (i for i, node in enumerate(graph.nodes) if node.op not in ("input", *TRIG) and not is_zero(node))
+    return (i for i, node in enumerate(graph.nodes) if node.op not in ("input", *TRIG) and not node.is_zero)
 
 
 def _fused(graph: Graph) -> dict[int, int]:
@@ -122,11 +118,11 @@ class _Memory:
     def __post_init__(self) -> None:
         nodes = self.graph.nodes
         given = [*self.graph.input_nodes, *(i for i, node in enumerate(nodes) if node.op in TRIG)]
-        wanted = [i for i in self.graph.output_nodes if not is_zero(nodes[i])]
+        wanted = [i for i in self.graph.output_nodes if not nodes[i].is_zero]
         self.fixed = {i: k for k, i in enumerate(dict.fromkeys([*given, *wanted]), start=1)}
         self.slots = len(self.fixed) + 1
-        self._slot = {**{i: 0 for i, node in enumerate(nodes) if is_zero(node)}, **self.fixed}
-        self._stored = {i for i in self._slot if i in given or is_zero(nodes[i])}
+        self._slot = {**{i: 0 for i, node in enumerate(nodes) if node.is_zero}, **self.fixed}
+        self._stored = {i for i in self._slot if i in given or nodes[i].is_zero}
         self._free: list[int] = []
         self._held: set[int] = set()
         self._uses: dict[int, list[int]] = {}  # of each value, the last one first
