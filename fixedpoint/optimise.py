@@ -2,13 +2,14 @@
 
 A DSP48E2 multiplies 27 × 18 bits. Which operand of a product is the narrow one is a cover problem: every product needs
 an operand of at most 18 bits, a node that is narrow serves all its products, and what it costs is the noise that its
-rounding brings to the outputs. The other nodes share what noise is left, so that the last bit of each buys as much.
+rounding brings to the outputs. The other nodes share what noise is left, so that the last bit of each buys as much for
+what it costs: a bit of a value that waits in many registers is dear, and that node may add more of the noise.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,8 +23,8 @@ from dynagate.graph.evaluate import evaluate_nodes
 from dynagate.region import Region
 
 Array = npt.NDArray[np.float64]
-ATTEMPTS = 8
-"""Budgets tried: each is corrected by what the one before was measured to give."""
+ATTEMPTS, SETTLING = 10, 3
+"""Budgets tried, at most and at least: each is corrected by what the one before was measured to give."""
 
 SHARED = 24
 """Word of angles, sines, cosines, divisors and inverses, tried before the widest: a reciprocal of up to 25 bits takes
@@ -39,9 +40,12 @@ SHORTEST = 6
 DSP_BITS = 40
 """What a multiplier block weighs beside bits of registers and adders: it holds about as many in its pipeline."""
 
+SUM_BITS = 0.15
+"""What a bit of a node costs beside its registers: a bit of an adder or a multiplexer."""
+
 GAIN_STATES = 512
-ROOM = 0.9
-"""Part of the target that is aimed at, so that other states of the region keep it too."""
+ROOM = 0.95
+"""Part of the target that is aimed at."""
 
 Vertex = int | tuple[str, int]
 
@@ -121,10 +125,12 @@ def optimise(
     goal: Goal,
     policy: Policy | None = None,
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
+    registers: Callable[[FormattedGraph], Sequence[int]] | None = None,
 ) -> Optimised:
     """Formats that meet the goal on its states, measured by the integer executor.
 
     policy: guard bits, samples of the ranges and arithmetic; its word is not used. trajectories: as in `assign`.
+    registers: of a draft, how many each node's value takes (a plan knows); one without it.
     Raises AccuracyError where even the widest words do not, ValueError for an error of a block that is none.
     """
     policy = replace(policy or Policy(guard_bits=None), word=goal.dsp.wide)
@@ -136,12 +142,12 @@ def optimise(
         if name not in names:
             raise ValueError(f"an error for block '{name}'; expected one of {', '.join(names)}")
     targets = np.array([goal.of(name) for name in names])
-    weight = (gains(graph, some) / targets[:, None] ** 2).max(axis=0)  # of the worst block; 1 is the whole budget
+    felt = gains(graph, some) / targets[:, None] ** 2  # by every block
     crowd = crowding(graph, some, ranges) / CROWD**2
     sizes = np.array([float(np.mean(np.square(v))) for v in evaluate_nodes(graph, some)])
 
-    def measured(formatted: FormattedGraph) -> tuple[float, str, float]:
-        """Of the block that is worst beside its target: how many times the target, its name, its error."""
+    def measured(formatted: FormattedGraph) -> tuple[Array, str, float]:
+        """Errors of the blocks, in targets; of the worst beside its target the name and the error."""
         said = state(
             formatted,
             region,
@@ -150,13 +156,17 @@ def optimise(
             states=goal.states,
             seed=goal.seed,
         )
-        return max((error / goal.of(block), block, error) for block, error in said.error.items())
+        ratios = np.array([said.error[name] for name in names]) / targets
+        worst = names[int(np.argmax(ratios))]
+        return ratios, worst, said.error[worst]
 
+    draft = assign_word(graph, region, ranges, replace(policy, word=goal.dsp.narrow))
+    held = np.ones(len(graph.nodes)) if registers is None else SUM_BITS + np.array(registers(draft))
     widest = assign_word(graph, region, ranges, policy)
-    ratio, block, error = measured(widest)
+    ratios, block, error = measured(widest)
     fallback = Optimised(widest, error, block)
-    if ratio > 1.0:
-        noise = weight * [variance(widest, i) for i in range(len(graph.nodes))]
+    if max(ratios) > 1.0:
+        noise = felt.max(axis=0) * [variance(widest, i) for i in range(len(graph.nodes))]
         node = graph.nodes[int(np.argmax(noise))]
         raise AccuracyError(
             f"words of {goal.dsp.wide} bits give {block} an error of {error:.1e} in {goal.quantile:.1%} of the states; "
@@ -165,25 +175,31 @@ def optimise(
     for spare in (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare)):
         for shared in (SHARED, goal.dsp.wide):
             best: Optimised | None = None
-            budget, last = 0.1, math.inf
-            for _ in range(ATTEMPTS):
-                noise = weight * budget**-2 + crowd
-                formatted = _within(graph, region, ranges, policy, goal, noise, sizes, shared, spare)
-                ratio, block, error = measured(formatted)
-                if ratio <= 1.0 and (best is None or bits(formatted, goal.dsp) < bits(best.formatted, goal.dsp)):
+            strict = np.full(len(names), 4.0)  # by block: its noise counts so many times
+            last, stalled = math.inf, 0
+            for attempt in range(ATTEMPTS):
+                weight = strict @ felt + crowd
+                formatted = _within(graph, region, ranges, policy, goal, weight, sizes, held, shared, spare)
+                ratios, block, error = measured(formatted)
+                ratio = max(ratios)
+                if ratio <= 1.0 and (best is None or _cost(formatted, goal, held) < _cost(best.formatted, goal, held)):
                     best = Optimised(formatted, error, block)
-                on_target = ROOM * 0.93 <= ratio <= ROOM * 1.02
-                if on_target or (ratio > 1.0 and ratio > 0.9 * last):
-                    break  # there, or as far as narrow operands let it come
-                budget, last = budget * ROOM / ratio, ratio
+                stalled = stalled + 1 if ratio > 1.2 and ratio > 0.9 * last else 0
+                if stalled == 3 or (attempt >= SETTLING and 0.97 * ROOM <= ratio <= 1.0):
+                    break  # as far as narrow operands let it come, or there
+                change = np.minimum(ratios, 10.0) / ROOM
+                if best is None and attempt >= SETTLING:  # small graphs jump past the target: only come closer
+                    change = np.maximum(change, 1.0)
+                strict, last = strict * change ** (2 + 2 * stalled), ratio
+                strict = np.maximum(strict, max(strict) / 100.0)
             if best is not None:
                 return best
     return fallback
 
 
-def bits(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> int:
-    """A measure of cost that needs no schedule: the bits of all nodes, and DSP_BITS for a multiplier block."""
-    return sum(f.width for f in formatted.formats) + DSP_BITS * sum(dsp_blocks(formatted, dsp))
+def _cost(formatted: FormattedGraph, goal: Goal, held: Array) -> float:
+    """Bits of every node as often as it is held, and DSP_BITS for a multiplier block."""
+    return float(held @ [f.width for f in formatted.formats]) + DSP_BITS * sum(dsp_blocks(formatted, goal.dsp))
 
 
 def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int]:
@@ -206,6 +222,7 @@ def _within(
     goal: Goal,
     weight: Array,
     sizes: Array,
+    held: Array,
     shared: int,
     spare: float,
 ) -> FormattedGraph:
@@ -217,7 +234,7 @@ def _within(
     divisions = {x for i, node in enumerate(graph.nodes) if node.op == "reciprocal" for x in (i, *node.args)}
     # variance of a rounding in a word of no bits
     unit = np.array([4.0 ** -(frac_for(_reach(graph, ranges, policy, i), 32) - 32) / 12.0 for i in range(len(root))])
-    free = _shared_noise(weight * unit, fixed, goal, 0.5)
+    free = _shared_noise(weight * unit, held, fixed, goal, 0.5)
     words = np.where(fixed, shared, free)
     # a vertex: a node, or ("constant", product); its price: the noise of having it narrow
     price: dict[Vertex, float] = {}
@@ -242,7 +259,7 @@ def _within(
     chosen = {x for x in cover if isinstance(x, int)}
     spent = sum(price[x] for x in cover)
     limit = np.where([i in chosen for i in range(len(graph.nodes))], narrow, wide)
-    words = np.minimum(_shared_noise(weight * unit, fixed, goal, max(1.0 - spent, 0.1)), limit)
+    words = np.minimum(_shared_noise(weight * unit, held, fixed, goal, max(1.0 - spent, 0.1)), limit)
     words = np.where(fixed, np.minimum(limit, shared), words)
     factors = {x[1]: narrow if x in cover else wide for x in price if not isinstance(x, int)}
     return assign_word(graph, region, ranges, policy, [int(w) for w in words], factors)
@@ -266,10 +283,11 @@ def _reach(graph: Graph, ranges: Ranges, policy: Policy, i: int) -> float:
     return max(found, 2.0**-40)
 
 
-def _shared_noise(noise: Array, fixed: npt.NDArray[np.bool_], goal: Goal, budget: float) -> Array:
-    """Words with which every node adds the same noise and all together the budget; noise: of a word of no bits."""
+def _shared_noise(noise: Array, held: Array, fixed: npt.NDArray[np.bool_], goal: Goal, budget: float) -> Array:
+    """Words with which every node adds noise in proportion to what its bits cost, and all together the budget. noise:
+    of a word of no bits."""
     free = np.flatnonzero((noise > 0.0) & ~fixed)
-    share = budget / max(len(free), 1)
+    share = budget * held[free] / max(held[free].sum(), 1.0)
     words = np.full(len(noise), float(SHORTEST))
     words[free] = np.clip(np.ceil(0.5 * np.log2(noise[free] / share)), SHORTEST, goal.dsp.wide)
     return words
