@@ -2,14 +2,13 @@
 
 A DSP48E2 multiplies 27 × 18 bits. Which operand of a product is the narrow one is a cover problem: every product needs
 an operand of at most 18 bits, a node that is narrow serves all its products, and what it costs is the noise that its
-rounding brings to the outputs. The other nodes share what noise is left, so that the last bit of each buys as much for
-what it costs: a bit of a value that waits in many registers is dear, and that node may add more of the noise.
+rounding brings to the outputs. The other nodes share what noise is left, so that the last bit of each buys as much.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -39,9 +38,6 @@ DEAR = 1e12
 SHORTEST = 6
 DSP_BITS = 40
 """What a multiplier block weighs beside bits of registers and adders: it holds about as many in its pipeline."""
-
-SUM_BITS = 0.15
-"""What a bit of a node costs beside its registers: a bit of an adder or a multiplexer."""
 
 GAIN_STATES = 512
 ROOM = 0.95
@@ -125,12 +121,10 @@ def optimise(
     goal: Goal,
     policy: Policy | None = None,
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
-    registers: Callable[[FormattedGraph], Sequence[int]] | None = None,
 ) -> Optimised:
     """Formats that meet the goal on its states, measured by the integer executor.
 
     policy: guard bits, samples of the ranges and arithmetic; its word is not used. trajectories: as in `assign`.
-    registers: of a draft, how many each node's value takes (a plan knows); one without it.
     Raises AccuracyError where even the widest words do not, ValueError for an error of a block that is none.
     """
     policy = replace(policy or Policy(guard_bits=None), word=goal.dsp.wide)
@@ -160,8 +154,6 @@ def optimise(
         worst = names[int(np.argmax(ratios))]
         return ratios, worst, said.error[worst]
 
-    draft = assign_word(graph, region, ranges, replace(policy, word=goal.dsp.narrow))
-    held = np.ones(len(graph.nodes)) if registers is None else SUM_BITS + np.array(registers(draft))
     widest = assign_word(graph, region, ranges, policy)
     ratios, block, error = measured(widest)
     fallback = Optimised(widest, error, block)
@@ -179,10 +171,10 @@ def optimise(
             last, stalled = math.inf, 0
             for attempt in range(ATTEMPTS):
                 weight = strict @ felt + crowd
-                formatted = _within(graph, region, ranges, policy, goal, weight, sizes, held, shared, spare)
+                formatted = _within(graph, region, ranges, policy, goal, weight, sizes, shared, spare)
                 ratios, block, error = measured(formatted)
                 ratio = max(ratios)
-                if ratio <= 1.0 and (best is None or _cost(formatted, goal, held) < _cost(best.formatted, goal, held)):
+                if ratio <= 1.0 and (best is None or bits(formatted, goal.dsp) < bits(best.formatted, goal.dsp)):
                     best = Optimised(formatted, error, block)
                 stalled = stalled + 1 if ratio > 1.2 and ratio > 0.9 * last else 0
                 if stalled == 3 or (attempt >= SETTLING and 0.97 * ROOM <= ratio <= 1.0):
@@ -197,9 +189,9 @@ def optimise(
     return fallback
 
 
-def _cost(formatted: FormattedGraph, goal: Goal, held: Array) -> float:
-    """Bits of every node as often as it is held, and DSP_BITS for a multiplier block."""
-    return float(held @ [f.width for f in formatted.formats]) + DSP_BITS * sum(dsp_blocks(formatted, goal.dsp))
+def bits(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> int:
+    """A measure of cost that needs no schedule: the bits of all nodes, and DSP_BITS for a multiplier block."""
+    return sum(f.width for f in formatted.formats) + DSP_BITS * sum(dsp_blocks(formatted, dsp))
 
 
 def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int]:
@@ -222,7 +214,6 @@ def _within(
     goal: Goal,
     weight: Array,
     sizes: Array,
-    held: Array,
     shared: int,
     spare: float,
 ) -> FormattedGraph:
@@ -234,7 +225,7 @@ def _within(
     divisions = {x for i, node in enumerate(graph.nodes) if node.op == "reciprocal" for x in (i, *node.args)}
     # variance of a rounding in a word of no bits
     unit = np.array([4.0 ** -(frac_for(_reach(graph, ranges, policy, i), 32) - 32) / 12.0 for i in range(len(root))])
-    free = _shared_noise(weight * unit, held, fixed, goal, 0.5)
+    free = _shared_noise(weight * unit, fixed, goal, 0.5)
     words = np.where(fixed, shared, free)
     # a vertex: a node, or ("constant", product); its price: the noise of having it narrow
     price: dict[Vertex, float] = {}
@@ -259,7 +250,7 @@ def _within(
     chosen = {x for x in cover if isinstance(x, int)}
     spent = sum(price[x] for x in cover)
     limit = np.where([i in chosen for i in range(len(graph.nodes))], narrow, wide)
-    words = np.minimum(_shared_noise(weight * unit, held, fixed, goal, max(1.0 - spent, 0.1)), limit)
+    words = np.minimum(_shared_noise(weight * unit, fixed, goal, max(1.0 - spent, 0.1)), limit)
     words = np.where(fixed, np.minimum(limit, shared), words)
     factors = {x[1]: narrow if x in cover else wide for x in price if not isinstance(x, int)}
     return assign_word(graph, region, ranges, policy, [int(w) for w in words], factors)
@@ -283,11 +274,10 @@ def _reach(graph: Graph, ranges: Ranges, policy: Policy, i: int) -> float:
     return max(found, 2.0**-40)
 
 
-def _shared_noise(noise: Array, held: Array, fixed: npt.NDArray[np.bool_], goal: Goal, budget: float) -> Array:
-    """Words with which every node adds noise in proportion to what its bits cost, and all together the budget. noise:
-    of a word of no bits."""
+def _shared_noise(noise: Array, fixed: npt.NDArray[np.bool_], goal: Goal, budget: float) -> Array:
+    """Words with which every node adds the same noise and all together the budget; noise: of a word of no bits."""
     free = np.flatnonzero((noise > 0.0) & ~fixed)
-    share = budget * held[free] / max(held[free].sum(), 1.0)
+    share = budget / max(len(free), 1)
     words = np.full(len(noise), float(SHORTEST))
     words[free] = np.clip(np.ceil(0.5 * np.log2(noise[free] / share)), SHORTEST, goal.dsp.wide)
     return words

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, partial
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -92,7 +92,6 @@ def build(
     BudgetError where they take more than the budget; the folder then holds nothing new.
     """
     say = step or (lambda text: None)
-    planned_for = partial(plan, ii=ii, stages=stages, share_adders=share_adders)
     if goal is not None and formats is not None:
         raise ValueError("a goal and a file of formats; expected one of them")
     given, policy = policy, policy or Policy()
@@ -102,7 +101,7 @@ def build(
     chosen: dict[str, Any] = {"word": policy.word, "policy": asdict(policy)}
     if goal is not None:
         say("choosing formats")
-        optimised = optimise(graph, region, goal, given, registers=lambda draft: planned_for(draft).registers_by_node())
+        optimised = optimise(graph, region, goal, given)
         formatted = optimised.formatted
         said = state(  # on states that chose nothing
             formatted,
@@ -119,7 +118,7 @@ def build(
     else:
         formatted = assign(graph, region, policy)
     say("scheduling and binding")
-    planned = planned_for(formatted)
+    planned = plan(formatted, ii, stages, share_adders=share_adders)
     if budget is not None:
         budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)

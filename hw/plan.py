@@ -123,10 +123,6 @@ class Plan:
     def registers(self, node: int) -> int:
         return self.schedule.registers(self.position[node])
 
-    def registers_by_node(self) -> list[int]:
-        """Registers of every node's value; none for what has none of its own."""
-        return [self.registers(i) if i in self.position else 0 for i in range(len(self.formatted.graph))]
-
     def unit_counts(self) -> Counter[str]:
         """Units by kind."""
         counts: Counter[str] = Counter()
