@@ -14,10 +14,13 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+from dynagate.native.compile import CACHE_VARIABLE, cache_folder
 
 HARNESS = Path(__file__).parent / "harness.cpp"
 PORTS = (
@@ -115,15 +118,9 @@ def _model(
         lines = [f'public_flat_rw -module "{module}" -var "{name}"' for module, name in public]
         control.write_text("`verilator_config\n" + "\n".join(lines) + "\n")
         say("Verilator: Verilog to C++")
-        flags = [*VERILATOR_FLAGS, "--top-module", top, "--prefix", "Vtop", "-Mdir", str(scratch)]
-        _run([tool("verilator"), *flags, str(control), *map(str, (verilog, *also))])
+        _verilate(scratch, top, [control, verilog, *also])
         say("C++ compiler: model")
-        jobs = f"-j{os.cpu_count() or 1}"
-        runtime = _runtime(verilog.parent.parent)
-        goals = ["Vtop__ALL.a"] if runtime.is_file() else ["Vtop__ALL.a", "libverilated.a"]
-        _run([tool("make"), "-C", str(scratch), "-f", "Vtop.mk", jobs, *MAKE_FLAGS, "CXXFLAGS=-fPIC", *goals])
-        if not runtime.is_file():
-            (scratch / "libverilated.a").replace(runtime)
+        _make(scratch, "Vtop__ALL.a")
         for path in scratch.glob("*"):
             if path.suffix in (".o", ".cpp", ".d", ".gch", ".fast", ".slow"):
                 path.unlink()
@@ -137,10 +134,42 @@ def _model(
     return target
 
 
-def _runtime(folder: Path) -> Path:
-    """Verilator's own library, compiled once for all the models below a folder."""
-    content = " ".join((*VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), HARNESS.name))
-    return folder / f"libverilated-{hashlib.sha256(content.encode()).hexdigest()[:12]}.a"
+def _verilate(folder: Path, top: str, sources: Iterable[Path]) -> None:
+    flags = [*VERILATOR_FLAGS, "--top-module", top, "--prefix", "Vtop", "-Mdir", str(folder)]
+    _run([tool("verilator"), *flags, *map(str, sources)])
+
+
+def _make(folder: Path, goal: str) -> None:
+    jobs = f"-j{os.cpu_count() or 1}"
+    _run([tool("make"), "-C", str(folder), "-f", "Vtop.mk", jobs, *MAKE_FLAGS, "CXXFLAGS=-fPIC", goal])
+
+
+def runtime() -> Path:
+    """Verilator's own library, compiled once for all models, with that of an empty module. Raises SimulationError."""
+    content = " ".join((*VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), _compiler_version()))
+    folder = cache_folder()
+    target = folder / f"libverilated-{hashlib.sha256(content.encode()).hexdigest()[:12]}.a"
+    if target.is_file():
+        return target
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".compiling-") as scratch:
+            empty = Path(scratch) / "empty.v"
+            empty.write_text("module empty (input clk);\nendmodule\n")
+            _verilate(Path(scratch), "empty", [empty])
+            _make(Path(scratch), "libverilated.a")
+            (Path(scratch) / "libverilated.a").replace(target)
+    except OSError as error:
+        raise SimulationError(
+            f"cannot keep {target.name} in {folder} ({error.strerror}); "
+            f"set {CACHE_VARIABLE} to a folder that can be written"
+        ) from None
+    return target
+
+
+@cache
+def _compiler_version() -> str:
+    return subprocess.run([tool("c++"), "--version"], capture_output=True, text=True, check=True).stdout
 
 
 def _link(folder: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:
@@ -156,7 +185,7 @@ def _link(folder: Path, target: Path, sources: Sequence[Path], flags: Sequence[s
             "-DVM_COVERAGE=0",
             "-DVM_TRACE=0",
         ]
-        command += [str(folder / "Vtop__ALL.a"), str(_runtime(folder.parent.parent)), *flags, "-pthread"]
+        command += [str(folder / "Vtop__ALL.a"), str(runtime()), *flags, "-pthread"]
         _run(command)
         made.rename(target)
 

@@ -188,6 +188,19 @@ def test_failed_compilation_says_why_and_leaves_nothing(designs: Path, tmp_path:
     assert [path.name for path in broken.parent.iterdir()] == ["datapath.v"]
 
 
+def test_what_all_models_share_is_kept_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynagate.sim.verilate import runtime
+
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path / "file" / "folder"))
+    with pytest.raises(SimulationError, match=r"cannot keep libverilated-\w+\.a in .* set DYNAGATE_CACHE to a folder"):
+        runtime()
+    monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path / "cache"))
+    made = runtime()
+    assert [path.name for path in (tmp_path / "cache").iterdir()] == [made.name]
+    assert runtime() == made
+
+
 def test_region_and_word_decide_the_design(designs: Path) -> None:
     hashes = {arm(designs, 2, "mass_matrix", word).design["hash"] for word in (16, 20)}
     assert len(hashes) == 2
