@@ -38,12 +38,13 @@ def potential_energy(tree: Tree, q: Sequence[Scalar]) -> Scalar:
 
 def centre_of_mass(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Centre of mass of the moving links (3,) in m, in the base frame."""
-    total = sum(inertia.mass for inertia in tree.inertias)
+    total = sum(inertia.mass for inertia in tree.as_given.inertias)
     return label(_first_moment(tree, q) * (1.0 / total), "centre_of_mass")
 
 
 def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Σ m c, by passing each subtree's moment about its joint up to the base: no link's pose is needed."""
+    tree = tree.as_given
     joints = tree.transforms(q)
     moments = [inertia.first for inertia in tree.inertias]
     masses = [inertia.mass for inertia in tree.inertias]
@@ -61,6 +62,7 @@ def _first_moment(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Origin of every link's frame (links, 3) in m, in the base frame."""
+    tree = tree.as_given
     result = zeros(len(tree.links), 3)
     for i, position in enumerate(_base_poses(tree, q).position):
         result[i] = position
@@ -69,6 +71,7 @@ def link_positions(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 def link_jacobians(tree: Tree, q: Sequence[Scalar]) -> Array:
     """Jacobian of every link (links, 6, nv): [angular; linear] velocity of its origin in base axes, by q̇."""
+    tree = tree.as_given
     where = _base_poses(tree, q)
     result = zeros(len(tree.links), 6, tree.nv)
     for i in tree.links:

@@ -1,17 +1,22 @@
-"""The robot as the algorithms see it: z-aligned frames, constants as scalars of plain Python."""
+"""The robot as the algorithms see it: frames on their joints' axes, constants as scalars of plain Python."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
+from dynagate.algorithms.reduction import inertias, moved_frames, regrouped
 from dynagate.joints import JointTransform, joint_transform
 from dynagate.robot import DIRECTIONS, Robot, turn_z_to
-from dynagate.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
+from dynagate.spatial import Array, Force, Motion, Scalar, array, cross, zeros
 
 
 class Tree:
     """A robot with every joint's axis turned to z (`Robot.aligned`), and its constants as object arrays.
+
+    Frames and inertias are those that take the fewest operations (`reduction`), for joint torques and what follows from
+    them; where links and their masses are, `as_given` knows.
 
     A degree of freedom is one column of a joint's motion subspace S. All of them are unit vectors of the link's own
     frame: a revolute joint turns about z, a floating one moves along and turns about each axis.
@@ -22,16 +27,19 @@ class Tree:
     joint's own follow one another; damping[d]: N m s/rad or N s/m; armature[d]: kg m² or kg.
     """
 
-    def __init__(self, robot: Robot) -> None:
+    def __init__(self, robot: Robot, *, reduced: bool = True) -> None:
+        self._given = robot
         self._turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
-        self.robot = robot = robot.aligned()
+        robot = robot.aligned()
+        self._moved = [0.0] * len(robot.links)
+        if reduced:
+            robot, self._moved = moved_frames(robot)
+        self.inertias = regrouped(robot) if reduced else inertias(robot.links)
+        self.robot = robot
         self.nq, self.nv = robot.nq, robot.nv
         self.links = range(len(robot.links))
         self.parents = robot.parents
         self.ancestors = [robot.ancestors(i) for i in self.links]
-        self.inertias = [
-            Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in robot.links
-        ]
         self.base_acceleration: Array = array([-g for g in robot.gravity])
         self.dofs = [range(v.start, v.stop) for _, _, v in robot.slices()]
         self.link_of = [i for i in self.links for _ in self.dofs[i]]
@@ -40,6 +48,11 @@ class Tree:
         self.chain = [[e for e in self.support[i] if e <= d] for i in self.links for d in self.dofs[i]]
         self.armature = [robot.links[i].joint.armature for i in self.link_of]
         self.damping = [robot.links[i].joint.damping for i in self.link_of]
+
+    @cached_property
+    def as_given(self) -> Tree:
+        """The tree with links where the robot has them, each with its own mass."""
+        return Tree(self._given, reduced=False)
 
     def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
         """Pose of every link in its parent."""
@@ -54,8 +67,9 @@ class Tree:
 
     def external_force(self, i: int, external: Array) -> Force:
         """Row i of the external forces (links, 6), given in the link's frame as the robot's file has it, in axes turned
-        to the joint's."""
-        return Force(self._turns[i].T @ external[i, :3], self._turns[i].T @ external[i, 3:])
+        to the joint's, about the origin that the tree has moved along z."""
+        moment, force = (self._turns[i].T @ external[i, part] for part in (slice(3), slice(3, 6)))
+        return Force(moment - cross(array([0.0, 0.0, self._moved[i]]), force), force)
 
     def along(self, d: int, force: Force) -> Scalar:
         """S_dᵀ f for a force in the own frame of d's link."""
