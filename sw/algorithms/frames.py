@@ -66,14 +66,13 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
 
 
 def _middle(tree: Tree, members: Sequence[int]) -> int:
-    """The link of the longest path whose depth is nearest to 2/3 of it: short poses towards the tip, where the
-    gradients' small numbers are, at little cost in operations (docs/dynamics.md has the measurements). A floating link
-    is the middle of all that hangs from it."""
+    """The link a third of the way along the longest path: few operations, and no other link errs much less
+    (docs/dynamics.md has the measurements). A floating link is the middle of all that hangs from it."""
     if tree.robot.links[members[0]].joint.type == "floating":
         return members[0]
     tip = max(members, key=lambda i: (len(tree.ancestors[i]), -i))
     path = tree.ancestors[tip]
-    return path[(2 * len(path)) // 3] if len(path) > 3 else path[0]
+    return path[len(path) // 3] if len(path) > 3 else path[0]
 
 
 class _Step(NamedTuple):
