@@ -15,7 +15,7 @@ run: $(VENV)/run.stamp  ## Build, simulate and check iiwa14's forward dynamics g
 	$(BIN)/dynagate run iiwa14 --function forward_dynamics_gradient --ii 8 --states 1024
 
 test: $(VENV)/test.stamp lint  ## Run lint, types and all tests
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-rtl: $(VENV)/test.stamp  ## Run what takes long: RTL sweeps, Pinocchio in C++
 	$(BIN)/python -m pytest --rtl -m long
