@@ -156,9 +156,19 @@ class Plan:
         return tuple(names)
 
     def module(self, node: int) -> tuple[str, ...]:
-        """The submodule of the datapath that has the node's signals; the inputs' are in the datapath itself."""
+        """The submodule of the datapath that has the node's signals; the inputs' are in the datapath itself. What keeps
+        nothing in registers has no module of its own."""
         graph = self.formatted.graph
-        return () if graph.nodes[node].op == "input" else graph.scope_paths[node]
+        path = () if graph.nodes[node].op == "input" else graph.scope_paths[node]
+        while path not in self._modules:
+            path = path[:-1]
+        return path
+
+    @cached_property
+    def _modules(self) -> set[tuple[str, ...]]:
+        graph = self.formatted.graph
+        kept = [graph.scope_paths[i] for i in self.position if graph.nodes[i].op != "input" and self.registers(i)]
+        return {(), *(path[:k] for path in kept for k in range(1, len(path) + 1))}
 
 
 def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, share_adders: bool = False) -> Plan:

@@ -164,6 +164,16 @@ def test_every_signal_has_our_name(designs: Path) -> None:
     assert sum(map(len, found.values())) > 100
 
 
+@pytest.mark.parametrize("function", ["forward_dynamics_gradient", "inverse_dynamics", "link_positions"])
+def test_design_file_says_which_module_has_each_signal(function: str, designs: Path) -> None:
+    """Parts of the algorithm that keep nothing in registers have no module."""
+    built = arm(designs, 3, function)
+    bodies = dict(re.findall(r"^module \\?(\S+) ?\((.*?)^endmodule", built.verilog.read_text(), flags=re.M | re.S))
+    for node in built.design["nodes"]:
+        if node["ready"] is not None:
+            assert re.search(rf"\b{node['signal']}\b", bodies[node["module"]]), node
+
+
 def test_interrupted_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from dynagate.hw import netlist
 
