@@ -30,10 +30,10 @@ def test_arm_equals_integers_under_stalls(ii: int, designs: Path) -> None:
     run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
 
 
-@pytest.mark.parametrize("ii", [3, 16])
+@pytest.mark.parametrize("ii", [3, 8])
 def test_shared_adders_equal_integers_under_stalls(ii: int, designs: Path) -> None:
     built, own = arm(designs, ii, share_adders=True), arm(designs, ii)
-    assert built.plan.unit_counts()["add"] <= own.graph.counts().add / ii
+    assert built.plan.unit_counts()["add"] < own.graph.counts().add / ii
     assert built.plan.latency <= 1.1 * own.plan.latency
     assert built.plan.register_bits() < own.plan.register_bits()
     run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
