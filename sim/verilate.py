@@ -146,7 +146,7 @@ def _make(folder: Path, goal: str) -> None:
 
 def runtime() -> Path:
     """Verilator's own library, compiled once for all models, with that of an empty module. Raises SimulationError."""
-    content = " ".join((*VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), _compiler_version()))
+    content = " ".join((*VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), _compiler()))
     folder = cache_folder()
     target = folder / f"libverilated-{hashlib.sha256(content.encode()).hexdigest()[:12]}.a"
     if target.is_file():
@@ -168,8 +168,13 @@ def runtime() -> Path:
 
 
 @cache
-def _compiler_version() -> str:
-    return subprocess.run([tool("c++"), "--version"], capture_output=True, text=True, check=True).stdout
+def _compiler() -> str:
+    """What Verilator's makefiles call: its version, and what it compiles for."""
+    told = [
+        subprocess.run([tool("c++"), ask], capture_output=True, text=True, check=True)
+        for ask in ("--version", "-dumpmachine")
+    ]
+    return "".join(done.stdout for done in told)
 
 
 def _link(folder: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:

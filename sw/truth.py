@@ -1,7 +1,8 @@
 """Derivatives of forward dynamics computed another way, to check the closed form against.
 
-Nothing here is shared with the gradient algorithms but the Newton-Euler recursion: ∂τ/∂q and ∂τ/∂q̇ by the complex
-step (exact to rounding, no difference quotient), M from unit accelerations, and numpy's LU for the rest.
+Nothing here is shared with the gradient algorithms: Newton-Euler with 6-vectors, of the links as the robot has them; ∂τ/∂q
+and ∂τ/∂q̇ by the complex step (exact to rounding, no difference quotient), M from unit accelerations, and numpy's LU for
+the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Array = npt.NDArray[np.float64]
 
 def forward_dynamics_gradient(robot: Robot, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """q̈, ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹, (batch, ...) each, at q (batch, nq), q̇ and τ (batch, nv)."""
-    graph = trace(robot, "inverse_dynamics")
+    graph = trace(robot, "inverse_dynamics", form="spatial")
     q, qd, tau = (np.asarray(inputs[name], dtype=np.float64) for name in ("q", "qd", "tau"))
     n = robot.nv
     zero = np.zeros_like(qd)

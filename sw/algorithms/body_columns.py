@@ -62,8 +62,9 @@ def _recursion(
 def inverse_dynamics(
     tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None = None
 ) -> list[Scalar]:
-    """τ (nv,) by 6-vectors in body frames (Featherstone 2008, §5.3)."""
-    return _recursion(tree, q, qd, qdd, external)[0]
+    """τ (nv,) by 6-vectors in body frames (Featherstone 2008, §5.3), of the links as the robot has them: to check the
+    others by, with nothing of `reduction` in it."""
+    return _recursion(tree.as_given, q, qd, qdd, external)[0]
 
 
 def inverse_dynamics_gradient(
