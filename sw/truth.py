@@ -1,8 +1,8 @@
 """Derivatives of forward dynamics computed another way, to check the closed form against.
 
-Nothing here is shared with the gradient algorithms: Newton-Euler with 6-vectors, of the links as the robot has them; ∂τ/∂q
-and ∂τ/∂q̇ by the complex step (exact to rounding, no difference quotient), M from unit accelerations, and numpy's LU for
-the rest.
+Nothing here is shared with the gradient algorithms: Newton-Euler with 6-vectors, of the links as the robot has them;
+∂τ/∂q and ∂τ/∂q̇ by the complex step (exact to rounding, no difference quotient), M from unit accelerations, and numpy's
+LU for the rest.
 """
 
 from __future__ import annotations
