@@ -164,29 +164,32 @@ def optimise(
             f"words of {goal.dsp.wide} bits give {block} an error of {error:.1e} in {goal.quantile:.1%} of the states; "
             f"{goal.of(block):.1e} was asked for, and node '{node.name}' adds most of it"
         )
-    for spare in (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare)):
-        for shared in (SHARED, goal.dsp.wide):
-            best: Optimised | None = None
-            strict = np.full(len(names), 4.0)  # by block: its noise counts so many times
-            last, stalled = math.inf, 0
-            for attempt in range(ATTEMPTS):
-                weight = strict @ felt + crowd
-                formatted = _within(graph, region, ranges, policy, goal, weight, sizes, shared, spare)
-                ratios, block, error = measured(formatted)
-                ratio = max(ratios)
-                if ratio <= 1.0 and (best is None or bits(formatted, goal.dsp) < bits(best.formatted, goal.dsp)):
-                    best = Optimised(formatted, error, block)
-                stalled = stalled + 1 if ratio > 1.2 and ratio > 0.9 * last else 0
-                if stalled == 3 or (attempt >= SETTLING and 0.97 * ROOM <= ratio <= 1.0):
-                    break  # as far as narrow operands let it come, or there
-                change = np.minimum(ratios, 10.0) / ROOM
-                if best is None and attempt >= SETTLING:  # small graphs jump past the target: only come closer
-                    change = np.maximum(change, 1.0)
-                strict, last = strict * change ** (2 + 2 * stalled), ratio
-                strict = np.maximum(strict, max(strict) / 100.0)
-            if best is not None:
-                return best
-    return fallback
+
+    def cheapest(shared: int, spare: float) -> Optimised | None:
+        """Of the attempts that meet the goal."""
+        best: Optimised | None = None
+        strict = np.full(len(names), 4.0)  # by block: its noise counts so many times
+        last, stalled = math.inf, 0
+        for attempt in range(ATTEMPTS):
+            weight = strict @ felt + crowd
+            formatted = _within(graph, region, ranges, policy, goal, weight, sizes, shared, spare)
+            ratios, block, error = measured(formatted)
+            ratio = max(ratios)
+            if ratio <= 1.0 and (best is None or bits(formatted, goal.dsp) < bits(best.formatted, goal.dsp)):
+                best = Optimised(formatted, error, block)
+            stalled = stalled + 1 if ratio > 1.2 and ratio > 0.9 * last else 0
+            if stalled == 3 or (attempt >= SETTLING and 0.97 * ROOM <= ratio <= 1.0):
+                break  # as far as narrow operands let it come, or there
+            change = np.minimum(ratios, 10.0) / ROOM
+            if best is None and attempt >= SETTLING:  # small graphs jump past the target: only come closer
+                change = np.maximum(change, 1.0)
+            strict, last = strict * change ** (2 + 2 * stalled), ratio
+            strict = np.maximum(strict, max(strict) / 100.0)
+        return best
+
+    spares = (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare))
+    tried = (cheapest(shared, spare) for spare in spares for shared in (SHARED, goal.dsp.wide))
+    return next((found for found in tried if found is not None), fallback)
 
 
 def bits(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> int:

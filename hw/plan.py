@@ -158,16 +158,18 @@ class Plan:
     def module(self, node: int) -> tuple[str, ...]:
         """The submodule of the datapath that has the node's signals; the inputs' are in the datapath itself. What keeps
         nothing in registers has no module of its own."""
-        graph = self.formatted.graph
-        path = () if graph.nodes[node].op == "input" else graph.scope_paths[node]
+        path = self._part(node)
         while path not in self._modules:
             path = path[:-1]
         return path
 
+    def _part(self, node: int) -> tuple[str, ...]:
+        graph = self.formatted.graph
+        return () if graph.nodes[node].op == "input" else graph.scope_paths[node]
+
     @cached_property
     def _modules(self) -> set[tuple[str, ...]]:
-        graph = self.formatted.graph
-        kept = [graph.scope_paths[i] for i in self.position if graph.nodes[i].op != "input" and self.registers(i)]
+        kept = {self._part(i) for i in self.position if self.registers(i)}
         return {(), *(path[:k] for path in kept for k in range(1, len(path) + 1))}
 
 

@@ -14,13 +14,12 @@ import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dynagate.native.compile import CACHE_VARIABLE, cache_folder
+from dynagate.native.compile import cache_folder, machine, scratch_beside
 
 HARNESS = Path(__file__).parent / "harness.cpp"
 PORTS = (
@@ -146,35 +145,18 @@ def _make(folder: Path, goal: str) -> None:
 
 def runtime() -> Path:
     """Verilator's own library, compiled once for all models, with that of an empty module. Raises SimulationError."""
-    content = " ".join((*VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), _compiler()))
-    folder = cache_folder()
-    target = folder / f"libverilated-{hashlib.sha256(content.encode()).hexdigest()[:12]}.a"
+    compiler = machine(tool("c++"), ("-dumpmachine",))  # which Verilator's makefiles call
+    content = " ".join((*VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), compiler))
+    target = cache_folder() / f"libverilated-{hashlib.sha256(content.encode()).hexdigest()[:12]}.a"
     if target.is_file():
         return target
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".compiling-") as scratch:
-            empty = Path(scratch) / "empty.v"
-            empty.write_text("module empty (input clk);\nendmodule\n")
-            _verilate(Path(scratch), "empty", [empty])
-            _make(Path(scratch), "libverilated.a")
-            (Path(scratch) / "libverilated.a").replace(target)
-    except OSError as error:
-        raise SimulationError(
-            f"cannot keep {target.name} in {folder} ({error.strerror}); "
-            f"set {CACHE_VARIABLE} to a folder that can be written"
-        ) from None
+    with scratch_beside(target, SimulationError) as scratch:
+        empty = scratch / "empty.v"
+        empty.write_text("module empty (input clk);\nendmodule\n")
+        _verilate(scratch, "empty", [empty])
+        _make(scratch, "libverilated.a")
+        (scratch / "libverilated.a").replace(target)
     return target
-
-
-@cache
-def _compiler() -> str:
-    """What Verilator's makefiles call: its version, and what it compiles for."""
-    told = [
-        subprocess.run([tool("c++"), ask], capture_output=True, text=True, check=True)
-        for ask in ("--version", "-dumpmachine")
-    ]
-    return "".join(done.stdout for done in told)
 
 
 def _link(folder: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:

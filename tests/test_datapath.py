@@ -123,6 +123,8 @@ def notices(built: Build, inputs: dict[str, np.ndarray], verilog: Path) -> None:
 @pytest.mark.parametrize("port", ["a", "b", "subtract", "carry"])
 def test_bench_notices_a_fault_of_a_shared_adder(port: str, designs: Path, tmp_path: Path) -> None:
     built = arm(designs, 16, share_adders=True)
+    if port == "a":
+        run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=16), seed=16)
     verilog = faulty(built, tmp_path, rf"(datapath\.units\.add (?s:.*?)  {port}_d1 <= ){port};", r"\g<1>0;")
     notices(built, built.region.sample(FUNCTION, 64, seed=3), verilog)
 
@@ -146,10 +148,14 @@ def test_equal_requests_give_identical_verilog_in_any_process(tmp_path: Path) ->
         assert (made[0] / file).read_bytes() == (made[1] / file).read_bytes()
 
 
+def modules_of(built: Build) -> dict[str, str]:
+    """Ports and body by name."""
+    return dict(re.findall(r"^module \\?(\S+) ?\((.*?)^endmodule", built.verilog.read_text(), flags=re.M | re.S))
+
+
 def test_every_signal_has_our_name(designs: Path) -> None:
     """Registers of the datapath are named, in the module of their part and link; none is reset but the control's."""
-    text = arm(designs, 8).verilog.read_text()
-    modules = dict(re.findall(r"^module \\?(\S+) ?\((.*?)^endmodule", text, flags=re.M | re.S))
+    modules = modules_of(arm(designs, 8))
     found: dict[str, set[str]] = {}
     for name, body in modules.items():
         if name.startswith(("datapath.flow", "datapath.units.")):
@@ -168,7 +174,7 @@ def test_every_signal_has_our_name(designs: Path) -> None:
 def test_design_file_says_which_module_has_each_signal(function: str, designs: Path) -> None:
     """Parts of the algorithm that keep nothing in registers have no module."""
     built = arm(designs, 3, function)
-    bodies = dict(re.findall(r"^module \\?(\S+) ?\((.*?)^endmodule", built.verilog.read_text(), flags=re.M | re.S))
+    bodies = modules_of(built)
     for node in built.design["nodes"]:
         if node["ready"] is not None:
             assert re.search(rf"\b{node['signal']}\b", bodies[node["module"]]), node

@@ -87,7 +87,7 @@ def test_mixed_words_cost_less_than_one_word_of_the_same_error() -> None:
     robot = robots.load("iiwa14")
     region = Region.of(robot)
     found = accurate_plan("iiwa14", FUNCTION, None, False)
-    for policy, part in ((Policy(word=22), 0.77), (Policy(word=21, guard_bits=None), 0.81)):  # 21 and a guard bit miss
+    for policy, part in ((Policy(word=22), 0.77), (Policy(word=21, guard_bits=None), 0.81)):
         one = plan(assign(trace(robot, FUNCTION), region, policy), 8)
         assert found.dsp_blocks() <= 0.6 * one.dsp_blocks()
         assert found.register_bits() <= part * one.register_bits()

@@ -8,7 +8,6 @@ stay what they are; where links and their masses are does not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -111,8 +110,3 @@ def regrouped(robot: Robot) -> list[Inertia]:
             moved = turn @ s @ turn.T + np.outer(seen, t) + np.outer(t, seen) + m * np.outer(t, t)
             second[p] = without_noise(second[p] + 0.5 * (moved + moved.T))
     return [Inertia(m, array(h), array(s)) for m, h, s in zip(mass, first, second, strict=True)]
-
-
-def inertias(links: Sequence[Link]) -> list[Inertia]:
-    """The inertias of links as they are."""
-    return [Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in links]

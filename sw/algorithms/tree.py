@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from dynagate.algorithms.reduction import inertias, moved_frames, regrouped
+from dynagate.algorithms.reduction import moved_frames, regrouped
 from dynagate.joints import JointTransform, joint_transform
 from dynagate.robot import DIRECTIONS, Robot, turn_z_to
-from dynagate.spatial import Array, Force, Motion, Scalar, array, cross, zeros
+from dynagate.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
 
 
 class Tree:
@@ -31,10 +31,14 @@ class Tree:
         self._given = robot
         self._turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
         robot = robot.aligned()
-        self._moved = [0.0] * len(robot.links)
         if reduced:
             robot, self._moved = moved_frames(robot)
-        self.inertias = regrouped(robot) if reduced else inertias(robot.links)
+            self.inertias = regrouped(robot)
+        else:
+            self._moved = [0.0] * len(robot.links)
+            self.inertias = [
+                Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in robot.links
+            ]
         self.robot = robot
         self.nq, self.nv = robot.nq, robot.nv
         self.links = range(len(robot.links))

@@ -7,7 +7,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -94,29 +95,35 @@ def library(source: Source, *, double: bool, folder: Path | None = None, toolcha
     folder = folder or cache_folder()
     program, flags = toolchain.find(), toolchain.flags
     precision = ["-DDYNAGATE_DOUBLE"] if double else []
-    content = [source.stamp, *flags, *precision, _machine(program, toolchain.target)]
+    content = [source.stamp, *flags, *precision, machine(program, toolchain.target)]
     key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:16]
     target = folder / f"{source.name}-{'f64' if double else 'f32'}-{key}.so"
     if _is_whole(target):
         return target
+    with scratch_beside(target, CompileError) as scratch:
+        for name, text in source.files.items():
+            (scratch / name).write_text(text)
+        made = scratch / target.name
+        _run([program, *flags, *precision, str(scratch / f"{source.name}{toolchain.suffix}"), "-o", str(made)])
+        (scratch / "sum").write_text(_checksum(made))
+        made.replace(target)
+        (scratch / "sum").replace(_checksum_file(target))
+    return target
+
+
+@contextmanager
+def scratch_beside(target: Path, failure: type[Exception]) -> Iterator[Path]:
+    """A folder to make a file of the cache in, on the file's own disk, so that it is put in place whole or not at all.
+    Raises `failure` where it cannot be kept."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".compiling-") as scratch:
-            for name, text in source.files.items():
-                (Path(scratch) / name).write_text(text)
-            made = Path(scratch) / target.name
-            _run(
-                [program, *flags, *precision, str(Path(scratch) / f"{source.name}{toolchain.suffix}"), "-o", str(made)]
-            )
-            (Path(scratch) / "sum").write_text(_checksum(made))
-            made.replace(target)
-            (Path(scratch) / "sum").replace(_checksum_file(target))
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compiling-") as scratch:
+            yield Path(scratch)
     except OSError as error:
-        raise CompileError(
-            f"cannot keep {target.name} in {folder} ({error.strerror}); "
+        raise failure(
+            f"cannot keep {target.name} in {target.parent} ({error.strerror}); "
             f"set {CACHE_VARIABLE} to a folder that can be written"
         ) from None
-    return target
 
 
 def _is_whole(target: Path) -> bool:
@@ -135,8 +142,9 @@ def _checksum(path: Path) -> str:
 
 
 @cache
-def _machine(program: str, target: tuple[str, ...]) -> str:
-    """What the compiler makes of this machine: its version and the instruction sets that it would use."""
+def machine(program: str, target: tuple[str, ...]) -> str:
+    """What the compiler makes of this machine: its version, and what it tells of its target when asked so. Raises
+    CompileError."""
     return _run([program, "--version"]) + (_run([program, *target]) if target else "")
 
 
