@@ -130,7 +130,7 @@ def _errors(formatted: FormattedGraph, inputs: dict[str, Any], expected: dict[st
 
 def _key(graph: Graph, region: Region, states: int) -> str:
     """What makes results those of one sweep."""
-    text = repr((graph.nodes, graph.outputs, region.lower, region.upper, region.velocity, region.acceleration, states))
+    text = repr((graph.nodes, graph.outputs, region, states))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

@@ -180,7 +180,7 @@ def describe(
             "amaranth": version("amaranth"),
         },
         "robot": asdict(robot),
-        "region": {key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration")},
+        "region": {key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
         "function": graph.name,
         "options": {key: options[key] for key in sorted(options)},
         "formats": chosen,

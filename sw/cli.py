@@ -26,11 +26,16 @@ def _robot_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The robot and the states it is asked about: command gets them as a Robot and a Region."""
 
     @functools.wraps(command)
-    def loaded(robot: str, lock: Sequence[str], velocity: Sequence[str], **rest: Any) -> Any:
+    def loaded(robot: str, lock: Sequence[str], **rest: Any) -> Any:
         reading = {name: rest.pop(name) for name in ("floating_base", "allow_unphysical", "ignore_friction")}
+        texts = {name: rest.pop(name) for name in ("velocity", "acceleration", "effort")}
         with _readable_errors():
             found = robots.load(robot, lock=_named_numbers("lock", lock), **reading)
-            return command(found, Region.of(found, velocity=_one_or_named("velocity", "joints", velocity)), **rest)
+            limits: dict[str, Any] = {
+                name: "limits" if name == "effort" and given == ("limits",) else _one_or_named(name, "joints", given)
+                for name, given in texts.items()
+            }
+            return command(found, Region.of(found, **limits), **rest)
 
     return _with(
         loaded,
@@ -42,6 +47,18 @@ def _robot_options(command: Callable[..., Any]) -> Callable[..., Any]:
             multiple=True,
             metavar="[JOINT=]LIMIT",
             help="Speeds to count on instead of the file's limits, rad/s or m/s.",
+        ),
+        click.option(
+            "--acceleration",
+            multiple=True,
+            metavar="[JOINT=]LIMIT",
+            help="Accelerations to count on instead of 10 rad/s² or m/s²; torques are what they take.",
+        ),
+        click.option(
+            "--effort",
+            multiple=True,
+            metavar="limits | [JOINT=]LIMIT",
+            help="Torques to count on instead, N m or N: the file's limits, or these.",
         ),
         click.option("--allow-unphysical", is_flag=True, help="Accept inertias that no body has."),
         click.option("--ignore-friction", is_flag=True, help="Leave out Coulomb friction."),

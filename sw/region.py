@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot, RobotError
 
 DEFAULT_ACCELERATION = 10.0
-"""rad/s²: what an arm moves with; torques are sampled as those that cause up to it."""
+"""rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
 
 EXTERNAL_MOMENT = 5.0
 EXTERNAL_FORCE = 50.0
@@ -30,27 +31,39 @@ Limits = float | Sequence[float] | Mapping[str, float] | None
 @dataclass(frozen=True)
 class Region:
     """Bounds of the states. q: (lower, upper) per number of the configuration, rad or m, (-1, 1) in a quaternion, which
-    takes any direction; |q̇| <= velocity and |q̈| <= acceleration per degree of freedom, rad/s and rad/s² or m.
+    takes any direction; |q̇| <= velocity per degree of freedom, rad/s or m/s; and either |q̈| <= acceleration, rad/s² or
+    m/s², with the torques that move the robot so, or |τ| <= effort, N m or N, with the accelerations that these cause:
+    the other of the two is None.
 
-    Torques have no bounds of their own: they are those that move the robot so. External forces, where a function takes
-    them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
+    External forces, where a function takes them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
     """
 
     robot: Robot
     lower: tuple[float, ...]
     upper: tuple[float, ...]
     velocity: tuple[float, ...]
-    acceleration: tuple[float, ...]
+    acceleration: tuple[float, ...] | None
+    effort: tuple[float, ...] | None = None
 
     @classmethod
-    def of(cls, robot: Robot, *, velocity: Limits = None, acceleration: Limits = DEFAULT_ACCELERATION) -> Region:
+    def of(
+        cls,
+        robot: Robot,
+        *,
+        velocity: Limits = None,
+        acceleration: Limits = None,
+        effort: Limits | Literal["limits"] = None,
+    ) -> Region:
         """The region inside the joint limits; a continuous joint takes one turn, -π to π, a floating one POSITION m.
 
         velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
-        URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION.
-        Raises RobotError: a joint has no velocity limit and none is given.
+        URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION. effort: N m or N, likewise, instead of the limits
+        in the URDF, or "limits" for those, and instead of accelerations.
+        Raises RobotError: a joint has no limit and none is given; acceleration and effort are both given.
         """
-        lower, upper, speeds = [], [], []
+        if acceleration is not None and effort is not None:
+            raise RobotError("acceleration and effort are both given; expected one: the other follows from it")
+        lower, upper = [], []
         for link in robot.links:
             joint = link.joint
             free = 1.0 if joint.has_quaternion else math.pi
@@ -60,29 +73,23 @@ class Region:
                 low[:3], high[:3] = [-POSITION] * 3, [POSITION] * 3
             lower += low
             upper += high
-            if not joint.velocity and (
-                velocity is None or (isinstance(velocity, Mapping) and joint.name not in velocity)
-            ):
-                raise RobotError(
-                    f"joint '{joint.name}' has no velocity limit; give one in the URDF or as velocity= (rad/s)"
-                )
-            speeds += [joint.velocity or 0.0] * joint.nv
-        return cls(
-            robot,
-            tuple(lower),
-            tuple(upper),
-            tuple(speeds) if velocity is None else _per_dof(robot, "velocity", velocity, speeds),
-            _per_dof(robot, "acceleration", acceleration, [DEFAULT_ACCELERATION] * robot.nv),
-        )
+        accelerations = efforts = None
+        if effort is not None:
+            efforts = _of_joints(robot, "effort", "N m", None if effort == "limits" else effort)
+        else:
+            usual = [DEFAULT_ACCELERATION] * robot.nv
+            accelerations = _per_dof(robot, "acceleration", usual if acceleration is None else acceleration, usual)
+        speeds = _of_joints(robot, "velocity", "rad/s", velocity)
+        return cls(robot, tuple(lower), tuple(upper), speeds, accelerations, efforts)
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
-        """(low, high) per entry of an input; None for one that follows from the others (tau, minv)."""
+        """(low, high) per entry of an input; None for one that follows from the others (tau or qdd, minv)."""
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))
         if name == "f_ext":
             limits = [EXTERNAL_MOMENT] * 3 + [EXTERNAL_FORCE] * 3
             return [(-x, x) for x in limits] * len(self.robot.links)
-        symmetric = {"qd": self.velocity, "qdd": self.acceleration}.get(name)
+        symmetric = {"qd": self.velocity, "qdd": self.acceleration, "tau": self.effort}.get(name)
         return None if symmetric is None else [(-x, x) for x in symmetric]
 
     def sample(
@@ -90,15 +97,21 @@ class Region:
     ) -> dict[str, npt.NDArray[np.float64]]:
         """Inputs of the function of this name, (count, ...) each, uniform in the region, quaternions in all directions.
 
-        tau is the torque of a uniform q̈ and minv the inverse mass matrix at q, both in float64.
+        Of qdd and tau one is uniform and the other follows from it in float64, as minv does from q.
         """
         random = np.random.default_rng(seed)
         nv = self.robot.nv
         state = {
             "q": random.uniform(self.lower, self.upper, (count, self.robot.nq)),
             "qd": random.uniform(-1.0, 1.0, (count, nv)) * self.velocity,
-            "qdd": random.uniform(-1.0, 1.0, (count, nv)) * self.acceleration,
         }
+        drive = random.uniform(-1.0, 1.0, (count, nv))
+        if self.effort is not None:
+            effect, dynamics = "qdd", "forward_dynamics"
+            state["tau"] = drive * np.asarray(self.effort)
+        else:
+            effect, dynamics = "tau", "inverse_dynamics"
+            state["qdd"] = drive * np.asarray(self.acceleration)
         for part in self.robot.quaternions():
             state["q"][:, part] = random.normal(size=(count, 4))
         normalised(self.robot, state["q"])
@@ -106,12 +119,23 @@ class Region:
         if external_forces:
             limits = np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3)
             state["f_ext"] = random.uniform(-1.0, 1.0, (count, len(self.robot.links), 6)) * limits
-        if "tau" in needed:
-            torque = trace(self.robot, "inverse_dynamics", external_forces=external_forces)
-            state["tau"] = evaluate(torque, state)["tau"]
+        if effect in needed:
+            state[effect] = evaluate(trace(self.robot, dynamics, external_forces=external_forces), state)[effect]
         if "minv" in needed:
             state["minv"] = evaluate(trace(self.robot, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
         return {key: state[key] for key in needed}
+
+
+def _of_joints(robot: Robot, name: Literal["velocity", "effort"], unit: str, given: Limits) -> tuple[float, ...]:
+    """The limits of this name per degree of freedom: those that are given, and the URDF's for the rest."""
+    found: list[float] = []
+    for link in robot.links:
+        joint = link.joint
+        limit = joint.velocity if name == "velocity" else joint.effort
+        if not limit and (given is None or (isinstance(given, Mapping) and joint.name not in given)):
+            raise RobotError(f"joint '{joint.name}' has no {name} limit; give one in the URDF or as {name}= ({unit})")
+        found += [limit or 0.0] * joint.nv
+    return tuple(found) if given is None else _per_dof(robot, name, given, found)
 
 
 def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) -> tuple[float, ...]:

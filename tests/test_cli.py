@@ -137,6 +137,8 @@ def test_robot_options_reach_the_robot() -> None:
             "one limit for all joints, or limits by name; expected not both",
         ),
         (["--floating-base"], "Error: joint 'root_joint' has no velocity limit"),
+        (["--effort", "1", "--acceleration", "1"], "Error: acceleration and effort are both given; expected one"),
+        (["--effort", "knee=1"], "Error: effort names joint 'knee', which robot 'two_joint_arm' does not have"),
     ):
         status, text = call("info", "two_joint_arm", *arguments)
         assert status == 1

@@ -255,6 +255,31 @@ def test_region_asks_for_what_the_robot_does_not_say() -> None:
         Region.of(robot, acceleration=-1.0)
 
 
+def test_region_within_effort_limits() -> None:
+    robot = robots.load("two_joint_arm")
+    region = Region.of(robot, effort={"elbow": 3.0})
+    limits = (robot.links[0].joint.effort, 3.0)
+    assert region.effort == limits
+    assert region.acceleration is None
+    assert Region.of(robot, effort="limits").effort == tuple(link.joint.effort for link in robot.links)
+    assert region.bounds("tau") == [(-limits[0], limits[0]), (-3.0, 3.0)]
+    assert region.bounds("qdd") is None
+    state = region.sample("forward_dynamics", 2000, seed=3)
+    np.testing.assert_allclose(np.abs(state["tau"]).max(axis=0), limits, rtol=0.01)
+    moved = region.sample("inverse_dynamics", 2000, seed=3)  # the same states, by what the torques cause
+    np.testing.assert_array_equal(moved["q"], state["q"])
+    torque = evaluate(trace(robot, "inverse_dynamics"), moved)["tau"]
+    np.testing.assert_allclose(torque, state["tau"], rtol=1e-9, atol=1e-9)
+    formatted = assign(trace(robot, "forward_dynamics"), region, Policy(word=20))
+    assert not evaluate_fixed(formatted, state).overflow.any()
+    assert [formatted.bounds[i] for i in formatted.graph.inputs[2].nodes] == region.bounds("tau")
+    links = tuple(replace(link, joint=replace(link.joint, effort=None)) for link in robot.links)
+    with pytest.raises(RobotError, match="joint 'shoulder' has no effort limit; give one in the URDF or as effort="):
+        Region.of(replace(robot, links=links), effort="limits")
+    with pytest.raises(RobotError, match="acceleration and effort are both given; expected one"):
+        Region.of(robot, acceleration=1.0, effort=1.0)
+
+
 def test_samples_are_seeded_and_inside() -> None:
     region = Region.of(robots.load("iiwa14"))
     one, two, other = (region.sample("forward_dynamics_gradient", 50, seed) for seed in (1, 1, 2))

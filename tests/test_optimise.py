@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Region, Robot, build, evaluate, robots, trace
-from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.confidence import state
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
 from dynagate.fixedpoint.format import Arithmetic
@@ -144,6 +145,30 @@ def test_dsp_blocks_are_those_of_the_multiplier() -> None:
             assert DSP48E2.blocks(a, b) <= multiply.dsp_blocks(a, b)
             if DSP48E2.blocks(a, b) == 1 or multiply.dsp_blocks(a, b) == 1:
                 assert DSP48E2.blocks(a, b) == multiply.dsp_blocks(a, b)
+
+
+def worst_error(formatted: FormattedGraph, region: Region) -> float:
+    """In 99.9 % of the states, with 99 % confidence."""
+    return max(state(formatted, region).error.values())
+
+
+def test_words_of_18_bits_suffice_for_hyq_within_its_limits() -> None:
+    """Of position, speed and effort."""
+    robot = robots.load("hyq")
+    region = Region.of(robot, effort="limits")
+    assert set(region.velocity) == {12.0}
+    assert set(region.effort or ()) == {150.0}
+    assert worst_error(assign(trace(robot, FUNCTION), region, Policy(word=18)), region) <= 1e-3
+
+
+def test_words_of_their_own_save_a_quarter_within_the_limits_of_iiwa14() -> None:
+    robot = robots.load("iiwa14")
+    region, graph = Region.of(robot, effort="limits"), trace(robot, FUNCTION)
+    short, one = (assign(graph, region, Policy(word=word, guard_bits=None)) for word in (21, 22))
+    assert worst_error(short, region) > 1e-3 >= worst_error(one, region)
+    own, alike = plan(optimise(graph, region, Goal(1e-3)).formatted, 8), plan(one, 8)
+    assert own.dsp_blocks() <= 0.75 * alike.dsp_blocks()
+    assert own.register_bits() <= 0.75 * alike.register_bits()
 
 
 def test_goals_that_cannot_be_met_say_what_can() -> None:
