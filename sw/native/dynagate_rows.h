@@ -91,13 +91,15 @@ static void write_planes(const vec *m, real *const *outputs, long stride, long r
 }
 
 static void compute(vec *m, int count) {
-    for (int k = 0; k < count; k++)
+    for (int k = 0; k < count; k++) {
+        vec sine, cosine, *at = m + k * SLOTS;
+#pragma GCC unroll 64
         for (int a = 0; a < ANGLES; a++) {
-            vec sine, cosine, *at = m + k * SLOTS;
             dg_sincos(at[angle_slot[a]], &sine, &cosine);
             if (sine_slot[a]) at[sine_slot[a]] = sine;
             if (cosine_slot[a]) at[cosine_slot[a]] = cosine;
         }
+    }
 #define SEGMENT_CALL(function) \
     for (int k = 0; k < count; k++) function(m + k * SLOTS);
     ROWS_SEGMENTS

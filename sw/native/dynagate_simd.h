@@ -161,13 +161,14 @@ DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
     vec c = (z * 0.0000245478916198f - 0.00138883028023f) * z + 0.0416666646583f;
 #endif
     s = r + r * (z * s);
-    c = ((real)1 - (real)0.5 * z) + (z * z) * c;
-    ivec swap = -(quarter & 1), a, b;
+    c = (z * c - (real)0.5) * z + (real)1;
+    /* odd quarters exchange both, and every second one changes signs */
+    const integer minus = (integer)((uint64_t)1 << (8 * sizeof(real) - 1));
+    ivec odd = -(quarter & 1), turned = (quarter << (8 * (int)sizeof(real) - 2)) & minus, a, b;
     memcpy(&a, &s, sizeof a);
     memcpy(&b, &c, sizeof b);
-    const int sign = 8 * (int)sizeof(real) - 2;
-    ivec sine_bits = ((a & ~swap) | (b & swap)) ^ ((quarter & 2) << sign);
-    ivec cosine_bits = ((b & ~swap) | (a & swap)) ^ (((quarter + 1) & 2) << sign);
+    ivec change = (a ^ b) & odd;
+    ivec sine_bits = a ^ change ^ turned, cosine_bits = b ^ change ^ (turned ^ (odd & minus));
     memcpy(sine, &sine_bits, sizeof a);
     memcpy(cosine, &cosine_bits, sizeof b);
 }
