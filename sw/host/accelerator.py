@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import is_
 from os import PathLike
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -49,9 +50,10 @@ class Accelerator:
         Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results, which
         then have no `overflow` and are not finite where inputs are not; the call comes back before they are there.
         """
-        if any(map(on_gpu, inputs.values())):
+        known = self._known(inputs)
+        if known is None and any(map(on_gpu, inputs.values())):
             return self._launched(out, inputs)
-        arrays, batch = self._arrays(inputs)
+        arrays, batch = known or self._arrays(inputs)
         if not self.device.checks_finite:
             check_finite(arrays)
         if out is not None:
@@ -67,11 +69,14 @@ class Accelerator:
         found = self.device.launch(inputs, outputs)
         return Results(**found) if out is None else out
 
+    def _known(self, inputs: Mapping[str, Any]) -> tuple[Arrays, int] | None:
+        """The inputs of the call before, where these are the same arrays."""
+        if self._read is None or len(inputs) != len(self._read[0]):
+            return None
+        arrays = self._read[0]
+        return self._read if all(map(is_, map(inputs.get, arrays), arrays.values())) else None
+
     def _arrays(self, inputs: Mapping[str, Any]) -> tuple[Arrays, int]:
-        if self._read is not None:
-            arrays, _ = self._read
-            if arrays.keys() == inputs.keys() and all(inputs[name] is array for name, array in arrays.items()):
-                return self._read
         self._read = None
         found = checked(self.device.function, self.device.inputs, inputs)
         if not any(port.unit_vectors for port in self.device.inputs):  # lengths are checked every time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,12 @@ def _address(array: npt.NDArray[Any]) -> int:
         return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
     except (TypeError, ValueError, BufferError):  # read-only, empty or not in rows
         return array.ctypes.data
+
+
+@lru_cache
+def _long(number: int) -> ctypes.c_long:
+    """A number as C takes it: that, and no declared arguments, spares half a microsecond a call."""
+    return ctypes.c_long(number)
 
 
 class Kernel:
@@ -69,10 +76,6 @@ class Kernel:
             self.one = getattr(loaded, f"{self.source.name}_one_{suffix}")
         except (OSError, AttributeError) as error:
             raise CompileError(f"{path} is not the library of {self.source.name}: {error}") from None
-        pointers = ctypes.POINTER(ctypes.c_void_p)
-        self._rows.argtypes = [pointers, pointers, ctypes.c_long, ctypes.c_long]
-        self._planes.argtypes = [pointers, pointers, *[ctypes.c_long] * 3]
-        self.one.argtypes = [pointers, pointers]
         self._read: Arrays | None = None  # whose addresses are known
         self._given: tuple[list[npt.NDArray[Any]], Any] = [], None
         self._inputs = ctypes.c_void_p * len(graph.inputs)
@@ -99,9 +102,9 @@ class Kernel:
         if self._pool is not None and batch >= SHARED_ROWS:
             doubt = self._pool.run(self._whole_batch, read, written.pointers, stride, batch)
         elif stride:
-            doubt = self._planes(read, written.pointers, stride, 0, batch)
+            doubt = self._planes(read, written.pointers, _long(stride), _long(0), _long(batch))
         else:
-            doubt = self._rows(read, written.pointers, 0, batch)
+            doubt = self._rows(read, written.pointers, _long(0), _long(batch))
         del given  # which has been read now
         return not doubt
 
