@@ -306,16 +306,22 @@ def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any])
 @click.option("--function", "name", default="forward_dynamics_gradient", type=click.Choice(list(FUNCTIONS)))
 @_algorithm_options
 @click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
+@click.option("--pack", is_flag=True, help="Leave out entries that are always zero or equal to one before.")
 @click.option("--folder", required=True, type=click.Path(path_type=Path), help="Where the files go.")
-def emit(robot: Robot, region: Region, name: str, cuda: bool, folder: Path, algorithm: dict[str, Any]) -> None:
+def emit(
+    robot: Robot, region: Region, name: str, cuda: bool, pack: bool, folder: Path, algorithm: dict[str, Any]
+) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
     from dynagate.graph import trace
+    from dynagate.graph.packing import packed
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
 
-    graph = trace(robot, name, **algorithm)
-    source = emitted(graph)
-    files = {f"{source.name}.cu": emit_cuda(graph)} if cuda else source.files
+    graph, packing = trace(robot, name, **algorithm), None
+    if pack:
+        graph, packing = packed(graph)
+    source = emitted(graph, packing)
+    files = {f"{source.name}.cu": emit_cuda(graph, packing=packing)} if cuda else source.files
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         (folder / file).write_text(text)

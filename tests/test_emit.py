@@ -11,7 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from dynagate import evaluate, robots, trace
+from dynagate.cli import main
 from dynagate.graph import Graph
 from dynagate.native.emit import _windows, emit
 from dynagate.native.program import TRIG, Step, program
@@ -162,15 +164,57 @@ def test_narrower_vectors_give_the_same(name: str, robot: str, target: str, dtyp
         assert error <= (tolerances.FLOAT32 if single else tolerances.SAME_FORMULA), port.name
 
 
+@pytest.mark.parametrize("cuda", [False, True])
+def test_packed_outputs_say_where_their_entries_are(cuda: bool, tmp_path: Path) -> None:
+    """In C, and in CUDA as a host compiler takes it."""
+    name = "forward_dynamics_gradient"
+    arguments = ["emit", "hyq", "--pack", *(["--cuda"] if cuda else []), "--folder", str(tmp_path)]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == 0, done.output
+    (tmp_path / "main.c").write_text(UNPACKING)
+    command = ["c++", "-x", "c++", "-DCUDA", "main.c"] if cuda else ["cc", "-march=native", "main.c", f"hyq_{name}.c"]
+    subprocess.run([*command, "-O1", "-o", "unpacked"], cwd=tmp_path, check=True)
+    state = inputs_of(name, states(robots.load("hyq"), 1, seed=3))
+    text = " ".join(repr(float(x)) for port in ("q", "qd", "tau") for x in state[port].ravel())
+    printed = subprocess.run([tmp_path / "unpacked"], input=text, check=True, capture_output=True, text=True).stdout
+    got = np.array([float(x) for x in printed.split()]).reshape(1, 12, 12)
+    expected = evaluate(trace(robots.load("hyq"), name), state)["dqdd_dq"]
+    assert relative_errors(got, expected).max() <= tolerances.FLOAT32
+
+
+UNPACKING = """
+#include <stdio.h>
+#ifdef CUDA
+#include "hyq_forward_dynamics_gradient.cu"
+#else
+#include "hyq_forward_dynamics_gradient.h"
+#endif
+int main(void) {
+    float q[12], qd[12], tau[12], qdd[12], dq[144], dqd[144], minv[144];
+    float *all[] = {q, qd, tau};
+    for (int k = 0; k < 36; k++) if (scanf("%f", all[k / 12] + k % 12) != 1) return 2;
+#ifdef CUDA
+    hyq_forward_dynamics_gradient(q, qd, tau, qdd, dq, dqd, minv, 1, 0);
+#else
+    const float *const inputs[] = {q, qd, tau};
+    float *const outputs[] = {qdd, dq, dqd, minv};
+    if (hyq_forward_dynamics_gradient_one_f32(inputs, outputs)) return 3;
+#endif
+    for (int k = 0; k < 144; k++) {
+        const int at = hyq_forward_dynamics_gradient_dqdd_dq_at[k];
+        printf("%.9g\\n", at < 0 ? 0.0 : dq[at]);
+    }
+    return 0;
+}
+"""
+
+
 def test_a_c_program_uses_the_written_files(tmp_path: Path) -> None:
     """examples/c: the files of `dynagate emit`, CMake, and a program that prints one call."""
     cmake = shutil.which("cmake")
     if cmake is None:
         pytest.skip("CMake is not installed")
     shutil.copytree(ROOT / "examples" / "c", tmp_path / "c")
-    from click.testing import CliRunner
-    from dynagate.cli import main
-
     done = CliRunner().invoke(main, ["emit", "two_joint_arm", "--folder", str(tmp_path / "c" / "generated")])
     assert done.exit_code == 0, done.output
     subprocess.run([cmake, "-S", ".", "-B", "build"], cwd=tmp_path / "c", check=True, capture_output=True)

@@ -15,6 +15,7 @@ from itertools import accumulate
 
 import dynagate
 from dynagate.graph import OPS, Graph
+from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.program import TRIG, Program, program
 
 SEGMENT_OPERATIONS = 2000
@@ -43,8 +44,9 @@ class Source:
     stamp: str
 
 
-def emit(graph: Graph) -> Source:
-    """The files of a graph: header, mathematics, tables, and what all kernels share.
+def emit(graph: Graph, packing: Packing | None = None) -> Source:
+    """The files of a graph: header, mathematics, tables, and what all kernels share. packing: where the entries of its
+    outputs are, if they are packed, for the header.
 
     Raises ValueError: a sine or cosine is taken of something that is not an input.
     """
@@ -52,7 +54,7 @@ def emit(graph: Graph) -> Source:
     steps = program(graph, REGISTERS, SEGMENT_OPERATIONS)
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     texts = {
-        f"{name}.h": _header(graph, name),
+        f"{name}.h": _header(graph, name, packing or {}),
         f"{name}_body.h": _body(graph, steps),
         f"{name}.c": _driver(graph, name, steps),
     }
@@ -67,7 +69,18 @@ def identifier(text: str) -> str:
     return cleaned if not cleaned[:1].isdigit() else f"_{cleaned}"
 
 
-def _header(graph: Graph, name: str) -> str:
+def where_tables(name: str, packing: Packing) -> list[str]:
+    """Per packed output a table of where its entries are."""
+    lines = []
+    for output, where in packing.items():
+        shape = "".join(f"[{n}]" for n in where.shape)
+        lines += [f"/* Where the entries of {output}{shape} are in its vector; {ZERO}: always zero, and not there. */"]
+        text = f"static const short {name}_{output}_at[{where.size}] = {{{', '.join(map(str, where.ravel()))}}};"
+        lines += textwrap.wrap(text, 118, subsequent_indent="    ")
+    return lines
+
+
+def _header(graph: Graph, name: str, packing: Packing) -> str:
     """The functions as another program calls them."""
     ports = [
         f" *   {kind}[{k}]: {port.name} (batch{''.join(f', {n}' for n in port.shape)})"
@@ -95,7 +108,7 @@ def _header(graph: Graph, name: str) -> str:
     lines += ["", "/* One sample, with the least latency. */"]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         lines.append(f"int {name}_one_{suffix}(const {real} *const inputs[], {real} *const outputs[]);")
-    lines += ["", "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
+    lines += ["", *where_tables(name, packing), "#ifdef __cplusplus", "}", "#endif", "#endif", ""]
     return "\n".join(lines)
 
 
