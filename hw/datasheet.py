@@ -33,6 +33,7 @@ def _head(built: Build) -> str:
     rows = [
         ("design", f"`{design['hash'][:16]}`"),
         ("generator", f"dynagate {design['versions']['dynagate']}, source {design['versions']['source']}"),
+        ("made for", built.region.text()),
         ("words", f"{min(widths)} to {max(widths)} bits"),
         ("initiation interval", f"{plan.ii} cycles"),
         ("latency", f"{plan.latency} cycles in the datapath; {problem.critical_path()} with units without number"),

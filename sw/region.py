@@ -82,6 +82,17 @@ class Region:
         speeds = _of_joints(robot, "velocity", "rad/s", velocity)
         return cls(robot, tuple(lower), tuple(upper), speeds, accelerations, efforts)
 
+    def text(self) -> str:
+        """In a few words, numbers in rad, m, s and N."""
+
+        def span(values: Sequence[float]) -> str:
+            low, high = min(values), max(values)
+            return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+        name, limits = ("torques", self.effort) if self.effort else ("accelerations", self.acceleration or ())
+        speeds = f"speeds up to {span(self.velocity)}"
+        return f"positions within limits, {speeds}, {name} up to {span(limits)} (rad, m, s, N)"
+
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
         """(low, high) per entry of an input; None for one that follows from the others (tau or qdd, minv)."""
         if name == "q":

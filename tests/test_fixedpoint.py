@@ -264,6 +264,8 @@ def test_region_within_effort_limits() -> None:
     assert Region.of(robot, effort="limits").effort == tuple(link.joint.effort for link in robot.links)
     assert region.bounds("tau") == [(-limits[0], limits[0]), (-3.0, 3.0)]
     assert region.bounds("qdd") is None
+    assert region.text() == "positions within limits, speeds up to 4 to 5, torques up to 3 to 60 (rad, m, s, N)"
+    assert ", speeds up to 2, accelerations up to 10 (" in Region.of(robot, velocity=2.0).text()
     state = region.sample("forward_dynamics", 2000, seed=3)
     np.testing.assert_allclose(np.abs(state["tau"]).max(axis=0), limits, rtol=0.01)
     moved = region.sample("inverse_dynamics", 2000, seed=3)  # the same states, by what the torques cause
