@@ -316,12 +316,12 @@ def emit(
     from dynagate.graph.packing import packed
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
+    from dynagate.native.emit import kernel_name
 
     graph, packing = trace(robot, name, **algorithm), None
     if pack:
         graph, packing = packed(graph)
-    source = emitted(graph, packing)
-    files = {f"{source.name}.cu": emit_cuda(graph, packing=packing)} if cuda else source.files
+    files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)} if cuda else emitted(graph, packing).files
     folder.mkdir(parents=True, exist_ok=True)
     for file, text in files.items():
         (folder / file).write_text(text)

@@ -50,7 +50,7 @@ def emit(graph: Graph, packing: Packing | None = None) -> Source:
 
     Raises ValueError: a sine or cosine is taken of something that is not an input.
     """
-    name = f"{identifier(graph.robot)}_{graph.name}"
+    name = kernel_name(graph)
     steps = program(graph, REGISTERS, SEGMENT_OPERATIONS)
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     texts = {
@@ -63,10 +63,10 @@ def emit(graph: Graph, packing: Packing | None = None) -> Source:
     return Source(name, {**{file: said + text for file, text in texts.items()}, **shared}, stamp)
 
 
-def identifier(text: str) -> str:
-    """The text as a C name."""
-    cleaned = "".join(c if c.isalnum() and c.isascii() else "_" for c in text)
-    return cleaned if not cleaned[:1].isdigit() else f"_{cleaned}"
+def kernel_name(graph: Graph) -> str:
+    """The robot and the function as a C name."""
+    robot = "".join(c if c.isalnum() and c.isascii() else "_" for c in graph.robot)
+    return f"{'_' if robot[:1].isdigit() else ''}{robot}_{graph.name}"
 
 
 def where_tables(name: str, packing: Packing) -> list[str]:
