@@ -14,7 +14,8 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
 from dynagate.graph import OPS
 from dynagate.hw.bind import Binding, bind
-from dynagate.hw.schedule import Operation, Problem, Schedule, modulo_schedule, registers_held
+from dynagate.hw.modulo import modulo_schedule
+from dynagate.hw.schedule import Operation, Problem, Schedule, registers_held
 from dynagate.hw.units import add, multiply, reciprocal, shared_add, sincos
 
 SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0, "add": 1.05}
@@ -138,7 +139,7 @@ class Plan:
         return self.schedule.total_registers()
 
     def register_bits(self) -> int:
-        return sum(self.registers(i) * self.formatted.formats[i].width for i in self.position)
+        return self.schedule.register_bits()
 
     @cached_property
     def signal_names(self) -> tuple[str, ...]:

