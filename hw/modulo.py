@@ -17,6 +17,11 @@ from dynagate.hw.schedule import Problem, Schedule
 TIGHT = 0.0, 0.25, 0.5, 1.0, 1.5, 2.0, 4.0, 8.0
 """Operations with less room than so many intervals are placed as early as can be instead: the first that works."""
 
+ORDERS = "places", "room", "time"
+"""What is placed first: what has fewest slots in its room times units; what has least room, though one of an interval
+finds a unit anywhere; or what needs scarce units (all but the most frequent), as time goes, the earliest deadline of
+equals first, and the others by room."""
+
 
 def modulo_schedule(problem: Problem) -> Schedule:
     """A verified schedule of the shortest latency that placing all as early as can be reaches, its registers saved."""
@@ -35,7 +40,7 @@ def modulo_schedule(problem: Problem) -> Schedule:
 
 def _placed(problem: Problem, length: int, wish: Sequence[int]) -> dict[int, int] | None:
     """Starts of what needs a unit, in the order that finds them."""
-    found = (Placement(problem, length, wish, order).starts() for order in ("places", "room"))
+    found = (Placement(problem, length, wish, order).starts() for order in ORDERS)
     return next((starts for starts in found if starts is not None), None)
 
 
@@ -43,13 +48,14 @@ class Placement:
     """Operations that need a unit are given their cycles one by one. wish: the cycle that each would like.
 
     An operation's room is the cycles between the readiness of its operands and the last start that keeps the latency.
-    The one with least takes the free cycle nearest to its wish, and the room of the others shrinks. Where a room has no
-    free cycle, others that were placed there move within theirs; where none can, the latency is too short.
+    One after the other (`ORDERS`) takes the free cycle nearest to its wish, and the room of the others shrinks. Where a
+    room has no free cycle, others that were placed there move within theirs; where none can, the latency is too short.
     """
 
     def __init__(self, problem: Problem, length: int, wish: Sequence[int], order: str = "places") -> None:
         self.problem, self.length, self.wish, self.order = problem, length, wish, order
         operations, count = problem.operations, len(problem.operations)
+        self.most = max(problem.limits.values(), default=0)
         # of each operation's start, as those placed leave room
         self.first, self.last = [0] * count, [0] * count
         for i in range(count):
@@ -86,12 +92,12 @@ class Placement:
                     heapq.heappush(queue, self._entry(u))
         return {i: self.first[i] for i, o in enumerate(operations) if o.resource is not None}
 
-    def _entry(self, i: int) -> tuple[int, int, int]:
-        """The one with least room comes first (one of a whole interval finds a unit wherever it is), or the one with
-        fewest places, which are the slots of its room times the units."""
+    def _entry(self, i: int) -> tuple[int, int, int, int]:
+        """What comes first is placed first."""
+        units = self.problem.limits[self.problem.operations[i].resource or ""]
         slots = min(self.last[i] - self.first[i] + 1, self.problem.ii)
-        units = self.problem.limits[self.problem.operations[i].resource or ""] if self.order == "places" else 1
-        return slots * units, self.first[i], i
+        rank = {"places": slots * units, "room": slots, "time": slots if units == self.most else 0}[self.order]
+        return rank, self.first[i], self.last[i], i
 
     def _room(self, i: int) -> tuple[int, int]:
         """First and last start between what operation i reads and what reads it."""
