@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict, deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 from dynagate.hw.lifetimes import least_lifetimes, save_registers
 from dynagate.hw.schedule import Problem, Schedule
@@ -24,7 +25,8 @@ equals first, and the others by room."""
 
 
 def modulo_schedule(problem: Problem) -> Schedule:
-    """A verified schedule of the shortest latency that placing all as early as can be reaches, its registers saved."""
+    """A verified schedule of the shortest latency that placing all as early as can be reaches, its registers saved. Its
+    problem has the limits that it needs, where those were more."""
     problem.check()
     length = critical = problem.critical_path()
     earliest = [0] * len(problem.operations)
@@ -35,7 +37,8 @@ def modulo_schedule(problem: Problem) -> Schedule:
     better = (_placed(problem, length, wishes) for wishes in mixed)
     placed = next((found for found in better if found is not None), placed)
     start = least_lifetimes(problem, length, placed)
-    return save_registers(Schedule(problem, tuple(start), length)).verify()
+    found = save_registers(Schedule(problem, tuple(start), length))
+    return replace(found, problem=replace(problem, limits=found.units())).verify()
 
 
 def _placed(problem: Problem, length: int, wish: Sequence[int]) -> dict[int, int] | None:

@@ -112,6 +112,15 @@ class Schedule:
         lifetime = self.last_use(i) - self.ready(i)
         return registers_held(self.problem.operations[i].holds, lifetime, self.problem.ii)
 
+    def units(self) -> dict[str, int]:
+        """Units of each class that are in use at once, at most."""
+        operations, ii = self.problem.operations, self.problem.ii
+        used = Counter((o.resource, cycle % ii) for o, cycle in zip(operations, self.start, strict=True))
+        return {
+            name: max((count for (other, _), count in used.items() if other == name), default=0)
+            for name in self.problem.limits
+        }
+
     def total_registers(self) -> int:
         return sum(self.registers(i) for i in range(len(self.start)))
 

@@ -127,6 +127,13 @@ def test_datapaths_are_as_short_and_small_as_wanted(
     assert found.dsp_blocks() <= dsp
 
 
+def test_long_intervals_hardly_lengthen_the_path() -> None:
+    """Four legs take turns at one sine and one reciprocal unit."""
+    slow = plan(accurate_plan("hyq", FUNCTION, None, False).formatted, 32)
+    assert slow.unit_counts() == {"multiply": 37, "sincos": 2, "reciprocal": 1}
+    assert slow.latency <= 1.1 * slow.schedule.problem.critical_path()
+
+
 def test_each_block_has_its_own_error() -> None:
     robot = robots.load("two_joint_arm")
     region, graph = Region.of(robot), trace(robot, FUNCTION)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 from dynagate.hw.bind import Binding, bind
@@ -34,6 +35,12 @@ def test_one_multiplier_takes_turns() -> None:
     schedule = modulo_schedule(TWO_PRODUCTS)
     assert sorted(schedule.start[1:3]) == [1, 2]
     assert schedule.length == 6
+
+
+def test_units_that_nothing_uses_are_left_out() -> None:
+    schedule = modulo_schedule(replace(TWO_PRODUCTS, limits={"mul": 5}))
+    assert schedule.problem.limits == schedule.units() == {"mul": 2}
+    assert schedule.length == 5
 
 
 def test_a_placed_operation_moves_for_one_with_less_room() -> None:
