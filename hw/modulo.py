@@ -1,7 +1,7 @@
 """A start for every operation of a folded pipeline: the shortest latency for which all find a unit, then the fewest
 registers.
 
-What has least room to move is placed first (Huff, "Lifetime-sensitive modulo scheduling", 1993), as near as can be to
+What has fewest places is placed first (after Huff, "Lifetime-sensitive modulo scheduling", 1993), as near as can be to
 where a linear program without units wants it (`hw.lifetimes`); sums, which need no unit, then go to their best places.
 """
 
