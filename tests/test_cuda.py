@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.graph import Graph
+from dynagate.native import cuda
 from dynagate.native.cuda import emit_cuda
 from dynagate.truth import relative_errors
 
@@ -29,7 +30,32 @@ def graph_of(robot: Robot, name: str) -> Graph:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("robot", ["two_joint_arm", "iiwa14"])
 def test_host_code_equals_the_graph(robot: str, name: str, planes: bool, tmp_path: Path) -> None:
+    _check(robots.load(robot), name, planes, tmp_path)
+
+
+@pytest.mark.parametrize("robot", ["hyq", "iiwa14"])  # rows with most entries zero, and with few
+def test_outputs_that_shared_memory_does_not_hold_are_written_directly(
+    robot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded = robots.load(robot)
+    _check(loaded, NAMES[2], False, tmp_path)
+    monkeypatch.setattr(cuda, "SHARED_BYTES", 1024)
+    assert cuda.staging(graph_of(loaded, NAMES[2]), double=True).threads == 0
+    _check(loaded, NAMES[2], False, tmp_path)
+
+
+@pytest.mark.parametrize("planes", [False, True])
+def test_a_long_function_is_cut_into_segments(planes: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "MOST_OPERATIONS", 1000)
+    monkeypatch.setattr(cuda, "SEGMENT_OPERATIONS", 500)
+    robot = robots.load("iiwa14")
+    text = emit_cuda(graph_of(robot, NAMES[2]))
+    assert text.count("DG_APART void SEGMENT(") == text.count("    SEGMENT(") == 6
+    _check(robot, NAMES[2], planes, tmp_path)
+
+
+def _check(loaded: Robot, name: str, planes: bool, tmp_path: Path) -> None:
+    robot = loaded.name
     graph = graph_of(loaded, name)
     state = states(loaded, 33, seed=2)
     state["minv"] = evaluate(trace(loaded, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
@@ -37,7 +63,7 @@ def test_host_code_equals_the_graph(robot: str, name: str, planes: bool, tmp_pat
     source = tmp_path / "kernel.cpp"
     source.write_text(emit_cuda(graph, double=True))
     subprocess.run(["g++", "-O1", "-shared", "-fPIC", source, "-o", tmp_path / "kernel.so"], check=True)
-    function = getattr(ctypes.CDLL(str(tmp_path / "kernel.so")), f"{robot}_{name}")
+    function = getattr(ctypes.CDLL(str(tmp_path / "kernel.so")), f"{robot}_{name}{'_planes' if planes else ''}")
 
     def laid_out(array: np.ndarray) -> np.ndarray:
         return np.ascontiguousarray(np.moveaxis(array, 0, -1) if planes else array)
@@ -45,7 +71,7 @@ def test_host_code_equals_the_graph(robot: str, name: str, planes: bool, tmp_pat
     given = [laid_out(inputs[port.name]) for port in graph.inputs]
     results = [laid_out(np.zeros((33, *port.shape))) for port in graph.outputs]
     pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*given, *results)]
-    function(*pointers, ctypes.c_long(33), ctypes.c_int(planes))
+    function(*pointers, ctypes.c_long(33))
     for port, got in zip(graph.outputs, results, strict=True):
         array = np.moveaxis(got, -1, 0) if planes else got
         assert relative_errors(array, evaluate(graph, inputs)[port.name]).max() <= tolerances.SAME_FORMULA, port.name

@@ -194,7 +194,7 @@ int main(void) {
     float *all[] = {q, qd, tau};
     for (int k = 0; k < 36; k++) if (scanf("%f", all[k / 12] + k % 12) != 1) return 2;
 #ifdef CUDA
-    hyq_forward_dynamics_gradient(q, qd, tau, qdd, dq, dqd, minv, 1, 0);
+    hyq_forward_dynamics_gradient(q, qd, tau, qdd, dq, dqd, minv, 1);
 #else
     const float *const inputs[] = {q, qd, tau};
     float *const outputs[] = {qdd, dq, dqd, minv};

@@ -119,7 +119,7 @@ def test_wheel_holds_every_module_and_robot(tmp_path: Path) -> None:
     expected = set()
     for package, folder in FOLDERS.items():
         for path in (ROOT / folder).rglob("*"):
-            if path.suffix in (".c", ".cpp", ".h", ".hpp", ".py", ".typed", ".urdf"):
+            if path.suffix in (".c", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".py", ".typed", ".urdf"):
                 expected.add("/".join([*package.split("."), *path.relative_to(ROOT / folder).parts]))
     assert expected <= inside
     assert {name for name in inside if not name.startswith("dynagate-")} == expected

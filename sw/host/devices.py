@@ -17,7 +17,7 @@ from dynagate.graph.packing import Packing, packed
 from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
 from dynagate.host.inputs import Arrays, Port, check_finite
 from dynagate.host.links import DeviceError, Link, SimLink, Transfer
-from dynagate.native.arrays import lies, new_outputs
+from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -216,7 +216,8 @@ class CudaDevice(Device):
         self.text = f"CUDA, {self.dtype}, card {number}"
 
     def new_outputs(self, batch: int) -> Arrays:
-        return new_outputs(self.outputs, self.dtype, self._layout, batch)
+        with _on(self.text):
+            return self.kernel.new_outputs(batch)
 
     def fits(self, array: npt.NDArray[Any]) -> bool:
         return lies(array, self._layout)

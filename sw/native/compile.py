@@ -32,6 +32,7 @@ NVCC_FLAGS = (
     "-std=c++17",
     "--shared",
     "-Xcompiler=-fPIC",
+    "--threads=0",  # cards side by side
     *(f"-gencode=arch=compute_{card},code=sm_{card}" for card in CARDS),
     f"-gencode=arch=compute_{CARDS[-1]},code=compute_{CARDS[-1]}",  # newer cards compile this for themselves
 )

@@ -1,7 +1,7 @@
-/* Host side of a generated kernel: batches in host memory through pinned buffers, and launches on arrays of a GPU.
+/* Host side of generated kernels: batches in host memory, and launches on arrays of a GPU.
  *
- * The generated file defines before it includes this: real, INPUTS, OUTPUTS, ports (entries of each, inputs first), and
- * launch(inputs, outputs, batch, planes, stream). Functions return NULL, or what failed. */
+ * The generated file defines before it includes this: real, INPUTS, OUTPUTS, ports (entries of each, inputs first),
+ * prepare(), once per card, and launch(inputs, outputs, batch, planes, stream). Functions return NULL, or what failed. */
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #define CHUNK_BYTES (32L << 20) /* of a chunk's arrays; two chunks are under way at a time */
 #define LEAST_ROWS 256
 #define MOST_ROWS 16384
+#define APART 32 /* arrays of a chunk begin so many numbers apart */
 
 #define CHECK(call)                                                \
     do {                                                           \
@@ -26,11 +27,13 @@ static const char *failed(const char *call, cudaError_t status) {
     return message;
 }
 
-/* A chunk of a batch on its way: rows from `row` on, none if rows is 0. */
+/* A chunk of a batch on its way: rows from `row` on, none if rows is 0. Its arrays lie one after another, on the GPU and
+ * in pinned memory alike, so that all inputs, and all outputs, are one copy. */
 struct chunk {
     cudaStream_t stream;
-    real *device[PORTS], *pinned[PORTS];
+    real *device, *pinned;
     long row, rows;
+    long cleared; /* where entries that are always zero are so: for so many rows, if negative as rows, else as planes */
 };
 
 struct context {
@@ -39,18 +42,23 @@ struct context {
     chunk chunks[2];
 };
 
+/* Where a port's array begins in a chunk of so many rows; PORTS: where the last one ends. */
+static long begins(int port, long rows) {
+    long at = 0;
+    for (int p = 0; p < port; p++) at += (ports[p] * rows + APART - 1) / APART * APART;
+    return at;
+}
+
 static const char *begin(context *c) {
     int count = 0;
     CHECK(cudaGetDeviceCount(&count));
     CHECK(cudaSetDevice(c->device));
+    CHECK(prepare());
+    const size_t bytes = begins(PORTS, c->most) * sizeof(real);
     for (chunk &k : c->chunks) {
         CHECK(cudaStreamCreateWithFlags(&k.stream, cudaStreamNonBlocking));
-        for (int p = 0; p < PORTS; p++) {
-            const size_t bytes = (size_t)c->most * ports[p] * sizeof(real);
-            CHECK(cudaMalloc((void **)&k.device[p], bytes));
-            CHECK(cudaMallocHost((void **)&k.pinned[p], bytes));
-            CHECK(cudaMemsetAsync(k.device[p], 0, bytes, k.stream)); /* entries that are always zero are not written */
-        }
+        CHECK(cudaMalloc((void **)&k.device, bytes));
+        CHECK(cudaMallocHost((void **)&k.pinned, bytes));
     }
     return NULL;
 }
@@ -58,10 +66,8 @@ static const char *begin(context *c) {
 static void end(context *c) {
     for (chunk &k : c->chunks) {
         if (k.stream) cudaStreamSynchronize(k.stream);
-        for (int p = 0; p < PORTS; p++) {
-            cudaFree(k.device[p]);
-            cudaFreeHost(k.pinned[p]);
-        }
+        cudaFree(k.device);
+        cudaFreeHost(k.pinned);
         if (k.stream) cudaStreamDestroy(k.stream);
     }
     free(c);
@@ -76,43 +82,63 @@ static void copy(real *array, real *own, int entries, long row, long rows, long 
     }
 }
 
-static const char *start(chunk *k, real *const *inputs, long batch, int planes) {
-    for (int p = 0; p < INPUTS; p++) {
-        copy(inputs[p], k->pinned[p], ports[p], k->row, k->rows, batch, planes, 0);
-        const size_t bytes = (size_t)k->rows * ports[p] * sizeof(real);
-        CHECK(cudaMemcpyAsync(k->device[p], k->pinned[p], bytes, cudaMemcpyHostToDevice, k->stream));
+/* A call: arrays in host memory. direct: outputs are pinned rows, to which the GPU writes by itself. */
+struct arrays {
+    real *const *inputs, *const *outputs;
+    long batch;
+    int planes, direct;
+};
+
+static const char *start(chunk *k, const arrays &a) {
+    const long rows = k->rows, middle = begins(INPUTS, rows), end = begins(PORTS, rows), as = a.planes ? rows : -rows;
+    real *device[PORTS];
+    for (int p = 0; p < PORTS; p++) device[p] = k->device + begins(p, rows);
+    if (k->cleared != as) {
+        k->cleared = 0;
+        CHECK(cudaMemsetAsync(k->device + middle, 0, (end - middle) * sizeof(real), k->stream));
+        k->cleared = as;
     }
-    launch(k->device, k->device + INPUTS, k->rows, planes, k->stream);
+    for (int p = 0; p < INPUTS; p++)
+        copy(a.inputs[p], k->pinned + begins(p, rows), ports[p], k->row, rows, a.batch, a.planes, 0);
+    CHECK(cudaMemcpyAsync(k->device, k->pinned, middle * sizeof(real), cudaMemcpyHostToDevice, k->stream));
+    launch(device, device + INPUTS, rows, a.planes, k->stream);
     CHECK(cudaGetLastError());
-    for (int p = INPUTS; p < PORTS; p++) {
-        const size_t bytes = (size_t)k->rows * ports[p] * sizeof(real);
-        CHECK(cudaMemcpyAsync(k->pinned[p], k->device[p], bytes, cudaMemcpyDeviceToHost, k->stream));
+    if (!a.direct) {
+        const size_t bytes = (end - middle) * sizeof(real);
+        CHECK(cudaMemcpyAsync(k->pinned + middle, k->device + middle, bytes, cudaMemcpyDeviceToHost, k->stream));
+        return NULL;
+    }
+    for (int p = 0; p < OUTPUTS; p++) {
+        const int entries = ports[INPUTS + p];
+        const size_t bytes = (size_t)rows * entries * sizeof(real);
+        real *to = a.outputs[p] + k->row * entries;
+        CHECK(cudaMemcpyAsync(to, device[INPUTS + p], bytes, cudaMemcpyDeviceToHost, k->stream));
     }
     return NULL;
 }
 
-static const char *finish(chunk *k, real *const *outputs, long batch, int planes) {
+static const char *finish(chunk *k, const arrays &a) {
     const long rows = k->rows;
     k->rows = 0;
     if (!rows) return NULL;
     CHECK(cudaStreamSynchronize(k->stream));
-    for (int p = 0; p < OUTPUTS; p++)
-        copy(outputs[p], k->pinned[INPUTS + p], ports[INPUTS + p], k->row, rows, batch, planes, 1);
+    for (int p = INPUTS; p < PORTS && !a.direct; p++)
+        copy(a.outputs[p - INPUTS], k->pinned + begins(p, rows), ports[p], k->row, rows, a.batch, a.planes, 1);
     return NULL;
 }
 
-static const char *run(context *c, real *const *inputs, real *const *outputs, long batch, int planes) {
+static const char *run(context *c, const arrays &a) {
     CHECK(cudaSetDevice(c->device));
     int turn = 0;
-    for (long row = 0; row < batch; row += c->most, turn ^= 1) {
+    for (long row = 0; row < a.batch; row += c->most, turn ^= 1) {
         chunk *k = &c->chunks[turn];
-        if (const char *fault = finish(k, outputs, batch, planes)) return fault;
+        if (const char *fault = finish(k, a)) return fault;
         k->row = row;
-        k->rows = batch - row < c->most ? batch - row : c->most;
-        if (const char *fault = start(k, inputs, batch, planes)) return fault;
+        k->rows = a.batch - row < c->most ? a.batch - row : c->most;
+        if (const char *fault = start(k, a)) return fault;
     }
     for (int last = 0; last < 2; last++, turn ^= 1)
-        if (const char *fault = finish(&c->chunks[turn], outputs, batch, planes)) return fault;
+        if (const char *fault = finish(&c->chunks[turn], a)) return fault;
     return NULL;
 }
 
@@ -132,9 +158,10 @@ extern "C" const char *dynagate_cuda_open(int device, context **opened) {
 
 extern "C" void dynagate_cuda_close(context *c) { end(c); }
 
-/* Arrays in host memory; comes back when the results are there. */
-extern "C" const char *dynagate_cuda_run(context *c, real *const *inputs, real *const *outputs, long batch, int planes) {
-    const char *fault = run(c, inputs, outputs, batch, planes);
+/* Arrays in host memory; comes back when the results are there. direct: outputs are rows in pinned memory. */
+extern "C" const char *dynagate_cuda_run(context *c, real *const *inputs, real *const *outputs, long batch, int planes,
+                                         int direct) {
+    const char *fault = run(c, {inputs, outputs, batch, planes, direct});
     if (fault)
         for (chunk &k : c->chunks) {
             k.rows = 0;
@@ -152,3 +179,11 @@ extern "C" const char *dynagate_cuda_launch(context *c, real *const *inputs, rea
     CHECK(cudaGetLastError());
     return NULL;
 }
+
+/* Memory of the host that the GPU reads and writes by itself. */
+extern "C" const char *dynagate_cuda_pinned(size_t bytes, void **memory) {
+    CHECK(cudaMallocHost(memory, bytes));
+    return NULL;
+}
+
+extern "C" void dynagate_cuda_unpinned(void *memory) { cudaFreeHost(memory); }

@@ -55,7 +55,7 @@ def emit(graph: Graph, packing: Packing | None = None) -> Source:
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     texts = {
         f"{name}.h": _header(graph, name, packing or {}),
-        f"{name}_body.h": _body(graph, steps),
+        f"{name}_body.h": segments(graph, steps),
         f"{name}.c": _driver(graph, name, steps),
     }
     stamp = hashlib.sha256("\0".join([*texts.values(), *shared.values()]).encode()).hexdigest()[:16]
@@ -112,7 +112,7 @@ def _header(graph: Graph, name: str, packing: Packing) -> str:
     return "\n".join(lines)
 
 
-def _body(graph: Graph, steps: Program) -> str:
+def segments(graph: Graph, steps: Program) -> str:
     """The segments as C functions over NUMBER."""
     lines = ["/* Included for NUMBER a vector and a scalar; SEGMENT(s): the function's name; m: a sample's slots. */"]
     for s, segment in enumerate(steps.segments):

@@ -6,19 +6,25 @@ import ctypes
 import math
 from collections.abc import Mapping
 from ctypes.util import find_library
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.graph import Graph, Port
-from dynagate.native.arrays import check, laid_out
+from dynagate.native.arrays import check, laid_out, new_outputs
 from dynagate.native.compile import CUDA, CompileError, Toolchain, library
-from dynagate.native.cuda import cuda_source
+from dynagate.native.cuda import cuda_source, staging
+from dynagate.native.pinned import Pinned
 
 DLPACK_CUDA = 2  # kDLCUDA
+
+CUPY = "cupy"
+"""Whose arrays are known by their type: reading its attributes takes a tenth of the time that the interface takes."""
+
+LEAST_PINNED = 2**18
+"""Bytes of a batch's results from which on the GPU writes them to where they belong: one copy per output then."""
 
 
 class GpuError(RuntimeError):
@@ -29,7 +35,7 @@ def on_gpu(value: Any) -> bool:
     """Whether an array lies in a GPU's memory: it has the CUDA array interface, or says so by DLPack."""
     if isinstance(value, np.ndarray):
         return False
-    if hasattr(value, "__cuda_array_interface__"):
+    if type(value).__module__ == CUPY or hasattr(value, "__cuda_array_interface__"):
         return True
     return hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] == DLPACK_CUDA
 
@@ -69,38 +75,70 @@ class GpuKernel:
         arguments = [pointer, pointers, pointers, ctypes.c_long, ctypes.c_int]
         for name, types in {
             "open": [ctypes.c_int, ctypes.POINTER(pointer)],
-            "run": arguments,
+            "run": [*arguments, ctypes.c_int],
             "launch": [*arguments, pointer],
             "close": [pointer],
+            "pinned": [ctypes.c_size_t, ctypes.POINTER(pointer)],
+            "unpinned": [pointer],
         }.items():
             function = getattr(self._functions, f"dynagate_cuda_{name}")
-            function.argtypes, function.restype = types, None if name == "close" else ctypes.c_char_p
+            function.argtypes, function.restype = types, None if name in ("close", "unpinned") else ctypes.c_char_p
         context = pointer()
         _require(self._functions.dynagate_cuda_open(device, ctypes.byref(context)))
         self._context = context
+        self._pinned = Pinned(self._new_pinned, self._functions.dynagate_cuda_unpinned)
+        self._row_bytes = self.dtype.itemsize * sum(len(port.nodes) for port in graph.outputs)
+        self._launched: tuple[list[int], tuple[Any, Any]] | None = None
+        self._expected_batch, self._expected = -1, list[tuple[tuple[int, ...], tuple[int, ...]]]()
+        self._writes_all = layout == "rows" and staging(graph, double=double).threads > 0
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
         """Arrays in host memory, (batch, *shape) by name; outputs of the kernel's dtype, in its layout. They go through
-        pinned memory in chunks, copies beside computation. Raises GpuError; outputs are undefined then."""
+        pinned memory in chunks, copies beside computation; outputs of `new_outputs` in rows are written by the GPU
+        itself. Raises GpuError; outputs are undefined then."""
         given = [laid_out(inputs[port.name], self.dtype, self.layout) for port in self.graph.inputs]
         read = [array.ctypes.data for array in given]
         written = [outputs[port.name].ctypes.data for port in self.graph.outputs]
         batch = len(inputs[self.graph.inputs[0].name])
-        _require(self._functions.dynagate_cuda_run(self._context, *self._pointers(read, written), batch, self._planes))
+        direct = self.layout == "rows" and all(map(self._pinned.holds, written))
+        pointers = self._pointers(read, written)
+        _require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
+
+    def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """Arrays (batch, *shape) by name in the kernel's layout, to be written: those that are large enough for it to
+        pay in pinned memory, which is used again when the last array in it is gone. Raises GpuError."""
+        if self.layout == "planes" or batch * self._row_bytes < LEAST_PINNED:
+            return new_outputs(self.graph.outputs, self.dtype, self.layout, batch)
+        return {port.name: self._pinned.new((batch, *port.shape), self.dtype) for port in self.graph.outputs}
+
+    def _new_pinned(self, size: int) -> int:
+        memory = ctypes.c_void_p()
+        _require(self._functions.dynagate_cuda_pinned(size, ctypes.byref(memory)))
+        return memory.value or 0
 
     def launch(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0) -> dict[str, Any]:
         """Arrays on the GPU, by the CUDA array interface or DLPack, in the kernel's dtype and layout: no copies.
 
         outputs: to be written, or None for new ones of the inputs' kind. stream: a cudaStream_t as a number, on which
-        the inputs are ready; it may be capturing a graph if outputs are given. Comes back at once; entries that are
-        always zero are not written. Raises ValueError or TypeError naming an array that does not fit; GpuError.
+        the inputs are ready; it may be capturing a graph if outputs are given. Comes back at once; in planes, entries
+        that are always zero are not written. Raises ValueError or TypeError naming an array that does not fit, and
+        GpuError.
         """
-        arrays = {port.name: _viewed(inputs[port.name]) for port in self.graph.inputs}
-        batch = _GpuArray.of(next(iter(arrays.values()))).shape[0]
-        read = [self._address(f"input '{port.name}'", port, arrays[port.name], batch) for port in self.graph.inputs]
-        found = dict(outputs) if outputs is not None else self._new_outputs(next(iter(arrays.values())), batch)
-        written = [self._address(f"out.{port.name}", port, found[port.name], batch) for port in self.graph.outputs]
-        pointers = self._pointers(read, written)
+        given = [_viewed(inputs[port.name]) for port in self.graph.inputs]
+        arrays = [_GpuArray.of(value) for value in given]
+        batch = arrays[0].shape[0] if arrays[0].shape else 0
+        found = dict(outputs) if outputs is not None else self._outputs_like(given[0], batch)
+        arrays += [_GpuArray.of(found[port.name]) for port in self.graph.outputs]
+        if batch != self._expected_batch:
+            self._expected = [self._lying(port, batch) for port in (*self.graph.inputs, *self.graph.outputs)]
+            self._expected_batch = batch
+        for k, (array, (shape, strides)) in enumerate(zip(arrays, self._expected, strict=True)):
+            if array.shape != shape or array.dtype != self.dtype or array.strides != strides:
+                self._check(k, array, shape, strides)
+        addresses = [array.pointer for array in arrays]
+        if self._launched is None or addresses != self._launched[0]:
+            self._launched = addresses, self._pointers(addresses[: len(given)], addresses[len(given) :])
+        pointers = self._launched[1]
         _require(self._functions.dynagate_cuda_launch(self._context, *pointers, batch, self._planes, stream))
         return found
 
@@ -108,7 +146,8 @@ class GpuKernel:
         """Gives back the GPU's memory."""
         if self._context is not None:
             self._functions.dynagate_cuda_close(self._context)
-            self._context = None
+            self._context = self._launched = None
+            self._pinned.close()
 
     @property
     def _planes(self) -> int:
@@ -119,35 +158,37 @@ class GpuKernel:
             raise GpuError(f"the kernel of {self.graph.name} is closed")
         return (ctypes.c_void_p * len(read))(*read), (ctypes.c_void_p * len(written))(*written)
 
-    def _new_outputs(self, like: Any, batch: int) -> dict[str, Any]:
+    def _outputs_like(self, like: Any, batch: int) -> dict[str, Any]:
         module = import_module(type(like).__module__.partition(".")[0])  # cupy, torch, ...
-        where = {"device": like.device} if module.__name__ == "torch" else {}
+        options = {"dtype": like.dtype, **({"device": like.device} if module.__name__ == "torch" else {})}
         found = {}
         for port in self.graph.outputs:
             if self._planes:
-                found[port.name] = module.moveaxis(module.zeros((*port.shape, batch), dtype=like.dtype, **where), -1, 0)
+                found[port.name] = module.moveaxis(module.zeros((*port.shape, batch), **options), -1, 0)
             else:
-                found[port.name] = module.zeros((batch, *port.shape), dtype=like.dtype, **where)
+                new = module.empty if self._writes_all else module.zeros
+                found[port.name] = new((batch, *port.shape), **options)
         return found
 
-    def _address(self, label: str, port: Port, value: Any, batch: int) -> int:
-        array = _GpuArray.of(value)
+    def _lying(self, port: Port, batch: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shape and strides of a port's array."""
         shape = (batch, *port.shape)
+        if not self._planes:
+            return shape, _steps(shape, self.dtype)
+        *others, first = _steps((*port.shape, batch), self.dtype)
+        return shape, (first, *others)
+
+    def _check(self, k: int, array: _GpuArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        """Raises ValueError, unless strides differ only where they mean nothing."""
+        ports = [f"input '{port.name}'" for port in self.graph.inputs] + [f"out.{p.name}" for p in self.graph.outputs]
         if array.shape != shape or array.dtype != self.dtype:
-            raise ValueError(f"{label} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
-        if self._planes:
-            *others, first = _steps((*port.shape, batch), self.dtype)
-            expected = (first, *others)
-        else:
-            expected = _steps(shape, self.dtype)
-        if batch and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, expected, strict=True)):
-            raise ValueError(f"{label} does not lie in {self.layout} without gaps, as this kernel takes it")
-        return array.pointer
+            raise ValueError(f"{ports[k]} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
+        if shape[0] and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, strides, strict=True)):
+            raise ValueError(f"{ports[k]} does not lie in {self.layout} without gaps, as this kernel takes it")
 
 
-@dataclass(frozen=True)
-class _GpuArray:
-    """What the CUDA array interface says of an array; strides in bytes."""
+class _GpuArray(NamedTuple):
+    """An array on a GPU; strides in bytes."""
 
     pointer: int
     shape: tuple[int, ...]
@@ -156,6 +197,8 @@ class _GpuArray:
 
     @staticmethod
     def of(value: Any) -> _GpuArray:
+        if type(value).__module__ == CUPY:
+            return _GpuArray(value.data.ptr, value.shape, value.dtype, value.strides)
         if not hasattr(value, "__cuda_array_interface__"):
             raise TypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
         said = value.__cuda_array_interface__
@@ -170,7 +213,7 @@ def _steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
 
 def _viewed(value: Any) -> Any:
     """An array with the CUDA array interface: itself, or what CuPy makes of it by DLPack."""
-    if hasattr(value, "__cuda_array_interface__") or not on_gpu(value):
+    if type(value).__module__ == CUPY or hasattr(value, "__cuda_array_interface__") or not on_gpu(value):
         return value
     try:
         return import_module("cupy").from_dlpack(value)
