@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Region, robots
-from dynagate.bench import codegen, comparison, measure, peers, report
+from dynagate import Region, evaluate, robots, trace
+from dynagate.bench import codegen, comparison, grid, measure, peers, report
 from dynagate.cli import main
+from dynagate.urdf import read_urdf
+
+from tests.samples import inputs_of, states
 
 
 @pytest.fixture(scope="module")
@@ -49,14 +52,45 @@ def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) 
     assert "128               256    256, 2 threads" in text
     assert "FPGA (modelled)" in text
     assert "nothing of it was measured on a board" in text
-    measured = [{"batch": 16, "ns": 5000.0}, {"batch": 64, "ns": 7000.0}]
+    times = [{"batch": 16, "ns": 5000.0, "call_ns": 9000.0}, {"batch": 64, "ns": 7000.0, "call_ns": 11000.0}]
+    measured = {
+        "card": "a card",
+        "host": [{"results": "the same", **row} for row in times],
+        "partitions": [{"partition": "split", **row} for row in times],
+        "resident": [{"layout": "rows", **row} for row in times],
+        "grid": [{"batch": 64, "ns": 70000.0, "call_ns": 80000.0}],
+    }
     with_gpu = report.text({**result, "cuda": measured})
-    assert "cuda float32, host arrays" in with_gpu
-    assert "7.0" in with_gpu
+    assert "cuda float32, the same results" in with_gpu
+    assert "cuda partition split" in with_gpu
+    assert "       64     7.0     9  10.0×     11.0        70.0      80.0" in with_gpu
+    assert "       16     5.0     3             9.0" in with_gpu
+    without = report.text(
+        {**result, "cuda": {**measured, "resident": "no CuPy", "partitions": "no CuPy", "grid": "no GRiD"}}
+    )
+    assert "without GRiD: no GRiD" in without
+    assert "without arrays on the GPU: no CuPy" in without
     assert "without a GPU: no CUDA driver" in report.text({**result, "cuda": "no CUDA driver"})
     ratios = {"times": {"forward_dynamics_gradient": [1000.0, 1.0]}, "float32_error": [1e-5, 2e-5]}
     ns = result["single_call"]["forward_dynamics_gradient"]["float64"]["ns"]
     assert f"{1000.0 / ns:.1f}×" in report.text({**result, "pinocchio": ratios})
+
+
+@pytest.mark.parametrize("name", robots.names())
+def test_a_robot_written_for_grid_is_the_same(name: str, tmp_path: Path) -> None:
+    robot = robots.load(name)
+    (tmp_path / "robot.urdf").write_text(grid.described(robot))
+    again = read_urdf(tmp_path / "robot.urdf")
+    function = "forward_dynamics"
+    inputs = inputs_of(function, states(robot, 8, seed=1))
+    found = evaluate(trace(again, function), inputs)["qdd"]
+    np.testing.assert_allclose(found, evaluate(trace(robot, function), inputs)["qdd"], rtol=1e-9)
+
+
+def test_missing_grid_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = robots.load("two_joint_arm")
+    monkeypatch.setattr(grid, "PACKAGE", "no-such-package")
+    assert grid.grid(robot, [16]) == "GRiD is not installed: pip install no-such-package"
 
 
 def test_figures_are_drawn(result: dict[str, Any], tmp_path: Path) -> None:

@@ -9,16 +9,15 @@ from typing import Any
 
 import numpy as np
 from dynagate.algorithms import FUNCTIONS
-from dynagate.bench import codegen, peers
+from dynagate.bench import codegen, gpu, peers
+from dynagate.bench.gpu import LAYOUTS
 from dynagate.bench.measure import machine, single_call, timing
 from dynagate.configuration import normalised
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.host import DeviceError, open
+from dynagate.host import open
 from dynagate.hw.plan import plan
-from dynagate.native.compile import CompileError
-from dynagate.native.gpu import has_driver
 from dynagate.native.kernel import Kernel
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -30,9 +29,6 @@ THROUGHPUT_BATCHES = (1024, 4096)
 """One whose results stay in a second-level cache, and one whose results leave it."""
 
 SEED = 3
-
-LAYOUTS: dict[str, dict[str, Any]] = {"rows": {}, "packed": {"pack": True}, "planes": {"layout": "planes"}}
-"""Of results: numpy's rows, rows without zeros and second entries of symmetric pairs, and the batch innermost."""
 
 CLOCK_HZ = 250e6
 LINK_BYTES = 6.0e9
@@ -80,7 +76,7 @@ def compare(
         "batches": _batches(robot, region, batches, threads),
     }
     say("the GPU, if there is one")
-    result["cuda"] = _on_gpu(robot, region, batches)
+    result["cuda"] = gpu.measured(robot, region, batches, _options)
     say("accuracy")
     result["accuracy"] = _accuracy(robot, region)
     say("the modelled FPGA")
@@ -193,24 +189,6 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int)
                     }
                 )
     return rows
-
-
-def _on_gpu(robot: Robot, region: Region, batches: Sequence[int]) -> list[dict[str, Any]] | str:
-    """Arrays in host memory through the GPU, transfers included; or why there are no such figures."""
-    if not has_driver():
-        return "no CUDA driver"
-    options: dict[str, Any] = {"device": "cuda", "dtype": np.float32, **_options(GRADIENT)}
-    try:
-        with open(robot, GRADIENT, **options) as accelerator:
-            rows = []
-            for batch in batches:
-                inputs = _inputs(region, GRADIENT, batch, np.float32)
-                out = accelerator(**inputs)
-                measured = timing(lambda: accelerator(out=out, **inputs), 0.3)  # noqa: B023
-                rows.append({"batch": batch, **asdict(measured)})
-            return rows
-    except (CompileError, DeviceError) as error:
-        return str(error)
 
 
 def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:

@@ -13,7 +13,10 @@ def text(result: dict[str, Any]) -> str:
     machine, peer = result["machine"], result["pinocchio"]
     times, generated = ({} if isinstance(p, str) else p["times"] for p in (peer, result["casadi"]))
     absent = f" ({peer})" if isinstance(peer, str) else ""
-    optional = {"CasADi": result["casadi"], "a GPU": result["cuda"]}
+    card = result["cuda"]
+    optional = {"CasADi": result["casadi"], "a GPU": card}
+    if not isinstance(card, str):
+        optional |= {"arrays on the GPU": card["resident"], "GRiD": card["grid"]}
     missing = [f"without {name}: {why}" for name, why in optional.items() if isinstance(why, str)]
     lines = [
         f"{result['robot']}, {result['degrees_of_freedom']} degrees of freedom, on {machine['cpu']}, "
@@ -29,6 +32,7 @@ def text(result: dict[str, Any]) -> str:
         lines.append(f"{name:<28}{_number(times, name):>10}{_number(generated, name):>10}{found}")
     lines += ["", *_throughput(result, times)]
     lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
+    lines += _resident(card)
     lines += [
         "",
         "relative L2 error over all states      " + "".join(f"{b:>10}" for b in result["accuracy"]["float32"]),
@@ -62,6 +66,31 @@ def _throughput(result: dict[str, Any], times: dict[str, Any]) -> list[str]:
     return lines + [f"{name:<28}{dtype:>8}{layout:>8}{found}" for (name, dtype, layout), found in cells.items()]
 
 
+def _resident(card: dict[str, Any] | str) -> list[str]:
+    """Batches that stay on the GPU; ratios to GRiD's kernel, launches and calls each."""
+    if isinstance(card, str) or isinstance(card["resident"], str):
+        return []
+    peer = {} if isinstance(card["grid"], str) else {row["batch"]: row for row in card["grid"]}
+    head = f"{'N':>9}" + "".join(f"{layout:>30}" for layout in dict.fromkeys(r["layout"] for r in card["resident"]))
+    lines = [
+        "",
+        f"{GRADIENT}, float32, arrays on {card['card']}: µs of a launch in a CUDA graph (millions a second,",
+        "ratio to GRiD's), of a call from Python that is waited for",
+        head + (f"{'GRiD':>22}" if peer else ""),
+    ]
+    cells: dict[int, str] = {}
+    for row in card["resident"]:
+        batch, ns = row["batch"], row["ns"]
+        ratio = f"{peer[batch]['ns'] / ns:>6.1f}×" if batch in peer else f"{'':>7}"
+        cells[batch] = (
+            cells.get(batch, "") + f"{ns / 1e3:>8.1f}{batch / ns * 1e3:>6.0f}{ratio}{row['call_ns'] / 1e3:>9.1f}"
+        )
+    for batch, found in cells.items():
+        also = f"{peer[batch]['ns'] / 1e3:>12.1f}{peer[batch]['call_ns'] / 1e3:>10.1f}" if batch in peer else ""
+        lines.append(f"{batch:>9}{found}{also}")
+    return lines
+
+
 def _number(times: dict[str, Any], name: str) -> str:
     return f"{times[name][0]:.0f}" if name in times else "-"
 
@@ -80,7 +109,10 @@ def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
     for row in result["partitions"]:
         found.setdefault(f"partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
     if not isinstance(result["cuda"], str):
-        found["cuda float32, host arrays"] = {row["batch"]: row["ns"] / 1e3 for row in result["cuda"]}
+        for row in result["cuda"]["host"]:
+            found.setdefault(f"cuda float32, {row['results']} results", {})[row["batch"]] = row["ns"] / 1e3
+        for row in result["cuda"]["partitions"] if not isinstance(result["cuda"]["partitions"], str) else ():
+            found.setdefault(f"cuda partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
     found["FPGA (modelled)"] = {row["batch"]: row["ns"] / 1e3 for row in result["fpga_modelled"]["batches"]}
     return found
 
@@ -117,8 +149,8 @@ def figures(result: dict[str, Any], folder: Path) -> list[Path]:
     made.append(_saved(single, folder / "single_call.png"))
 
     for name, wanted, title in (
-        ("partitions", lambda label: label.startswith("partition"), "partitions of the gradient in C"),
-        ("batches", lambda label: not label.startswith("partition"), "gradient, end to end"),
+        ("partitions", lambda label: "partition" in label, "partitions of the gradient in C, and on a GPU"),
+        ("batches", lambda label: "partition" not in label, "gradient, end to end"),
     ):
         drawn = Figure(figsize=(7, 4), layout="constrained")
         axes = drawn.subplots()
