@@ -37,21 +37,25 @@ def measured(robot: Robot, region: Region, batches: Sequence[int], options: Opti
     card; host: arrays in host memory, copies included, and new results or the same ones each time; partitions: of the
     same; resident: arrays that stay on the GPU, per layout, "ns" of a launch in a CUDA graph of ten, "call_ns" of a
     call from Python that is waited for; grid: of GRiD's kernel likewise. The last three may be a reason instead.
-    options: of an algorithm, by function. Raises CompileError, DeviceError.
+    options: of an algorithm, by function.
     """
     if not has_driver():
         return "no CUDA driver"
     try:
-        found: dict[str, Any] = {"host": list(_host(robot, region, batches, options))}
+        return _measured(robot, region, batches, options)
     except (CompileError, DeviceError) as error:
         return str(error)
+
+
+def _measured(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> dict[str, Any]:
+    host = list(_host(robot, region, batches, options))
     if find_spec("cupy") is None:
-        why = "CuPy is not installed, which times arrays that stay on the GPU: pip install cupy-cuda13x"
-        return {**found, "card": "a GPU", "partitions": why, "resident": why, "grid": why}
+        why = "CuPy is not installed, which times arrays that stay on the GPU: pip install 'dynagate[gpu]'"
+        return {"host": host, "card": "a GPU", "partitions": why, "resident": why, "grid": why}
     cupy = import_module("cupy")
     many = sorted({*batches, *MANY})
     return {
-        **found,
+        "host": host,
         "card": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "partitions": list(_partitions(cupy, robot, region, batches, options)),
         "resident": [row for layout in LAYOUTS for row in _resident(cupy, robot, region, many, layout, options)],

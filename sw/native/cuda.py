@@ -153,19 +153,19 @@ def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[
     yield f"#define {name}_THREADS {staged.threads or THREADS}"
     shifted = [f"{a} + t * {len(p.nodes)}" for a, p in zip(inputs, graph.inputs, strict=True)]
     if staged.threads:
-        yield from _staged(graph, name, staged, arguments, shifted)
+        yield from _staged(name, staged, arguments, shifted)
     else:
         shifted += [f"{a} + t * {len(p.nodes)}" for a, p in zip(outputs, graph.outputs, strict=True)]
         yield f"#define {name}_SHARED 0\n"
-        yield from _each(name, f"{name}_THREADS", arguments, f"{name}_sample({', '.join(shifted)}, 1, false);")
+        yield from _each(name, name, arguments, f"{name}_sample({', '.join(shifted)}, 1, false);")
     moved = ", ".join(f"{a} + t" for a in (*inputs, *outputs))
-    yield from _each(f"{name}_planes", f"{name}_THREADS", arguments, f"{name}_sample({moved}, batch, false);")
+    yield from _each(name, f"{name}_planes", arguments, f"{name}_sample({moved}, batch, false);")
 
 
-def _each(kernel: str, threads: str, arguments: str, call: str) -> Iterator[str]:
+def _each(name: str, kernel: str, arguments: str, call: str) -> Iterator[str]:
     """A kernel of samples that have nothing to do with each other."""
     yield "#ifdef __CUDACC__"
-    bounds = f"__launch_bounds__({threads})"
+    bounds = f"__launch_bounds__({name}_THREADS)"
     yield f'extern "C" __global__ void {bounds} {kernel}({arguments}, long batch) {{'
     yield "    const long t = (long)blockIdx.x * blockDim.x + threadIdx.x;"
     yield f"    if (t < batch) {call}\n}}\n#else"
@@ -173,7 +173,7 @@ def _each(kernel: str, threads: str, arguments: str, call: str) -> Iterator[str]
     yield f"    for (long t = 0; t < batch; t++) {call}\n}}\n#endif"
 
 
-def _staged(graph: Graph, name: str, staging: Staging, arguments: str, inputs: list[str]) -> Iterator[str]:
+def _staged(name: str, staging: Staging, arguments: str, inputs: list[str]) -> Iterator[str]:
     """The kernel whose warps gather their results in shared memory and write them row after row."""
     numbers = LANES * sum(output.pitch for output in staging.outputs)
     yield f"#define {name}_SHARED ({staging.threads // LANES} * {numbers} * (int)sizeof(real))\n"
