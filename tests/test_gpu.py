@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import dynagate
@@ -188,6 +188,57 @@ def test_arrays_on_the_gpu_stay_there(layout: str, opened: Callable[..., GpuKern
     with pytest.raises(TypeError, match="a ndarray among arrays on a GPU; expected all of them there"):
         kernel.launch({**given, "tau": inputs["tau"]}, out)
     kernel.close()
+
+
+class LikeCupy(OnGpu):
+    """An array as CuPy's is read."""
+
+    __module__ = "cupy"
+
+    @property
+    def data(self) -> SimpleNamespace:
+        return SimpleNamespace(ptr=self.array.ctypes.data)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return self.array.strides
+
+
+def test_arrays_of_cupy_are_known_when_they_come_again(opened: Callable[..., GpuKernel]) -> None:
+    graph, inputs = arm(30)
+    kernel = opened(graph)
+    given = {name: LikeCupy(value.copy()) for name, value in inputs.items()}
+    out = {port.name: LikeCupy(np.zeros((30, *port.shape))) for port in graph.outputs}
+
+    def check() -> None:
+        expected = evaluate(graph, {name: value.array for name, value in given.items()})
+        for name, value in expected.items():
+            assert relative_errors(out[name].array, value).max() <= tolerances.SAME_FORMULA
+            out[name].array.fill(np.nan)
+
+    for _ in range(2):
+        assert kernel.launch(given, out) == out
+        check()
+    given["q"].array += 0.5  # the same array with other numbers
+    kernel.launch(given, out)
+    check()
+    given["tau"] = LikeCupy(inputs["tau"] + 1.0)
+    kernel.launch(given, out)
+    check()
+    out["qdd"] = LikeCupy(np.zeros((30, 2)))
+    kernel.launch(given, out)
+    check()
+    with pytest.raises(ValueError, match=r"input 'tau' is float64 \(29, 2\); expected float64 \(30, 2\)"):
+        kernel.launch({**given, "tau": LikeCupy(inputs["tau"][:29])}, out)
+    kernel.launch(given, out)
+    check()
+    kernel.close()
+    with pytest.raises(GpuError, match=f"the kernel of {NAME} is closed"):
+        kernel.launch(given, out)
 
 
 def test_new_results_are_of_the_inputs_kind(opened: Callable[..., GpuKernel], monkeypatch: pytest.MonkeyPatch) -> None:
