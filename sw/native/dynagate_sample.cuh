@@ -1,4 +1,8 @@
-/* What the generated kernels share. The same text compiles as host code, where a warp's lanes take turns. */
+/* Rows: NAME<<<blocks, NAME_THREADS, NAME_SHARED>>>(in0, ..., out0, ..., batch), blocks = batch / NAME_THREADS rounded up;
+ * NAME_SHARED beyond 48 KB is asked for before by cudaFuncSetAttribute. Planes: NAME_planes<<<blocks, NAME_THREADS>>>(the
+ * same), which does not write entries that are always zero.
+ *
+ * What the generated kernels share follows. The same text compiles as host code, where a warp's lanes take turns. */
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SAMPLE static __device__ __forceinline__
 #define TABLE static __device__ const short
