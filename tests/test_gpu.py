@@ -121,7 +121,7 @@ def test_entries_that_are_always_zero_are_zero(layout: str, opened: Callable[...
         kernel(inputs, outputs)
         expected = evaluate(graph, inputs)["m"]
         assert np.array_equal(outputs["m"] == 0.0, expected == 0.0)
-        np.testing.assert_allclose(outputs["m"], expected, rtol=1e-9)
+        np.testing.assert_allclose(outputs["m"], expected, rtol=1e-12)
     kernel.close()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from dynagate.algorithms import FUNCTIONS
 from dynagate.bench import codegen, gpu, peers
-from dynagate.bench.gpu import LAYOUTS
+from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
 from dynagate.configuration import normalised
 from dynagate.fixedpoint.assign import Policy, assign
@@ -22,13 +22,10 @@ from dynagate.native.kernel import Kernel
 from dynagate.region import Region
 from dynagate.robot import Robot
 
-GRADIENT = "forward_dynamics_gradient"
 STAGES = ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse", "inverse_dynamics_gradient", GRADIENT)
 BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
 THROUGHPUT_BATCHES = (1024, 4096)
 """One whose results stay in a second-level cache, and one whose results leave it."""
-
-SEED = 3
 
 CLOCK_HZ = 250e6
 LINK_BYTES = 6.0e9
@@ -126,14 +123,8 @@ def _inputs(region: Region, name: str, batch: int, dtype: Any, layout: str = "ro
 def _partitions(robot: Robot, region: Region, batches: Sequence[int]) -> list[dict[str, Any]]:
     """What a call is cut into, float32 on one thread: split (∂ID alone in C, the rest in float64 numpy), fused (all in
     C, kernel by kernel), completely fused (one kernel)."""
-    names = (
-        "forward_dynamics",
-        "mass_matrix_inverse",
-        "inverse_dynamics_gradient",
-        "forward_dynamics_gradient_given_minv",
-    )
-    kernel = {name: open(robot, name, dtype=np.float32, **_options(name)) for name in (*names, GRADIENT)}
-    reference = {name: trace(robot, name, **_options(name)) for name in names}
+    kernel = {name: open(robot, name, dtype=np.float32, **_options(name)) for name in (*PARTS, GRADIENT)}
+    reference = {name: trace(robot, name, **_options(name)) for name in PARTS}
     rows = []
     for batch in batches:
         state = _inputs(region, GRADIENT, batch, np.float32)

@@ -28,6 +28,14 @@ SEED, STATES = 3, 4096
 LAYOUTS: dict[str, dict[str, Any]] = {"rows": {}, "packed": {"pack": True}, "planes": {"layout": "planes"}}
 """Of results: numpy's rows, rows without zeros and second entries of symmetric pairs, and the batch innermost."""
 
+PARTS = (
+    "forward_dynamics",
+    "mass_matrix_inverse",
+    "inverse_dynamics_gradient",
+    "forward_dynamics_gradient_given_minv",
+)
+"""Functions that the partitions compute the gradient by."""
+
 Options = Callable[[str], dict[str, Any]]
 
 
@@ -116,8 +124,7 @@ def _on_the_card(cupy: Any, stream: Any, launch: Callable[[], Any], repeats: int
         end.record(stream)
         end.synchronize()
         taken.append(1e6 * cupy.cuda.get_elapsed_time(begin, end))
-    low, middle, high = np.quantile(taken[2:], [0.25, 0.5, 0.75])
-    return Timing(float(middle), float(high - low), repeats - 2)
+    return Timing.of(taken[2:])
 
 
 def _partitions(
@@ -125,18 +132,12 @@ def _partitions(
 ) -> Iterator[dict[str, Any]]:
     """Split (∂ID on the GPU, the rest in C on one thread), fused (all on the GPU, kernel by kernel), completely
     fused (one kernel)."""
-    parts = {
-        "forward_dynamics": "qdd",
-        "mass_matrix_inverse": "minv",
-        "inverse_dynamics_gradient": "",
-        "forward_dynamics_gradient_given_minv": "",
-    }
     with ExitStack() as stack:
 
         def opened(name: str, device: str) -> Accelerator:
             return stack.enter_context(open(robot, name, device=device, dtype=np.float32, **options(name)))
 
-        card = {name: opened(name, "cuda") for name in (*parts, GRADIENT)}
+        card = {name: opened(name, "cuda") for name in (*PARTS, GRADIENT)}
         core = {name: opened(name, "cpu") for name in ("forward_dynamics", "mass_matrix_inverse")}
 
         def split(q: Any, qd: Any, tau: Any) -> Any:

@@ -8,7 +8,7 @@ import platform
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -32,6 +32,11 @@ class Timing:
     spread: float
     repeats: int
 
+    @staticmethod
+    def of(taken: Sequence[float]) -> Timing:
+        low, middle, high = np.quantile(taken, [0.25, 0.5, 0.75])
+        return Timing(float(middle), float(high - low), len(taken))
+
     def per(self, count: int) -> Timing:
         return Timing(self.ns / count, self.spread / count, self.repeats)
 
@@ -46,8 +51,7 @@ def timing(call: Callable[[], Any], share: float = 1.0) -> Timing:
         start = time.perf_counter_ns()
         call()
         taken.append(time.perf_counter_ns() - start)
-    low, middle, high = np.quantile(taken, [0.25, 0.5, 0.75])
-    return Timing(float(middle), float(high - low), len(taken))
+    return Timing.of(taken)
 
 
 def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Timing:

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import accumulate
 
 import dynagate
 from dynagate.graph import Graph
@@ -64,8 +65,8 @@ def staging(graph: Graph, *, double: bool) -> Staging:
         if size % 2 and count >= MOSTLY * size:
             outputs.append(Staged(size, None, size))
         else:
-            before = [sum(used[:j]) for j in range(size)]
-            at = tuple(k if u else ZERO for k, u in zip(before, used, strict=True))
+            before = accumulate(used, initial=0)
+            at = tuple(k if u else ZERO for k, u in zip(before, used, strict=False))
             outputs.append(Staged(size, at, count | 1))  # odd: lanes are then in different banks
     warp = LANES * (8 if double else 4) * sum(output.pitch for output in outputs)
     warps = min(THREADS // LANES, SHARED_BYTES // warp)

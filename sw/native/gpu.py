@@ -36,9 +36,13 @@ def on_gpu(value: Any) -> bool:
     """Whether an array lies in a GPU's memory: it has the CUDA array interface, or says so by DLPack."""
     if isinstance(value, np.ndarray):
         return False
-    if type(value).__module__ == CUPY or hasattr(value, "__cuda_array_interface__"):
+    if _has_interface(value):
         return True
     return hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] == DLPACK_CUDA
+
+
+def _has_interface(value: Any) -> bool:
+    return type(value).__module__ == CUPY or hasattr(value, "__cuda_array_interface__")
 
 
 def has_driver() -> bool:
@@ -234,7 +238,7 @@ def _steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
 
 def _viewed(value: Any) -> Any:
     """An array with the CUDA array interface: itself, or what CuPy makes of it by DLPack."""
-    if type(value).__module__ == CUPY or hasattr(value, "__cuda_array_interface__") or not on_gpu(value):
+    if _has_interface(value) or not on_gpu(value):
         return value
     try:
         return import_module("cupy").from_dlpack(value)
