@@ -43,8 +43,8 @@ def test_a_program_computes_the_graph_within_its_registers_and_stores_nothing_tw
                 stored.add(step.node)
                 memory[step.slot] = step.node
             else:
-                parts = [i for i, into in steps.fused.items() if into == step.node]
-                assert all(graph.users[i] == (step.node,) for i in parts)
+                parts = [steps.fused[step.node]] if step.node in steps.fused else []
+                assert all(steps.fused[user] == i for i in parts for user in graph.users[i])
                 operands = {a for i in [step.node, *parts] for a in graph.nodes[i].args} - set(parts)
                 assert operands <= held
                 computed += [step.node, *parts]
@@ -54,7 +54,7 @@ def test_a_program_computes_the_graph_within_its_registers_and_stores_nothing_tw
         between = [at for at, (a, b) in enumerate(pairwise(actions)) if a != "load" and b != "store"]
         assert max(sum(a <= at < b for a, b in lives) for at in between) <= registers
     known = ("input", "const", *TRIG)
-    assert sorted(computed) == [i for i, node in enumerate(graph.nodes) if node.op not in known]
+    assert sorted(set(computed)) == [i for i, node in enumerate(graph.nodes) if node.op not in known]
     for i in graph.output_nodes:
         assert graph.nodes[i].constant == 0.0 or memory[steps.slot[i]] == i
 
@@ -75,7 +75,7 @@ def _lives(graph: Graph, fused: Mapping[int, int], segment: Sequence[Step]) -> l
     lives = []
     for at, step in enumerate(segment):
         if step.action == "compute":
-            parts = [i for i, into in fused.items() if into == step.node]
+            parts = [fused[step.node]] if step.node in fused else []
             for i in [step.node, *parts]:
                 end |= dict.fromkeys((a for a in graph.nodes[i].args if a in begin), at)
         if step.action == "store":
@@ -94,10 +94,12 @@ def test_windows_write_every_entry_that_is_used(pattern: str) -> None:
     used = [c == "1" for c in pattern]
     windows = _windows(used)
     written = {k for at, width in windows for k in range(at, at + width)}
-    assert {k for k, u in enumerate(used) if u} <= written <= set(range(len(used)))
+    row = 8 if 4 < len(used) < 8 and all(used) else len(used)
+    assert {k for k, u in enumerate(used) if u} <= written <= set(range(row))
     assert len(windows) <= sum(used)
     assert _windows([True] * 16) == [(0, 8), (8, 8)]
     assert _windows([True] * 3 + [False] * 9) == [(0, 4)]
+    assert _windows([True] * 7) == [(0, 8)]
 
 
 NEON = ["aarch64-linux-gnu-gcc", "-static"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -113,29 +114,31 @@ GUARDED = """
 import ctypes, mmap, numpy as np
 from dynagate import robots, trace
 from dynagate.native.kernel import Kernel
-from dynagate.native.program import TRIG, Step, program
 
 libc = ctypes.CDLL(None, use_errno=True)
 page = mmap.PAGESIZE
 kept = []
 
-def at_the_end_of_a_page(shape):  # what comes after must not be touched
+def at_the_end_of_a_page(shape, dtype):  # what comes after must not be touched
     region = mmap.mmap(-1, 8 * page)
     start = ctypes.addressof(ctypes.c_char.from_buffer(region))
     assert libc.mprotect(ctypes.c_void_p(start + 7 * page), page, 0) == 0
-    size = int(np.prod(shape)) * 8
+    count = int(np.prod(shape))
     kept.append(region)
-    array = np.frombuffer(region, np.float64, count=size // 8, offset=7 * page - size).reshape(shape)
+    array = np.frombuffer(region, dtype, count=count, offset=7 * page - count * np.dtype(dtype).itemsize).reshape(shape)
     array[:] = 0.1
     return array
 
-graph = trace(robots.load("two_joint_arm"), "forward_dynamics")
-kernel = Kernel(graph, np.float64)
-for batch in (2, 50, 97):
-    inputs = {port.name: at_the_end_of_a_page((batch, *port.shape)) for port in graph.inputs}
-    outputs = {port.name: at_the_end_of_a_page((batch, *port.shape)) for port in graph.outputs}
-    kernel(inputs, kernel.written(outputs), batch)
-    assert np.ptp(outputs["qdd"][:, 0]) == 0.0
+for robot, name in (("two_joint_arm", "forward_dynamics"), ("iiwa14", "inverse_dynamics")):
+    graph = trace(robots.load(robot), name)
+    for dtype in (np.float32, np.float64):
+        kernel = Kernel(graph, dtype)
+        for batch in (2, 48, 50, 97):
+            inputs = {port.name: at_the_end_of_a_page((batch, *port.shape), dtype) for port in graph.inputs}
+            outputs = {port.name: at_the_end_of_a_page((batch, *port.shape), dtype) for port in graph.outputs}
+            kernel(inputs, kernel.written(outputs), batch)
+            for result in outputs.values():
+                assert (result != 0.1).all() and not np.ptp(result, axis=0).any()
 import os
 os._exit(0)  # guarded pages cannot be given back in the usual way
 """
@@ -146,7 +149,7 @@ def test_touches_nothing_beyond_its_arrays() -> None:
     assert done.returncode == 0, (done.returncode, done.stderr)
 
 
-def test_sines_and_cosines_are_within_two_units(cache: Path) -> None:
+def test_sines_and_cosines_are_within_three_units(cache: Path) -> None:
     graph: Graph = traced(lambda a, *_: [a.sin(), a.cos()])
     angles = np.concatenate([np.linspace(-7.0, 7.0, 50_001), np.linspace(-3000.0, 3000.0, 50_000)])
     for dtype in (np.float32, np.float64):
@@ -158,7 +161,7 @@ def test_sines_and_cosines_are_within_two_units(cache: Path) -> None:
         exact = np.stack([np.sin(x[:, 0].astype(np.longdouble)), np.cos(x[:, 0].astype(np.longdouble))], axis=1)
         # near a zero the last place of the reduced angle counts, not that of the result
         unit = np.spacing(np.maximum(np.abs(exact), 2.0**-6).astype(dtype))
-        assert np.max(np.abs(outputs["y"] - exact) / unit) <= 2.0
+        assert np.max(np.abs(outputs["y"] - exact) / unit) <= 3.0
 
 
 def test_long_functions_are_cut_and_cuts_change_nothing(cache: Path) -> None:
@@ -241,6 +244,20 @@ def test_what_is_not_finite_is_found_wherever_it_stands(batch: int, layout: str)
                 ):
                     accelerator(out=out, **{**state, "tau": bad})
         accelerator(out=out, **state)  # and forgotten again
+
+
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_every_entry_is_looked_at_and_large_numbers_are_none_too_many(layout: str) -> None:
+    state = inputs_of("inverse_dynamics", states(robots.load("iiwa14"), 48, seed=8))
+    with dynagate.open(robots.load("iiwa14"), "inverse_dynamics", dtype=np.float32, layout=layout) as accelerator:
+        for name, entry in itertools.product(state, range(7)):
+            bad = {**state, name: np.array(state[name])}
+            bad[name][17, entry] = np.inf
+            with pytest.raises(ValueError, match=rf"input '{name}' is inf at \(17, {entry}\); expected finite numbers"):
+                accelerator(**bad)
+        assert np.isfinite(accelerator(**state).tau).all()
+        large = accelerator(**{**state, "qd": np.full((48, 7), 1e30)})
+        assert not np.isfinite(large.tau).all()
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy", "fixed"])

@@ -13,52 +13,57 @@
  *   LOAD_INPUTS, STORE_OUTPUTS                       a PORT(k, size, offset of its slots) for each input, and output */
 #include <time.h>
 
-/* Zero until a number that is read is infinite or none. */
-static _Thread_local vec doubt;
-
-/* `width` entries of DG_LANES rows into vectors, one per slot; returns them times zero. Sizes and slots are constants
- * where this is called, so that the loops unroll and what nobody reads goes. */
+/* `width` entries of DG_LANES rows into vectors, one per slot; returns a sum of their products, which is infinite or none
+ * if one of them is. A window that is wider than a row is cut off at its end. Sizes and slots are constants where this is
+ * called, so that the loops unroll and what nobody reads goes. */
 DG_INLINE vec read_window(const real *from, int size, const short *slot, int width, vec *m) {
     const int part = width < DG_READ ? width : DG_READ;
-    vec zero = {0};
+    vec sum = {0};
 #pragma GCC unroll 8
     for (int j = 0; j < width; j += part) {
+        const int at = part <= size && j + part > size ? size - part : j, entries = at + part > size ? size : part;
         vec entry[DG_READ];
+        dg_read_columns(from + at, size, part, entries, entry);
 #pragma GCC unroll 8
-        for (int i = 0; i < part; i++) entry[i] = dg_load_parts(from + i * size + j, part, (long)part * size);
-        dg_transpose(entry, part);
-#pragma GCC unroll 8
-        for (int i = 0; i < part; i++) {
-            m[slot[j + i]] = entry[i];
-            zero += entry[i] * (real)0;
+        for (int i = 0; i < entries; i++) {
+            m[slot[at + i]] = entry[i];
+            if (i % 2) sum += entry[i - 1] * entry[i];
         }
+        if (entries % 2) sum += entry[entries - 1] * entry[entries - 1];
     }
-    return zero;
+    return sum;
 }
 
-/* Vectors out to `width` entries of DG_LANES rows. */
+/* Vectors out to `width` entries of DG_LANES rows; of a window that is wider than a row, what sticks out is written over
+ * by the row after it. */
 DG_INLINE void write_window(const vec *m, int size, const short *slot, int width, real *to) {
     const int part = width < DG_WRITE ? width : DG_WRITE;
 #pragma GCC unroll 8
     for (int j = 0; j < width; j += part) {
+        const int at = part <= size && j + part > size ? size - part : j, entries = at + part > size ? size : part;
         vec entry[DG_WRITE];
 #pragma GCC unroll 8
-        for (int i = 0; i < part; i++) entry[i] = slot[j + i] ? m[slot[j + i]] : (vec){0};
+        for (int i = 0; i < part; i++) entry[i] = i < entries && slot[at + i] ? m[slot[at + i]] : (vec){0};
         dg_transpose(entry, part);
-#pragma GCC unroll 8
-        for (int i = 0; i < part; i++)
 #pragma GCC unroll 16
-            for (int p = 0; p < DG_LANES / part; p++) dg_store_part(to + (p * part + i) * size + j, entry[i], part, p);
+        for (int p = 0; p < DG_LANES / part; p++)
+#pragma GCC unroll 8
+            for (int i = 0; i < part; i++) {
+                const int row = p * part + i;
+                dg_store_part(to + row * size + at, entry[i], part, p, row < DG_LANES - 1 ? part : entries);
+            }
     }
 }
 
-static void read_inputs(const real *const *inputs, long row, vec *m) {
-    vec zero = {0};
+/* The inputs of DG_LANES rows; returns a sum that is infinite or none if a number is, or so large that products of two
+ * are. */
+static vec read_inputs(const real *const *inputs, long row, vec *m) {
+    vec sum = {0};
 #define WINDOW(k, size, at, width, offset) \
-    zero += read_window(inputs[k] + row * size + at, size, input_slot + offset, width, m);
+    sum += read_window(inputs[k] + row * size + at, size, input_slot + offset, width, m);
     READ_INPUTS
 #undef WINDOW
-    doubt += zero;
+    return sum;
 }
 
 static void write_outputs(const vec *m, real *const *outputs, long row) {
@@ -68,26 +73,37 @@ static void write_outputs(const vec *m, real *const *outputs, long row) {
 #undef WINDOW
 }
 
-/* Of count vectors of rows, entry after entry: a plane's rows lie side by side, and its neighbours on other pages. */
-static void read_planes(const real *const *inputs, long stride, long row, int count, vec *m) {
-    const short *slot = input_slot;
-    vec zero = {0};
-    for (int p = 0; p < INPUTS; p++)
-        for (int j = 0; j < input_size[p]; j++, slot++)
-            for (int k = 0; k < count; k++) {
-                const vec v = dg_load(inputs[p] + j * stride + row + k * DG_LANES);
-                m[k * SLOTS + *slot] = v;
-                zero += v * (real)0;
-            }
-    doubt += zero;
+/* The entries of a port of planes, for DG_LANES rows; as `read_window`. */
+DG_INLINE vec read_plane(const real *from, long stride, int size, const short *slot, vec *m) {
+    vec sum = {0}, before = {0};
+#pragma GCC unroll 64
+    for (int j = 0; j < size; j++, from += stride) {
+        const vec v = dg_load(from);
+        m[slot[j]] = v;
+        if (j % 2) sum += before * v;
+        before = v;
+    }
+    return size % 2 ? sum + before * before : sum;
 }
 
-static void write_planes(const vec *m, real *const *outputs, long stride, long row, int count) {
-    const short *slot = output_slot;
-    for (int p = 0; p < OUTPUTS; p++)
-        for (int j = 0; j < output_size[p]; j++, slot++)
-            for (int k = 0; *slot && k < count; k++)
-                dg_store(outputs[p] + j * stride + row + k * DG_LANES, m[k * SLOTS + *slot]);
+DG_INLINE void write_plane(const vec *m, int size, const short *slot, real *to, long stride) {
+#pragma GCC unroll 1024
+    for (int j = 0; j < size; j++, to += stride)
+        if (slot[j]) dg_store(to, m[slot[j]]);
+}
+
+static vec read_planes(const real *const *inputs, long stride, long row, vec *m) {
+    vec sum = {0};
+#define PORT(k, size, offset) sum += read_plane(inputs[k] + row, stride, size, input_slot + offset, m);
+    LOAD_INPUTS
+#undef PORT
+    return sum;
+}
+
+static void write_planes(const vec *m, real *const *outputs, long stride, long row) {
+#define PORT(k, size, offset) write_plane(m, size, output_slot + offset, outputs[k] + row, stride);
+    STORE_OUTPUTS
+#undef PORT
 }
 
 static void compute(vec *m, int count) {
@@ -113,13 +129,17 @@ typedef struct {
     long stride;
 } batch;
 
-/* count vectors of rows, from one row on. */
-static void run(const batch *b, long row, int count, vec *m) {
-    if (b->stride) read_planes(b->inputs, b->stride, row, count, m);
-    for (int k = 0; !b->stride && k < count; k++) read_inputs(b->inputs, row + k * DG_LANES, m + k * SLOTS);
+/* count vectors of rows, from one row on; returns what reading them did. */
+static vec run(const batch *b, long row, int count, vec *m) {
+    vec sum = {0};
+    for (int k = 0; k < count; k++)
+        sum += b->stride ? read_planes(b->inputs, b->stride, row + k * DG_LANES, m + k * SLOTS)
+                         : read_inputs(b->inputs, row + k * DG_LANES, m + k * SLOTS);
     compute(m, count);
-    if (b->stride) write_planes(m, b->outputs, b->stride, row, count);
-    for (int k = 0; !b->stride && k < count; k++) write_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
+    for (int k = 0; k < count; k++)
+        if (b->stride) write_planes(m + k * SLOTS, b->outputs, b->stride, row + k * DG_LANES);
+        else write_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
+    return sum;
 }
 
 static int64_t nanoseconds(void) {
@@ -150,24 +170,23 @@ static int block(void) {
     return chosen;
 }
 
-/* Vectors of a plane that are written side by side: a pair of cache lines. */
-#define PAIR (BLOCK > 1 ? 2 : 1)
+/* Vectors of planes that are read and written side by side, a pair of cache lines, where that takes little room. */
+#define PAIR (BLOCK > 1 && 2 * SLOTS * DG_BYTES <= 16384 ? 2 : 1)
 
-/* Whether there was a doubt since the last time. */
-static int doubted(void) {
-    int found = 0;
-    for (int j = 0; j < DG_LANES; j++) found |= doubt[j] != 0;
-    doubt = (vec){0};
+static int is_finite(vec sum) {
+    int found = 1;
+    for (int j = 0; j < DG_LANES; j++) found &= sum[j] - sum[j] == 0;
     return found;
 }
 
-/* The vectors of a range of rows that are full; returns the first row that is left. */
-static long run_full(const batch *b, long row, long end) {
+/* The vectors of a range of rows that are full; adds what reading them did, and returns the first row that is left. */
+static long run_full(const batch *b, long row, long end, vec *sum) {
+    vec *const m = memory; /* asked for once: it is the thread's own */
     int most = row + BLOCK * DG_LANES <= end ? block() : 1;
     if (b->stride && most < PAIR) most = PAIR;
     for (long left; (left = (end - row) / DG_LANES) > 0;) {
         const int count = left < most ? (int)left : most;
-        run(b, row, count, memory);
+        *sum += run(b, row, count, m);
         row += count * DG_LANES;
     }
     return row;
@@ -176,8 +195,9 @@ static long run_full(const batch *b, long row, long end) {
 static _Thread_local real in_rest[DG_LANES * INPUT_ENTRIES], out_rest[DG_LANES * OUTPUT_ENTRIES];
 
 int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
-    const long row = run_full(&(batch){inputs, outputs, 0}, begin, end);
-    if (row >= end) return doubted();
+    vec sum = {0};
+    const long row = run_full(&(batch){inputs, outputs, 0}, begin, end, &sum);
+    if (row >= end) return !is_finite(sum);
     /* the rest, its last row again and again to fill a vector */
     const real *in[INPUTS];
     real *out[OUTPUTS], *to = in_rest;
@@ -188,15 +208,16 @@ int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begi
     }
     to = out_rest;
     for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
-    run(&(batch){in, out, 0}, 0, 1, memory);
+    sum += run(&(batch){in, out, 0}, 0, 1, memory);
     for (int p = 0; p < OUTPUTS; p++)
         memcpy(outputs[p] + row * output_size[p], out[p], (end - row) * output_size[p] * sizeof(real));
-    return doubted();
+    return !is_finite(sum);
 }
 
 int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long stride, long begin, long end) {
-    const long row = run_full(&(batch){inputs, outputs, stride}, begin, end);
-    if (row >= end) return doubted();
+    vec sum = {0};
+    const long row = run_full(&(batch){inputs, outputs, stride}, begin, end, &sum);
+    if (row >= end) return !is_finite(sum);
     const real *in[INPUTS];
     real *out[OUTPUTS], *to = in_rest;
     for (int p = 0; p < INPUTS; p++) {
@@ -206,12 +227,12 @@ int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], lo
     }
     to = out_rest;
     for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
-    run(&(batch){in, out, DG_LANES}, 0, 1, memory);
+    sum += run(&(batch){in, out, DG_LANES}, 0, 1, memory);
     const short *slot = output_slot;
     for (int p = 0; p < OUTPUTS; p++)
         for (int j = 0; j < output_size[p]; j++)
             if (*slot++) memcpy(outputs[p] + j * stride + row, out[p] + j * DG_LANES, (end - row) * sizeof(real));
-    return doubted();
+    return !is_finite(sum);
 }
 
 DG_INLINE real read_one(const real *from, int size, const short *slot, real *m) {

@@ -68,38 +68,62 @@ DG_INLINE void dg_store(real *to, vec v) { memcpy(to, &v, sizeof v); }
 #define DG_EACH(FORM) {FORM(0), FORM(1)}
 #endif
 
+/* A vector of which each lane is the one of x, or from DG_LANES on of y, that the index says. */
+DG_INLINE vec dg_pick(vec x, vec y, ivec index) {
+#ifdef __clang__
+    vec v;
+    for (int j = 0; j < DG_LANES; j++) v[j] = index[j] < DG_LANES ? x[index[j]] : y[index[j] - DG_LANES];
+    return v;
+#else
+    return __builtin_shuffle(x, y, index);
+#endif
+}
+
 /* One step of a transposition: blocks of `half` lanes off the diagonal change places. */
 DG_INLINE void dg_exchange(vec *a, vec *b, int half) {
 #define DG_LOW(j) (j) & half ? DG_LANES + (j) - half : (j)
 #define DG_HIGH(j) (j) & half ? DG_LANES + (j) : (j) + half
     const ivec low = DG_EACH(DG_LOW), high = DG_EACH(DG_HIGH);
-    vec x = *a, y = *b;
-#ifdef __clang__
-    for (int j = 0; j < DG_LANES; j++) {
-        (*a)[j] = low[j] < DG_LANES ? x[low[j]] : y[low[j] - DG_LANES];
-        (*b)[j] = high[j] < DG_LANES ? x[high[j]] : y[high[j] - DG_LANES];
-    }
-#else
-    *a = __builtin_shuffle(x, y, low);
-    *b = __builtin_shuffle(x, y, high);
-#endif
+    const vec x = *a, y = *b;
+    *a = dg_pick(x, y, low);
+    *b = dg_pick(x, y, high);
+}
+
+/* Quarters of a vector of numbers of 32 bits, each a 4 by 4 matrix with those of its neighbours: pairs first, which takes
+ * no index. */
+DG_INLINE void dg_transpose_quarters(vec *rows) {
+#define DG_PAIRS(j) ((j) / 4 * 4 + (j) % 4 / 2 + (j) % 2 * DG_LANES)
+#define DG_PAIRS_HIGH(j) (DG_PAIRS(j) + 2)
+    const ivec low = DG_EACH(DG_PAIRS), high = DG_EACH(DG_PAIRS_HIGH);
+    const vec a = dg_pick(rows[0], rows[1], low), b = dg_pick(rows[0], rows[1], high);
+    const vec c = dg_pick(rows[2], rows[3], low), d = dg_pick(rows[2], rows[3], high);
+    rows[0] = a, rows[1] = c, rows[2] = b, rows[3] = d;
+    dg_exchange(&rows[0], &rows[1], 2);
+    dg_exchange(&rows[2], &rows[3], 2);
 }
 
 /* The first `width` vectors as rows of square matrices side by side, each transposed in place. */
 DG_INLINE void dg_transpose(vec *rows, int width) {
+    const int quarters = sizeof(real) == 4 && width >= 4;
+    const int least = quarters ? 4 : 1;
 #pragma GCC unroll 8
-    for (int half = width / 2; half > 0; half /= 2)
+    for (int half = width / 2; half >= least; half /= 2)
 #pragma GCC unroll 16
         for (int i = 0; i < width; i++)
             if (!(i & half)) dg_exchange(&rows[i], &rows[i + half], half);
+#pragma GCC unroll 4
+    for (int i = 0; quarters && i < width; i += 4) dg_transpose_quarters(rows + i);
 }
 
-/* A vector of parts of `width` lanes, each `stride` numbers after the one before. */
-DG_INLINE vec dg_load_parts(const real *from, int width, long stride) {
+/* A vector of parts of `width` lanes, each `stride` numbers after the one before; of the last one, `last` numbers. */
+DG_INLINE vec dg_load_parts(const real *from, int width, long stride, int last) {
 #define DG_AT(p) (const void *)(from + (p) * stride)
 #if defined(__AVX512F__) /* GCC 12 would put them together in memory */
-    if (2 * width == DG_LANES)
-        return (vec)_mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(DG_AT(0))), _mm256_loadu_pd(DG_AT(1)), 1);
+    if (2 * width == DG_LANES) {
+        const __m256d second = last == width ? _mm256_loadu_pd(DG_AT(1))
+                                             : (__m256d)_mm256_maskz_loadu_ps((1 << last) - 1, DG_AT(1));
+        return (vec)_mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(DG_AT(0))), second, 1);
+    }
     if (4 * width == DG_LANES) {
         __m512 v = _mm512_castps128_ps512(_mm_loadu_ps(DG_AT(0)));
         v = _mm512_insertf32x4(v, _mm_loadu_ps(DG_AT(1)), 1);
@@ -118,39 +142,98 @@ DG_INLINE vec dg_load_parts(const real *from, int width, long stride) {
     return v;
 }
 
-/* Part number p of a vector in parts of `width` lanes. */
-DG_INLINE void dg_store_part(real *to, vec v, int width, int p) {
-#if defined(__AVX512F__) /* GCC 12 would take halves through memory */
-    if (2 * width == DG_LANES) {
-        const __m256d low = _mm512_castpd512_pd256((__m512d)v), high = _mm512_extractf64x4_pd((__m512d)v, 1);
-        memcpy(to, p ? &high : &low, sizeof low);
+/* `width` entries of DG_LANES rows, `size` numbers apart, as vectors; of the last row only `last` are read. */
+DG_INLINE void dg_read_columns(const real *from, int size, int width, int last, vec *entry) {
+#if defined(__AVX512F__) && !defined(DYNAGATE_DOUBLE)
+    if (width == 8) { /* four quarters of rows at once, by shuffles without an index */
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++) {
+            const __m512 a = (__m512)dg_load_parts(from + i * size, 8, 4 * size, 8);
+            const __m512 b = (__m512)dg_load_parts(from + (8 + i) * size, 8, 4 * size, i < 3 ? 8 : last);
+            entry[i] = (vec)_mm512_shuffle_f32x4(a, b, 0x88);
+            entry[4 + i] = (vec)_mm512_shuffle_f32x4(a, b, 0xdd);
+        }
+        dg_transpose_quarters(entry);
+        dg_transpose_quarters(entry + 4);
         return;
     }
 #endif
-    memcpy(to, (const real *)&v + p * width, width * sizeof(real));
+#pragma GCC unroll 8
+    for (int i = 0; i < width; i++)
+        entry[i] = dg_load_parts(from + i * size, width, (long)width * size, i < width - 1 ? width : last);
+    dg_transpose(entry, width);
+}
+
+/* Part number p of a vector in parts of `width` lanes, of which `count` are stored. */
+DG_INLINE void dg_store_part(real *to, vec v, int width, int p, int count) {
+#if defined(__AVX512F__) /* GCC 12 would take halves through memory */
+    if (2 * width == DG_LANES) {
+        const __m256d low = _mm512_castpd512_pd256((__m512d)v), high = _mm512_extractf64x4_pd((__m512d)v, 1);
+        if (count == width)
+            memcpy(to, p ? &high : &low, sizeof low);
+        else
+            _mm256_mask_storeu_ps((float *)to, (1 << count) - 1, (__m256)(p ? high : low));
+        return;
+    }
+#endif
+    memcpy(to, (const real *)&v + p * width, count * sizeof(real));
 }
 
 /* Entries that are read, and written, side by side: shuffles are about as many as loads and stores. */
-#define DG_READ (DG_LANES < 4 ? DG_LANES : 4)
-#define DG_WRITE (DG_LANES > 8 ? 8 : DG_READ)
+#define DG_WRITE (DG_LANES > 8 ? 8 : DG_LANES < 4 ? DG_LANES : 4)
+#define DG_READ DG_WRITE
 
-/* sin and cos of |x| up to about 1e5 (float: 1e4) rad: x less the nearest multiple of pi/2, given in parts that multiply
- * exactly, then polynomials on [-pi/4, pi/4] that interpolate at Chebyshev points. Error below 2 units in the last place
- * where the result is not near a zero. */
-DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
+/* sin and cos of |x| up to about 1e5 (float: 1e4) rad: x less the nearest multiple of a part of a turn, given in parts that
+ * multiply exactly, then polynomials that interpolate at Chebyshev points. Error below 2 units in the last place where the
+ * result is not near a zero. */
 #ifdef DYNAGATE_DOUBLE
-    const real magic = 0x1.8p52;
-    const real p1 = 0x1.921fb544p0, p2 = 0x1.0b4611a6p-34, p3 = 0x1.3198a2e037073p-69;
+#define DG_MAGIC 0x1.8p52
+#define DG_QUARTER 0x1.921fb544p0, 0x1.0b4611a6p-34, 0x1.3198a2e037073p-69 /* pi/2 */
 #else
-    const real magic = 0x1.8p23f;
-    const real p1 = 0x1.92p0f, p2 = 0x1.fb4p-12f, p3 = 0x1.4442d2p-24f;
+#define DG_MAGIC 0x1.8p23f
+#define DG_QUARTER 0x1.92p0f, 0x1.fb4p-12f, 0x1.4442d2p-24f
 #endif
-    vec shifted = x * (real)0.636619772367581343076 + magic;
-    vec turns = shifted - magic;
+
+/* What is left of x, and the number of parts of a turn taken off, in the lowest bits. */
+DG_INLINE vec dg_reduce(vec x, int parts, ivec *taken) {
+    static const real quarter[] = {DG_QUARTER};
+    const vec shifted = x * (real)(parts / 6.28318530717958647693) + DG_MAGIC, turns = shifted - DG_MAGIC;
+    const real scale = (real)4 / parts;
+    memcpy(taken, &shifted, sizeof shifted);
+    return ((x - turns * (quarter[0] * scale)) - turns * (quarter[1] * scale)) - turns * (quarter[2] * scale);
+}
+
+#ifdef __AVX512F__
+/* 16 parts of a turn (double: 8), whose sines and cosines are found by one shuffle each. */
+DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
+    ivec taken;
+    const vec r = dg_reduce(x, DG_LANES, &taken), z = r * r;
+#ifdef DYNAGATE_DOUBLE
+    const real h = 0.70710678118654752440;
+    const vec sines = {0, h, 1, h, 0, -h, -1, -h}, cosines = {1, h, 0, -h, -1, -h, 0, h};
+    const vec a = (vec)_mm512_permutexvar_pd((__m512i)taken, (__m512d)sines);
+    const vec b = (vec)_mm512_permutexvar_pd((__m512i)taken, (__m512d)cosines);
+    const vec s = r + r * z * ((((z * -2.4990269550127093744e-8 + 2.7557235812870857834e-6) * z
+            - 0.00019841269795338237904) * z + 0.0083333333333244799781) * z - 0.16666666666666663936);
+    const vec c = ((((z * -2.7476943491758990386e-7 + 0.000024801478893385522943) * z - 0.0013888888829193825345) * z
+            + 0.041666666666551605295) * z - 0.49999999999999964513) * z;
+#else
+    const real h = 0.707106781187f, p = 0.382683432365f, q = 0.923879532511f;
+    const vec sines = {0, p, h, q, 1, q, h, p, 0, -p, -h, -q, -1, -q, -h, -p};
+    const vec cosines = {1, q, h, p, 0, -p, -h, -q, -1, -q, -h, -p, 0, p, h, q};
+    const vec a = (vec)_mm512_permutexvar_ps((__m512i)taken, (__m512)sines);
+    const vec b = (vec)_mm512_permutexvar_ps((__m512i)taken, (__m512)cosines);
+    const vec s = r + r * z * (z * 0.0083256874832541f - 0.16666662982269f);
+    const vec c = (z * 0.04161315287975f - 0.499999742131617f) * z;
+#endif
+    /* c: less 1, which loses nothing */
+    *sine = a * c + (a + b * s);
+    *cosine = b * c + (b - a * s);
+}
+#else
+DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
     ivec quarter;
-    memcpy(&quarter, &shifted, sizeof quarter);
-    vec r = ((x - turns * p1) - turns * p2) - turns * p3;
-    vec z = r * r;
+    const vec r = dg_reduce(x, 4, &quarter), z = r * r;
 #ifdef DYNAGATE_DOUBLE
     vec s = ((((z * 1.5918101230274120348e-10 - 2.5051131455427947391e-8) * z + 2.755731610068302914e-6) * z -
             0.00019841269836754970014) * z + 0.0083333333333309461029) * z - 0.16666666666666664621;
@@ -172,5 +255,6 @@ DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
     memcpy(sine, &sine_bits, sizeof a);
     memcpy(cosine, &cosine_bits, sizeof b);
 }
+#endif
 
 #endif

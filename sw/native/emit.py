@@ -17,6 +17,7 @@ import dynagate
 from dynagate.graph import OPS, Graph
 from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.program import TRIG, Program, program
+from dynagate.native.sums import chained
 
 SEGMENT_OPERATIONS = 2000
 """Instructions of arithmetic in a segment, about: some 24 kB of code."""
@@ -50,7 +51,7 @@ def emit(graph: Graph, packing: Packing | None = None) -> Source:
 
     Raises ValueError: a sine or cosine is taken of something that is not an input.
     """
-    name = kernel_name(graph)
+    graph, name = chained(graph), kernel_name(graph)
     steps = program(graph, REGISTERS, SEGMENT_OPERATIONS)
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     texts = {
@@ -93,7 +94,8 @@ def _header(graph: Graph, name: str, packing: Packing) -> str:
     lines += [
         " * Computes rows begin to end - 1. Entries of outputs that are always zero may be left unwritten, so clear",
         " * the outputs once before the first call. Calls on different rows may run side by side.",
-        " * All return 0, or 1 if an input is infinite or not a number; then so are results. */",
+        " * All return 0, or 1 if an input is infinite or not a number, and then so are results, or if some are so",
+        " * large that a product of two is. */",
     ]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         arrays = f"const {real} *const inputs[], {real} *const outputs[]"
@@ -135,11 +137,11 @@ def segments(graph: Graph, steps: Program) -> str:
 def expression(
     graph: Graph, i: int, names: Mapping[int, str] | None = None, fused: Mapping[int, int] | None = None
 ) -> str:
-    """Node i as C, with NUMBER and real defined. names: of its operands, else v0, v1, ...; fused: products to write out
-    within the sum that uses them."""
+    """Node i as C, with NUMBER and real defined. names: of its operands, else v0, v1, ...; fused: sum -> the product to
+    write out within it."""
     node = graph.nodes[i]
     operands = [
-        f"({expression(graph, a, names, fused)})" if fused and fused.get(a) == i else names[a] if names else f"v{a}"
+        f"({expression(graph, a, names, fused)})" if fused and fused.get(i) == a else names[a] if names else f"v{a}"
         for a in node.args
     ]
     if node.constant is not None:
@@ -152,9 +154,11 @@ def expression(
 def _windows(used: Sequence[bool]) -> list[tuple[int, int]]:
     """(first entry, width) of what is written together so that each used entry is, at the least cost.
 
-    Windows may overlap and hold zeros.
+    Windows may overlap and hold zeros; one of eight may be wider than a row that it reads whole.
     """
     size = len(used)
+    if max(WINDOW_COST) // 2 < size < max(WINDOW_COST) and all(used):
+        return [(0, max(WINDOW_COST))]
     widths = {width: cost for width, cost in WINDOW_COST.items() if width <= size}
     best: list[tuple[int, list[tuple[int, int]]]] = [(0, [])] * (size + 1)
     for j in range(size - 1, -1, -1):

@@ -94,7 +94,8 @@ class Kernel:
 
     def __call__(self, inputs: Arrays, written: Written, batch: int) -> bool:
         """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
-        graph has as always zero are left alone. Returns whether all inputs are finite; if not, nor are results."""
+        graph has as always zero are left alone. Returns whether all inputs are finite; if not, nor are results. Says
+        no as well where some are so large that a product of two is not."""
         given, read = self.read(inputs)
         if batch == 1:
             return not self.one(read, written.pointers)

@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dynagate.graph import Graph
+from dynagate.native.sums import fusable
 
 TRIG = ("sin", "cos")
-PRODUCTS = ("mul", "mul_const", "shift")
-SUMS = ("add", "sub", "add_const")
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,9 @@ class Step:
 
 @dataclass
 class Program:
-    """segments: runs of steps; nothing but memory passes from one to the next. fused: product, which has no step of its
-    own, -> the sum that it is part of. slot: of inputs, their sines and cosines, and outputs. slots: how many there
-    are, slot 0, which holds zero, included."""
+    """segments: runs of steps; nothing but memory passes from one to the next. fused: sum -> the product, which has no
+    step of its own, that is computed with it. slot: of inputs, their sines and cosines, and outputs. slots: how many
+    there are, slot 0, which holds zero, included."""
 
     segments: list[list[Step]]
     fused: dict[int, int]
@@ -49,7 +48,8 @@ def program(graph: Graph, registers: int, segment_operations: int) -> Program:
         if node.op in TRIG and graph.nodes[node.args[0]].op != "input":
             raise ValueError(f"{graph.name}: node '{node.name}' takes the {node.op} of what is not an input")
     fused = _fused(graph)
-    operands = {i: _operands(graph, fused, i) for i in _computed(graph) if i not in fused}
+    without = set(fused.values())
+    operands = {i: _operands(graph, fused, i) for i in _computed(graph) if i not in without}
     part = _parts(operands)
     order = sorted(operands, key=lambda i: (part[i], i))
     operands = {i: operands[i] for i in order}
@@ -71,21 +71,19 @@ def _computed(graph: Graph) -> Iterator[int]:
 
 
 def _fused(graph: Graph) -> dict[int, int]:
-    """Product -> the only sum that uses it, one product each: a multiplication and an addition in one instruction."""
-    outputs = set(graph.output_nodes)
+    """Sum -> the product that is computed with it, of products that all their sums have room for: a multiplication and
+    an addition in one instruction, and the product in no register. Few sums first."""
     fused: dict[int, int] = {}
-    for i, node in enumerate(graph.nodes):
-        if node.op in SUMS:
-            alone = (a for a in node.args if len(graph.users[a]) == 1 and a not in outputs)
-            product = next((a for a in alone if graph.nodes[a].op in PRODUCTS), None)
-            if product is not None:
-                fused[product] = i
+    for product in sorted(fusable(graph), key=lambda i: (len(graph.users[i]), i)):
+        sums = graph.users[product]
+        if len(set(sums)) == len(sums) and not any(i in fused for i in sums):
+            fused |= dict.fromkeys(sums, product)
     return fused
 
 
 def _operands(graph: Graph, fused: Mapping[int, int], i: int) -> list[int]:
     """What must be in registers to compute a node and the product in it."""
-    parts = (graph.nodes[a].args if fused.get(a) == i else (a,) for a in graph.nodes[i].args)
+    parts = (graph.nodes[a].args if fused.get(i) == a else (a,) for a in graph.nodes[i].args)
     return list(dict.fromkeys(a for part in parts for a in part))
 
 
