@@ -149,6 +149,24 @@ def test_touches_nothing_beyond_its_arrays() -> None:
     assert done.returncode == 0, (done.returncode, done.stderr)
 
 
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_results_that_no_cache_holds_are_the_same(layout: str) -> None:
+    """Written past the caches where a vector may lie, and elsewhere as ever; and the rest of a batch."""
+    few = inputs_of("forward_dynamics_gradient", states(robots.load("iiwa14"), 1000, seed=9))
+    for batch in (112_000, 112_005):
+        many = {name: np.resize(array, (batch, 7)).astype(np.float32) for name, array in few.items()}
+        options = {"dtype": np.float32, "layout": layout}
+        with dynagate.open(robots.load("iiwa14"), "forward_dynamics_gradient", device="cpu", **options) as accelerator:
+            expected = accelerator(**{name: array[:1000] for name, array in many.items()}).dqdd_dq
+            out = accelerator(**many)
+            assert np.array_equal(out.dqdd_dq, np.resize(expected, (batch, 7, 7)))
+            store = np.zeros(out.dqdd_dq.size + 1, np.float32)[1:]
+            order = (7, 7, batch) if layout == "planes" else (batch, 7, 7)
+            moved = store.reshape(order)
+            out.dqdd_dq = np.moveaxis(moved, -1, 0) if layout == "planes" else moved
+            assert np.array_equal(accelerator(out=out, **many).dqdd_dq, np.resize(expected, (batch, 7, 7)))
+
+
 def test_sines_and_cosines_are_within_three_units(cache: Path) -> None:
     graph: Graph = traced(lambda a, *_: [a.sin(), a.cos()])
     angles = np.concatenate([np.linspace(-7.0, 7.0, 50_001), np.linspace(-3000.0, 3000.0, 50_000)])

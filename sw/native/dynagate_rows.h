@@ -12,6 +12,11 @@
  *                                                    run of entries that are read, and written, together
  *   LOAD_INPUTS, STORE_OUTPUTS                       a PORT(k, size, offset of its slots) for each input, and output */
 #include <time.h>
+#include <unistd.h>
+
+/* Bytes of results that go past the caches: as many as the third-level cache holds, but between these. */
+#define STREAM_LEAST (8L << 20)
+#define STREAM_MOST (64L << 20)
 
 /* `width` entries of DG_LANES rows into vectors, one per slot; returns a sum of their products, which is infinite or none
  * if one of them is. A window that is wider than a row is cut off at its end. Sizes and slots are constants where this is
@@ -86,10 +91,13 @@ DG_INLINE vec read_plane(const real *from, long stride, int size, const short *s
     return size % 2 ? sum + before * before : sum;
 }
 
-DG_INLINE void write_plane(const vec *m, int size, const short *slot, real *to, long stride) {
+DG_INLINE void write_plane(const vec *m, int size, const short *slot, real *to, long stride, int stream) {
 #pragma GCC unroll 1024
-    for (int j = 0; j < size; j++, to += stride)
-        if (slot[j]) dg_store(to, m[slot[j]]);
+    for (int j = 0; j < size; j++, to += stride) {
+        if (!slot[j]) continue;
+        if (stream) dg_stream(to, m[slot[j]]);
+        else dg_store(to, m[slot[j]]);
+    }
 }
 
 static vec read_planes(const real *const *inputs, long stride, long row, vec *m) {
@@ -100,8 +108,8 @@ static vec read_planes(const real *const *inputs, long stride, long row, vec *m)
     return sum;
 }
 
-static void write_planes(const vec *m, real *const *outputs, long stride, long row) {
-#define PORT(k, size, offset) write_plane(m, size, output_slot + offset, outputs[k] + row, stride);
+DG_INLINE void write_planes(const vec *m, real *const *outputs, long stride, long row, int stream) {
+#define PORT(k, size, offset) write_plane(m, size, output_slot + offset, outputs[k] + row, stride, stream);
     STORE_OUTPUTS
 #undef PORT
 }
@@ -122,12 +130,46 @@ static void compute(vec *m, int count) {
 #undef SEGMENT_CALL
 }
 
-/* Where the entries of a batch are. stride: 0 for rows; of planes, from one entry of a sample to the next. */
+static _Thread_local real in_rest[DG_LANES * INPUT_ENTRIES];
+static _Thread_local real out_rest[DG_LANES * OUTPUT_ENTRIES] __attribute__((aligned(DG_BYTES)));
+
+/* The results of DG_LANES rows, which lie side by side, as whole vectors past the caches. */
+static void stream_outputs(const vec *m, real *const *outputs, long row) {
+    real *out[OUTPUTS], *from = out_rest;
+    for (int p = 0; p < OUTPUTS; from += DG_LANES * output_size[p++]) out[p] = from;
+    write_outputs(m, out, 0);
+    for (int p = 0; p < OUTPUTS; p++)
+        for (int j = 0; j < output_size[p]; j++)
+            dg_stream(outputs[p] + (row * output_size[p] + j * DG_LANES), dg_load(out[p] + j * DG_LANES));
+}
+
+/* Where the entries of a batch are. stride: 0 for rows; of planes, from one entry of a sample to the next. stream: whether
+ * results go past the caches. */
 typedef struct {
     const real *const *inputs;
     real *const *outputs;
     long stride;
+    int stream;
 } batch;
+
+/* Whether the results of so many rows are more than caches hold, which would fetch what is there first, and begin where a
+ * vector may lie. */
+static int streams(real *const *outputs, long stride, long begin, long end) {
+    static long most = 0;
+    const long entries = (end - begin) * OUTPUT_ENTRIES;
+    if (!DG_STREAMS || entries * (long)sizeof(real) < STREAM_LEAST || stride % DG_LANES) return 0;
+    if (!most) {
+        long cache = 0;
+#ifdef _SC_LEVEL3_CACHE_SIZE
+        cache = sysconf(_SC_LEVEL3_CACHE_SIZE);
+#endif
+        most = cache > 0 && cache < STREAM_MOST ? cache : STREAM_MOST;
+    }
+    if (entries * (long)sizeof(real) < most) return 0;
+    for (int p = 0; p < OUTPUTS; p++)
+        if ((uintptr_t)(outputs[p] + begin * (stride ? 1 : output_size[p])) % DG_BYTES) return 0;
+    return 1;
+}
 
 /* count vectors of rows, from one row on; returns what reading them did. */
 static vec run(const batch *b, long row, int count, vec *m) {
@@ -137,7 +179,9 @@ static vec run(const batch *b, long row, int count, vec *m) {
                          : read_inputs(b->inputs, row + k * DG_LANES, m + k * SLOTS);
     compute(m, count);
     for (int k = 0; k < count; k++)
-        if (b->stride) write_planes(m + k * SLOTS, b->outputs, b->stride, row + k * DG_LANES);
+        if (b->stride && b->stream) write_planes(m + k * SLOTS, b->outputs, b->stride, row + k * DG_LANES, 1);
+        else if (b->stride) write_planes(m + k * SLOTS, b->outputs, b->stride, row + k * DG_LANES, 0);
+        else if (b->stream) stream_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
         else write_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
     return sum;
 }
@@ -189,14 +233,13 @@ static long run_full(const batch *b, long row, long end, vec *sum) {
         *sum += run(b, row, count, m);
         row += count * DG_LANES;
     }
+    if (b->stream) dg_streamed();
     return row;
 }
 
-static _Thread_local real in_rest[DG_LANES * INPUT_ENTRIES], out_rest[DG_LANES * OUTPUT_ENTRIES];
-
 int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
     vec sum = {0};
-    const long row = run_full(&(batch){inputs, outputs, 0}, begin, end, &sum);
+    const long row = run_full(&(batch){inputs, outputs, 0, streams(outputs, 0, begin, end)}, begin, end, &sum);
     if (row >= end) return !is_finite(sum);
     /* the rest, its last row again and again to fill a vector */
     const real *in[INPUTS];
@@ -208,7 +251,7 @@ int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begi
     }
     to = out_rest;
     for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
-    sum += run(&(batch){in, out, 0}, 0, 1, memory);
+    sum += run(&(batch){in, out, 0, 0}, 0, 1, memory);
     for (int p = 0; p < OUTPUTS; p++)
         memcpy(outputs[p] + row * output_size[p], out[p], (end - row) * output_size[p] * sizeof(real));
     return !is_finite(sum);
@@ -216,7 +259,7 @@ int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begi
 
 int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long stride, long begin, long end) {
     vec sum = {0};
-    const long row = run_full(&(batch){inputs, outputs, stride}, begin, end, &sum);
+    const long row = run_full(&(batch){inputs, outputs, stride, streams(outputs, stride, begin, end)}, begin, end, &sum);
     if (row >= end) return !is_finite(sum);
     const real *in[INPUTS];
     real *out[OUTPUTS], *to = in_rest;
@@ -227,7 +270,7 @@ int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], lo
     }
     to = out_rest;
     for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
-    sum += run(&(batch){in, out, DG_LANES}, 0, 1, memory);
+    sum += run(&(batch){in, out, DG_LANES, 0}, 0, 1, memory);
     const short *slot = output_slot;
     for (int p = 0; p < OUTPUTS; p++)
         for (int j = 0; j < output_size[p]; j++)

@@ -55,6 +55,23 @@ DG_INLINE vec dg_load(const real *from) {
 
 DG_INLINE void dg_store(real *to, vec v) { memcpy(to, &v, sizeof v); }
 
+/* To where a vector may lie whole, past the caches; dg_streamed() before anybody reads it. */
+#if defined(__AVX512F__)
+#define DG_STREAMS 1
+DG_INLINE void dg_stream(real *to, vec v) { _mm512_stream_ps((float *)to, (__m512)v); }
+#elif defined(__AVX__)
+#define DG_STREAMS 1
+DG_INLINE void dg_stream(real *to, vec v) { _mm256_stream_ps((float *)to, (__m256)v); }
+#else
+#define DG_STREAMS 0
+#define dg_stream dg_store
+#endif
+DG_INLINE void dg_streamed(void) {
+#if DG_STREAMS
+    _mm_sfence();
+#endif
+}
+
 /* A vector of FORM(0), FORM(1), ... literally: a loop that fills one may stay in the code. */
 #if DG_LANES == 16
 #define DG_EACH(FORM) \
