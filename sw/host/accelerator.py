@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from operator import is_
 from os import PathLike
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -73,8 +72,10 @@ class Accelerator:
         """The inputs of the call before, where these are the same arrays."""
         if self._read is None or len(inputs) != len(self._read[0]):
             return None
-        arrays = self._read[0]
-        return self._read if all(map(is_, map(inputs.get, arrays), arrays.values())) else None
+        for name, array in self._read[0].items():  # takes half as long as `all` does
+            if inputs.get(name) is not array:
+                return None
+        return self._read
 
     def _arrays(self, inputs: Mapping[str, Any]) -> tuple[Arrays, int]:
         self._read = None
@@ -85,12 +86,13 @@ class Accelerator:
 
     def _target(self, out: Results, batch: int) -> Any:
         """Results to be written over, as the device takes them."""
-        if self._written is not None:
-            last, arrays, target = self._written
-            if last is out and all(
-                getattr(out, name, None) is array and len(array) == batch and array.flags.writeable
-                for name, array in arrays.items()
-            ):
+        if self._written is not None and self._written[0] is out:
+            _, arrays, target = self._written
+            given = vars(out)
+            for name, array in arrays.items():
+                if given.get(name) is not array or len(array) != batch or not array.flags.writeable:
+                    break
+            else:
                 return target
         outputs = self._checked(out, batch)
         target = self.device.target(outputs)
