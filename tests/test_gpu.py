@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from dynagate import evaluate, robots, trace
 from dynagate.graph import Graph
-from dynagate.host import DeviceError
+from dynagate.host import DeviceError, Results
 from dynagate.native.arrays import new_outputs
 from dynagate.native.compile import CompileError, Toolchain
 from dynagate.native.gpu import GpuError, GpuKernel
@@ -241,18 +242,28 @@ def test_arrays_of_cupy_are_known_when_they_come_again(opened: Callable[..., Gpu
         kernel.launch(given, out)
 
 
-def test_new_results_are_of_the_inputs_kind(opened: Callable[..., GpuKernel], monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
+@pytest.mark.parametrize(("given", "made"), [("torch", "torch"), ("cupy._core", "cupy"), ("jaxlib._jax", "cupy")])
+def test_new_results_are_pytorchs_or_cupys(
+    given: str, made: str, opened: Callable[..., GpuKernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def empty(shape: Any, dtype: Any, device: str = "") -> OnGpu:
+        assert device == ("cuda:1" if made == "torch" else "")
+        return OnGpu(np.full(shape, np.nan, dtype))
 
-    module = ModuleType("arrays_of_a_test")
-    module.empty = lambda shape, dtype: OnGpu(np.full(shape, np.nan, dtype))  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    kind = type("Kind", (OnGpu,), {"__module__": f"{module.__name__}.deeper"})
+    module = ModuleType(made)
+    module.empty = empty  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, made, module)
+    kind = type("Kind", (OnGpu,), {"__module__": given, "device": "cuda:1"})
     graph, inputs = arm(7)
     kernel = opened(graph)
-    found = kernel.launch({name: kind(value) for name, value in inputs.items()}, None)
+    on_the_card = {name: kind(value) for name, value in inputs.items()}
+    found = kernel.launch(on_the_card, None)
     for name, value in evaluate(graph, inputs).items():
         assert relative_errors(found[name].array, value).max() <= tolerances.SAME_FORMULA
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    if made == "cupy":
+        with pytest.raises(TypeError, match="new results beside a Kind on a GPU are CuPy's, which is not installed"):
+            kernel.launch(on_the_card, None)
     kernel.close()
 
 
@@ -382,3 +393,64 @@ def test_cupy_arrays_streams_and_graphs() -> None:
         stream.synchronize()
         for name, value in expected.items():
             assert relative_errors(cupy.asnumpy(getattr(results, name)), value).max() <= tolerances.SAME_FORMULA
+
+
+class ByDlpackAlone:
+    """An array that lies on a GPU and says so by DLPack, as those of libraries without the CUDA array interface do."""
+
+    def __init__(self, array: Any) -> None:
+        self.__dlpack__, self._array = array.__dlpack__, array
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+
+@needs_nvcc
+@needs_card
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_torch_tensors_and_dlpack_go_in_and_out_without_copies(layout: str) -> None:
+    torch = pytest.importorskip("torch")
+    robot = robots.load("iiwa14")
+    inputs = inputs_of(NAME, states(robot, 3000, seed=7))
+    expected = evaluate(trace(robot, NAME), inputs)
+
+    def on_the_card(value: np.ndarray) -> Any:
+        if layout == "rows":
+            return torch.tensor(value, device="cuda")
+        inner = torch.tensor(np.moveaxis(value, 0, -1).copy(), device="cuda")
+        return torch.movedim(inner, -1, 0)
+
+    def compare(results: Any) -> None:
+        torch.cuda.synchronize()
+        for name, value in expected.items():
+            found = torch.as_tensor(getattr(results, name)).cpu().numpy()
+            assert relative_errors(found, value).max() <= tolerances.SAME_FORMULA, name
+
+    given = {name: on_the_card(value) for name, value in inputs.items()}
+    with dynagate.open(robot, device="cuda", dtype=np.float64, layout=layout) as accelerator:
+        results = accelerator(**given)
+        compare(results)
+        seen = torch.as_tensor(results.dqdd_dq, device="cuda")
+        assert seen.data_ptr() == results.dqdd_dq.__cuda_array_interface__["data"][0]
+        own = {name: on_the_card(np.zeros_like(value)) for name, value in expected.items()}
+        out = Results(**own)
+        assert accelerator(out=out, **given) is out
+        assert all(getattr(out, name) is tensor for name, tensor in own.items())
+        compare(out)
+        compare(accelerator(**{name: ByDlpackAlone(tensor) for name, tensor in given.items()}))
+        single = {name: tensor.float() for name, tensor in given.items()}
+        with pytest.raises(ValueError, match=r"input 'q' is float32 \(3000, 7\); expected float64"):
+            accelerator(**single)
+
+
+@needs_nvcc
+@needs_card
+def test_jax_arrays_give_cupys_results() -> None:
+    jax, cupy = pytest.importorskip("jax"), pytest.importorskip("cupy")
+    robot = robots.load("iiwa14")
+    inputs = inputs_of(NAME, states(robot, 100, seed=8))
+    given = {name: jax.block_until_ready(jax.numpy.asarray(value, "float32")) for name, value in inputs.items()}
+    with dynagate.open(robot, device="cuda", dtype=np.float32) as accelerator:
+        results = accelerator(**given)
+        for name, value in evaluate(trace(robot, NAME), inputs).items():
+            assert relative_errors(cupy.asnumpy(getattr(results, name)), value).max() <= tolerances.FLOAT32, name

@@ -21,6 +21,7 @@ from dynagate.native.pinned import Pinned
 
 DLPACK_CUDA = 2  # kDLCUDA
 
+TORCH = "torch"
 CUPY = "cupy"
 """Whose arrays are known by their type: reading its attributes takes a tenth of the time that the interface takes."""
 
@@ -126,10 +127,11 @@ class GpuKernel:
     def launch(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0) -> dict[str, Any]:
         """Arrays on the GPU, by the CUDA array interface or DLPack, in the kernel's dtype and layout: no copies.
 
-        outputs: to be written, or None for new ones of the inputs' kind. stream: a cudaStream_t as a number, on which
-        the inputs are ready; it may be capturing a graph if outputs are given. Comes back at once; in planes, entries
-        that are always zero are not written. CuPy's arrays that are given again are known by identity, and so kept
-        until others come. Raises ValueError or TypeError naming an array that does not fit, and GpuError.
+        outputs: to be written, or None for new ones, PyTorch's if the inputs are, else CuPy's. stream: a cudaStream_t
+        as a number, on which the inputs are ready; it may be capturing a graph if outputs are given. Comes back at
+        once; in planes, entries that are always zero are not written. CuPy's arrays that are given again are known by
+        identity, and so kept until others come. Raises ValueError or TypeError naming an array that does not fit, and
+        GpuError.
         """
         if outputs is not None and self._launched is not None:
             values = [*map(inputs.get, self._inputs), *map(outputs.get, self._outputs)]
@@ -175,8 +177,18 @@ class GpuKernel:
         return (ctypes.c_void_p * len(read))(*read), (ctypes.c_void_p * len(written))(*written)
 
     def _outputs_like(self, like: Any, batch: int) -> dict[str, Any]:
-        module = import_module(type(like).__module__.partition(".")[0])  # cupy, torch, ...
-        options = {"dtype": like.dtype, **({"device": like.device} if module.__name__ == "torch" else {})}
+        """New arrays of PyTorch beside its own, else of CuPy: other libraries' cannot be written, or made so."""
+        options: dict[str, Any] = {"dtype": self.dtype}
+        kind = CUPY
+        if type(like).__module__.partition(".")[0] == TORCH:
+            kind, options = TORCH, {"dtype": like.dtype, "device": like.device}
+        try:
+            module = import_module(kind)
+        except ImportError:
+            raise TypeError(
+                f"new results beside a {type(like).__name__} on a GPU are CuPy's, which is not installed; "
+                "install it, or give arrays to write as `out`"
+            ) from None
         found = {}
         for port in self.graph.outputs:
             if self._planes:
