@@ -22,12 +22,12 @@
  * if one of them is. A window that is wider than a row is cut off at its end. Sizes and slots are constants where this is
  * called, so that the loops unroll and what nobody reads goes. */
 DG_INLINE vec read_window(const real *from, int size, const short *slot, int width, vec *m) {
-    const int part = width < DG_READ ? width : DG_READ;
+    const int part = width < DG_PART ? width : DG_PART;
     vec sum = {0};
 #pragma GCC unroll 8
     for (int j = 0; j < width; j += part) {
         const int at = part <= size && j + part > size ? size - part : j, entries = at + part > size ? size : part;
-        vec entry[DG_READ];
+        vec entry[DG_PART];
         dg_read_columns(from + at, size, part, entries, entry);
 #pragma GCC unroll 8
         for (int i = 0; i < entries; i++) {
@@ -42,11 +42,11 @@ DG_INLINE vec read_window(const real *from, int size, const short *slot, int wid
 /* Vectors out to `width` entries of DG_LANES rows; of a window that is wider than a row, what sticks out is written over
  * by the row after it. */
 DG_INLINE void write_window(const vec *m, int size, const short *slot, int width, real *to) {
-    const int part = width < DG_WRITE ? width : DG_WRITE;
+    const int part = width < DG_PART ? width : DG_PART;
 #pragma GCC unroll 8
     for (int j = 0; j < width; j += part) {
         const int at = part <= size && j + part > size ? size - part : j, entries = at + part > size ? size : part;
-        vec entry[DG_WRITE];
+        vec entry[DG_PART];
 #pragma GCC unroll 8
         for (int i = 0; i < part; i++) entry[i] = i < entries && slot[at + i] ? m[slot[at + i]] : (vec){0};
         dg_transpose(entry, part);
