@@ -133,10 +133,16 @@ static void compute(vec *m, int count) {
 static _Thread_local real in_rest[DG_LANES * INPUT_ENTRIES];
 static _Thread_local real out_rest[DG_LANES * OUTPUT_ENTRIES] __attribute__((aligned(DG_BYTES)));
 
+/* Where results of DG_LANES rows lie in out_rest, port after port. */
+static void ports_of_rest(real **out) {
+    real *to = out_rest;
+    for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
+}
+
 /* The results of DG_LANES rows, which lie side by side, as whole vectors past the caches. */
 static void stream_outputs(const vec *m, real *const *outputs, long row) {
-    real *out[OUTPUTS], *from = out_rest;
-    for (int p = 0; p < OUTPUTS; from += DG_LANES * output_size[p++]) out[p] = from;
+    real *out[OUTPUTS];
+    ports_of_rest(out);
     write_outputs(m, out, 0);
     for (int p = 0; p < OUTPUTS; p++)
         for (int j = 0; j < output_size[p]; j++)
@@ -249,8 +255,7 @@ int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begi
         for (long r = row; r < row + DG_LANES; r++, to += input_size[p])
             memcpy(to, inputs[p] + (r < end ? r : end - 1) * input_size[p], input_size[p] * sizeof(real));
     }
-    to = out_rest;
-    for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
+    ports_of_rest(out);
     sum += run(&(batch){in, out, 0, 0}, 0, 1, memory);
     for (int p = 0; p < OUTPUTS; p++)
         memcpy(outputs[p] + row * output_size[p], out[p], (end - row) * output_size[p] * sizeof(real));
@@ -268,8 +273,7 @@ int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], lo
         for (int j = 0; j < input_size[p]; j++)
             for (long r = row; r < row + DG_LANES; r++) *to++ = inputs[p][j * stride + (r < end ? r : end - 1)];
     }
-    to = out_rest;
-    for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
+    ports_of_rest(out);
     sum += run(&(batch){in, out, DG_LANES, 0}, 0, 1, memory);
     const short *slot = output_slot;
     for (int p = 0; p < OUTPUTS; p++)

@@ -65,12 +65,10 @@ def chained(graph: Graph) -> Graph:
     known, in as few instructions as come in time for what waits. As many nodes; results differ by rounding."""
     products, inner = fusable(graph), _inner(graph)
     latency = [_latency(node, i in products) for i, node in enumerate(graph.nodes)]
-    cycle: list[int] = []
-    for i, node in enumerate(graph.nodes):
-        cycle.append(max((cycle[a] for a in node.args), default=0) + latency[i])
     rest = _rest(graph, latency)
-    longest = max(c + r for c, r in zip(cycle, rest, strict=True))
+    longest = max(map(sum, zip(latency, rest, strict=True)))
     placed: list[Placed] = []
+    cycle = [0] * len(graph.nodes)  # in which each is known
     known = list(range(len(graph.nodes)))  # the node of the old order after which each can be computed
     for i, node in enumerate(graph.nodes):
         if i in inner:
@@ -136,8 +134,9 @@ def _terms(graph: Graph, inner: set[int], i: int, sign: int) -> Iterator[tuple[i
 def _in_time(terms: Sequence[Term], products: set[int], wanted: int) -> list[Partial]:
     """The partial sums, the whole one last, in the fewest instructions by which it is known in the wanted cycle; if it
     cannot be, in those by which it is known first."""
+    terms = sorted(terms)
     ways = [
-        _chains(sorted(terms), products, count, begin_with_any)
+        _chains(terms, products, count, begin_with_any)
         for count in range(1, min(MOST_CHAINS, len(terms) // 2) + 1)
         for begin_with_any in (False, True)
     ]
