@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,10 +17,12 @@ from dynagate.cli import main
 from dynagate.graph import Graph
 from dynagate.native.emit import _windows, emit
 from dynagate.native.program import TRIG, Step, program
+from dynagate.native.watched import watched
 from dynagate.truth import relative_errors
 
 from tests import tolerances
 from tests.samples import inputs_of, states
+from tests.test_graph import traced
 
 ROOT = Path(__file__).parent.parent
 
@@ -66,6 +68,35 @@ def test_legs_that_share_nothing_are_computed_one_after_the_other() -> None:
     legs = [int(path[1].removeprefix("link")) // 3 for path in paths if len(path) > 1 and path[1].startswith("link")]
     assert set(legs) == {0, 1, 2, 3}
     assert legs == sorted(legs)
+
+
+@pytest.mark.parametrize(
+    ("formula", "outputs", "inputs"),
+    [
+        (lambda a, b, c, d, *_: [a * b, (a - b) * c + d], [1], []),
+        (lambda a, b, c, *_: [a + b, b * c], [0, 1], []),
+        (lambda a, *_: [1 / a], [], ["a"]),  # which is 0 where a is infinite
+        (lambda a, b, *_: [b * (1 / a)], [0], ["a"]),
+        (lambda a, *_: [1 / a.sin()], [0], []),  # and no number here
+        (lambda a, *_: [a, a * 2.0], [1], []),
+    ],
+)
+def test_what_is_watched_shows_every_input(
+    formula: Callable[..., object], outputs: list[int], inputs: list[str]
+) -> None:
+    graph = traced(formula)
+    unused = [k for k, i in enumerate(graph.input_nodes) if not graph.users[i] and i not in graph.output_nodes]
+    expected = [graph.output_nodes[k] for k in outputs]
+    expected += [i for k, i in enumerate(graph.input_nodes) if "abcdefgh"[k] in inputs or k in unused]
+    assert watched(graph) == expected
+    for k in range(len(graph.input_nodes)):
+        for bad in (np.inf, -np.inf, np.nan):
+            x = np.full((1, 8), 0.5)
+            x[0, k] = bad
+            with np.errstate(all="ignore"):
+                y = evaluate(graph, {"x": x})["y"].ravel()
+            seen = [y[k] for k in outputs]
+            assert not np.isfinite(seen).all() or graph.input_nodes[k] in watched(graph)
 
 
 def _lives(graph: Graph, fused: Mapping[int, int], segment: Sequence[Step]) -> list[tuple[int, int]]:

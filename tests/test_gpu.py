@@ -19,7 +19,7 @@ import pytest
 from dynagate import evaluate, robots, trace
 from dynagate.graph import Graph
 from dynagate.host import DeviceError, Results
-from dynagate.native.arrays import new_outputs
+from dynagate.native.arrays import new_arrays
 from dynagate.native.compile import CompileError, Toolchain
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.truth import relative_errors
@@ -117,7 +117,7 @@ def test_entries_that_are_always_zero_are_zero(layout: str, opened: Callable[...
     kernel = opened(graph, layout=layout)
     for batch in (40_000, 40, 20_000):
         inputs = inputs_of("mass_matrix", states(robot, batch, seed=4))
-        outputs = new_outputs(graph.outputs, np.dtype(np.float64), layout, batch)
+        outputs = new_arrays(graph.outputs, np.dtype(np.float64), layout, batch)
         outputs["m"].fill(np.nan)
         kernel(inputs, outputs)
         expected = evaluate(graph, inputs)["m"]

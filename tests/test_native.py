@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+import math
 import subprocess
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -65,9 +66,9 @@ def test_every_batch_and_nothing_beyond(batch: int, layout: str, cache: Path) ->
     outputs = kernel.new_outputs(batch + 1)  # one row more than is computed
     for array in outputs.values():
         array[-1] = 7.0
-    if layout == "rows":
+    if layout == "rows" or batch > 1:
         kernel(inputs, kernel.written({key: value[:-1] for key, value in outputs.items()}), batch)
-    else:  # planes of a larger stride are not the kernel's: in and out have one
+    else:  # the entries of a single sample lie side by side
         outputs = kernel.new_outputs(batch)
         kernel(inputs, kernel.written(outputs), batch)
     for key, value in evaluate(graph, inputs).items():
@@ -160,11 +161,56 @@ def test_results_that_no_cache_holds_are_the_same(layout: str) -> None:
             expected = accelerator(**{name: array[:1000] for name, array in many.items()}).dqdd_dq
             out = accelerator(**many)
             assert np.array_equal(out.dqdd_dq, np.resize(expected, (batch, 7, 7)))
-            store = np.zeros(out.dqdd_dq.size + 1, np.float32)[1:]
-            order = (7, 7, batch) if layout == "planes" else (batch, 7, 7)
-            moved = store.reshape(order)
-            out.dqdd_dq = np.moveaxis(moved, -1, 0) if layout == "planes" else moved
+            for name in ("qdd", "dqdd_dq", "dqdd_dqd", "minv"):
+                entries = getattr(out, name).shape[1:]
+                order = (*entries, batch) if layout == "planes" else (batch, *entries)
+                moved = np.zeros(math.prod(order) + 1, np.float32)[1:].reshape(order)
+                setattr(out, name, np.moveaxis(moved, -1, 0) if layout == "planes" else moved)
             assert np.array_equal(accelerator(out=out, **many).dqdd_dq, np.resize(expected, (batch, 7, 7)))
+
+
+@pytest.mark.parametrize("batch", [2, 33, 1024])
+def test_planes_may_be_any_distance_apart(batch: int, cache: Path) -> None:
+    graph = trace(robots.load("iiwa14"), "forward_dynamics_gradient")
+    state = inputs_of(graph.name, states(robots.load("iiwa14"), batch, seed=9))
+    expected = evaluate(graph, state)
+    kernel = Kernel(graph, np.float64, layout="planes", folder=cache)
+    own, outputs = kernel.new_inputs(batch), kernel.new_outputs(batch)
+    for key, array in own.items():
+        array[...] = state[key]
+    wide = {key: np.moveaxis(np.zeros((7, batch + 40))[:, 3 : batch + 3], -1, 0) for key in own}
+    for key, array in wide.items():
+        array[...] = state[key]
+    mixed = {**state, "q": wide["q"], "qd": np.asarray(state["qd"], order="F")}
+    assert kernel.read(own).arrays == list(own.values())
+    assert kernel.read(wide).arrays == list(wide.values())
+    assert (kernel.read(wide).stride, kernel.read(own).stride % 16) == (batch + 40, 8)
+    for given in (own, wide, mixed, state):
+        for array in outputs.values():
+            array[...] = 0.0
+        assert kernel(given, kernel.written(outputs), batch)
+        for key, value in expected.items():
+            assert relative_errors(outputs[key], value).max() <= tolerances.SAME_FORMULA
+    assert not kernel.fits(np.lib.stride_tricks.sliding_window_view(np.zeros(batch + 6), 7))
+    outputs["minv"] = np.moveaxis(np.zeros((7, 7, batch)), -1, 0)
+    with pytest.raises(ValueError, match=rf"'minv': {batch}}} numbers apart; expected results of one call"):
+        kernel.written(outputs)
+
+
+def test_planes_may_be_written_over_what_is_read(cache: Path) -> None:
+    graph = trace(robots.load("iiwa14"), "forward_dynamics_gradient_given_minv")
+    state = states(robots.load("iiwa14"), 100, seed=9)
+    state["minv"] = evaluate(trace(robots.load("iiwa14"), "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+    inputs = inputs_of(graph.name, state)
+    kernel = Kernel(graph, np.float64, layout="planes", folder=cache)
+    given = {key: np.array(value, order="F") for key, value in inputs.items()}
+    given["minv"] = np.moveaxis(np.ascontiguousarray(np.moveaxis(inputs["minv"], 0, -1)), -1, 0)
+    dqdd_dqd = np.moveaxis(np.zeros((7, 7, 100)), -1, 0)
+    kernel(given, kernel.written({"dqdd_dq": given["minv"], "dqdd_dqd": dqdd_dqd}), 100)
+    expected = evaluate(graph, inputs)
+    found = np.where(expected["dqdd_dq"] == 0.0, 0.0, given["minv"])  # what is always zero is not written
+    np.testing.assert_allclose(found, expected["dqdd_dq"], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(dqdd_dqd, expected["dqdd_dqd"], rtol=1e-9, atol=1e-9)
 
 
 def test_sines_and_cosines_are_within_two_units_or_three_from_tables(cache: Path) -> None:

@@ -16,7 +16,7 @@ from dynagate.configuration import normalised
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.host import open
+from dynagate.host import Accelerator, open
 from dynagate.hw.plan import plan
 from dynagate.native.kernel import Kernel
 from dynagate.region import Region
@@ -108,16 +108,19 @@ def _throughput(robot: Robot, region: Region, threads: int) -> list[dict[str, An
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
         with open(robot, name, **options) as accelerator:
             for batch in THROUGHPUT_BATCHES if count == 1 else THROUGHPUT_BATCHES[-1:]:
-                inputs = _inputs(region, name, batch, dtype, layout)
+                inputs = _filled(accelerator, region, batch)
                 out = accelerator(**inputs)
                 measured = timing(lambda: accelerator(out=out, **inputs)).per(batch)  # noqa: B023
                 rows.append({**row, "batch": batch, **asdict(measured)})
     return rows
 
 
-def _inputs(region: Region, name: str, batch: int, dtype: Any, layout: str = "rows") -> dict[str, Any]:
-    order: Any = "F" if layout == "planes" else "C"
-    return {key: np.asarray(value, dtype, order=order) for key, value in region.sample(name, batch, SEED).items()}
+def _filled(accelerator: Accelerator, region: Region, batch: int) -> dict[str, Any]:
+    """Inputs of a batch in the arrays that the accelerator offers for them."""
+    inputs = accelerator.new_inputs(batch)
+    for name, value in region.sample(accelerator.device.function, batch, SEED).items():
+        inputs[name][...] = value
+    return inputs
 
 
 def _partitions(robot: Robot, region: Region, batches: Sequence[int]) -> list[dict[str, Any]]:
@@ -127,7 +130,7 @@ def _partitions(robot: Robot, region: Region, batches: Sequence[int]) -> list[di
     reference = {name: trace(robot, name, **_options(name)) for name in PARTS}
     rows = []
     for batch in batches:
-        state = _inputs(region, GRADIENT, batch, np.float32)
+        state = _filled(kernel[GRADIENT], region, batch)
         q, qd, tau = (state[key] for key in ("q", "qd", "tau"))
 
         def split() -> None:
@@ -163,16 +166,15 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int)
         ("numpy", {}),
     ]
     for device, options in devices:
-        dtype = options.get("dtype", np.float64)
         with open(robot, GRADIENT, device=device, **options, **_options(GRADIENT)) as accelerator:
             for batch in batches:
-                inputs = _inputs(region, GRADIENT, batch, dtype)
+                inputs = _filled(accelerator, region, batch)
                 out = accelerator(**inputs)
                 measured = timing(lambda: accelerator(out=out, **inputs), 0.3)  # noqa: B023
                 rows.append(
                     {
                         "device": device,
-                        "dtype": str(np.dtype(dtype)),
+                        "dtype": str(accelerator.device.dtype),
                         "threads": options.get("threads", 1),
                         "packed": options.get("pack", False),
                         "batch": batch,

@@ -57,12 +57,10 @@ def timing(call: Callable[[], Any], share: float = 1.0) -> Timing:
 def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Timing:
     """One sample by the kernel, called from C."""
     written = kernel.written(kernel.new_outputs(1))
-    given, read = kernel.read(inputs)
+    read = kernel.read(inputs)
     repeat = _repeat()
     one = ctypes.cast(kernel.one, ctypes.c_void_p)
-    result = timing(lambda: repeat(one, read, written.pointers, count)).per(count)
-    del given  # which the pointers were of
-    return result
+    return timing(lambda: repeat(one, read.pointers, written.pointers, count)).per(count)
 
 
 @cache

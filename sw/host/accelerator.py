@@ -110,6 +110,11 @@ class Accelerator:
                 raise ValueError(f"out.{port.name} cannot be written in one piece; expected results of an earlier call")
         return outputs  # type: ignore[return-value]
 
+    def new_inputs(self, batch: int) -> Arrays:
+        """Zeros (batch, ...) by name for a call's inputs, in the dtype and where in memory the device reads them
+        fastest; other arrays do as well."""
+        return self.device.new_inputs(batch)
+
     def unpack(self, results: Results) -> Results:
         """Results of this accelerator, opened with `pack=True`, in their full shapes. `device.packing` says per output
         where each entry is in its vector, -1 for those that are always zero."""

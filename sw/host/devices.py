@@ -17,7 +17,7 @@ from dynagate.graph.packing import Packing, packed
 from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
 from dynagate.host.inputs import Arrays, Port, check_finite
 from dynagate.host.links import DeviceError, Link, SimLink, Transfer
-from dynagate.native.arrays import lies
+from dynagate.native.arrays import lies, new_arrays
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -25,7 +25,7 @@ from dynagate.robot import Robot
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.hw.build import Build
-    from dynagate.native.kernel import Written
+    from dynagate.native.kernel import Placed
 
 Step = Callable[[str], Any]
 Overflow = npt.NDArray[np.bool_]
@@ -44,6 +44,9 @@ class Device(ABC):
     transfer: Transfer = Transfer(0, 0.0)
     checks_finite: bool = False
     packing: Packing | None = None
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.inputs}
 
     def new_outputs(self, batch: int) -> Arrays:
         return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.outputs}
@@ -158,16 +161,19 @@ class CpuDevice(Device):
         self.kernel = Kernel(graph, self.dtype, threads=threads, layout=layout)
         self.text = f"C, {self.dtype}, {threads} thread{'s' if threads > 1 else ''}"
 
+    def new_inputs(self, batch: int) -> Arrays:
+        return self.kernel.new_inputs(batch)
+
     def new_outputs(self, batch: int) -> Arrays:
         return self.kernel.new_outputs(batch)
 
     def fits(self, array: npt.NDArray[Any]) -> bool:
         return self.kernel.fits(array)
 
-    def target(self, outputs: Arrays) -> Written:
+    def target(self, outputs: Arrays) -> Placed:
         return self.kernel.written(outputs)
 
-    def run(self, arrays: Arrays, batch: int, target: Written) -> Overflow:
+    def run(self, arrays: Arrays, batch: int, target: Placed) -> Overflow:
         if batch and not self.kernel(arrays, target, batch):
             check_finite(arrays, self.dtype)
         return np.zeros(batch, dtype=bool)
@@ -214,6 +220,9 @@ class CudaDevice(Device):
         with _on(f"GPU {number}"):
             self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
         self.text = f"CUDA, {self.dtype}, card {number}"
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return new_arrays(self.inputs, self.dtype, self._layout, batch)
 
     def new_outputs(self, batch: int) -> Arrays:
         with _on(self.text):

@@ -31,17 +31,44 @@ def check(dtype: np.dtype[Any], layout: str) -> None:
         raise ValueError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
 
 
-def new_outputs(ports: Sequence[Named], dtype: np.dtype[Any], layout: str, batch: int) -> dict[str, npt.NDArray[Any]]:
-    """Zeros (batch, *shape) by name, in a layout, each beginning on a cache line."""
+def new_arrays(
+    ports: Sequence[Named], dtype: np.dtype[Any], layout: str, batch: int, stride: int = 0
+) -> dict[str, npt.NDArray[Any]]:
+    """Zeros (batch, *shape) by name, in a layout, each beginning on a cache line. stride: from one plane to the next;
+    0 for the batch."""
     found = {}
     for port in ports:
-        shape = (*port.shape, batch) if layout == "planes" else (batch, *port.shape)
+        shape = (*port.shape, stride or batch) if layout == "planes" else (batch, *port.shape)
         count = math.prod(shape)
         store = np.zeros(count * dtype.itemsize + CACHE_LINE, dtype=np.uint8)
         start = -store.ctypes.data % CACHE_LINE
         array = store[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
-        found[port.name] = np.moveaxis(array, -1, 0) if layout == "planes" else array
+        found[port.name] = np.moveaxis(array[..., :batch], -1, 0) if layout == "planes" else array
     return found
+
+
+def good_stride(batch: int, dtype: np.dtype[Any]) -> int:
+    """From one plane to the next: an odd number of cache lines, which spreads planes over all of a cache, where those
+    of 1024 samples would compete for a few places. The entries of a single sample lie side by side."""
+    lines = -(-batch * dtype.itemsize // CACHE_LINE) | 1
+    return 1 if batch == 1 else lines * CACHE_LINE // dtype.itemsize
+
+
+def stride_of(array: npt.NDArray[Any]) -> int | None:
+    """Numbers from one plane of an array (batch, ...) to the next; 0: there is one plane alone; None: not planes."""
+    batch, size = len(array), array.itemsize
+    if batch > 1 and array.strides[0] != size:
+        return None
+    first = step = 0
+    for count, found in zip(reversed(array.shape[1:]), reversed(array.strides[1:]), strict=True):
+        if count == 1:
+            continue
+        if not step:
+            first = step = found
+        if found != step or found < batch * size or found % size:
+            return None
+        step *= count
+    return first // size
 
 
 def lies(array: npt.NDArray[Any], layout: str) -> bool:
@@ -50,13 +77,35 @@ def lies(array: npt.NDArray[Any], layout: str) -> bool:
     return whole.flags.c_contiguous
 
 
+def of_type(array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """An array in a dtype, itself if it is so; what the dtype cannot hold becomes infinite."""
+    if array.dtype == dtype:
+        return array
+    with np.errstate(over="ignore"):
+        return array.astype(dtype)
+
+
 def laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any], layout: str) -> npt.NDArray[Any]:
-    """An array (batch, ...) in a dtype and layout, itself if it is so; what the dtype cannot hold becomes infinite."""
-    if array.dtype != dtype:
-        with np.errstate(over="ignore"):
-            array = array.astype(dtype)
+    """An array (batch, ...) in a dtype and layout without gaps, itself if it is so."""
+    array = of_type(array, dtype)
     if lies(array, layout):
         return array
     if layout == "rows":
         return np.ascontiguousarray(array)
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 0, -1)), -1, 0)
+
+
+def in_planes(ports: Sequence[Named], arrays: Sequence[npt.NDArray[Any]]) -> tuple[list[npt.NDArray[Any]], int]:
+    """Arrays (batch, ...) of one dtype as planes, and the stride of all of them; themselves if they lie so already."""
+    batch, dtype = len(arrays[0]), arrays[0].dtype
+    found = [stride_of(array) for array in arrays]
+    strides = set(found) - {0}
+    stride = strides.pop() if len(strides) == 1 else None
+    if stride is None:
+        stride = good_stride(batch, dtype)
+    planes = list(arrays)
+    for k, port in enumerate(ports):
+        if found[k] not in (0, stride):
+            planes[k] = new_arrays([port], dtype, "planes", batch, stride)[port.name]
+            planes[k][...] = arrays[k]
+    return planes, stride

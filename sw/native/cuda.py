@@ -147,6 +147,8 @@ def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[
     if sum(1 for node in graph.nodes if node.args) > MOST_OPERATIONS:
         steps = program(graph, REGISTERS, SEGMENT_OPERATIONS)
         yield f"#define SEGMENT(s) {name}_segment_##s"
+        yield "#define ARGUMENTS real *restrict m"
+        yield "#define INPUT(p, j, slot) m[slot]\n#define OUTPUT(p, j, slot) m[slot]"
         yield segments(graph, steps)
         body = _calls(graph, staged, steps)
     yield f"SAMPLE void {name}_sample({arguments}, long entry, bool staged) {{"

@@ -12,14 +12,14 @@
 #define ROWS 64 /* shares are whole multiples: of every vector's length, so that the last one alone has a tail */
 
 typedef int (*rows_kernel)(const void *const *, void *const *, long, long);
-typedef int (*planes_kernel)(const void *const *, void *const *, long, long, long);
+typedef int (*planes_kernel)(const void *const *, void *const *, long, long, long, long);
 
-/* stride: 0 for rows */
+/* in_stride: 0 for rows */
 typedef struct {
     void *kernel;
     const void *const *inputs;
     void *const *outputs;
-    long stride, begin, end;
+    long in_stride, out_stride, begin, end;
 } share;
 
 enum { IDLE, GIVEN, DONE, END };
@@ -41,7 +41,8 @@ typedef struct {
 
 static int compute(const share *s) {
     if (s->begin >= s->end) return 0;
-    if (s->stride) return ((planes_kernel)s->kernel)(s->inputs, s->outputs, s->stride, s->begin, s->end);
+    if (s->in_stride)
+        return ((planes_kernel)s->kernel)(s->inputs, s->outputs, s->in_stride, s->out_stride, s->begin, s->end);
     return ((rows_kernel)s->kernel)(s->inputs, s->outputs, s->begin, s->end);
 }
 
@@ -113,13 +114,14 @@ pool *dynagate_pool_begin(int count) {
 }
 
 /* A kernel on the rows of a batch; returns whether it returned other than 0 anywhere. From one thread at a time. */
-int dynagate_pool_run(pool *p, void *kernel, const void *const *inputs, void *const *outputs, long stride, long batch) {
+int dynagate_pool_run(pool *p, void *kernel, const void *const *inputs, void *const *outputs, long in_stride,
+                      long out_stride, long batch) {
     const long chunks = (batch + ROWS - 1) / ROWS, shares = p->process == getpid() ? p->count + 1 : 1;
-    share own = {kernel, inputs, outputs, stride, 0, batch};
+    share own = {kernel, inputs, outputs, in_stride, out_stride, 0, batch};
     for (int k = 1; k < shares; k++) {
         const long begin = chunks * k / shares * ROWS, end = chunks * (k + 1) / shares * ROWS;
         if (k == 1) own.end = begin;
-        p->workers[k - 1].work = (share){kernel, inputs, outputs, stride, begin, end < batch ? end : batch};
+        p->workers[k - 1].work = (share){kernel, inputs, outputs, in_stride, out_stride, begin, end < batch ? end : batch};
         give(&p->workers[k - 1], GIVEN);
     }
     int result = compute(&own);

@@ -7,10 +7,16 @@
  *   input_size, output_size                          entries of each port
  *   input_slot, output_slot                          where each entry lies in memory, ports one after another; slot 0 is 0
  *   ANGLES, angle_slot, sine_slot, cosine_slot       what sines and cosines are taken of, and where they go (0: nowhere)
+ *   WATCHED, watched_slot                            one of which is infinite or no number if an input is
  *   ROWS_SEGMENTS, ONE_SEGMENTS                      a SEGMENT_CALL(function) for each, over vectors and over numbers
  *   READ_INPUTS, WRITE_OUTPUTS                       a WINDOW(k, size, first entry, width, offset of its slots) for each
  *                                                    run of entries that are read, and written, together
- *   LOAD_INPUTS, STORE_OUTPUTS                       a PORT(k, size, offset of its slots) for each input, and output */
+ *   LOAD_INPUTS, STORE_OUTPUTS                       a PORT(k, size, offset of its slots) for each input, and output
+ *   DIRECT             whether there is a segment that reads planes, and writes them, by itself, and then
+ *   PLANES_SEGMENTS    a SEGMENT_CALL(function)
+ *   SINES              an ANGLE(port, entry, slot of the sine, of the cosine) for each angle
+ *   KEEP_INPUTS, GIVE_OUTPUTS                        an ENTRY(port, entry, slot) for inputs that are watched or results
+ *                                                    themselves, and for results that no segment computes */
 #include <time.h>
 #include <unistd.h>
 
@@ -18,25 +24,18 @@
 #define STREAM_LEAST (8L << 20)
 #define STREAM_MOST (64L << 20)
 
-/* `width` entries of DG_LANES rows into vectors, one per slot; returns a sum of their products, which is infinite or none
- * if one of them is. A window that is wider than a row is cut off at its end. Sizes and slots are constants where this is
- * called, so that the loops unroll and what nobody reads goes. */
-DG_INLINE vec read_window(const real *from, int size, const short *slot, int width, vec *m) {
+/* `width` entries of DG_LANES rows into vectors, one per slot. A window that is wider than a row is cut off at its end. Sizes
+ * and slots are constants where this is called, so that the loops unroll and what nobody reads goes. */
+DG_INLINE void read_window(const real *from, int size, const short *slot, int width, vec *m) {
     const int part = width < DG_PART ? width : DG_PART;
-    vec sum = {0};
 #pragma GCC unroll 8
     for (int j = 0; j < width; j += part) {
         const int at = part <= size && j + part > size ? size - part : j, entries = at + part > size ? size : part;
         vec entry[DG_PART];
         dg_read_columns(from + at, size, part, entries, entry);
 #pragma GCC unroll 8
-        for (int i = 0; i < entries; i++) {
-            m[slot[at + i]] = entry[i];
-            if (i % 2) sum += entry[i - 1] * entry[i];
-        }
-        if (entries % 2) sum += entry[entries - 1] * entry[entries - 1];
+        for (int i = 0; i < entries; i++) m[slot[at + i]] = entry[i];
     }
-    return sum;
 }
 
 /* Vectors out to `width` entries of DG_LANES rows; of a window that is wider than a row, what sticks out is written over
@@ -60,15 +59,11 @@ DG_INLINE void write_window(const vec *m, int size, const short *slot, int width
     }
 }
 
-/* The inputs of DG_LANES rows; returns a sum that is infinite or none if a number is, or so large that products of two
- * are. */
-static vec read_inputs(const real *const *inputs, long row, vec *m) {
-    vec sum = {0};
+static void read_inputs(const real *const *inputs, long row, vec *m) {
 #define WINDOW(k, size, at, width, offset) \
-    sum += read_window(inputs[k] + row * size + at, size, input_slot + offset, width, m);
+    read_window(inputs[k] + row * size + at, size, input_slot + offset, width, m);
     READ_INPUTS
 #undef WINDOW
-    return sum;
 }
 
 static void write_outputs(const vec *m, real *const *outputs, long row) {
@@ -78,17 +73,9 @@ static void write_outputs(const vec *m, real *const *outputs, long row) {
 #undef WINDOW
 }
 
-/* The entries of a port of planes, for DG_LANES rows; as `read_window`. */
-DG_INLINE vec read_plane(const real *from, long stride, int size, const short *slot, vec *m) {
-    vec sum = {0}, before = {0};
+DG_INLINE void read_plane(const real *from, long stride, int size, const short *slot, vec *m) {
 #pragma GCC unroll 64
-    for (int j = 0; j < size; j++, from += stride) {
-        const vec v = dg_load(from);
-        m[slot[j]] = v;
-        if (j % 2) sum += before * v;
-        before = v;
-    }
-    return size % 2 ? sum + before * before : sum;
+    for (int j = 0; j < size; j++) m[slot[j]] = dg_load(from + j * stride);
 }
 
 DG_INLINE void write_plane(const vec *m, int size, const short *slot, real *to, long stride, int stream) {
@@ -100,12 +87,10 @@ DG_INLINE void write_plane(const vec *m, int size, const short *slot, real *to, 
     }
 }
 
-static vec read_planes(const real *const *inputs, long stride, long row, vec *m) {
-    vec sum = {0};
-#define PORT(k, size, offset) sum += read_plane(inputs[k] + row, stride, size, input_slot + offset, m);
+static void read_planes(const real *const *inputs, long stride, long row, vec *m) {
+#define PORT(k, size, offset) read_plane(inputs[k] + row, stride, size, input_slot + offset, m);
     LOAD_INPUTS
 #undef PORT
-    return sum;
 }
 
 DG_INLINE void write_planes(const vec *m, real *const *outputs, long stride, long row, int stream) {
@@ -114,15 +99,18 @@ DG_INLINE void write_planes(const vec *m, real *const *outputs, long stride, lon
 #undef PORT
 }
 
+DG_INLINE void sine_and_cosine(vec angle, vec *m, int sine_at, int cosine_at) {
+    vec sine, cosine;
+    dg_sincos(angle, &sine, &cosine);
+    if (sine_at) m[sine_at] = sine;
+    if (cosine_at) m[cosine_at] = cosine;
+}
+
 static void compute(vec *m, int count) {
     for (int k = 0; k < count; k++) {
-        vec sine, cosine, *at = m + k * SLOTS;
+        vec *at = m + k * SLOTS;
 #pragma GCC unroll 64
-        for (int a = 0; a < ANGLES; a++) {
-            dg_sincos(at[angle_slot[a]], &sine, &cosine);
-            if (sine_slot[a]) at[sine_slot[a]] = sine;
-            if (cosine_slot[a]) at[cosine_slot[a]] = cosine;
-        }
+        for (int a = 0; a < ANGLES; a++) sine_and_cosine(at[angle_slot[a]], at, sine_slot[a], cosine_slot[a]);
     }
 #define SEGMENT_CALL(function) \
     for (int k = 0; k < count; k++) function(m + k * SLOTS);
@@ -149,13 +137,13 @@ static void stream_outputs(const vec *m, real *const *outputs, long row) {
             dg_stream(outputs[p] + (row * output_size[p] + j * DG_LANES), dg_load(out[p] + j * DG_LANES));
 }
 
-/* Where the entries of a batch are. stride: 0 for rows; of planes, from one entry of a sample to the next. stream: whether
- * results go past the caches. */
+/* Where the entries of a batch are. Strides: 0 for rows; of planes, from one entry of a sample to the next. stream: whether
+ * results go past the caches. direct: whether segments read and write planes themselves. */
 typedef struct {
     const real *const *inputs;
     real *const *outputs;
-    long stride;
-    int stream;
+    long in_stride, out_stride;
+    int stream, direct;
 } batch;
 
 /* Whether the results of so many rows are more than caches hold, which would fetch what is there first, and begin where a
@@ -177,18 +165,83 @@ static int streams(real *const *outputs, long stride, long begin, long end) {
     return 1;
 }
 
-/* count vectors of rows, from one row on; returns what reading them did. */
+/* Vectors of planes that are read and written side by side, a pair of cache lines, where that takes little room. */
+#define PAIR (BLOCK > 1 && 2 * SLOTS * DG_BYTES <= 16384 ? 2 : 1)
+
+#if DIRECT
+/* Where entries begin of samples from one row on. */
+DG_INLINE void from_row(const batch *b, long row, const real **in, real **out) {
+    for (int p = 0; p < INPUTS; p++) in[p] = b->inputs[p] + row;
+    for (int p = 0; p < OUTPUTS; p++) out[p] = b->outputs[p] + row;
+}
+
+/* As `run`, of planes whose entries do not pass through memory of their own. */
+DG_INLINE void run_direct(const batch *b, long row, int count, vec *m) {
+    const real *in[INPUTS];
+    real *out[OUTPUTS];
+    for (int k = 0; k < count; k++) {
+        vec *at = m + k * SLOTS;
+        from_row(b, row + k * DG_LANES, in, out);
+#define ANGLE(p, j, sine_at, cosine_at) sine_and_cosine(dg_load(in[p] + j * b->in_stride), at, sine_at, cosine_at);
+        SINES
+#undef ANGLE
+    }
+    for (int k = 0; k < count; k++) {
+        vec *at = m + k * SLOTS;
+        from_row(b, row + k * DG_LANES, in, out);
+#define SEGMENT_CALL(function) function(at, in, out, b->in_stride, b->out_stride);
+        PLANES_SEGMENTS
+#undef SEGMENT_CALL
+#define ENTRY(p, j, slot) at[slot] = dg_load(in[p] + j * b->in_stride);
+        KEEP_INPUTS
+#undef ENTRY
+#define ENTRY(p, j, slot) dg_store(out[p] + j * b->out_stride, at[slot]);
+        GIVE_OUTPUTS
+#undef ENTRY
+    }
+}
+#else
+#define run_direct(b, row, count, m)
+#endif
+
+/* Zero, or no number where an input or a result is infinite or none. */
+static vec doubt(const vec *m) {
+    vec sum = {0};
+#pragma GCC unroll 64
+    for (int a = 0; a < WATCHED; a++) sum += m[watched_slot[a]] * (real)0;
+    return sum;
+}
+
+/* Whether what is written lies nowhere among what is read. */
+static int apart(const batch *b, long begin, long end) {
+    for (int i = 0; i < INPUTS; i++)
+        for (int o = 0; o < OUTPUTS; o++) {
+            const real *const in = b->inputs[i], *const out = b->outputs[o];
+            if (in + begin < out + (output_size[o] - 1) * b->out_stride + end &&
+                out + begin < in + (input_size[i] - 1) * b->in_stride + end)
+                return 0;
+        }
+    return 1;
+}
+
+/* count vectors of rows, from one row on; returns what of them is in doubt. */
 static vec run(const batch *b, long row, int count, vec *m) {
     vec sum = {0};
-    for (int k = 0; k < count; k++)
-        sum += b->stride ? read_planes(b->inputs, b->stride, row + k * DG_LANES, m + k * SLOTS)
-                         : read_inputs(b->inputs, row + k * DG_LANES, m + k * SLOTS);
-    compute(m, count);
-    for (int k = 0; k < count; k++)
-        if (b->stride && b->stream) write_planes(m + k * SLOTS, b->outputs, b->stride, row + k * DG_LANES, 1);
-        else if (b->stride) write_planes(m + k * SLOTS, b->outputs, b->stride, row + k * DG_LANES, 0);
-        else if (b->stream) stream_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
-        else write_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
+    if (b->direct) {
+        if (count == PAIR) run_direct(b, row, PAIR, m); /* a constant, mostly */
+        else run_direct(b, row, count, m);
+    } else {
+        for (int k = 0; k < count; k++)
+            if (b->in_stride) read_planes(b->inputs, b->in_stride, row + k * DG_LANES, m + k * SLOTS);
+            else read_inputs(b->inputs, row + k * DG_LANES, m + k * SLOTS);
+        compute(m, count);
+        for (int k = 0; k < count; k++)
+            if (b->out_stride && b->stream) write_planes(m + k * SLOTS, b->outputs, b->out_stride, row + k * DG_LANES, 1);
+            else if (b->out_stride) write_planes(m + k * SLOTS, b->outputs, b->out_stride, row + k * DG_LANES, 0);
+            else if (b->stream) stream_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
+            else write_outputs(m + k * SLOTS, b->outputs, row + k * DG_LANES);
+    }
+    for (int k = 0; k < count; k++) sum += doubt(m + k * SLOTS);
     return sum;
 }
 
@@ -220,9 +273,6 @@ static int block(void) {
     return chosen;
 }
 
-/* Vectors of planes that are read and written side by side, a pair of cache lines, where that takes little room. */
-#define PAIR (BLOCK > 1 && 2 * SLOTS * DG_BYTES <= 16384 ? 2 : 1)
-
 static int is_finite(vec sum) {
     int found = 1;
     for (int j = 0; j < DG_LANES; j++) found &= sum[j] - sum[j] == 0;
@@ -233,7 +283,7 @@ static int is_finite(vec sum) {
 static long run_full(const batch *b, long row, long end, vec *sum) {
     vec *const m = memory; /* asked for once: it is the thread's own */
     int most = row + BLOCK * DG_LANES <= end ? block() : 1;
-    if (b->stride && most < PAIR) most = PAIR;
+    if (b->in_stride && most < PAIR) most = PAIR;
     for (long left; (left = (end - row) / DG_LANES) > 0;) {
         const int count = left < most ? (int)left : most;
         *sum += run(b, row, count, m);
@@ -245,7 +295,7 @@ static long run_full(const batch *b, long row, long end, vec *sum) {
 
 int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
     vec sum = {0};
-    const long row = run_full(&(batch){inputs, outputs, 0, streams(outputs, 0, begin, end)}, begin, end, &sum);
+    const long row = run_full(&(batch){inputs, outputs, 0, 0, streams(outputs, 0, begin, end), 0}, begin, end, &sum);
     if (row >= end) return !is_finite(sum);
     /* the rest, its last row again and again to fill a vector */
     const real *in[INPUTS];
@@ -256,40 +306,38 @@ int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begi
             memcpy(to, inputs[p] + (r < end ? r : end - 1) * input_size[p], input_size[p] * sizeof(real));
     }
     ports_of_rest(out);
-    sum += run(&(batch){in, out, 0, 0}, 0, 1, memory);
+    sum += run(&(batch){in, out, 0, 0, 0, 0}, 0, 1, memory);
     for (int p = 0; p < OUTPUTS; p++)
         memcpy(outputs[p] + row * output_size[p], out[p], (end - row) * output_size[p] * sizeof(real));
     return !is_finite(sum);
 }
 
-int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long stride, long begin, long end) {
+int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long in_stride, long out_stride, long begin,
+                           long end) {
     vec sum = {0};
-    const long row = run_full(&(batch){inputs, outputs, stride, streams(outputs, stride, begin, end)}, begin, end, &sum);
+    batch b = {inputs, outputs, in_stride, out_stride, streams(outputs, out_stride, begin, end), 0};
+    b.direct = DIRECT && !b.stream && apart(&b, begin, end);
+    const long row = run_full(&b, begin, end, &sum);
     if (row >= end) return !is_finite(sum);
     const real *in[INPUTS];
     real *out[OUTPUTS], *to = in_rest;
     for (int p = 0; p < INPUTS; p++) {
         in[p] = to;
         for (int j = 0; j < input_size[p]; j++)
-            for (long r = row; r < row + DG_LANES; r++) *to++ = inputs[p][j * stride + (r < end ? r : end - 1)];
+            for (long r = row; r < row + DG_LANES; r++) *to++ = inputs[p][j * in_stride + (r < end ? r : end - 1)];
     }
     ports_of_rest(out);
-    sum += run(&(batch){in, out, DG_LANES, 0}, 0, 1, memory);
+    sum += run(&(batch){in, out, DG_LANES, DG_LANES, 0, DIRECT}, 0, 1, memory);
     const short *slot = output_slot;
     for (int p = 0; p < OUTPUTS; p++)
         for (int j = 0; j < output_size[p]; j++)
-            if (*slot++) memcpy(outputs[p] + j * stride + row, out[p] + j * DG_LANES, (end - row) * sizeof(real));
+            if (*slot++) memcpy(outputs[p] + j * out_stride + row, out[p] + j * DG_LANES, (end - row) * sizeof(real));
     return !is_finite(sum);
 }
 
-DG_INLINE real read_one(const real *from, int size, const short *slot, real *m) {
-    real zero = 0;
+DG_INLINE void read_one(const real *from, int size, const short *slot, real *m) {
 #pragma GCC unroll 64
-    for (int j = 0; j < size; j++) {
-        m[slot[j]] = from[j];
-        zero += from[j] * (real)0;
-    }
-    return zero;
+    for (int j = 0; j < size; j++) m[slot[j]] = from[j];
 }
 
 DG_INLINE void write_one(const real *m, int size, const short *slot, real *to) {
@@ -300,8 +348,7 @@ DG_INLINE void write_one(const real *m, int size, const short *slot, real *to) {
 
 int DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
     static _Thread_local real m[SLOTS];
-    real zero = 0;
-#define PORT(k, size, offset) zero += read_one(inputs[k], size, input_slot + offset, m);
+#define PORT(k, size, offset) read_one(inputs[k], size, input_slot + offset, m);
     LOAD_INPUTS
 #undef PORT
     /* the angles side by side in vectors */
@@ -325,5 +372,8 @@ int DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
 #define PORT(k, size, offset) write_one(m, size, output_slot + offset, outputs[k]);
     STORE_OUTPUTS
 #undef PORT
+    real zero = 0;
+#pragma GCC unroll 64
+    for (int a = 0; a < WATCHED; a++) zero += m[watched_slot[a]] * (real)0;
     return zero != 0;
 }

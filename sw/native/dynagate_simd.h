@@ -45,6 +45,7 @@ typedef int32_t integer;
 #define DG_RELOAD(x) (*({ __typeof__(&(x)) at = &(x); __asm__("" : "+m"(*at)); at; }))
 
 typedef real vec __attribute__((vector_size(DG_BYTES)));
+typedef real unaligned __attribute__((vector_size(DG_BYTES), aligned(sizeof(real))));
 typedef integer ivec __attribute__((vector_size(DG_BYTES)));
 
 DG_INLINE vec dg_load(const real *from) {
@@ -202,15 +203,30 @@ DG_INLINE void dg_store_part(real *to, vec v, int width, int p, int count) {
 /* Entries that are read, and written, side by side: shuffles are about as many as loads and stores. */
 #define DG_PART (DG_LANES > 8 ? 8 : DG_LANES < 4 ? DG_LANES : 4)
 
-/* sin and cos of |x| up to about 1e5 (float: 1e4) rad: x less the nearest multiple of a part of a turn, given in numbers that
- * multiply exactly, then polynomials that interpolate at Chebyshev points. Where the result is not near a zero it errs by less
- * than 3 units in the last place with AVX-512, 2 elsewhere. */
+/* sin and cos of |x| up to about 1e5 (float: 1e4) rad: x less the nearest multiple of a part of a turn, then polynomials that
+ * interpolate. Where the result is not near a zero it errs by less than 3 units in the last place with AVX-512, 2 elsewhere.
+ *
+ * The multiple is taken off in pieces: two where a product is added without being rounded, else three, of which those
+ * that matter multiply exactly. */
+#if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+#define DG_FUSES 1
+#else
+#define DG_FUSES 0
+#endif
 #ifdef DYNAGATE_DOUBLE
 #define DG_MAGIC 0x1.8p52
-#define DG_QUARTER 0x1.921fb544p0, 0x1.0b4611a6p-34, 0x1.3198a2e037073p-69 /* pi/2 */
+#if DG_FUSES
+#define DG_QUARTER 0x1.921fb54442d18p0, 0x1.1a62633145c07p-54 /* pi/2 */
+#else
+#define DG_QUARTER 0x1.921fb544p0, 0x1.0b4611a6p-34, 0x1.3198a2e037073p-69
+#endif
 #else
 #define DG_MAGIC 0x1.8p23f
+#if DG_FUSES
+#define DG_QUARTER 0x1.921fb6p0f, -0x1.777a5cp-25f
+#else
 #define DG_QUARTER 0x1.92p0f, 0x1.fb4p-12f, 0x1.4442d2p-24f
+#endif
 #endif
 
 /* What is left of x, and the number of parts of a turn taken off, in the lowest bits. */
@@ -219,31 +235,34 @@ DG_INLINE vec dg_reduce(vec x, int parts, ivec *taken) {
     const vec shifted = x * (real)(parts / 6.28318530717958647693) + DG_MAGIC, turns = shifted - DG_MAGIC;
     const real scale = (real)4 / parts;
     memcpy(taken, &shifted, sizeof shifted);
-    return ((x - turns * (quarter[0] * scale)) - turns * (quarter[1] * scale)) - turns * (quarter[2] * scale);
+#pragma GCC unroll 3
+    for (int k = 0; k < (int)(sizeof quarter / sizeof *quarter); k++) x -= turns * (quarter[k] * scale);
+    return x;
 }
 
 #ifdef __AVX512F__
-/* 16 parts of a turn (double: 8), whose sines and cosines are found by one shuffle each. */
+/* 32 parts of a turn (double: 16), whose sines and cosines are found by one shuffle each. */
 DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
     ivec taken;
-    const vec r = dg_reduce(x, DG_LANES, &taken), z = r * r;
+    const vec r = dg_reduce(x, 2 * DG_LANES, &taken), z = r * r;
 #ifdef DYNAGATE_DOUBLE
-    const real h = 0.70710678118654752440;
-    const vec sines = {0, h, 1, h, 0, -h, -1, -h}, cosines = {1, h, 0, -h, -1, -h, 0, h};
-    const vec a = (vec)_mm512_permutexvar_pd((__m512i)taken, (__m512d)sines);
-    const vec b = (vec)_mm512_permutexvar_pd((__m512i)taken, (__m512d)cosines);
-    const vec s = r + r * z * ((((z * -2.4990269550127093744e-8 + 2.7557235812870857834e-6) * z
-            - 0.00019841269795338237904) * z + 0.0083333333333244799781) * z - 0.16666666666666663936);
-    const vec c = ((((z * -2.7476943491758990386e-7 + 0.000024801478893385522943) * z - 0.0013888888829193825345) * z
-            + 0.041666666666551605295) * z - 0.49999999999999964513) * z;
+    const real p = 0.38268343236508977173, h = 0.70710678118654752440, q = 0.92387953251128675613;
+    const vec a0 = {0, p, h, q, 1, q, h, p}, b0 = {1, q, h, p, 0, -p, -h, -q};
+    const vec a = (vec)_mm512_permutex2var_pd((__m512d)a0, (__m512i)taken, (__m512d)-a0);
+    const vec b = (vec)_mm512_permutex2var_pd((__m512d)b0, (__m512i)taken, (__m512d)-b0);
+    const vec s = r * ((((z * 2.7537989733057509996e-6 - 0.00019841265179523624076) * z + 0.0083333333329735389757) * z
+            - 0.16666666666666623276) * z + 1);
+    const vec c = ((((z * -2.7537184426564929509e-7 + 0.000024801580503269192646) * z - 0.001388888888795193994) * z
+            + 0.041666666666666214696) * z - 0.49999999999999999965) * z;
 #else
-    const real h = 0.707106781187f, p = 0.382683432365f, q = 0.923879532511f;
-    const vec sines = {0, p, h, q, 1, q, h, p, 0, -p, -h, -q, -1, -q, -h, -p};
-    const vec cosines = {1, q, h, p, 0, -p, -h, -q, -1, -q, -h, -p, 0, p, h, q};
-    const vec a = (vec)_mm512_permutexvar_ps((__m512i)taken, (__m512)sines);
-    const vec b = (vec)_mm512_permutexvar_ps((__m512i)taken, (__m512)cosines);
-    const vec s = r + r * z * (z * 0.0083256874832541f - 0.16666662982269f);
-    const vec c = (z * 0.04161315287975f - 0.499999742131617f) * z;
+    const real p1 = 0.195090322016f, p2 = 0.382683432365f, p3 = 0.55557023302f, p4 = 0.707106781187f, p5 = 0.831469612303f,
+               p6 = 0.923879532511f, p7 = 0.980785280403f;
+    const vec a0 = {0, p1, p2, p3, p4, p5, p6, p7, 1, p7, p6, p5, p4, p3, p2, p1};
+    const vec b0 = {1, p7, p6, p5, p4, p3, p2, p1, 0, -p1, -p2, -p3, -p4, -p5, -p6, -p7};
+    const vec a = (vec)_mm512_permutex2var_ps((__m512)a0, (__m512i)taken, (__m512)-a0);
+    const vec b = (vec)_mm512_permutex2var_ps((__m512)b0, (__m512i)taken, (__m512)-b0);
+    const vec s = r * ((z * 0.00833131844f - 0.166666664f) * z + 1);
+    const vec c = (z * 0.0416532687923f - 0.499999983843f) * z;
 #endif
     /* c: less 1, which loses nothing */
     *sine = a * c + (a + b * s);
@@ -275,5 +294,17 @@ DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
     memcpy(cosine, &cosine_bits, sizeof b);
 }
 #endif
+
+/* Segments over vectors or one number, all in the sample's slots; and over vectors whose inputs are read from planes, and
+ * outputs written there, as they come. */
+#define ROWS_ARGUMENTS vec *restrict m
+#define ROWS_INPUT(p, j, slot) DG_RELOAD(m[slot])
+#define ROWS_OUTPUT(p, j, slot) m[slot]
+#define ONE_ARGUMENTS real *restrict m
+#define ONE_INPUT ROWS_INPUT
+#define ONE_OUTPUT ROWS_OUTPUT
+#define PLANES_ARGUMENTS vec *restrict m, const real *const *in, real *const *out, long in_stride, long out_stride
+#define PLANES_INPUT(p, j, slot) DG_RELOAD(*(unaligned *)(in[p] + j * in_stride))
+#define PLANES_OUTPUT(p, j, slot) *(unaligned *)(out[p] + j * out_stride)
 
 #endif

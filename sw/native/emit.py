@@ -14,10 +14,11 @@ from importlib.resources import files
 from itertools import accumulate
 
 import dynagate
-from dynagate.graph import OPS, Graph
+from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.program import TRIG, Program, program
 from dynagate.native.sums import chained
+from dynagate.native.watched import watched
 
 SEGMENT_OPERATIONS = 2000
 """Instructions of arithmetic in a segment, about: some 24 kB of code."""
@@ -34,6 +35,9 @@ WINDOW_COST = {8: 24, 4: 16, 2: 16, 1: 16}
 """Entries of an output that are transposed together, and what that takes in AVX-512: shuffles, or stores if more."""
 
 SHARED = ("dynagate_simd.h", "dynagate_rows.h")
+
+PLACES = ("ARGUMENTS", "INPUT", "OUTPUT")
+"""What the segments' text leaves open: see `segments`."""
 
 
 @dataclass(frozen=True)
@@ -95,18 +99,19 @@ def _header(graph: Graph, name: str, packing: Packing) -> str:
         " * Computes rows begin to end - 1. Entries of outputs that are always zero may be left unwritten, so clear",
         " * the outputs once before the first call. Calls on different rows may run side by side.",
         " * All return 0, or 1 if an input is infinite or not a number, and then so are results, or if some are so",
-        " * large that a product of two is. */",
+        " * large that results are. */",
     ]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         arrays = f"const {real} *const inputs[], {real} *const outputs[]"
         lines.append(f"int {name}_{suffix}({arrays}, long begin, long end);")
     lines += [
         "",
-        "/* The same with the batch as the last axis, (..., batch): entry e of row r is at e * stride + r. */",
+        "/* The same with the batch as the last axis: entry e of row r is at e * stride + r. Fastest where arrays",
+        " * begin on cache lines and strides are an odd number of them. */",
     ]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         arrays = f"const {real} *const inputs[], {real} *const outputs[]"
-        lines.append(f"int {name}_planes_{suffix}({arrays}, long stride, long begin, long end);")
+        lines.append(f"int {name}_planes_{suffix}({arrays}, long in_stride, long out_stride, long begin, long end);")
     lines += ["", "/* One sample, with the least latency. */"]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         lines.append(f"int {name}_one_{suffix}(const {real} *const inputs[], {real} *const outputs[]);")
@@ -116,22 +121,40 @@ def _header(graph: Graph, name: str, packing: Packing) -> str:
 
 def segments(graph: Graph, steps: Program) -> str:
     """The segments as C functions over NUMBER."""
-    lines = ["/* Included for NUMBER a vector and a scalar; SEGMENT(s): the function's name; m: a sample's slots. */"]
+    lines = [
+        "/* Included for NUMBER a vector and a scalar. SEGMENT(s): the function's name; ARGUMENTS: what it is given,",
+        " * of that m, a sample's slots. INPUT(p, j, slot), OUTPUT(p, j, slot): entry j of port p. */",
+    ]
+    read = {i: f"{p}, {j}" for p, j, i in _entries(graph.inputs)}
+    written: dict[int, list[str]] = {}
+    for p, j, i in _entries(graph.outputs):
+        written.setdefault(i, []).append(f"{p}, {j}")
+    needed = {step.node for segment in steps.segments for step in segment if step.action == "load"}
+    needed.update(watched(graph))
     for s, segment in enumerate(steps.segments):
-        lines.append(f"\nDG_APART void SEGMENT({s})(NUMBER *restrict m) {{")
+        lines.append(f"\nDG_APART void SEGMENT({s})(ARGUMENTS) {{")
         register: dict[int, str] = {}
         for k, step in enumerate(segment):
             if step.action == "load":
                 register[step.node] = f"m{k}"
-                lines.append(f"    const NUMBER m{k} = DG_RELOAD(m[{step.slot}]);")
+                found = f"INPUT({read[step.node]}, {step.slot})" if step.node in read else f"DG_RELOAD(m[{step.slot}])"
+                lines.append(f"    const NUMBER m{k} = {found};")
             elif step.action == "store":
-                lines.append(f"    m[{step.slot}] = {register[step.node]};")
+                places = [f"OUTPUT({place}, {step.slot})" for place in written.get(step.node, ())]
+                if not places or step.node in needed:
+                    places.append(f"m[{step.slot}]")
+                lines.append(f"    {' = '.join(places)} = {register[step.node]};")
             else:
                 text = expression(graph, step.node, register, steps.fused)
                 register[step.node] = f"v{step.node}"
                 lines.append(f"    const NUMBER v{step.node} = {text};")
         lines.append("}")
     return "\n".join([*lines, ""])
+
+
+def _entries(ports: Sequence[Port]) -> list[tuple[int, int, int]]:
+    """Number of a port, entry of it, and the entry's node, for all of them."""
+    return [(p, j, i) for p, port in enumerate(ports) for j, i in enumerate(port.nodes)]
 
 
 def expression(
@@ -176,12 +199,14 @@ def _windows(used: Sequence[bool]) -> list[tuple[int, int]]:
 def _driver(graph: Graph, name: str, steps: Program) -> str:
     """Tables of where everything lies, for the code that is the same for all kernels."""
     slot, slots, segments = steps.slot, steps.slots, len(steps.segments)
-    inputs, outputs = ([i for port in side for i in port.nodes] for side in (graph.inputs, graph.outputs))
+    inputs, outputs = _entries(graph.inputs), _entries(graph.outputs)
     angles: dict[int, dict[str, int]] = {}
     for i, node in enumerate(graph.nodes):
         if node.op in TRIG:
             angles.setdefault(node.args[0], {})[node.op] = slot[i]
-    block = max(1, min(BLOCK, BLOCK_BYTES // (64 * slots)))
+    watch = watched(graph)
+    given = [(p, j, i) for p, j, i in outputs if graph.nodes[i].op in ("input", *TRIG)]
+    kept = [(p, j, i) for p, j, i in inputs if i in watch or any(i == found for _, _, found in given)]
     numbers = {
         "INPUTS": len(graph.inputs),
         "OUTPUTS": len(graph.outputs),
@@ -189,8 +214,10 @@ def _driver(graph: Graph, name: str, steps: Program) -> str:
         "OUTPUT_ENTRIES": len(outputs),
         "SLOTS": slots,
         "SEGMENTS": segments,
-        "BLOCK": block,
+        "BLOCK": max(1, min(BLOCK, BLOCK_BYTES // (64 * slots))),
         "ANGLES": len(angles),
+        "WATCHED": len(watch),
+        "DIRECT": int(segments == 1),
         "KERNEL": name,
         "KERNEL_PLANES": f"{name}_planes",
         "KERNEL_ONE": f"{name}_one",
@@ -198,11 +225,12 @@ def _driver(graph: Graph, name: str, steps: Program) -> str:
     tables = {
         "input_size": [len(port.nodes) for port in graph.inputs],
         "output_size": [len(port.nodes) for port in graph.outputs],
-        "input_slot": [slot[i] for i in inputs],
-        "output_slot": [slot.get(i, 0) for i in outputs],
+        "input_slot": [slot[i] for _, _, i in inputs],
+        "output_slot": [slot.get(i, 0) for _, _, i in outputs],
         "angle_slot": [slot[a] for a in angles],
         "sine_slot": [found.get("sin", 0) for found in angles.values()],
         "cosine_slot": [found.get("cos", 0) for found in angles.values()],
+        "watched_slot": [slot[i] for i in watch],
     }
     lines = [f'#include "{name}.h"\n#include "dynagate_simd.h"\n']
     lines += [f"#define {key} {value}" for key, value in numbers.items()]
@@ -219,17 +247,25 @@ def _driver(graph: Graph, name: str, steps: Program) -> str:
         ]
         lines.append(f"#define {move} {' '.join(f'PORT{port}' for port in ports)}")
         lines.append(f"#define {together} {' '.join(f'WINDOW{window}' for window in windows)}")
+    for key, moved in (("KEEP_INPUTS", kept), ("GIVE_OUTPUTS", given)):
+        lines.append(f"#define {key} {' '.join(f'ENTRY({p}, {j}, {slot[i]})' for p, j, i in moved)}")
+    sines = (f"ANGLE({p}, {j}, {a.get('sin', 0)}, {a.get('cos', 0)})" for p, j, i in inputs if (a := angles.get(i)))
+    lines.append(f"#define SINES {' '.join(sines)}")
     lines.append("")
     for key, values in tables.items():
         text = ", ".join(map(str, values)) or "0"
         lines += textwrap.wrap(f"static const short {key}[] = {{{text}}};", 118, subsequent_indent="    ")
-    for kind, number in (("rows", "vec"), ("one", "real")):
+    kinds = {"rows": "vec", "one": "real", **({"planes": "vec"} if segments == 1 else {})}
+    for kind, number in kinds.items():
+        upper = kind.upper()
         calls = " ".join(f"SEGMENT_CALL({kind}_{s})" for s in range(segments))
         lines += [
             "",
             f"#define NUMBER {number}\n#define SEGMENT(s) {kind}_##s",
-            f'#include "{name}_body.h"\n#undef NUMBER\n#undef SEGMENT',
-            f"#define {kind.upper()}_SEGMENTS {calls}",
+            *(f"#define {macro} {upper}_{macro}" for macro in PLACES),
+            f'#include "{name}_body.h"',
+            *(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", *PLACES)),
+            f"#define {upper}_SEGMENTS {calls}",
         ]
     lines.append('\n#include "dynagate_rows.h"\n')
     return "\n".join(lines)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.graph import Graph, Port
-from dynagate.native.arrays import check, laid_out, new_outputs
+from dynagate.native.arrays import check, laid_out, new_arrays
 from dynagate.native.compile import CUDA, CompileError, Toolchain, library
 from dynagate.native.cuda import cuda_source, staging
 from dynagate.native.pinned import Pinned
@@ -116,7 +116,7 @@ class GpuKernel:
         """Arrays (batch, *shape) by name in the kernel's layout, to be written: those that are large enough for it to
         pay in pinned memory, which is used again when the last array in it is gone. Raises GpuError."""
         if self.layout == "planes" or batch * self._row_bytes < LEAST_PINNED:
-            return new_outputs(self.graph.outputs, self.dtype, self.layout, batch)
+            return new_arrays(self.graph.outputs, self.dtype, self.layout, batch)
         return {port.name: self._pinned.new((batch, *port.shape), self.dtype) for port in self.graph.outputs}
 
     def _new_pinned(self, size: int) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.graph import Graph
-from dynagate.native.arrays import TYPES, check, laid_out, lies, new_outputs
+from dynagate.native.arrays import TYPES, check, good_stride, in_planes, laid_out, lies, new_arrays, of_type, stride_of
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import Source, emit
 from dynagate.native.pool import Pool
@@ -24,11 +24,13 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Written:
-    """Arrays that a kernel writes, and their addresses."""
+class Placed:
+    """Arrays that a kernel reads or writes, to keep while it does, and their addresses. stride: from one plane to the
+    next; 0 for rows."""
 
     arrays: list[npt.NDArray[Any]]
     pointers: Any
+    stride: int
 
 
 def _address(array: npt.NDArray[Any]) -> int:
@@ -48,7 +50,8 @@ class Kernel:
     """The C of a graph, compiled for this machine. Use it from one thread at a time; it has `threads` of its own.
 
     layout: "rows", arrays (batch, ...) one sample after another; or "planes", the same arrays with the batch innermost
-    in memory, which needs no transposition and touches no entry that is always zero.
+    in memory, which needs no transposition and touches no entry that is always zero. Planes may be further apart than
+    the batch is long.
     Raises ValueError: a dtype but float32 and float64, less than one thread, another layout; CompileError.
     """
 
@@ -77,55 +80,71 @@ class Kernel:
         except (OSError, AttributeError) as error:
             raise CompileError(f"{path} is not the library of {self.source.name}: {error}") from None
         self._read: Arrays | None = None  # whose addresses are known
-        self._given: tuple[list[npt.NDArray[Any]], Any] = [], None
+        self._given = Placed([], None, 0)
         self._inputs = ctypes.c_void_p * len(graph.inputs)
         self._outputs = ctypes.c_void_p * len(graph.outputs)
         whole_batch = self._planes if layout == "planes" else self._rows
         self._whole_batch = ctypes.cast(whole_batch, ctypes.c_void_p).value or 0
         self._pool = Pool(threads, folder) if threads > 1 else None
 
-    def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+    def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
-        return new_outputs(self.graph.outputs, self.dtype, self.layout, batch)
+        return new_arrays(self.graph.inputs, self.dtype, self.layout, batch, good_stride(batch, self.dtype))
+
+    def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """The same for outputs."""
+        return new_arrays(self.graph.outputs, self.dtype, self.layout, batch, good_stride(batch, self.dtype))
 
     def fits(self, array: npt.NDArray[Any]) -> bool:
         """Whether an array (batch, ...) lies in memory as the layout says."""
-        return lies(array, self.layout)
+        if self.layout == "rows" or len(array) == 1:
+            return lies(array, "rows")
+        return stride_of(array) is not None
 
-    def __call__(self, inputs: Arrays, written: Written, batch: int) -> bool:
+    def __call__(self, inputs: Arrays, written: Placed, batch: int) -> bool:
         """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
         graph has as always zero are left alone. Returns whether all inputs are finite; if not, nor are results. Says
-        no as well where some are so large that a product of two is not."""
-        given, read = self.read(inputs)
+        no as well where some are so large that results are not."""
+        read = self.read(inputs)
         if batch == 1:
-            return not self.one(read, written.pointers)
-        stride = batch if self.layout == "planes" else 0
+            return not self.one(read.pointers, written.pointers)
+        strides = read.stride, written.stride
         if self._pool is not None and batch >= SHARED_ROWS:
-            doubt = self._pool.run(self._whole_batch, read, written.pointers, stride, batch)
-        elif stride:
-            doubt = self._planes(read, written.pointers, _long(stride), _long(0), _long(batch))
-        else:
-            doubt = self._rows(read, written.pointers, _long(0), _long(batch))
-        del given  # which has been read now
-        return not doubt
+            return not self._pool.run(self._whole_batch, read.pointers, written.pointers, strides, batch)
+        if self.layout == "rows":
+            return not self._rows(read.pointers, written.pointers, _long(0), _long(batch))
+        return not self._planes(read.pointers, written.pointers, *map(_long, (*strides, 0, batch)))
 
-    def read(self, inputs: Arrays) -> tuple[list[npt.NDArray[Any]], Any]:
-        """The inputs in the kernel's dtype and layout, to keep while they are read, and their addresses.
+    def read(self, inputs: Arrays) -> Placed:
+        """The inputs in the kernel's dtype and layout.
 
         A mapping that is given again must hold the same arrays.
         """
         if inputs is self._read:
             return self._given
-        given = [laid_out(np.asarray(inputs[port.name]), self.dtype, self.layout) for port in self.graph.inputs]
-        found = given, self._inputs(*map(_address, given))
+        asked = [np.asarray(inputs[port.name]) for port in self.graph.inputs]
+        given, stride = [of_type(array, self.dtype) for array in asked], 0
+        if self.layout == "rows" or len(given[0]) == 1:
+            given = [laid_out(array, self.dtype, "rows") for array in given]
+        else:
+            given, stride = in_planes(self.graph.inputs, given)
+        found = Placed(given, self._inputs(*map(_address, given)), stride)
         if all(own is inputs[port.name] for own, port in zip(given, self.graph.inputs, strict=True)):
             self._read, self._given = inputs, found
         return found
 
-    def written(self, outputs: Arrays) -> Written:
-        """Arrays as `new_outputs` makes them, to be written again and again."""
+    def written(self, outputs: Arrays) -> Placed:
+        """Arrays as `new_outputs` makes them, to be written again and again. Raises ValueError where planes of some are
+        further apart than those of others."""
         arrays = [outputs[port.name] for port in self.graph.outputs]
-        return Written(arrays, self._outputs(*map(_address, arrays)))
+        stride = 0
+        if self.layout == "planes":
+            strides = {port.name: stride_of(outputs[port.name]) for port in self.graph.outputs}
+            differing = sorted({found for found in strides.values() if found})
+            if len(differing) > 1:
+                raise ValueError(f"planes of results are {strides} numbers apart; expected results of one call")
+            stride = differing[0] if differing else len(arrays[0])
+        return Placed(arrays, self._outputs(*map(_address, arrays)), stride)
 
     def close(self) -> None:
         """Ends the kernel's threads; it goes on with the calling one."""

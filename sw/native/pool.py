@@ -28,9 +28,10 @@ class Pool:
         if not self._pool:
             raise OSError(f"cannot start {threads - 1} threads; expected fewer")
 
-    def run(self, kernel: int, inputs: Any, outputs: Any, stride: int, batch: int) -> int:
-        """A kernel, by its address, on all rows; stride: 0 for rows. Whether it returned other than 0 anywhere."""
-        return int(self._functions.dynagate_pool_run(self._pool, kernel, inputs, outputs, stride, batch))
+    def run(self, kernel: int, inputs: Any, outputs: Any, strides: tuple[int, int], batch: int) -> int:
+        """A kernel, by its address, on all rows; strides: of inputs and outputs, that of inputs 0 for rows. Whether it
+        returned other than 0 anywhere."""
+        return int(self._functions.dynagate_pool_run(self._pool, kernel, inputs, outputs, *strides, batch))
 
     def close(self) -> None:
         """Ends the threads."""
@@ -47,5 +48,5 @@ def _functions(folder: Path | None) -> ctypes.CDLL:
     pointer, pointers = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
     loaded.dynagate_pool_begin.argtypes, loaded.dynagate_pool_begin.restype = [ctypes.c_int], pointer
     loaded.dynagate_pool_end.argtypes, loaded.dynagate_pool_end.restype = [pointer], None
-    loaded.dynagate_pool_run.argtypes = [pointer, pointer, pointers, pointers, ctypes.c_long, ctypes.c_long]
+    loaded.dynagate_pool_run.argtypes = [pointer, pointer, pointers, pointers, *[ctypes.c_long] * 3]
     return loaded
