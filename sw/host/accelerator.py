@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from os import PathLike
 from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Any
@@ -28,14 +29,40 @@ class Results(SimpleNamespace):
     overflow: npt.NDArray[np.bool_]
 
 
+@dataclass(frozen=True, slots=True)
+class _Repeated:
+    """A call that has been made twice with the same arrays, and how to make it once more. Written for speed: a control
+    loop waits for each line of it."""
+
+    out: Results
+    inputs: list[tuple[str, Any]]
+    outputs: list[tuple[str, Any, Any]]
+    call: Callable[[], Any]
+
+    @staticmethod
+    def of(out: Results, inputs: Arrays, outputs: Arrays, call: Callable[[], Any]) -> _Repeated:
+        return _Repeated(out, [*inputs.items()], [(name, array, array.flags) for name, array in outputs.items()], call)
+
+    def fits(self, out: Results, inputs: Mapping[str, Any]) -> bool:
+        """Whether results go to the same arrays, which can still be written, and inputs are the same."""
+        if out is not self.out or len(inputs) != len(self.inputs):
+            return False
+        for name, array in self.inputs:
+            if inputs.get(name) is not array:
+                return False
+        has = out.__dict__
+        return all([has.get(name) is array and flags.writeable for name, array, flags in self.outputs])
+
+
 class Accelerator:
     """One function of one robot on a device. Call it with the inputs by name, batch first; use it as a context."""
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        # what a control loop gives again and again: inputs with their batch, results with the device's target
+        # what a control loop gives again and again: inputs with their batch, results with the device's target, and both
         self._read: tuple[Arrays, int] | None = None
         self._written: tuple[Results, Arrays, Any] | None = None
+        self._repeated: _Repeated | None = None
 
     def __call__(self, *, out: Results | None = None, **inputs: npt.ArrayLike) -> Results:
         """inputs: (batch, ...) real numbers, in the shapes and units of the function table.
@@ -49,6 +76,10 @@ class Accelerator:
         Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results, which
         then have no `overflow` and are not finite where inputs are not; the call comes back before they are there.
         """
+        again = self._repeated
+        if out is not None and again is not None and again.fits(out, inputs):
+            out.overflow = again.call()
+            return out
         known = self._known(inputs)
         if known is None and any(map(on_gpu, inputs.values())):
             return self._launched(out, inputs)
@@ -56,7 +87,10 @@ class Accelerator:
         if not self.device.checks_finite:
             check_finite(arrays)
         if out is not None:
-            out.overflow = self.device.run(arrays, batch, self._target(out, batch))
+            written, target = self._target(out, batch)
+            out.overflow = self.device.run(arrays, batch, target)
+            call = self.device.prepared(arrays, batch, target) if known else None
+            self._repeated = _Repeated.of(out, arrays, written, call) if call else None
             return out
         outputs = self.device.new_outputs(batch)
         overflow = self.device.run(arrays, batch, self.device.target(outputs))
@@ -84,8 +118,8 @@ class Accelerator:
             self._read = found
         return found
 
-    def _target(self, out: Results, batch: int) -> Any:
-        """Results to be written over, as the device takes them."""
+    def _target(self, out: Results, batch: int) -> tuple[Arrays, Any]:
+        """Results to be written over, and as the device takes them."""
         if self._written is not None and self._written[0] is out:
             _, arrays, target = self._written
             given = vars(out)
@@ -93,11 +127,11 @@ class Accelerator:
                 if given.get(name) is not array or len(array) != batch or not array.flags.writeable:
                     break
             else:
-                return target
+                return arrays, target
         outputs = self._checked(out, batch)
         target = self.device.target(outputs)
         self._written = out, outputs, target
-        return target
+        return outputs, target
 
     def _checked(self, out: Results, batch: int) -> Arrays:
         outputs = {port.name: getattr(out, port.name, None) for port in self.device.outputs}
@@ -130,6 +164,7 @@ class Accelerator:
         return self.device.transfer
 
     def close(self) -> None:
+        self._repeated = None
         self.device.close()
 
     def __enter__(self) -> Accelerator:

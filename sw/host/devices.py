@@ -63,6 +63,10 @@ class Device(ABC):
         """The same for arrays in a GPU's memory, where the device is one."""
         raise TypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
 
+    def prepared(self, arrays: Arrays, batch: int, target: Any) -> Callable[[], Overflow] | None:
+        """`run` on the same arrays again and again, as long as the device is open, where that is faster."""
+        return None
+
     @abstractmethod
     def run(self, arrays: Arrays, batch: int, target: Any) -> Overflow:
         """Fills the outputs from checked inputs; returns which samples overflowed."""
@@ -177,6 +181,18 @@ class CpuDevice(Device):
         if batch and not self.kernel(arrays, target, batch):
             check_finite(arrays, self.dtype)
         return np.zeros(batch, dtype=bool)
+
+    def prepared(self, arrays: Arrays, batch: int, target: Placed) -> Callable[[], Overflow] | None:
+        call = self.kernel.prepared(arrays, target, batch) if batch else None
+        if call is None:
+            return None
+
+        def run() -> Overflow:
+            if call():
+                check_finite(arrays, self.dtype)
+            return np.zeros(batch, dtype=bool)
+
+        return run
 
     def close(self) -> None:
         self.kernel.close()

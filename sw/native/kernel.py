@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -106,14 +106,24 @@ class Kernel:
         graph has as always zero are left alone. Returns whether all inputs are finite; if not, nor are results. Says
         no as well where some are so large that results are not."""
         read = self.read(inputs)
+        return not self._call(read, written, batch)()
+
+    def prepared(self, inputs: Arrays, written: Placed, batch: int) -> Callable[[], int] | None:
+        """A call on the same arrays again and again, which returns other than 0 where this one returns False; None if
+        inputs must be converted each time. Arrays must be kept as long, and the kernel not be closed."""
+        read = self.read(inputs)
+        return self._call(read, written, batch) if inputs is self._read else None
+
+    def _call(self, read: Placed, written: Placed, batch: int) -> Callable[[], int]:
+        pointers = read.pointers, written.pointers
         if batch == 1:
-            return not self.one(read.pointers, written.pointers)
+            return partial(self.one, *pointers)
         strides = read.stride, written.stride
         if self._pool is not None and batch >= SHARED_ROWS:
-            return not self._pool.run(self._whole_batch, read.pointers, written.pointers, strides, batch)
+            return partial(self._pool.run, self._whole_batch, *pointers, strides, batch)
         if self.layout == "rows":
-            return not self._rows(read.pointers, written.pointers, _long(0), _long(batch))
-        return not self._planes(read.pointers, written.pointers, *map(_long, (*strides, 0, batch)))
+            return partial(self._rows, *pointers, _long(0), _long(batch))
+        return partial(self._planes, *pointers, *map(_long, (*strides, 0, batch)))
 
     def read(self, inputs: Arrays) -> Placed:
         """The inputs in the kernel's dtype and layout.
