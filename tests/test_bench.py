@@ -36,7 +36,7 @@ def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
     assert {(r["dtype"], r["layout"], r["threads"], r["batch"]) for r in again["throughput"]} == {
         (dtype, layout, threads, batch)
         for dtype in ("float32", "float64")
-        for layout in ("rows", "packed", "planes")
+        for layout in ("rows", "packed", "planes", "packed planes")
         for threads, batch in ((1, 128), (1, 256), (2, 256))
     }
     assert {r["partition"] for r in again["partitions"]} == {"split", "fused", "completely fused"}

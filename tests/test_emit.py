@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -138,6 +139,7 @@ TARGETS = {
     "SSE2": (["cc", "-march=x86-64"], []),
     "AVX2": (["cc", "-march=x86-64-v3"], []),
     "AVX2, Clang": (["clang", "-march=x86-64-v3"], []),
+    "native, Clang": (["clang", "-march=native"], []),
     "NEON": (NEON, ["qemu-aarch64"]),
 }
 PROGRAM = """
@@ -195,6 +197,19 @@ def test_narrower_vectors_give_the_same(name: str, robot: str, target: str, dtyp
     for port, (start, stop) in zip(graph.outputs, pairwise(offsets["outputs"]), strict=True):
         error = relative_errors(found[start:stop].reshape(21, *port.shape), expected[port.name]).max()
         assert error <= (tolerances.FLOAT32 if single else tolerances.SAME_FORMULA), port.name
+
+
+def test_clang_computes_with_whole_vectors(tmp_path: Path) -> None:
+    if not shutil.which("clang") or platform.machine() != "x86_64":
+        pytest.skip("clang is not installed")
+    source = emit(trace(robots.load("two_joint_arm"), "forward_dynamics"))
+    for file, text in source.files.items():
+        (tmp_path / file).write_text(text)
+    command = ["clang", "-std=gnu11", "-O2", "-march=x86-64-v4", "-mprefer-vector-width=256", "-S", f"{source.name}.c"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    arithmetic = re.findall(r"v(?:mul|add|sub|fn?m\w+)ps.*", (tmp_path / f"{source.name}.s").read_text())
+    assert len(arithmetic) > 50
+    assert not [line for line in arithmetic if "%ymm" in line]
 
 
 @pytest.mark.parametrize("cuda", [False, True])

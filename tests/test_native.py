@@ -325,6 +325,47 @@ def test_every_entry_is_looked_at_and_large_numbers_are_none_too_many(layout: st
         assert not np.isfinite(large.tau).all()
 
 
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+@pytest.mark.parametrize("batch", [1, 40, 600])
+def test_a_call_made_again_and_again_sees_what_has_changed(batch: int, layout: str) -> None:
+    robot = robots.load("two_joint_arm")
+    graph = trace(robot, "forward_dynamics")
+    accelerator = dynagate.open(robot, "forward_dynamics", layout=layout, threads=2)
+    inputs = accelerator.new_inputs(batch)
+
+    def again(seed: int) -> None:
+        for key, value in Region.of(robot).sample("forward_dynamics", batch, seed).items():
+            inputs[key][...] = value
+        assert accelerator(out=out, **inputs) is out
+        assert relative_errors(out.qdd, evaluate(graph, inputs)["qdd"]).max() <= tolerances.SAME_FORMULA
+
+    out = accelerator(**inputs)
+    for seed in range(4):
+        again(seed)
+    inputs["tau"][-1, 1] = np.nan
+    with pytest.raises(ValueError, match=rf"input 'tau' is nan at \({batch - 1}, 1\)"):
+        accelerator(out=out, **inputs)
+    with pytest.raises(ValueError, match="input 'tau' is missing"):
+        accelerator(out=out, q=inputs["q"], qd=inputs["qd"])
+    for _ in range(3):
+        again(5)
+    out.qdd.flags.writeable = False
+    with pytest.raises(ValueError, match="cannot be written in one piece"):
+        again(6)
+    out.qdd.flags.writeable = True
+    for seed in (6, 6, 6):
+        again(seed)
+    out.qdd = np.array(out.qdd, order="F" if layout == "planes" else "C")
+    for seed in (7, 7, 7):
+        again(seed)
+    inputs = {**inputs, "qd": np.array(inputs["qd"], order="F" if layout == "planes" else "C")}
+    for seed in (8, 8, 8):
+        again(seed)
+    accelerator.close()
+    for seed in (9, 9, 9):  # in the calling thread
+        again(seed)
+
+
 @pytest.mark.parametrize("device", ["cpu", "numpy", "fixed"])
 def test_one_face(device: str) -> None:
     robot = robots.load("two_joint_arm")

@@ -23,6 +23,7 @@ from dynagate.region import Region
 from dynagate.robot import Robot
 
 STAGES = ("inverse_dynamics", "forward_dynamics", "mass_matrix_inverse", "inverse_dynamics_gradient", GRADIENT)
+HOST_LAYOUTS: dict[str, dict[str, Any]] = {**LAYOUTS, "packed planes": {"pack": True, "layout": "planes"}}
 BATCHES = (16, 32, 64, 128, 256, 1024, 4096, 16384, 65536)
 THROUGHPUT_BATCHES = (1024, 4096)
 """One whose results stay in a second-level cache, and one whose results leave it."""
@@ -103,8 +104,8 @@ def _single_calls(robot: Robot, region: Region) -> dict[str, Any]:
 def _throughput(robot: Robot, region: Region, threads: int) -> list[dict[str, Any]]:
     """Large batches through the user's class, results written over; the largest by several threads as well."""
     rows = []
-    for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), LAYOUTS, sorted({1, threads})):
-        options = {"dtype": dtype, "threads": count, **_options(name), **LAYOUTS[layout]}
+    for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
+        options = {"dtype": dtype, "threads": count, **_options(name), **HOST_LAYOUTS[layout]}
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
         with open(robot, name, **options) as accelerator:
             for batch in THROUGHPUT_BATCHES if count == 1 else THROUGHPUT_BATCHES[-1:]:

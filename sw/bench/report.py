@@ -57,13 +57,13 @@ def _throughput(result: dict[str, Any], times: dict[str, Any]) -> list[str]:
     rows = result["throughput"]
     columns = list(dict.fromkeys((row["batch"], row["threads"]) for row in rows))
     heads = [f"{batch}" + (f", {threads} threads" if threads > 1 else "") for batch, threads in columns]
-    lines = [f"{'ns per sample, batches of':<44}" + "".join(f"{head:>18}" for head in heads)]
+    lines = [f"{'ns per sample, batches of':<50}" + "".join(f"{head:>18}" for head in heads)]
     cells: dict[tuple[str, str, str], str] = {}
     for row in rows:
         key = (row["function"], row["dtype"], row["layout"])
         found = f"{row['ns']:>7.1f} ±{row['spread']:<3.0f}{_ratio(times, row['function'], row['ns']):>6}"
         cells[key] = cells.get(key, "") + found
-    return lines + [f"{name:<28}{dtype:>8}{layout:>8}{found}" for (name, dtype, layout), found in cells.items()]
+    return lines + [f"{name:<28}{dtype:>8}{layout:>14}{found}" for (name, dtype, layout), found in cells.items()]
 
 
 def _resident(card: dict[str, Any] | str) -> list[str]:

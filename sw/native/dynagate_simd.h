@@ -13,6 +13,9 @@
 #endif
 #if defined(__AVX512F__)
 #define DG_BYTES 64
+#ifdef __clang__ /* which would halve vectors */
+#pragma clang attribute push(__attribute__((min_vector_width(512))), apply_to = function)
+#endif
 #elif defined(__AVX__)
 #define DG_BYTES 32
 #else
