@@ -336,7 +336,10 @@ def test_a_call_made_again_and_again_sees_what_has_changed(batch: int, layout: s
     def again(seed: int) -> None:
         for key, value in Region.of(robot).sample("forward_dynamics", batch, seed).items():
             inputs[key][...] = value
+        out.overflow[0] = True
         assert accelerator(out=out, **inputs) is out
+        assert out.overflow.shape == (batch,)
+        assert not out.overflow.any()
         assert relative_errors(out.qdd, evaluate(graph, inputs)["qdd"]).max() <= tolerances.SAME_FORMULA
 
     out = accelerator(**inputs)

@@ -37,7 +37,8 @@ class _Repeated:
     out: Results
     inputs: Arrays
     outputs: Arrays
-    call: Callable[[], Any]
+    overflow: npt.NDArray[np.bool_]
+    call: Callable[[], None]
 
     def fits(self, out: Results, inputs: Mapping[str, Any]) -> bool:
         """Whether results go to the same arrays, which can still be written, and inputs are the same."""
@@ -79,7 +80,9 @@ class Accelerator:
         """
         again = self._repeated
         if out is not None and again is not None and again.fits(out, inputs):
-            out.overflow = again.call()
+            again.call()
+            again.overflow.fill(False)
+            out.overflow = again.overflow
             return out
         known = self._known(inputs)
         if known is None and any(map(on_gpu, inputs.values())):
@@ -91,7 +94,7 @@ class Accelerator:
             written, target = self._target(out, batch)
             out.overflow = self.device.run(arrays, batch, target)
             call = self.device.prepared(arrays, batch, target) if known else None
-            self._repeated = _Repeated(out, arrays, written, call) if call else None
+            self._repeated = _Repeated(out, arrays, written, out.overflow, call) if call else None
             return out
         outputs = self.device.new_outputs(batch)
         overflow = self.device.run(arrays, batch, self.device.target(outputs))

@@ -63,8 +63,9 @@ class Device(ABC):
         """The same for arrays in a GPU's memory, where the device is one."""
         raise TypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
 
-    def prepared(self, arrays: Arrays, batch: int, target: Any) -> Callable[[], Overflow] | None:
-        """`run` on the same arrays again and again, as long as the device is open, where that is faster."""
+    def prepared(self, arrays: Arrays, batch: int, target: Any) -> Callable[[], None] | None:
+        """`run` on the same arrays again and again, as long as the device is open, where that is faster and nothing
+        overflows."""
         return None
 
     @abstractmethod
@@ -182,15 +183,14 @@ class CpuDevice(Device):
             check_finite(arrays, self.dtype)
         return np.zeros(batch, dtype=bool)
 
-    def prepared(self, arrays: Arrays, batch: int, target: Placed) -> Callable[[], Overflow] | None:
+    def prepared(self, arrays: Arrays, batch: int, target: Placed) -> Callable[[], None] | None:
         call = self.kernel.prepared(arrays, target, batch) if batch else None
         if call is None:
             return None
 
-        def run() -> Overflow:
+        def run() -> None:
             if call():
                 check_finite(arrays, self.dtype)
-            return np.zeros(batch, dtype=bool)
 
         return run
 
