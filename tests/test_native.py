@@ -197,6 +197,20 @@ def test_planes_may_be_any_distance_apart(batch: int, cache: Path) -> None:
         kernel.written(outputs)
 
 
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+@pytest.mark.parametrize("batch", [1, 33])
+def test_results_that_nothing_computes(batch: int, layout: str, cache: Path) -> None:
+    """Inputs, sines and constants that are results themselves, and results twice."""
+    graph = traced(lambda a, b, c, *_: [a, b.sin(), b.cos() * c, a, a * c, a * c, a - a, b.sin()])
+    x = np.random.default_rng(4).normal(size=(batch, 8))
+    kernel = Kernel(graph, np.float64, layout=layout, folder=cache)
+    outputs = kernel.new_outputs(batch)
+    assert kernel({"x": x}, kernel.written(outputs), batch)
+    np.testing.assert_allclose(outputs["y"], evaluate(graph, {"x": x})["y"], rtol=1e-12, atol=1e-12)
+    x[batch // 2, 0] = np.inf
+    assert not kernel({"x": x}, kernel.written(outputs), batch)
+
+
 def test_planes_may_be_written_over_what_is_read(cache: Path) -> None:
     graph = trace(robots.load("iiwa14"), "forward_dynamics_gradient_given_minv")
     state = states(robots.load("iiwa14"), 100, seed=9)

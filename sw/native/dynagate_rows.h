@@ -279,7 +279,7 @@ static int is_finite(vec sum) {
     return found;
 }
 
-/* The vectors of a range of rows that are full; adds what reading them did, and returns the first row that is left. */
+/* The vectors of a range of rows that are full; adds what of them is in doubt, and returns the first row that is left. */
 static long run_full(const batch *b, long row, long end, vec *sum) {
     vec *const m = memory; /* asked for once: it is the thread's own */
     int most = row + BLOCK * DG_LANES <= end ? block() : 1;
