@@ -151,17 +151,20 @@ int main(void) {{
     for (int k = 0; k < {inputs}; k++) if (scanf("{scan}", inputs + k) != 1) return 2;
     const {real} *const in[] = {{{into}}};
     {real} *const out[] = {{{from}}};
-    if ({name}_{suffix}(in, out, 0, BATCH)) return 3;
+    if ({call}0, BATCH)) return 3;
     for (int k = 0; k < {outputs}; k++) printf("%.17g\\n", (double)outputs[k]);
     return 0;
 }}
 """
 
 
+@pytest.mark.parametrize("planes", [False, True])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("target", list(TARGETS))
 @pytest.mark.parametrize(("robot", "name"), [("two_joint_arm", "forward_dynamics_gradient"), ("hyq", "mass_matrix")])
-def test_narrower_vectors_give_the_same(name: str, robot: str, target: str, dtype: type, tmp_path: Path) -> None:
+def test_narrower_vectors_give_the_same(
+    name: str, robot: str, target: str, dtype: type, planes: bool, tmp_path: Path
+) -> None:
     command, runner = TARGETS[target]
     if not all(map(shutil.which, [command[0], *runner])) or (target != "NEON" and platform.machine() != "x86_64"):
         pytest.skip(f"{command[0]} or what runs its programs is not installed")
@@ -186,16 +189,20 @@ def test_narrower_vectors_give_the_same(name: str, robot: str, target: str, dtyp
         if single
         else {"real": "double", "suffix": "f64", "scan": "%lf"}
     )
-    (tmp_path / "main.c").write_text(PROGRAM.format(name=source.name, **values, **real))
+    call = f"{source.name}{'_planes' * planes}_{real['suffix']}(in, out, {'BATCH, BATCH, ' * planes}"
+    (tmp_path / "main.c").write_text(PROGRAM.format(name=source.name, call=call, **values, **real))
     flags = ["-std=gnu11", "-O2", "-ffp-contract=fast", *([] if single else ["-DDYNAGATE_DOUBLE"])]
     files = [str(tmp_path / file) for file in ("main.c", f"{source.name}.c")]
     subprocess.run([*command, *flags, *files, "-lm", "-o", str(tmp_path / "run")], check=True)
-    given = " ".join(repr(float(x)) for port in graph.inputs for x in inputs[port.name].ravel())
+    arrays = (np.moveaxis(inputs[port.name], 0, -1) if planes else inputs[port.name] for port in graph.inputs)
+    given = " ".join(repr(float(x)) for array in arrays for x in array.ravel())
     done = subprocess.run([*runner, tmp_path / "run"], input=given, check=True, capture_output=True, text=True)
     found = np.array(done.stdout.split(), float)
     expected = evaluate(graph, {key: value.astype(np.float64) for key, value in inputs.items()})
     for port, (start, stop) in zip(graph.outputs, pairwise(offsets["outputs"]), strict=True):
-        error = relative_errors(found[start:stop].reshape(21, *port.shape), expected[port.name]).max()
+        part = found[start:stop]
+        part = np.moveaxis(part.reshape(*port.shape, 21), -1, 0) if planes else part.reshape(21, *port.shape)
+        error = relative_errors(part, expected[port.name]).max()
         assert error <= (tolerances.FLOAT32 if single else tolerances.SAME_FORMULA), port.name
 
 
