@@ -29,6 +29,22 @@ class Results(SimpleNamespace):
     overflow: npt.NDArray[np.bool_]
 
 
+def _same(arrays: Arrays, given: Mapping[str, Any]) -> bool:
+    """Whether these very arrays are given."""
+    for name, array in arrays.items():  # noqa: SIM110 - `all` takes twice as long
+        if given.get(name) is not array:
+            return False
+    return True
+
+
+def _writable(arrays: Arrays, given: Mapping[str, Any]) -> bool:
+    """The same, and whether they can be written."""
+    for name, array in arrays.items():  # noqa: SIM110
+        if given.get(name) is not array or not array.flags.writeable:
+            return False
+    return True
+
+
 @dataclass(frozen=True, slots=True)
 class _Repeated:
     """A call that has been made twice with the same arrays, and how to make it once more. Written for speed: a control
@@ -44,16 +60,7 @@ class _Repeated:
         """Whether results go to the same arrays, which can still be written, and inputs are the same."""
         if out is not self.out or len(inputs) != len(self.inputs):
             return False
-        for name, array in self.inputs.items():
-            if inputs.get(name) is not array:
-                return False
-        has = out.__dict__
-        for name, array in self.outputs.items():  # `all` would take half as long again
-            if has.get(name) is not array or not array.flags.writeable:
-                break
-        else:
-            return True
-        return False
+        return _same(self.inputs, inputs) and _writable(self.outputs, out.__dict__)
 
 
 class Accelerator:
@@ -91,9 +98,10 @@ class Accelerator:
         if not self.device.checks_finite:
             check_finite(arrays)
         if out is not None:
+            before = self._written
             written, target = self._target(out, batch)
             out.overflow = self.device.run(arrays, batch, target)
-            call = self.device.prepared(arrays, batch, target) if known else None
+            call = self.device.prepared(arrays, batch, target) if known and self._written is before else None
             self._repeated = _Repeated(out, arrays, written, out.overflow, call) if call else None
             return out
         outputs = self.device.new_outputs(batch)
@@ -110,10 +118,7 @@ class Accelerator:
         """The inputs of the call before, where these are the same arrays."""
         if self._read is None or len(inputs) != len(self._read[0]):
             return None
-        for name, array in self._read[0].items():  # takes half as long as `all` does
-            if inputs.get(name) is not array:
-                return None
-        return self._read
+        return self._read if _same(self._read[0], inputs) else None
 
     def _arrays(self, inputs: Mapping[str, Any]) -> tuple[Arrays, int]:
         self._read = None
@@ -126,11 +131,7 @@ class Accelerator:
         """Results to be written over, and as the device takes them."""
         if self._written is not None and self._written[0] is out:
             _, arrays, target = self._written
-            given = vars(out)
-            for name, array in arrays.items():
-                if given.get(name) is not array or len(array) != batch or not array.flags.writeable:
-                    break
-            else:
+            if _writable(arrays, vars(out)) and all(len(array) == batch for array in arrays.values()):
                 return arrays, target
         outputs = self._checked(out, batch)
         target = self.device.target(outputs)

@@ -17,7 +17,7 @@ from dynagate.graph.packing import Packing, packed
 from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
 from dynagate.host.inputs import Arrays, Port, check_finite
 from dynagate.host.links import DeviceError, Link, SimLink, Transfer
-from dynagate.native.arrays import lies, new_arrays
+from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -238,7 +238,7 @@ class CudaDevice(Device):
         self.text = f"CUDA, {self.dtype}, card {number}"
 
     def new_inputs(self, batch: int) -> Arrays:
-        return new_arrays(self.inputs, self.dtype, self._layout, batch)
+        return self.kernel.new_inputs(batch)
 
     def new_outputs(self, batch: int) -> Arrays:
         with _on(self.text):

@@ -112,6 +112,10 @@ class GpuKernel:
         pointers = self._pointers(read, written)
         _require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
 
+    def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """Zeros (batch, *shape) by name in the kernel's layout, to be filled."""
+        return new_arrays(self.graph.inputs, self.dtype, self.layout, batch)
+
     def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Arrays (batch, *shape) by name in the kernel's layout, to be written: those that are large enough for it to
         pay in pinned memory, which is used again when the last array in it is gone. Raises GpuError."""

@@ -133,11 +133,10 @@ class Kernel:
         if inputs is self._read:
             return self._given
         asked = [np.asarray(inputs[port.name]) for port in self.graph.inputs]
-        given, stride = [of_type(array, self.dtype) for array in asked], 0
-        if self.layout == "rows" or len(given[0]) == 1:
-            given = [laid_out(array, self.dtype, "rows") for array in given]
+        if self.layout == "rows" or len(asked[0]) == 1:
+            given, stride = [laid_out(array, self.dtype, "rows") for array in asked], 0
         else:
-            given, stride = in_planes(self.graph.inputs, given)
+            given, stride = in_planes(self.graph.inputs, [of_type(array, self.dtype) for array in asked])
         found = Placed(given, self._inputs(*map(_address, given)), stride)
         if all(own is inputs[port.name] for own, port in zip(given, self.graph.inputs, strict=True)):
             self._read, self._given = inputs, found

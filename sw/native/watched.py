@@ -28,9 +28,8 @@ def watched(graph: Graph) -> list[int]:
     left = (1 << len(bit)) - 1
     found: list[int] = []
     outputs = list(dict.fromkeys(i for i in graph.output_nodes if i not in bit))
-    while left and (best := max(outputs, key=lambda i: (shown[i] & left).bit_count(), default=-1)) >= 0:
-        if not shown[best] & left:
-            break
+    while any(shown[i] & left for i in outputs):
+        best = max(outputs, key=lambda i: (shown[i] & left).bit_count())
         found.append(best)
         left &= ~shown[best]
     return found + [i for i in graph.input_nodes if bit[i] & left]
