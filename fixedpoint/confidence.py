@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,8 @@ from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.graph.evaluate import evaluate
 from dynagate.region import Region
 from dynagate.truth import relative_errors
+
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -51,19 +54,26 @@ def state(
 ) -> Statement:
     """Measured by the integer executor against float64."""
     inputs = region.sample(formatted.graph.name, states, seed)
-    result, expected = evaluate_fixed(formatted, inputs), evaluate(formatted.graph, inputs)
-    errors = {k: relative_errors(result.outputs[k], value) for k, value in expected.items()}
+    errors, overflow = measured(formatted, inputs, evaluate(formatted.graph, inputs))
     return Statement(
         quantile,
         confidence,
         states,
         seed,
         {k: quantile_bound(e, quantile, confidence) for k, e in errors.items()},
-        rate_bound(int(result.overflow.sum()), states, confidence),
+        rate_bound(int(overflow.sum()), states, confidence),
     )
 
 
-def quantile_bound(values: npt.NDArray[np.float64], quantile: float, confidence: float) -> float:
+def measured(
+    formatted: FormattedGraph, inputs: Mapping[str, Array], expected: Mapping[str, Array]
+) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
+    """By block the relative L2 error of every state, (states,), and which states overflow."""
+    result = evaluate_fixed(formatted, inputs)
+    return {k: relative_errors(result.outputs[k], value) for k, value in expected.items()}, result.overflow
+
+
+def quantile_bound(values: Array, quantile: float, confidence: float) -> float:
     """The order statistic that is above the quantile with this confidence, whatever the distribution (Conover,
     "Practical nonparametric statistics", 1999, §3.2); infinity where none is."""
     ordered, below = np.sort(values), 0.0

@@ -55,13 +55,16 @@ def gains(graph: Graph, inputs: Mapping[str, Array], *, seed: int = 0) -> Array:
 
     An error of variance v in the node alone gives the block a mean squared relative error of v times this.
     """
-    values = evaluate_nodes(graph, inputs)
-    random = np.random.default_rng(seed)
-    result = np.zeros((len(graph.outputs), len(graph.nodes)))
-    for b, port in enumerate(graph.outputs):
-        size = _squared_size(values, port)
-        for i, adjoint in _adjoints(graph, values, _signs(port.nodes, values, random)):
-            result[b, i] = np.mean(adjoint * adjoint / size)
+    return np.stack([block_gains(graph, inputs, port, seed=seed) for port in graph.outputs])
+
+
+def block_gains(graph: Graph, inputs: Mapping[str, Array], port: Port, *, draws: int = 1, seed: int = 0) -> Array:
+    """(nodes,): `gains` of one block. draws: of signs for each state, where these are few."""
+    values = evaluate_nodes(graph, {key: np.repeat(value, draws, axis=0) for key, value in inputs.items()})
+    signs = _signs(port.nodes, values, np.random.default_rng(seed))
+    size, result = _squared_size(values, port), np.zeros(len(graph.nodes))
+    for i, adjoint in _adjoints(graph, values, signs):
+        result[i] = np.mean(adjoint * adjoint / size)
     return result
 
 

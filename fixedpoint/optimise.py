@@ -1,8 +1,7 @@
 """Word lengths of least cost for an accuracy: bits where the outputs feel them, and one DSP block a product.
 
-A DSP48E2 multiplies 27 × 18 bits. Which operand of a product is the narrow one is a cover problem: every product needs
-an operand of at most 18 bits, a node that is narrow serves all its products, and what it costs is the noise that its
-rounding brings to the outputs. The other nodes share what noise is left, so that the last bit of each buys as much.
+A DSP48E2 multiplies 27 × 18 bits, so every product needs a narrow operand (`fixedpoint.narrow`). All other words are as
+long as makes the last bit of each worth as much (`fixedpoint.words`). How much noise that may be is tried and measured.
 """
 
 from __future__ import annotations
@@ -13,16 +12,26 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign_word, fixed_factor, frac_for, sampled_states
-from dynagate.fixedpoint.confidence import state
-from dynagate.fixedpoint.noise import crowding, gains, variance
+from dynagate.fixedpoint.assign import (
+    LARGEST_WORD,
+    FormattedGraph,
+    Policy,
+    assign_word,
+    fixed_factor,
+    frac_for,
+    sampled_states,
+)
+from dynagate.fixedpoint.confidence import measured, quantile_bound
+from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
+from dynagate.fixedpoint.noise import block_gains, crowding, gains, variance
 from dynagate.fixedpoint.ranges import Ranges, sampled_ranges
+from dynagate.fixedpoint.words import SHORTEST, Words
 from dynagate.graph import Graph
-from dynagate.graph.evaluate import evaluate_nodes
+from dynagate.graph.evaluate import evaluate, evaluate_nodes
 from dynagate.region import Region
 
 Array = npt.NDArray[np.float64]
-ATTEMPTS, SETTLING = 10, 3
+ATTEMPTS, SETTLING = 12, 4
 """Budgets tried, at most and at least: each is corrected by what the one before was measured to give."""
 
 SHARED = 24
@@ -32,18 +41,21 @@ one Newton step."""
 CROWD = 0.1
 """Noise that a node may have in its range, beside the guard bits."""
 
-DEAR = 1e12
+DEAR = 1e4
 """Price of narrowing a divisor or its inverse: all of them share a unit, and so a width."""
 
-SHORTEST = 6
+SPARED = 1e-3
+"""Noise, of all that is allowed, that it takes to give a product a second block."""
+
+TAIL, DRAWS = 10.0, 8
+"""The noise in so many times the states that the quantile leaves out is what counts, with so many signs for each."""
+
 DSP_BITS = 40
 """What a multiplier block weighs beside bits of registers and adders: it holds about as many in its pipeline."""
 
 GAIN_STATES = 512
-ROOM = 0.95
+ROOM = 0.96
 """Part of the target that is aimed at."""
-
-Vertex = int | tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -140,52 +152,67 @@ def optimise(
     crowd = crowding(graph, some, ranges) / CROWD**2
     sizes = np.array([float(np.mean(np.square(v))) for v in evaluate_nodes(graph, some)])
 
-    def measured(formatted: FormattedGraph) -> tuple[Array, str, float]:
-        """Errors of the blocks, in targets; of the worst beside its target the name and the error."""
-        said = state(
-            formatted,
-            region,
-            quantile=goal.quantile,
-            confidence=goal.confidence,
-            states=goal.states,
-            seed=goal.seed,
-        )
-        ratios = np.array([said.error[name] for name in names]) / targets
-        worst = names[int(np.argmax(ratios))]
-        return ratios, worst, said.error[worst]
+    states = region.sample(graph.name, goal.states, goal.seed)
+    expected = evaluate(graph, states)
+
+    def errors(formatted: FormattedGraph) -> tuple[Array, Array]:
+        """(blocks, states) of every state, and (blocks,) what the quantile of them is at most, in targets."""
+        found, _ = measured(formatted, states, expected)
+        each = np.array([found[name] for name in names]) / targets[:, None]
+        return each, np.array([quantile_bound(e, goal.quantile, goal.confidence) for e in each])
+
+    def worst(formatted: FormattedGraph, ratios: Array) -> Optimised:
+        k = int(np.argmax(ratios))
+        return Optimised(formatted, float(ratios[k] * targets[k]), names[k])
 
     widest = assign_word(graph, region, ranges, policy)
-    ratios, block, error = measured(widest)
-    fallback = Optimised(widest, error, block)
+    _, ratios = errors(widest)
+    fallback = worst(widest, ratios)
     if max(ratios) > 1.0:
         noise = felt.max(axis=0) * [variance(widest, i) for i in range(len(graph.nodes))]
         node = graph.nodes[int(np.argmax(noise))]
         raise AccuracyError(
-            f"words of {goal.dsp.wide} bits give {block} an error of {error:.1e} in {goal.quantile:.1%} of the states; "
-            f"{goal.of(block):.1e} was asked for, and node '{node.name}' adds most of it"
+            f"words of {goal.dsp.wide} bits give {fallback.block} an error of {fallback.error:.1e} in "
+            f"{goal.quantile:.1%} of the states; {goal.of(fallback.block):.1e} was asked for, and node '{node.name}' "
+            f"adds most of it"
         )
 
     def cheapest(shared: int, spare: float) -> Optimised | None:
         """Of the attempts that meet the goal."""
         best: Optimised | None = None
-        strict = np.full(len(names), 4.0)  # by block: its noise counts so many times
+        strict = np.ones(len(names))  # by block: its noise counts so many times
+        gain, cover = felt, None
         last, stalled = math.inf, 0
         for attempt in range(ATTEMPTS):
-            weight = strict @ felt + crowd
-            formatted = _within(graph, region, ranges, policy, goal, weight, sizes, shared, spare)
-            ratios, block, error = measured(formatted)
+            formatted, cover = _within(
+                graph, ranges, region, policy, goal, strict @ gain + crowd, sizes, shared, spare, cover
+            )
+            each, ratios = errors(formatted)
             ratio = max(ratios)
             if ratio <= 1.0 and (best is None or bits(formatted, goal.dsp) < bits(best.formatted, goal.dsp)):
-                best = Optimised(formatted, error, block)
+                best = worst(formatted, ratios)
             stalled = stalled + 1 if ratio > 1.2 and ratio > 0.9 * last else 0
-            if stalled == 3 or (attempt >= SETTLING and 0.97 * ROOM <= ratio <= 1.0):
+            if stalled == 3 or (attempt >= SETTLING and 0.97 <= ratio <= 1.0):
                 break  # as far as narrow operands let it come, or there
+            if attempt < SETTLING:
+                gain, cover = tail(each, gain, attempt), None
             change = np.minimum(ratios, 10.0) / ROOM
             if best is None and attempt >= SETTLING:  # small graphs jump past the target: only come closer
                 change = np.maximum(change, 1.0)
-            strict, last = strict * change ** (2 + 2 * stalled), ratio
+            strict, last = strict * change ** ((2 if attempt < SETTLING else 1) * (1 + stalled)), ratio
             strict = np.maximum(strict, max(strict) / 100.0)
         return best
+
+    def tail(each: Array, before: Array, seed: int) -> Array:
+        """Gains of every block in the states that it errs most in, which the quantile is about; from the second time
+        on the mean with those before."""
+        count = math.ceil(TAIL * (1.0 - goal.quantile) * goal.states)
+        found = []
+        for port, target, error in zip(graph.outputs, targets, each, strict=True):
+            most = np.argsort(-error)[:count]
+            some = {key: value[most] for key, value in states.items()}
+            found.append(block_gains(graph, some, port, draws=DRAWS, seed=seed) / target**2)
+        return np.array(found) if seed == 0 else 0.5 * (np.array(found) + before)
 
     spares = (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare))
     tried = (cheapest(shared, spare) for spare in spares for shared in (SHARED, goal.dsp.wide))
@@ -211,27 +238,27 @@ def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int
 
 def _within(
     graph: Graph,
-    region: Region,
     ranges: Ranges,
+    region: Region,
     policy: Policy,
     goal: Goal,
     weight: Array,
     sizes: Array,
     shared: int,
     spare: float,
-) -> FormattedGraph:
-    """Formats whose predicted noise is 1 in units of `weight`, or as near as the narrow operands let it come. shared:
-    the word of what shares a sine or reciprocal unit. spare: part of the products that may take more than one block."""
+    cover: set[Vertex] | None,
+) -> tuple[FormattedGraph, set[Vertex]]:
+    """Formats whose predicted noise is 1 in units of `weight`, or as near as the narrow operands let it come, and what
+    is narrow. shared: the word of what shares a sine or reciprocal unit. spare: part of the products that may take
+    more than one block. cover: what is to be narrow, if that is known."""
     wide, narrow = goal.dsp.wide, goal.dsp.narrow
     root = graph.roots
     fixed = _one_format(graph)
     divisions = {x for i, node in enumerate(graph.nodes) if node.op == "reciprocal" for x in (i, *node.args)}
-    # variance of a rounding in a word of no bits
-    unit = np.array([4.0 ** -(frac_for(_reach(graph, ranges, policy, i), 32) - 32) / 12.0 for i in range(len(root))])
-    free = _shared_noise(weight * unit, fixed, goal, 0.5)
-    words = np.where(fixed, shared, free)
-    # a vertex: a node, or ("constant", product); its price: the noise of having it narrow
-    price: dict[Vertex, float] = {}
+    integer = [LARGEST_WORD - frac_for(_reach(graph, ranges, policy, i), LARGEST_WORD) for i in range(len(root))]
+    unit = 4.0 ** np.array(integer) / 12.0  # variance of a rounding in a word of no bits
+    words = np.where(fixed, shared, _shared_noise(weight * unit, fixed, goal, ROOM))
+    price: dict[Vertex, float] = {}  # the noise of having it narrow
     edges: list[tuple[Vertex, Vertex]] = []
     for i, node in enumerate(graph.nodes):
         if node.op == "mul":
@@ -248,15 +275,17 @@ def _within(
             price[x] = 0.0 if words[x] <= narrow else float(weight[x] * unit[x] * 4.0**-narrow)
             if x in divisions:
                 price[x] = DEAR
-    cover = _cover(edges, price)
-    _spare(cover, edges, price, int(spare * len(edges)))
-    chosen = {x for x in cover if isinstance(x, int)}
-    spent = sum(price[x] for x in cover)
-    limit = np.where([i in chosen for i in range(len(graph.nodes))], narrow, wide)
-    words = np.minimum(_shared_noise(weight * unit, fixed, goal, max(1.0 - spent, 0.1)), limit)
-    words = np.where(fixed, np.minimum(limit, shared), words)
-    factors = {x[1]: narrow if x in cover else wide for x in price if not isinstance(x, int)}
-    return assign_word(graph, region, ranges, policy, [int(w) for w in words], factors)
+    if cover is None:
+        cover = cheapest_cover(edges, price, int(spare * len(edges)), SPARED)
+    left = max(ROOM - sum(price[x] for x in cover), 0.1)
+    limit = np.where([i in cover for i in range(len(root))], narrow, wide)
+    words = np.where(fixed, shared, _shared_noise(weight * unit, fixed, goal, left))
+    words = np.minimum(words, limit).astype(int)
+    widths = {x[1]: narrow if x in cover else wide for x in price if not isinstance(x, int)}
+    fracs = {i: fixed_factor(float(graph.nodes[i].constant or 0.0), width)[1].frac for i, width in widths.items()}
+    movable = [i for i, node in enumerate(graph.nodes) if not fixed[i] and node.op not in ("shift", "const")]
+    found = Words(graph, integer, weight, fracs).shortest(words.tolist(), limit.tolist(), movable, ROOM)
+    return assign_word(graph, region, ranges, policy, found, widths), cover
 
 
 def _one_format(graph: Graph) -> npt.NDArray[np.bool_]:
@@ -284,49 +313,3 @@ def _shared_noise(noise: Array, fixed: npt.NDArray[np.bool_], goal: Goal, budget
     words = np.full(len(noise), float(SHORTEST))
     words[free] = np.clip(np.ceil(0.5 * np.log2(noise[free] / share)), SHORTEST, goal.dsp.wide)
     return words
-
-
-def _cover(edges: list[tuple[Vertex, Vertex]], price: Mapping[Vertex, float]) -> set[Vertex]:
-    """A cheap set of vertices that touches every edge: local ratios (Bar-Yehuda & Even 1985), then what is not needed
-    is taken out, the dearest first."""
-    left = dict(price)
-    cover: set[Vertex] = {x for x, p in price.items() if p == 0.0}
-    for a, b in sorted(edges, key=lambda e: min(price[e[0]], price[e[1]])):
-        if a in cover or b in cover:
-            continue
-        paid = min(left[a], left[b])
-        for x in (a, b):
-            left[x] -= paid
-            if left[x] <= 0.0:
-                cover.add(x)
-    touching = _touching(edges)
-    for x in sorted(cover, key=lambda x: -price[x]):
-        if all(y in cover and y != x for y in touching[x]):
-            cover.discard(x)
-    return cover
-
-
-def _spare(cover: set[Vertex], edges: list[tuple[Vertex, Vertex]], price: Mapping[Vertex, float], spare: int) -> None:
-    """Takes vertices out whose noise is worst for the products that they leave uncovered, up to `spare` products and
-    while the cover costs more than half the budget."""
-    touching = _touching(edges)
-
-    def lost(x: Vertex) -> int:
-        return sum(y not in cover or y == x for y in touching[x])
-
-    while sum(price[x] for x in cover) > 0.5:
-        worth = {x: price[x] / max(lost(x), 1) for x in cover if lost(x) <= spare and price[x] > 0.0}
-        if not worth:
-            return
-        worst = max(worth, key=lambda x: worth[x])
-        spare -= lost(worst)
-        cover.discard(worst)
-
-
-def _touching(edges: list[tuple[Vertex, Vertex]]) -> dict[Vertex, list[Vertex]]:
-    """Vertex -> the other ends of its edges."""
-    found: dict[Vertex, list[Vertex]] = {}
-    for a, b in edges:
-        found.setdefault(a, []).append(b)
-        found.setdefault(b, []).append(a)
-    return found
