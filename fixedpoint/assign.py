@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from dynagate.algorithms import EXTERNAL
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, read_format
 from dynagate.fixedpoint.ranges import Ranges, sampled_ranges
-from dynagate.graph import Graph, GraphError
+from dynagate.graph import OPS, Graph, GraphError
 from dynagate.region import Region
 
 DEFAULT_SAMPLES = 4096
@@ -43,7 +43,8 @@ class FormattedGraph:
     """A graph whose every node has a format. What the integers mean is `fixedpoint.evaluate`; hardware equals it.
 
     constants: node id -> the integer and format of its constant. bounds: node id of an input -> the values (low,
-    high) that the formats were chosen for.
+    high) that the formats were chosen for. dropped: (node id, operand) -> the lowest bits of this operand that the node
+    reads it without (`format.without`), where there are any.
     """
 
     graph: Graph
@@ -51,6 +52,11 @@ class FormattedGraph:
     constants: Mapping[int, tuple[int, Format]]
     bounds: Mapping[int, tuple[float, float]]
     arithmetic: Arithmetic
+    dropped: Mapping[tuple[int, int], int] = field(default_factory=dict)
+
+    def read_format(self, node: int, operand: int) -> Format:
+        """The format in which a node reads an operand."""
+        return read_format(self.formats[self.graph.nodes[node].args[operand]], self.dropped.get((node, operand), 0))
 
     def check(self) -> FormattedGraph:
         """Returns itself. Raises GraphError where a format or a constant is missing or cannot hold what it must."""
@@ -72,6 +78,12 @@ class FormattedGraph:
                 source = self.formats[node.args[0]]
                 if self.formats[i] != Format(source.width, source.frac - int(node.constant or 0)):
                     yield f"{where} moves the binary point but has format {self.formats[i]} after {source}"
+        for (i, k), bits in self.dropped.items():
+            node = self.graph.nodes[i]
+            if OPS[node.op].unit not in ("add", "multiply") or k >= len(node.args):
+                yield f"node {i} '{node.name}' reads an operand {k} without its lowest bits; only sums and products can"
+            elif not 0 < bits < self.formats[node.args[k]].width:
+                yield f"node {i} '{node.name}' reads {self.formats[node.args[k]]} without {bits} bits"
         for i in self.graph.input_nodes:
             low, high = self.bounds.get(i, (math.nan, math.nan))
             least, most = self.formats[i].limits

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
-from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float
+from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float, without
 from dynagate.graph import OPS
 from dynagate.graph.evaluate import check_unit_vectors
 
@@ -39,7 +39,10 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
     values: dict[int, Integers] = dict(inputs)
     for i, node in enumerate(graph.nodes):
         if node.op != "input":
-            operands = [Fixed(values[a], formatted.formats[a]) for a in node.args]
+            operands = [
+                without(Fixed(values[a], formatted.formats[a]), formatted.dropped.get((i, k), 0))
+                for k, a in enumerate(node.args)
+            ]
             if node.constant is not None:
                 operands.append(fixed_constant(formatted, i))
             result = OPS[node.op].integer(operands, formatted.formats[i], formatted.arithmetic)

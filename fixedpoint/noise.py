@@ -24,7 +24,7 @@ ELEMENTARY = 2.0
 """Variance of sin, cos and 1/x in units of that of a rounding: their tables and steps add as much again."""
 
 
-def _adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Iterator[tuple[int, Any]]:
+def adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Iterator[tuple[int, Any]]:
     """Every node that the seeds' nodes depend on, last first, with the derivative by it of the sum of these nodes
     weighted by their seeds, (states,)."""
     found = dict(seeds)
@@ -36,12 +36,17 @@ def _adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Ite
         node = graph.nodes[i]
         if not node.args:
             continue
-        operands = [values[a] for a in node.args] + ([] if node.constant is None else [node.constant])
-        for a, partial in zip(node.args, OPS[node.op].partials(*operands), strict=True):
+        for a, partial in zip(node.args, partials(graph, values, i), strict=True):
             found[a] = found.get(a, 0.0) + adjoint * partial
 
 
-def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
+def partials(graph: Graph, values: Sequence[Any], i: int) -> Sequence[Any]:
+    """Derivatives of a node by its operands."""
+    node = graph.nodes[i]
+    return OPS[node.op].partials(*(values[a] for a in node.args), *([] if node.constant is None else [node.constant]))
+
+
+def random_signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
     """A random sign per node and state; a node that occurs twice has two."""
     states = max(np.size(v) for v in values)
     found: dict[int, Any] = {}
@@ -61,9 +66,9 @@ def gains(graph: Graph, inputs: Mapping[str, Array], *, seed: int = 0) -> Array:
 def block_gains(graph: Graph, inputs: Mapping[str, Array], port: Port, *, draws: int = 1, seed: int = 0) -> Array:
     """(nodes,): `gains` of one block. draws: of signs for each state, where these are few."""
     values = evaluate_nodes(graph, {key: np.repeat(value, draws, axis=0) for key, value in inputs.items()})
-    signs = _signs(port.nodes, values, np.random.default_rng(seed))
-    size, result = _squared_size(values, port), np.zeros(len(graph.nodes))
-    for i, adjoint in _adjoints(graph, values, signs):
+    signs = random_signs(port.nodes, values, np.random.default_rng(seed))
+    size, result = squared_size(values, port), np.zeros(len(graph.nodes))
+    for i, adjoint in adjoints(graph, values, signs):
         result[i] = np.mean(adjoint * adjoint / size)
     return result
 
@@ -75,10 +80,10 @@ def crowding(graph: Graph, inputs: Mapping[str, Array], ranges: Ranges, *, seed:
     """
     values = evaluate_nodes(graph, inputs)
     random = np.random.default_rng(seed)
-    signs = _signs(range(len(graph.nodes)), values, random)
+    signs = random_signs(range(len(graph.nodes)), values, random)
     seeds = {i: s / ranges.largest[i] for i, s in signs.items() if ranges.largest[i] > 0.0}
     result = np.zeros(len(graph.nodes))
-    for i, adjoint in _adjoints(graph, values, seeds):
+    for i, adjoint in adjoints(graph, values, seeds):
         result[i] = np.mean(np.square(adjoint))
     return result
 
@@ -90,20 +95,26 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, 
     random = np.random.default_rng(seed)
     noise = [variance(formatted, i) for i in range(len(graph.nodes))]
     offsets = {i: _constant_error(formatted, i) for i in formatted.constants}
+    dropped: dict[int, dict[int, float]] = {}
+    for (i, k), bits in formatted.dropped.items():
+        step = formatted.formats[graph.nodes[i].args[k]].step
+        dropped.setdefault(i, {})[k] = (4.0**bits - 1.0) * step * step / 12.0
     result = {}
     for port in graph.outputs:
         total: Any = np.zeros(max(np.size(v) for v in values))
-        for i, adjoint in _adjoints(graph, values, _signs(port.nodes, values, random)):
+        for i, adjoint in adjoints(graph, values, random_signs(port.nodes, values, random)):
             local = noise[i]
             if offsets.get(i):
                 scale = values[graph.nodes[i].args[0]] if graph.nodes[i].op == "mul_const" else 1.0
                 local = local + (offsets[i] * scale) ** 2
             total = total + adjoint * adjoint * local
-        result[port.name] = np.sqrt(total / _squared_size(values, port))
+            for k, lost in dropped.get(i, {}).items():
+                total = total + (adjoint * partials(graph, values, i)[k]) ** 2 * lost
+        result[port.name] = np.sqrt(total / squared_size(values, port))
     return result
 
 
-def _squared_size(values: Sequence[Any], port: Port) -> Any:
+def squared_size(values: Sequence[Any], port: Port) -> Any:
     size = sum(np.square(values[i]) for i in port.nodes)
     return np.where(size == 0.0, 1.0, size)
 
@@ -129,7 +140,7 @@ def variance(formatted: FormattedGraph, node: int) -> float:
 def exact_frac(formatted: FormattedGraph, node: int) -> int | None:
     """Fraction bits of the exact result; None where nothing is computed."""
     args = formatted.graph.nodes[node].args
-    formats: list[Format] = [formatted.formats[a] for a in args]
+    formats: list[Format] = [formatted.read_format(node, k) for k in range(len(args))]
     op = formatted.graph.nodes[node].op
     if op in ("const", "shift"):
         return None

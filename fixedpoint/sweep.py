@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.optimise import AccuracyError, Goal, dsp_blocks, optimise
+from dynagate.fixedpoint.goal import Goal, dsp_blocks
+from dynagate.fixedpoint.optimise import AccuracyError, optimise
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.region import Region

@@ -18,7 +18,8 @@ import dynagate
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.confidence import state
 from dynagate.fixedpoint.files import read_formats
-from dynagate.fixedpoint.optimise import Goal, optimise
+from dynagate.fixedpoint.goal import Goal
+from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph, Port, trace
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.cost import Budget, lookup_tables
@@ -101,7 +102,13 @@ def build(
     chosen: dict[str, Any] = {"word": policy.word, "policy": asdict(policy)}
     if goal is not None:
         say("choosing formats")
-        optimised = optimise(graph, region, goal, given)
+        optimised = optimise(
+            graph,
+            region,
+            goal,
+            given,
+            waits=lambda formatted: plan(formatted, ii, stages, share_adders=share_adders).waiting(),
+        )
         formatted = optimised.formatted
         said = state(  # on states that chose nothing
             formatted,

@@ -154,7 +154,7 @@ def _words(option: str, text: str) -> range:
 
 def _goal(errors: Sequence[str], target: str) -> Any:
     """What --error and --target ask for, or None."""
-    from dynagate.fixedpoint.optimise import MULTIPLIERS, Goal
+    from dynagate.fixedpoint.goal import MULTIPLIERS, Goal
 
     if target not in MULTIPLIERS:
         raise ValueError(f"--target {target}; expected one of {', '.join(MULTIPLIERS)}")

@@ -11,7 +11,7 @@ import numpy as np
 from dynagate import truth
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.optimise import Goal
+from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.evaluate import evaluate
 from dynagate.host.accelerator import open
 from dynagate.hw.build import Build, build

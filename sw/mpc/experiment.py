@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.optimise import AccuracyError, Goal, optimise
+from dynagate.fixedpoint.goal import Goal
+from dynagate.fixedpoint.optimise import AccuracyError, optimise
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.mpc.problem import Derivatives, Reach, Solution, solve, track
