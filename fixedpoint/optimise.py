@@ -1,8 +1,8 @@
 """Word lengths of least cost for an accuracy: bits where the outputs feel them, and one DSP block a product.
 
-A DSP48E2 multiplies 27 × 18 bits, so every product needs a narrow operand (`fixedpoint.narrow`). All other words are as
-long as makes the last bit of each worth as much (`fixedpoint.words`), and what waits long loses the bits that its late
-readers do not need (`fixedpoint.late`). How much noise that may be is tried and measured.
+A DSP48E2 multiplies 27 × 18 bits, so every product needs a narrow operand (`fixedpoint.narrow`). All other nodes add
+the same amount of noise, so that the last bit of each buys as much (`fixedpoint.within`), and what waits long loses the
+bits that its late readers do not need (`fixedpoint.late`). How much noise that may be is tried and measured.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dynagate.region import Region
 Array = npt.NDArray[np.float64]
 Waits = Callable[[FormattedGraph], Waiting]
 
-ATTEMPTS, SETTLING = 14, 4
+ATTEMPTS, SETTLING = 18, 6
 """Budgets tried, at most: each is corrected by what the one before was measured to give. The first ones also look anew
 for what is felt in the states that err most, and for what is narrow."""
 
@@ -48,7 +48,7 @@ LATE_NOISE = 2.0
 """How many times the predicted noise of late reads counts: once saved less, three times as much."""
 
 GAIN_STATES = 512
-ROOM = 0.975
+ROOM = 0.985
 """Part of the target that is aimed at."""
 
 ENOUGH = 0.97
@@ -145,8 +145,11 @@ class _Search:
             cost = bits(formatted, self.goal.dsp)
             if self.waits is not None and attempt >= SETTLING:
                 least = math.inf if attempt == SETTLING else least  # what it costs is known from now on
-                formatted = self._late(formatted, self.waits(formatted), errors, strict)
-                cost = self.waits(formatted).cost
+                waiting = self.waits(formatted)
+                for _ in range(2):
+                    formatted = self._late(formatted, waiting, errors, strict)
+                    waiting = self.waits(formatted)
+                cost = waiting.cost
             errors, ratios = self._errors(formatted)
             ratio = max(ratios)
             if ratio <= 1.0 and cost < least:

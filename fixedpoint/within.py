@@ -1,4 +1,4 @@
-"""Formats of the fewest bits for a noise."""
+"""Formats for a noise: what is narrow, and words with which all others add as much."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dynagate.fixedpoint.assign import (
 )
 from dynagate.fixedpoint.goal import Multiplier
 from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
+from dynagate.fixedpoint.noise import variance
 from dynagate.fixedpoint.ranges import Ranges
-from dynagate.fixedpoint.words import SHORTEST, Words
 from dynagate.graph import Graph
 from dynagate.region import Region
 
@@ -30,8 +30,9 @@ DEAR = 1e4
 SPARED = 1e-3
 """Noise, of all that is allowed, that it takes to give a product a second block."""
 
-LEFT = 0.1
-"""Of the noise, for all nodes but the narrow ones, at least."""
+SHORTEST = 6
+TRIES, CLOSE = 4, 0.03
+"""For words of the noise that is allowed, and how near is near enough."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +58,19 @@ class Within:
         edges, price = self._products(weight, words)
         if narrow is None:
             narrow = cheapest_cover(edges, price, int(spare * len(edges)), SPARED)
-        left = max(self.noise - sum(price[x] for x in narrow), LEFT)
         longest = np.where([i in narrow for i in range(len(graph))], dsp.narrow, dsp.wide)
-        words = np.where(self._one_format, shared, self._alike(each, left))
-        words = np.minimum(words, longest).astype(int)
         widths = {x[1]: dsp.narrow if x in narrow else dsp.wide for x in price if not isinstance(x, int)}
-        fracs = {i: fixed_factor(float(graph.nodes[i].constant or 0.0), width)[1].frac for i, width in widths.items()}
-        kept = [i for i, node in enumerate(graph.nodes) if node.op in ("shift", "const") or self._one_format[i]]
-        movable = sorted(set(range(len(graph))).difference(kept))
-        found = Words(graph, self._integer, weight, fracs).shortest(
-            words.tolist(), longest.tolist(), movable, self.noise
-        )
-        return assign_word(graph, self.region, self.ranges, self.policy, found, widths), narrow
+        budget = self.noise
+        for _ in range(TRIES):
+            words = np.where(self._one_format, shared, self._alike(each, budget))
+            words = np.minimum(words, longest).astype(int)
+            formatted = assign_word(graph, self.region, self.ranges, self.policy, words.tolist(), widths)
+            # what has no finer operands rounds nothing: the others may add more
+            now = sum(float(weight[i]) * variance(formatted, i) for i in range(len(graph)))
+            if abs(now / self.noise - 1.0) < CLOSE:
+                break
+            budget *= min(max(self.noise / now, 0.1), 10.0) if now > 0.0 else 1.0
+        return formatted, narrow
 
     def _products(self, weight: Array, words: Array) -> tuple[list[tuple[Vertex, Vertex]], dict[Vertex, float]]:
         """The factors of every product, and the noise of having each of them narrow. words: what they are otherwise."""

@@ -15,7 +15,7 @@ from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
 from dynagate.fixedpoint.format import Fixed, Format, without
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.late import Stretch, Waiting, drop_late, late_gains
-from dynagate.fixedpoint.noise import predicted_errors
+from dynagate.fixedpoint.noise import block_gains, predicted_errors
 from dynagate.graph import GraphError
 from dynagate.hw.plan import plan
 from dynagate.sim.compare import first_difference
@@ -72,6 +72,23 @@ def hyq_with_late_reads(price: float) -> tuple[FormattedGraph, Region]:
     each = [late_gains(formatted, states, port, waiting, draws=2) for port in graph.outputs]
     gains = {node: np.sum([found[node] for found in each], axis=0) for node in waiting.stretches}
     return drop_late(formatted, waiting, gains, price), region
+
+
+def test_an_error_in_all_reads_is_felt_as_one_in_the_node() -> None:
+    """Through shifts too."""
+    robot = robots.load("two_joint_arm")
+    region, graph = Region.of(robot), trace(robot, FUNCTION)
+    formatted = assign(graph, region, Policy(word=20))
+    waiting, states = plan(formatted, 2).waiting(), region.sample(FUNCTION, 20, seed=3)
+    port = graph.outputs[1]
+    found = late_gains(formatted, states, port, waiting, draws=2, seed=4)
+    whole = block_gains(graph, states, port, draws=2, seed=4)
+    assert len(found) > 10
+    for node, gains in found.items():
+        assert gains[0] == pytest.approx(whole[node], rel=1e-9)
+        last = waiting.stretches[node][-1].reads
+        rest = {node: [Stretch(1, ()), Stretch(1, last)]}
+        assert gains[-1] == late_gains(formatted, states, port, Waiting(rest, 2, 0), draws=2, seed=4)[node][0]
 
 
 def test_noise_of_late_reads_is_predicted_and_saves_registers() -> None:
