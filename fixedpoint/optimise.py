@@ -154,7 +154,7 @@ class _Search:
             ratio = max(ratios)
             if ratio <= 1.0 and cost < least:
                 best, least = self._worst(formatted, ratios), cost
-            stalled = stalled + 1 if ratio > 1.2 and ratio > 0.9 * last else 0
+            stalled = stalled + 1 if attempt >= SETTLING and ratio > 1.2 and ratio > 0.9 * last else 0
             done = self.waits is None and attempt >= SETTLING and ENOUGH <= ratio <= 1.0
             if stalled == 3 or done:
                 break  # as far as narrow operands let it come, or there

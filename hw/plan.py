@@ -246,24 +246,25 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, sh
         if late := dict.fromkeys(_late_sums(formatted, latency, shared.latency), shared.name):
             classes[shared.name] = shared
             class_of |= late
-    least: dict[int, int] = {}  # by root node the most bits that a read of it does without
+    last: dict[int, int] = {}  # by root node the most bits that a read of it does without
     for (i, k), bits in formatted.dropped.items():
         a = root[graph.nodes[i].args[k]]
-        least[a] = max(least.get(a, 0), bits)
+        last[a] = max(last.get(a, 0), bits)
     position: dict[int, int] = {}
     operations: list[Operation] = []
     for i, node in enumerate(graph.nodes):
         if node.op in ("shift", "const"):
             continue
         position[i], width = len(operations), formatted.formats[i].width
-        kept = width - least.get(i, 0)
         reads = tuple(position[root[a]] for a in node.args if root[a] in position)
         if i in class_of:
             unit = classes[class_of[i]]
-            operations.append(Operation(node.name, reads, unit.latency, unit.name, holds=False, width=width, late=kept))
+            operations.append(
+                Operation(node.name, reads, unit.latency, unit.name, holds=False, width=width, dropped=last.get(i, 0))
+            )
         else:
             extra = stages.add if OPS[node.op].unit == "add" else 0
-            operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width, late=kept))
+            operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width, dropped=last.get(i, 0)))
     wanted = Counter(class_of.values())
     limits = {name: math.ceil(count * SPARE[classes[name].kind] / max(ii, 1)) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
