@@ -31,6 +31,9 @@ ATTEMPTS, SETTLING = 18, 6
 """Budgets tried, at most: each is corrected by what the one before was measured to give. The first ones also look anew
 for what is felt in the states that err most, and for what is narrow."""
 
+PATIENCE = 3
+"""Attempts that may miss the target by little before the next come faster."""
+
 SHARED = 24
 """Word of angles, sines, cosines, divisors and inverses, tried before the widest: a reciprocal of up to 25 bits takes
 one Newton step."""
@@ -138,7 +141,7 @@ class _Search:
         best: Optimised | None = None
         least = last = math.inf
         strict = np.ones(len(self.targets))  # by block: its noise counts so many times
-        felt, narrow, stalled = self.felt, None, 0
+        felt, narrow, stalled, missed = self.felt, None, 0, 0
         errors = np.empty(0)  # of the attempt before
         for attempt in range(ATTEMPTS):
             formatted, narrow = self.within.formats(strict @ felt + self.crowd, shared, spare, narrow)
@@ -163,9 +166,13 @@ class _Search:
             if attempt == 0:
                 continue  # what it erred is in the gains now
             change = np.minimum(ratios, 10.0) / ROOM
-            if best is None and attempt >= SETTLING:  # small graphs jump past the target: only come closer
-                change = np.maximum(change, 1.0)
-            strict, last = strict * change ** ((2 if attempt < SETTLING else 1) * (1 + stalled)), ratio
+            power = 2
+            if attempt >= SETTLING:
+                missed = missed + 1 if ratio > 1.0 and missed >= 0 else -1  # in a row, until the first is met
+                power = 1 + stalled + max(missed - PATIENCE, 0)
+                if best is None:  # small graphs jump past the target: only come closer
+                    change = np.maximum(change, 1.0)
+            strict, last = strict * change**power, ratio
             strict = np.maximum(strict, max(strict) / 100.0)
         return best
 
