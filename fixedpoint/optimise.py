@@ -31,6 +31,9 @@ ATTEMPTS, SETTLING = 18, 6
 """Budgets tried, at most: each is corrected by what the one before was measured to give. The first ones also look anew
 for what is felt in the states that err most, and for what is narrow."""
 
+STUCK, HOPELESS = 1.2, 4.0
+"""Errors, in targets, that three attempts without progress end with: once what is narrow is settled, and before."""
+
 PATIENCE = 3
 """Attempts that may miss the target by little before the next come faster."""
 
@@ -48,7 +51,7 @@ DRAWS, LATE_DRAWS = 8, 12
 """Of signs for each of these states, for every node and for late reads."""
 
 LATE_NOISE = 2.0
-"""How many times the predicted noise of late reads counts: once saved less, three times as much."""
+"""How many times the predicted noise of late reads counts: with 1 less was saved, with 3 no more."""
 
 GAIN_STATES = 512
 ROOM = 0.985
@@ -157,7 +160,8 @@ class _Search:
             ratio = max(ratios)
             if ratio <= 1.0 and cost < least:
                 best, least = self._worst(formatted, ratios), cost
-            stalled = stalled + 1 if attempt >= SETTLING and ratio > 1.2 and ratio > 0.9 * last else 0
+            far = ratio > (STUCK if attempt >= SETTLING else HOPELESS)
+            stalled = stalled + 1 if far and ratio > 0.9 * last else 0
             done = self.waits is None and attempt >= SETTLING and ENOUGH <= ratio <= 1.0
             if stalled == 3 or done:
                 break  # as far as narrow operands let it come, or there

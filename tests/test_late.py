@@ -110,14 +110,13 @@ def test_noise_of_late_reads_is_predicted_and_saves_registers() -> None:
     assert sum(dear.dropped.values()) < sum(formatted.dropped.values())
 
 
-@pytest.mark.parametrize("ii", [1, 4])
-def test_hardware_drops_the_same_bits(ii: int, designs: Path) -> None:
-    built = build(robots.load("two_joint_arm"), FUNCTION, ii=ii, goal=Goal(1e-3), folder=designs)
+def test_hardware_drops_the_same_bits(designs: Path) -> None:
+    built = build(robots.load("two_joint_arm"), FUNCTION, ii=2, goal=Goal(1e-3), folder=designs)
     assert len(built.formatted.dropped) > 5
     planned, whole = built.plan, replace(built.formatted, dropped={})
     assert planned.register_bits() < planned.schedule.register_bits()
-    inputs = built.region.sample(FUNCTION, 320, seed=ii)
-    run_datapath_bench(built, inputs, seed=ii)
+    inputs = built.region.sample(FUNCTION, 320, seed=2)
+    run_datapath_bench(built, inputs)
     assert first_difference(built, {key: value[:3] for key, value in inputs.items()}) is None
     got, fine = evaluate_fixed(built.formatted, inputs).outputs, evaluate_fixed(whole, inputs).outputs
     assert any((got[k] != fine[k]).any() for k in got)  # what hardware equals is not what it would be without

@@ -46,7 +46,7 @@ def test_noise_is_predicted_within_a_factor_of_two(name: str, word: int) -> None
 
 
 def test_noise_of_mixed_words_and_of_flooring_is_predicted_too() -> None:
-    robot = robots.load("iiwa14")
+    robot = robots.load("hyq")
     region, graph = Region.of(robot), trace(robot, FUNCTION)
     mixed = optimise(graph, region, Goal(1e-3)).formatted
     floored = assign(graph, region, Policy(word=22, arithmetic=Arithmetic(rounding="floor")))
