@@ -80,7 +80,7 @@ class FormattedGraph:
                     yield f"{where} moves the binary point but has format {self.formats[i]} after {source}"
         for (i, k), bits in self.dropped.items():
             node = self.graph.nodes[i]
-            if OPS[node.op].unit not in ("add", "multiply") or k >= len(node.args):
+            if not drops(node.op) or k >= len(node.args):
                 yield f"node {i} '{node.name}' reads an operand {k} without its lowest bits; only sums and products can"
             elif not 0 < bits < self.formats[node.args[k]].width:
                 yield f"node {i} '{node.name}' reads {self.formats[node.args[k]]} without {bits} bits"
@@ -93,6 +93,11 @@ class FormattedGraph:
     @staticmethod
     def _fits(value: int, fmt: Format) -> bool:
         return fmt.lowest <= value <= fmt.highest
+
+
+def drops(op: str) -> bool:
+    """Whether an operation may read operands without their lowest bits: a shared sine or reciprocal unit may not."""
+    return OPS[op].unit in ("add", "multiply")
 
 
 def assign(

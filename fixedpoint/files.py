@@ -51,17 +51,13 @@ def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
     path = Path(path)
     try:
         content = json.loads(path.read_text())
-        version = content["version"]
+        if content["version"] != VERSION:
+            raise FormatsError(f"{path} has version {content['version']}; expected {VERSION}")
+        found = {key: content[key] for key in ("robot", "function", "arithmetic", "formats", "constants")}
+        bounds, dropped = content["bounds"], content["dropped"]
     except FileNotFoundError:
         raise FormatsError(f"no formats at {path}; expected a file that write_formats made") from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise FormatsError(f"{path} is not a formats file: {error!r}") from None
-    if version != VERSION:
-        raise FormatsError(f"{path} has version {version}; expected {VERSION}")
-    try:
-        found = {key: content[key] for key in ("robot", "function", "arithmetic", "formats", "constants")}
-        bounds, dropped = content["bounds"], content["dropped"]
-    except KeyError as error:
         raise FormatsError(f"{path} is not a formats file: {error!r}") from None
     if (found["robot"], found["function"]) != (graph.robot, graph.name):
         raise FormatsError(f"{path} is for {found['robot']} {found['function']}; expected {graph.robot} {graph.name}")

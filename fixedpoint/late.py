@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.noise import adjoints, partials, random_signs, squared_size
+from dynagate.fixedpoint.noise import block_adjoints, partials
 from dynagate.graph import Port
-from dynagate.graph.evaluate import evaluate_nodes
 
 Array = npt.NDArray[np.float64]
 MOST = 16
@@ -89,11 +88,9 @@ def late_gains(
     """By node and stretch the mean over the states of (∂block/∂value in this stretch and all later ones)², divided by
     the block's squared size; as `noise.block_gains`."""
     graph = formatted.graph
-    values = evaluate_nodes(graph, {key: np.repeat(value, draws, axis=0) for key, value in inputs.items()})
-    signs = random_signs(port.nodes, values, np.random.default_rng(seed))
-    size = squared_size(values, port)
+    values, size, adjoints = block_adjoints(graph, inputs, port, draws=draws, seed=seed)
     readers = {u for stretches in waiting.stretches.values() for s in stretches for u, _ in s.reads}
-    felt = {i: adjoint for i, adjoint in adjoints(graph, values, signs) if i in readers}
+    felt = {i: adjoint for i, adjoint in adjoints if i in readers}
     found: dict[int, list[float]] = {}
     for node, stretches in waiting.stretches.items():
         total, found[node] = np.zeros(1), []

@@ -24,7 +24,7 @@ ELEMENTARY = 2.0
 """Variance of sin, cos and 1/x in units of that of a rounding: their tables and steps add as much again."""
 
 
-def adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Iterator[tuple[int, Any]]:
+def _adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Iterator[tuple[int, Any]]:
     """Every node that the seeds' nodes depend on, last first, with the derivative by it of the sum of these nodes
     weighted by their seeds, (states,)."""
     found = dict(seeds)
@@ -46,7 +46,7 @@ def partials(graph: Graph, values: Sequence[Any], i: int) -> Sequence[Any]:
     return OPS[node.op].partials(*(values[a] for a in node.args), *([] if node.constant is None else [node.constant]))
 
 
-def random_signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
+def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
     """A random sign per node and state; a node that occurs twice has two."""
     states = max(np.size(v) for v in values)
     found: dict[int, Any] = {}
@@ -65,12 +65,21 @@ def gains(graph: Graph, inputs: Mapping[str, Array], *, seed: int = 0) -> Array:
 
 def block_gains(graph: Graph, inputs: Mapping[str, Array], port: Port, *, draws: int = 1, seed: int = 0) -> Array:
     """(nodes,): `gains` of one block. draws: of signs for each state, where these are few."""
-    values = evaluate_nodes(graph, {key: np.repeat(value, draws, axis=0) for key, value in inputs.items()})
-    signs = random_signs(port.nodes, values, np.random.default_rng(seed))
-    size, result = squared_size(values, port), np.zeros(len(graph.nodes))
-    for i, adjoint in adjoints(graph, values, signs):
+    result = np.zeros(len(graph.nodes))
+    _, size, adjoints = block_adjoints(graph, inputs, port, draws=draws, seed=seed)
+    for i, adjoint in adjoints:
         result[i] = np.mean(adjoint * adjoint / size)
     return result
+
+
+def block_adjoints(
+    graph: Graph, inputs: Mapping[str, Array], port: Port, *, draws: int = 1, seed: int = 0
+) -> tuple[Sequence[Any], Any, Iterator[tuple[int, Any]]]:
+    """Values of all nodes, the block's squared size, and the nodes that it depends on with the derivatives by them of
+    its entries' sum with random signs, (states · draws,) each."""
+    values = evaluate_nodes(graph, {key: np.repeat(value, draws, axis=0) for key, value in inputs.items()})
+    signs = _signs(port.nodes, values, np.random.default_rng(seed))
+    return values, _squared_size(values, port), _adjoints(graph, values, signs)
 
 
 def crowding(graph: Graph, inputs: Mapping[str, Array], ranges: Ranges, *, seed: int = 0) -> Array:
@@ -80,10 +89,10 @@ def crowding(graph: Graph, inputs: Mapping[str, Array], ranges: Ranges, *, seed:
     """
     values = evaluate_nodes(graph, inputs)
     random = np.random.default_rng(seed)
-    signs = random_signs(range(len(graph.nodes)), values, random)
+    signs = _signs(range(len(graph.nodes)), values, random)
     seeds = {i: s / ranges.largest[i] for i, s in signs.items() if ranges.largest[i] > 0.0}
     result = np.zeros(len(graph.nodes))
-    for i, adjoint in adjoints(graph, values, seeds):
+    for i, adjoint in _adjoints(graph, values, seeds):
         result[i] = np.mean(np.square(adjoint))
     return result
 
@@ -102,7 +111,7 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, 
     result = {}
     for port in graph.outputs:
         total: Any = np.zeros(max(np.size(v) for v in values))
-        for i, adjoint in adjoints(graph, values, random_signs(port.nodes, values, random)):
+        for i, adjoint in _adjoints(graph, values, _signs(port.nodes, values, random)):
             local = noise[i]
             if offsets.get(i):
                 scale = values[graph.nodes[i].args[0]] if graph.nodes[i].op == "mul_const" else 1.0
@@ -110,11 +119,11 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, 
             total = total + adjoint * adjoint * local
             for k, lost in dropped.get(i, {}).items():
                 total = total + (adjoint * partials(graph, values, i)[k]) ** 2 * lost
-        result[port.name] = np.sqrt(total / squared_size(values, port))
+        result[port.name] = np.sqrt(total / _squared_size(values, port))
     return result
 
 
-def squared_size(values: Sequence[Any], port: Port) -> Any:
+def _squared_size(values: Sequence[Any], port: Port) -> Any:
     size = sum(np.square(values[i]) for i in port.nodes)
     return np.where(size == 0.0, 1.0, size)
 

@@ -35,7 +35,7 @@ STUCK, HOPELESS = 1.2, 4.0
 """Errors, in targets, that three attempts without progress end with: once what is narrow is settled, and before."""
 
 PATIENCE = 3
-"""Attempts that may miss the target by little before the next come faster."""
+"""Settled attempts that may all miss the target by little before the next come faster."""
 
 SHARED = 24
 """Word of angles, sines, cosines, divisors and inverses, tried before the widest: a reciprocal of up to 25 bits takes
@@ -144,15 +144,16 @@ class _Search:
         best: Optimised | None = None
         least = last = math.inf
         strict = np.ones(len(self.targets))  # by block: its noise counts so many times
-        felt, narrow, stalled, missed = self.felt, None, 0, 0
+        felt, narrow, stalled, met = self.felt, None, 0, False
         errors = np.empty(0)  # of the attempt before
         for attempt in range(ATTEMPTS):
             formatted, narrow = self.within.formats(strict @ felt + self.crowd, shared, spare, narrow)
-            cost = bits(formatted, self.goal.dsp)
-            if self.waits is not None and attempt >= SETTLING:
+            if self.waits is None or attempt < SETTLING:
+                cost = bits(formatted, self.goal.dsp)
+            else:
                 least = math.inf if attempt == SETTLING else least  # what it costs is known from now on
                 waiting = self.waits(formatted)
-                for _ in range(2):
+                for _ in range(2):  # what is dropped changes the schedule, and that what is worth dropping
                     formatted = self._late(formatted, waiting, errors, strict)
                     waiting = self.waits(formatted)
                 cost = waiting.cost
@@ -172,8 +173,8 @@ class _Search:
             change = np.minimum(ratios, 10.0) / ROOM
             power = 2
             if attempt >= SETTLING:
-                missed = missed + 1 if ratio > 1.0 and missed >= 0 else -1  # in a row, until the first is met
-                power = 1 + stalled + max(missed - PATIENCE, 0)
+                met = met or ratio <= 1.0
+                power = 1 + stalled + (0 if met else max(attempt - SETTLING + 1 - PATIENCE, 0))
                 if best is None:  # small graphs jump past the target: only come closer
                     change = np.maximum(change, 1.0)
             strict, last = strict * change**power, ratio

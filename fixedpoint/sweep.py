@@ -12,13 +12,12 @@ from typing import Any
 
 import numpy as np
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
-from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.confidence import measured
 from dynagate.fixedpoint.goal import Goal, dsp_blocks
 from dynagate.fixedpoint.optimise import AccuracyError, optimise
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.region import Region
-from dynagate.truth import relative_errors
 
 POLICIES = ("global", "word", "optimised")
 QUANTILE = 0.999
@@ -120,12 +119,11 @@ def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -
 
 
 def _errors(formatted: FormattedGraph, inputs: dict[str, Any], expected: dict[str, Any]) -> tuple[float, float, float]:
-    result = evaluate_fixed(formatted, inputs)
-    errors = [relative_errors(result.outputs[k], value) for k, value in expected.items()]
+    errors, overflow = measured(formatted, inputs, expected)
     return (
-        max(float(np.median(e)) for e in errors),
-        max(float(np.quantile(e, QUANTILE)) for e in errors),
-        float(result.overflow.mean()),
+        max(float(np.median(e)) for e in errors.values()),
+        max(float(np.quantile(e, QUANTILE)) for e in errors.values()),
+        float(overflow.mean()),
     )
 
 

@@ -54,12 +54,13 @@ class Within:
         narrow. weight: what the variance of an error in a node counts. shared: the word of what shares a sine or
         reciprocal unit. spare: part of the products that may take more than one block. narrow: if that is known."""
         graph, dsp, each = self.graph, self.dsp, weight * self._unit
-        words = np.where(self._one_format, shared, self._alike(each, self.noise))
-        edges, price = self._products(weight, words)
         if narrow is None:
+            words = np.where(self._one_format, shared, self._alike(each, self.noise))
+            edges, price = self._products(weight, words)
             narrow = cheapest_cover(edges, price, int(spare * len(edges)), SPARED)
         longest = np.where([i in narrow for i in range(len(graph))], dsp.narrow, dsp.wide)
-        widths = {x[1]: dsp.narrow if x in narrow else dsp.wide for x in price if not isinstance(x, int)}
+        constants = [i for i, node in enumerate(graph.nodes) if node.op == "mul_const"]
+        widths = {i: dsp.narrow if ("constant", i) in narrow else dsp.wide for i in constants}
         budget = self.noise
         for _ in range(TRIES):
             words = np.where(self._one_format, shared, self._alike(each, budget))

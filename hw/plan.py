@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
 
-from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.assign import FormattedGraph, drops
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.goal import DSP_BITS
 from dynagate.fixedpoint.late import Read, Stretch, Waiting
@@ -182,9 +182,7 @@ class Plan:
         nodes = self.formatted.graph.nodes
         stretches: dict[int, list[Stretch]] = {}
         for node, reads in self._reads.items():
-            whole = [
-                k for k, some in reads.items() if any(OPS[nodes[i].op].unit not in ("add", "multiply") for i, _ in some)
-            ]
+            whole = [index for index, some in reads.items() if not all(drops(nodes[i].op) for i, _ in some)]
             first = max(whole, default=min(reads, default=0))
             ends = [first, *sorted(index for index in reads if index > first)]
             if len(ends) > 1 and node not in self._outputs:
