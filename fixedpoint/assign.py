@@ -8,14 +8,16 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.algorithms import EXTERNAL
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, read_format
-from dynagate.fixedpoint.ranges import Ranges, sampled_ranges
-from dynagate.graph import OPS, Graph, GraphError
-from dynagate.region import Region
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
+from dynagate.fixedpoint.ranges import Ranges, RoundedProbes, sampled_ranges
+from dynagate.graph import Graph, GraphError
+from dynagate.region import Kind, Region
 
 DEFAULT_SAMPLES = 4096
 LARGEST_WORD = 32
+
+NOISE_MARGIN = 2.0
+"""Room that a node's range has for the rounding of its operands: so many times the largest that the probes show."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class Policy:
 
     guard_bits: integer bits beyond what the largest sample needs, so that states between the samples fit; may be a
     fraction (0.5 is a factor √2); None takes from the sample's tail how far each node may go. samples, seed: the states
-    the ranges come from.
+    the ranges come from, uniform in the region; half as many are at its limits, and a quarter near rest, besides.
     """
 
     word: int = 24
@@ -43,8 +45,7 @@ class FormattedGraph:
     """A graph whose every node has a format. What the integers mean is `fixedpoint.evaluate`; hardware equals it.
 
     constants: node id -> the integer and format of its constant. bounds: node id of an input -> the values (low,
-    high) that the formats were chosen for. dropped: (node id, operand) -> the lowest bits of this operand that the node
-    reads it without (`format.without`), where there are any.
+    high) that the formats were chosen for.
     """
 
     graph: Graph
@@ -52,11 +53,10 @@ class FormattedGraph:
     constants: Mapping[int, tuple[int, Format]]
     bounds: Mapping[int, tuple[float, float]]
     arithmetic: Arithmetic
-    dropped: Mapping[tuple[int, int], int] = field(default_factory=dict)
 
-    def read_format(self, node: int, operand: int) -> Format:
-        """The format in which a node reads an operand."""
-        return read_format(self.formats[self.graph.nodes[node].args[operand]], self.dropped.get((node, operand), 0))
+    def operand_formats(self, node: int) -> list[Format]:
+        """The formats of a node's operands, without its constant's."""
+        return [self.formats[a] for a in self.graph.nodes[node].args]
 
     def check(self) -> FormattedGraph:
         """Returns itself. Raises GraphError where a format or a constant is missing or cannot hold what it must."""
@@ -78,12 +78,6 @@ class FormattedGraph:
                 source = self.formats[node.args[0]]
                 if self.formats[i] != Format(source.width, source.frac - int(node.constant or 0)):
                     yield f"{where} moves the binary point but has format {self.formats[i]} after {source}"
-        for (i, k), bits in self.dropped.items():
-            node = self.graph.nodes[i]
-            if not drops(node.op) or k >= len(node.args):
-                yield f"node {i} '{node.name}' reads an operand {k} without its lowest bits; only sums and products can"
-            elif not 0 < bits < self.formats[node.args[k]].width:
-                yield f"node {i} '{node.name}' reads {self.formats[node.args[k]]} without {bits} bits"
         for i in self.graph.input_nodes:
             low, high = self.bounds.get(i, (math.nan, math.nan))
             least, most = self.formats[i].limits
@@ -93,11 +87,6 @@ class FormattedGraph:
     @staticmethod
     def _fits(value: int, fmt: Format) -> bool:
         return fmt.lowest <= value <= fmt.highest
-
-
-def drops(op: str) -> bool:
-    """Whether an operation may read operands without their lowest bits: a shared sine or reciprocal unit may not."""
-    return OPS[op].unit in ("add", "multiply")
 
 
 def assign(
@@ -119,16 +108,16 @@ def assign(
 def sampled_states(
     graph: Graph, region: Region, policy: Policy, trajectories: Mapping[str, npt.ArrayLike] | None = None
 ) -> dict[str, npt.NDArray[np.float64]]:
-    """The policy's samples of a region, the trajectories after them. Raises ValueError: these lack an input."""
-    external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
-    states = region.sample(graph.name, policy.samples, policy.seed, external_forces=external_forces)
-    if trajectories is None:
-        return states
-    missing = set(states) - set(trajectories)
-    if missing:
-        raise ValueError(f"trajectories lack input '{min(missing)}'; expected {', '.join(states)}")
-    given = {key: np.asarray(trajectories[key], dtype=np.float64) for key in states}
-    return {key: np.concatenate([value, given[key]]) for key, value in states.items()}
+    """The policy's samples of a region, uniform ones first, the trajectories last. Raises ValueError: these lack an
+    input."""
+    counts: dict[Kind, int] = {"uniform": policy.samples, "limits": policy.samples // 2, "rest": policy.samples // 4}
+    parts = [region.states(graph, count, policy.seed, kind) for kind, count in counts.items()]
+    if trajectories is not None:
+        missing = set(parts[0]) - set(trajectories)
+        if missing:
+            raise ValueError(f"trajectories lack input '{min(missing)}'; expected {', '.join(parts[0])}")
+        parts.append({key: np.asarray(trajectories[key], dtype=np.float64) for key in parts[0]})
+    return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 
 
 def assign_global(
@@ -165,31 +154,46 @@ def _input_bounds(graph: Graph, region: Region, reaches: npt.NDArray[np.float64]
     return found
 
 
+@dataclass(frozen=True)
+class WordLengths:
+    """nodes: the word of every node. longest: the words that nodes may grow to where the rounding of their operands
+    needs more room than their float64 values do; the same unless given. constants: the words of the factors of constant
+    products, by node; the node's own unless given."""
+
+    nodes: Sequence[int]
+    longest: Sequence[int] | None = None
+    constants: Mapping[int, int] = field(default_factory=dict)
+
+
 def assign_word(
-    graph: Graph,
-    region: Region,
-    ranges: Ranges,
-    policy: Policy,
-    words: Sequence[int] | None = None,
-    constant_words: Mapping[int, int] | None = None,
+    graph: Graph, region: Region, ranges: Ranges, policy: Policy, words: WordLengths | None = None
 ) -> FormattedGraph:
-    """Formats from ranges: every node the policy's word, or its own of `words`, with as many integer bits as it needs.
-    constant_words: of the factors of constant products, by node."""
-    words = words or [policy.word] * len(graph.nodes)
-    constant_words = constant_words or {}
+    """Formats from ranges: every node the policy's word, or its own, with as many integer bits as it needs.
+
+    A node's range is that of its float64 values and what the rounding of its operands adds to them, as the ranges'
+    probes show it.
+    """
+    words = words or WordLengths([policy.word] * len(graph))
+    longest = words.longest or words.nodes
     reaches = ranges.reach if policy.guard_bits is None else ranges.largest * 2.0**policy.guard_bits
     bounds = _input_bounds(graph, region, reaches)
     angles = _angles(graph)
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
     divisors = {a for node in graph.nodes if node.op == "reciprocal" for a in node.args}
+    rounded = RoundedProbes(graph, ranges.probes, policy.arithmetic)
     formats: list[Format] = []
     constants: dict[int, tuple[int, Format]] = {}
     for i, node in enumerate(graph.nodes):
         sources = [formats[a] for a in node.args]
-        constant = node.constant if node.constant is not None else 0.0
+        constant, word = node.constant, words.nodes[i]
+        if node.op == "mul_const":
+            integer, fmt = constants[i] = fixed_factor(float(node.constant or 0.0), words.constants.get(i, word))
+            constant = integer * fmt.step
+        noise = rounded.deviation(i, constant)
         if node.op == "shift":
-            formats.append(Format(sources[0].width, sources[0].frac - int(constant)))
-            constants[i] = (int(constant), Format(16, 0))
+            constants[i] = (int(constant or 0.0), Format(16, 0))
+            formats.append(Format(sources[0].width, sources[0].frac - int(constant or 0.0)))
+            rounded.round(i, formats[i])
             continue
         if node.op == "input":
             # angles share a format, so that one sin/cos unit serves them all
@@ -198,22 +202,21 @@ def assign_word(
             reach = float(ranges.largest[i])  # exact: no margin needed
             reach = max(reach, 1.0) if node.op != "const" else reach
         else:
-            reach = float(reaches[i])
-        word = words[i]
-        wanted = frac_for(reach, word)
+            reach = float(reaches[i]) + NOISE_MARGIN * noise
+            word = min(word + frac_for(float(reaches[i]), word) - frac_for(reach, word), max(longest[i], word))
+        frac = most = frac_for(reach, word)
         if node.op == "mul_const":
-            constants[i] = fixed_factor(constant, constant_words.get(i, word))
-            wanted = min(wanted, sources[0].frac + constants[i][1].frac)
+            frac = min(most, sources[0].frac + constants[i][1].frac)
         elif node.op == "mul":
-            wanted = min(wanted, sources[0].frac + sources[1].frac)
+            frac = min(most, sources[0].frac + sources[1].frac)
         elif node.op in ("add", "sub", "neg") and i not in divisors:
-            wanted = min(wanted, max(source.frac for source in sources))
+            frac = min(most, max(source.frac for source in sources))
         # bits below what the operands have would always be zero; divisors keep them, to share a unit
-        width = word - (frac_for(reach, word) - wanted)
-        formats.append(Format(max(width, 2), wanted))
+        formats.append(Format(max(word - (most - frac), 2), frac))
+        rounded.round(i, formats[i])
         if node.op in ("add_const", "const"):
-            integer = math.floor(math.ldexp(constant, wanted) + 0.5)
-            constants[i] = (integer, Format(max(integer.bit_length() + 1, 2), wanted))
+            integer = math.floor(math.ldexp(float(node.constant or 0.0), frac) + 0.5)
+            constants[i] = (integer, Format(max(integer.bit_length() + 1, 2), frac))
     return FormattedGraph(graph, tuple(formats), constants, bounds, policy.arithmetic).check()
 
 

@@ -3,105 +3,187 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.goal import Goal
+from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
-from dynagate.region import Region
+from dynagate.region import KINDS, Kind, Region
 from dynagate.truth import relative_errors
+from scipy.special import bdtr, betaincinv
 
 Array = npt.NDArray[np.float64]
 
+OVERFLOWS: dict[Kind, float] = {"uniform": 1e-4, "limits": 1e-3, "rest": 1e-4}
+"""Part of the states of each kind that may overflow in a design that is made for an accuracy."""
+
+OTHERS = 16384
+"""States at the limits, and as many near rest, that a statement is about, at most."""
+
+NAMED = 3
+"""Nodes that an error names."""
+
+
+class Measured(NamedTuple):
+    """errors: by block the error of every state, (states,), relative to the block or its floor; overflow: (states,),
+    which states overflow; origins: the nodes at which overflow began, and in how many states."""
+
+    errors: dict[str, Array]
+    overflow: npt.NDArray[np.bool_]
+    origins: Counter[int]
+
 
 @dataclass(frozen=True)
-class Statement:
-    """With this confidence, from this many states of the region: a `quantile` of them has relative L2 errors of at most
-    `error` (by block), and at most `overflow` of them overflow; infinity and 1 where the states are too few to say."""
+class Sample:
+    """States of one kind. error: by block, the bound of the quantile; overflow: the part of the states that overflowed;
+    overflow_bound: the part of all states that does at most."""
 
-    quantile: float
-    confidence: float
     states: int
     seed: int
     error: dict[str, float]
     overflow: float
+    overflow_bound: float
 
     @property
     def worst(self) -> tuple[float, str]:
         """The largest error and its block."""
         return max((error, block) for block, error in self.error.items())
 
+
+@dataclass(frozen=True)
+class Statement:
+    """For each kind of states (`Region.sample`): with this confidence, a `quantile` of them has errors of at most
+    `error`, by block, and at most `overflow_bound` of them overflow; infinity and 1 where the states are too few to
+    say. An error is |e| / max(|x|, floor) over a block; floors: by block, in its units."""
+
+    quantile: float
+    confidence: float
+    floors: dict[str, float]
+    samples: dict[Kind, Sample]
+
+    @property
+    def error(self) -> dict[str, float]:
+        """By block, of uniform states."""
+        return self.samples["uniform"].error
+
+    @property
+    def worst(self) -> tuple[float, str]:
+        """The largest error of uniform states and its block."""
+        return self.samples["uniform"].worst
+
+    @property
+    def overflow(self) -> float:
+        """The part of uniform states that overflows at most."""
+        return self.samples["uniform"].overflow_bound
+
+    def faults(self, goal: Goal) -> Iterator[str]:
+        """What a goal was promised and the states do not keep."""
+        for kind, sample in self.samples.items():
+            if sample.overflow > OVERFLOWS[kind]:
+                yield f"{sample.overflow:.1e} of the {WHICH[kind]} overflow; at most {OVERFLOWS[kind]:.0e} may"
+        for kind in goal.kinds:
+            for block, error in self.samples[kind].error.items():
+                if error > goal.of(block):
+                    yield f"{block} errs by {error:.2e} in {WHICH[kind]}; {goal.of(block):.1e} was asked for"
+
     def text(self) -> str:
-        error, block = self.worst
-        return (
-            f"{self.quantile:.1%} of the states in the region have relative L2 errors below {error:.1e} ({block} the "
-            f"worst block) and at most {self.overflow:.1e} of them overflow, each with {self.confidence:.0%} "
-            f"confidence, from {self.states} states (seed {self.seed})"
+        """For which states, with which confidence, which errors."""
+        lines = [
+            f"Measured by the integer executor against float64, on states that chose nothing, for {self.quantile:.1%} "
+            f"of them with {self.confidence:.0%} confidence. An error is |e| / max(|x|, floor) over a block."
+        ]
+        for kind, sample in self.samples.items():
+            error, block = sample.worst
+            lines.append(
+                f"Of {sample.states} {WHICH[kind]} (seed {sample.seed}) {block} errs most, by {error:.1e}, and "
+                f"{sample.overflow:.1e} overflow."
+            )
+        return "\n".join(lines)
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> Statement:
+        samples = {kind: Sample(**sample) for kind, sample in content["samples"].items()}
+        return cls(content["quantile"], content["confidence"], content["floors"], samples)
+
+
+WHICH: dict[Kind, str] = {
+    "uniform": "states in the region",
+    "limits": "states at its limits",
+    "rest": "states near rest",
+}
+
+
+def state(formatted: FormattedGraph, region: Region, goal: Goal | None = None) -> Statement:
+    """Measured by the integer executor against float64, on states that chose nothing. goal: its quantile, confidence,
+    floor, and how many fresh states; the errors that it asks for are not used."""
+    goal = goal or Goal(0.5)
+    graph = formatted.graph
+    floors = block_floors(graph, region, goal)
+    samples: dict[Kind, Sample] = {}
+    for k, kind in enumerate(KINDS):
+        count, seed = goal.fresh if kind == "uniform" else min(goal.fresh, OTHERS), goal.seed + 1 + k
+        inputs = region.states(graph, count, seed, kind)
+        result = measured(formatted, inputs, evaluate(graph, inputs), floors)
+        overflows = int(result.overflow.sum())
+        samples[kind] = Sample(
+            count,
+            seed,
+            {block: quantile_bound(e, goal.quantile, goal.confidence) for block, e in result.errors.items()},
+            overflows / count,
+            rate_bound(overflows, count, goal.confidence),
         )
+    return Statement(goal.quantile, goal.confidence, floors, samples)
 
 
-def state(
-    formatted: FormattedGraph,
-    region: Region,
-    *,
-    quantile: float = 0.999,
-    confidence: float = 0.99,
-    states: int = 16384,
-    seed: int = 31,
-) -> Statement:
-    """Measured by the integer executor against float64."""
-    inputs = region.sample(formatted.graph.name, states, seed)
-    errors, overflow = measured(formatted, inputs, evaluate(formatted.graph, inputs))
-    return Statement(
-        quantile,
-        confidence,
-        states,
-        seed,
-        {k: quantile_bound(e, quantile, confidence) for k, e in errors.items()},
-        rate_bound(int(overflow.sum()), states, confidence),
-    )
+def block_floors(graph: Graph, region: Region, goal: Goal) -> dict[str, float]:
+    """By block, the size below which its error counts as relative to this: the goal's floor times the root mean square
+    of the block's norm over the goal's states."""
+    expected = evaluate(graph, region.states(graph, goal.states, goal.seed))
+    return {
+        name: goal.floor * float(np.sqrt(np.mean(np.sum(np.square(value.reshape(len(value), -1)), axis=1))))
+        for name, value in expected.items()
+    }
 
 
 def measured(
-    formatted: FormattedGraph, inputs: Mapping[str, Array], expected: Mapping[str, Array]
-) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
-    """By block the relative L2 error of every state, (states,), and which states overflow."""
+    formatted: FormattedGraph,
+    inputs: Mapping[str, Array],
+    expected: Mapping[str, Array],
+    floors: Mapping[str, float] | None = None,
+) -> Measured:
+    """Integers beside float64. expected: the float64 outputs; floors: as `block_floors` gives them, 0 unless given."""
     result = evaluate_fixed(formatted, inputs)
-    return {k: relative_errors(result.outputs[k], value) for k, value in expected.items()}, result.overflow
+    errors = {
+        name: relative_errors(result.outputs[name], value, (floors or {}).get(name, 0.0))
+        for name, value in expected.items()
+    }
+    return Measured(errors, result.overflow, result.origins)
+
+
+def names_of(graph: Graph, origins: Counter[int]) -> str:
+    """The nodes at which most overflow began."""
+    return ", ".join(f"'{graph.nodes[i].name}'" for i, _ in origins.most_common(NAMED))
 
 
 def quantile_bound(values: Array, quantile: float, confidence: float) -> float:
     """The order statistic that is above the quantile with this confidence, whatever the distribution (Conover,
     "Practical nonparametric statistics", 1999, §3.2); infinity where none is."""
-    ordered, below = np.sort(values), 0.0
-    for k in range(len(ordered)):
-        # the k + 1 smallest are below the quantile only if so many states are
-        below += _binomial(len(ordered), k, quantile) if k > len(ordered) * quantile - 60 else 0.0
-        if below >= confidence:
-            return float(ordered[k])
-    return math.inf
+    count = len(values)
+    # the k + 1 smallest are below the quantile only if at most k states are
+    k = int(np.searchsorted(bdtr(np.arange(count), count, quantile), confidence))
+    return float(np.partition(values, k)[k]) if k < count else math.inf
 
 
 def rate_bound(count: int, states: int, confidence: float) -> float:
     """The rate above which so few events in so many states have a chance of 1 - confidence (Clopper & Pearson 1934)."""
-    low, high = count / states, 1.0
-    if count == states:
-        return 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if sum(_binomial(states, k, middle) for k in range(count + 1)) > 1.0 - confidence:
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _binomial(n: int, k: int, p: float) -> float:
-    """Chance of k successes in n."""
-    if p <= 0.0 or p >= 1.0:
-        return float(k == (0 if p <= 0.0 else n))
-    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-    return math.exp(ways + k * math.log(p) + (n - k) * math.log1p(-p))
+    return 1.0 if count == states else float(betaincinv(count + 1, states - count, confidence))

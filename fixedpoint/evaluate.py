@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
-from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float, without
+from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float
 from dynagate.graph import OPS
 from dynagate.graph.evaluate import check_unit_vectors
 
@@ -18,10 +19,11 @@ BLOCK = 1024
 
 class Values(NamedTuple):
     """value: integers of every node asked for, by id, (batch,); by_scope: (batch, scopes of the graph), where a node of
-    that scope overflowed."""
+    that scope overflowed; origins: the nodes at which overflow began, and in how many states."""
 
     value: dict[int, Integers]
     by_scope: npt.NDArray[np.bool_]
+    origins: Counter[int]
 
     @property
     def overflow(self) -> npt.NDArray[np.bool_]:
@@ -34,25 +36,28 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
     graph = formatted.graph
     batch = len(next(iter(inputs.values())))
     by_scope = np.zeros((len(graph.scopes), batch), dtype=bool)
+    origins: Counter[int] = Counter()
+    overflowed = np.zeros(batch, dtype=bool)
     kept = set(graph.output_nodes)
     last_user = [max(users, default=-1) for users in graph.users]
     values: dict[int, Integers] = dict(inputs)
     for i, node in enumerate(graph.nodes):
         if node.op != "input":
-            operands = [
-                without(Fixed(values[a], formatted.formats[a]), formatted.dropped.get((i, k), 0))
-                for k, a in enumerate(node.args)
-            ]
+            operands = [Fixed(values[a], formatted.formats[a]) for a in node.args]
             if node.constant is not None:
                 operands.append(fixed_constant(formatted, i))
             result = OPS[node.op].integer(operands, formatted.formats[i], formatted.arithmetic)
             values[i] = result.value if node.args else np.full(batch, result.value)
-            by_scope[graph.scope_of[i]] |= result.overflow
+            if result.overflow.any():
+                by_scope[graph.scope_of[i]] |= result.overflow
+                if began := int(np.count_nonzero(result.overflow & ~overflowed)):
+                    origins[i] = began
+                overflowed |= result.overflow
         if not keep_all:
             for a in node.args:
                 if last_user[a] == i and a not in kept:
                     values.pop(a, None)
-    return Values(values, by_scope.T)
+    return Values(values, by_scope.T, origins)
 
 
 def quantise_inputs(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]) -> dict[int, Integers]:
@@ -76,10 +81,12 @@ def gather_outputs(formatted: FormattedGraph, values: Mapping[int, Integers]) ->
 
 
 class Evaluated(NamedTuple):
-    """outputs: float64 arrays (batch, *shape) by name; overflow: (batch,) states in which a node overflowed."""
+    """outputs: float64 arrays (batch, *shape) by name; overflow: (batch,) states in which a node overflowed; origins:
+    the nodes at which overflow began, and in how many states."""
 
     outputs: dict[str, npt.NDArray[np.float64]]
     overflow: npt.NDArray[np.bool_]
+    origins: Counter[int]
 
 
 def evaluate(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]) -> Evaluated:
@@ -91,4 +98,7 @@ def evaluate(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.floa
         block = {i: value[start : start + BLOCK] for i, value in integers.items()}
         blocks.append(evaluate_integers(formatted, block))
     values = {i: np.concatenate([block.value[i] for block in blocks]) for i in formatted.graph.output_nodes}
-    return Evaluated(gather_outputs(formatted, values), np.concatenate([block.overflow for block in blocks]))
+    overflow = np.concatenate([block.overflow for block in blocks])
+    return Evaluated(
+        gather_outputs(formatted, values), overflow, sum((block.origins for block in blocks), Counter[int]())
+    )

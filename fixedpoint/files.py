@@ -12,7 +12,7 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph
 
-VERSION = 2
+VERSION = 3
 
 
 class FormatsError(ValueError):
@@ -20,8 +20,7 @@ class FormatsError(ValueError):
 
 
 def write_formats(formatted: FormattedGraph, path: str | PathLike[str]) -> None:
-    """One line per node, by its name: [width, frac]; of a constant [integer, width, frac]; of an input [low, high]; of
-    what reads operands without their lowest bits [operand, bits] for each."""
+    """One line per node, by its name: [width, frac]; of a constant [integer, width, frac]; of an input [low, high]."""
     graph = formatted.graph
 
     def listed(entries: dict[str, Any]) -> str:
@@ -29,14 +28,10 @@ def write_formats(formatted: FormattedGraph, path: str | PathLike[str]) -> None:
         return "{\n" + ",\n".join(lines) + "\n }"
 
     name = [node.name for node in graph.nodes]
-    dropped: dict[str, list[list[int]]] = {}
-    for (i, k), bits in sorted(formatted.dropped.items()):
-        dropped.setdefault(name[i], []).append([k, bits])
     parts: dict[str, dict[str, Any]] = {
         "formats": {name[i]: [f.width, f.frac] for i, f in enumerate(formatted.formats)},
         "constants": {name[i]: [value, f.width, f.frac] for i, (value, f) in formatted.constants.items()},
         "bounds": {name[i]: list(bounds) for i, bounds in formatted.bounds.items()},
-        "dropped": dropped,
     }
     arithmetic = asdict(formatted.arithmetic)
     head = {"version": VERSION, "robot": graph.robot, "function": graph.name, "arithmetic": arithmetic}
@@ -54,7 +49,7 @@ def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
         if content["version"] != VERSION:
             raise FormatsError(f"{path} has version {content['version']}; expected {VERSION}")
         found = {key: content[key] for key in ("robot", "function", "arithmetic", "formats", "constants")}
-        bounds, dropped = content["bounds"], content["dropped"]
+        bounds = content["bounds"]
     except FileNotFoundError:
         raise FormatsError(f"no formats at {path}; expected a file that write_formats made") from None
     except (json.JSONDecodeError, KeyError, TypeError) as error:
@@ -62,7 +57,7 @@ def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
     if (found["robot"], found["function"]) != (graph.robot, graph.name):
         raise FormatsError(f"{path} is for {found['robot']} {found['function']}; expected {graph.robot} {graph.name}")
     place = {node.name: i for i, node in enumerate(graph.nodes)}
-    for part in (found["formats"], found["constants"], bounds, dropped):
+    for part in (found["formats"], found["constants"], bounds):
         for name in part:
             if name not in place:
                 raise FormatsError(f"{path} has a format for '{name}', which the graph does not have: trace it alike")
@@ -77,5 +72,4 @@ def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
         dict(sorted(constants.items())),
         {place[name]: (float(low), float(high)) for name, (low, high) in bounds.items()},
         Arithmetic(**found["arithmetic"]),
-        {(place[name], k): bits for name, reads in dropped.items() for k, bits in reads},
     ).check()

@@ -101,18 +101,6 @@ class Fixed(NamedTuple):
     format: Format
 
 
-def without(number: Fixed, bits: int) -> Fixed:
-    """The number without so many of its lowest bits; a one stands for them, the middle of what they may have been."""
-    if bits == 0:
-        return number
-    return Fixed((number.value >> bits) * 2 + 1, read_format(number.format, bits))
-
-
-def read_format(fmt: Format, bits: int) -> Format:
-    """The format of a number `without` so many bits."""
-    return Format(fmt.width - bits + 1, fmt.frac - bits + 1) if bits else fmt
-
-
 def wide(value: Integers, bits: int) -> Integers:
     """The integers in a type that holds exact results of so many bits."""
     return value.astype(object) if bits > INT64_BITS and value.dtype != object else value

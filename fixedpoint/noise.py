@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.ranges import Ranges
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.evaluate import evaluate_nodes
 
@@ -36,14 +34,10 @@ def _adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Ite
         node = graph.nodes[i]
         if not node.args:
             continue
-        for a, partial in zip(node.args, partials(graph, values, i), strict=True):
+        constant = [] if node.constant is None else [node.constant]
+        partials = OPS[node.op].partials(*(values[a] for a in node.args), *constant)
+        for a, partial in zip(node.args, partials, strict=True):
             found[a] = found.get(a, 0.0) + adjoint * partial
-
-
-def partials(graph: Graph, values: Sequence[Any], i: int) -> Sequence[Any]:
-    """Derivatives of a node by its operands."""
-    node = graph.nodes[i]
-    return OPS[node.op].partials(*(values[a] for a in node.args), *([] if node.constant is None else [node.constant]))
 
 
 def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
@@ -55,45 +49,21 @@ def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Genera
     return found
 
 
-def gains(graph: Graph, inputs: Mapping[str, Array], *, seed: int = 0) -> Array:
-    """(blocks, nodes): mean over the states of Σ (∂output/∂node)² over a block, divided by the block's squared size.
+def sensitivity(
+    graph: Graph, inputs: Mapping[str, Array], port: Port, floor: float = 0.0, *, draws: int = 1, seed: int = 0
+) -> Array:
+    """(nodes,): mean over the states of Σ (∂output/∂node)² over a block, divided by the block's squared size, which is
+    `floor` at least.
 
     An error of variance v in the node alone gives the block a mean squared relative error of v times this.
+    draws: of random signs for each state, where states are few.
     """
-    return np.stack([block_gains(graph, inputs, port, seed=seed) for port in graph.outputs])
-
-
-def block_gains(graph: Graph, inputs: Mapping[str, Array], port: Port, *, draws: int = 1, seed: int = 0) -> Array:
-    """(nodes,): `gains` of one block. draws: of signs for each state, where these are few."""
-    result = np.zeros(len(graph.nodes))
-    _, size, adjoints = block_adjoints(graph, inputs, port, draws=draws, seed=seed)
-    for i, adjoint in adjoints:
-        result[i] = np.mean(adjoint * adjoint / size)
-    return result
-
-
-def block_adjoints(
-    graph: Graph, inputs: Mapping[str, Array], port: Port, *, draws: int = 1, seed: int = 0
-) -> tuple[Sequence[Any], Any, Iterator[tuple[int, Any]]]:
-    """Values of all nodes, the block's squared size, and the nodes that it depends on with the derivatives by them of
-    its entries' sum with random signs, (states · draws,) each."""
     values = evaluate_nodes(graph, {key: np.repeat(value, draws, axis=0) for key, value in inputs.items()})
     signs = _signs(port.nodes, values, np.random.default_rng(seed))
-    return values, _squared_size(values, port), _adjoints(graph, values, signs)
-
-
-def crowding(graph: Graph, inputs: Mapping[str, Array], ranges: Ranges, *, seed: int = 0) -> Array:
-    """(nodes,): mean over the states of Σ (∂other/∂node)² / range² over all other nodes.
-
-    Noise that the outputs hardly feel, because it cancels on the way, may still leave the range of a node between.
-    """
-    values = evaluate_nodes(graph, inputs)
-    random = np.random.default_rng(seed)
-    signs = _signs(range(len(graph.nodes)), values, random)
-    seeds = {i: s / ranges.largest[i] for i, s in signs.items() if ranges.largest[i] > 0.0}
+    size = _squared_size(values, port, floor)
     result = np.zeros(len(graph.nodes))
-    for i, adjoint in _adjoints(graph, values, seeds):
-        result[i] = np.mean(np.square(adjoint))
+    for i, adjoint in _adjoints(graph, values, signs):
+        result[i] = np.mean(adjoint * adjoint / size)
     return result
 
 
@@ -104,10 +74,6 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, 
     random = np.random.default_rng(seed)
     noise = [variance(formatted, i) for i in range(len(graph.nodes))]
     offsets = {i: _constant_error(formatted, i) for i in formatted.constants}
-    dropped: dict[int, dict[int, float]] = {}
-    for (i, k), bits in formatted.dropped.items():
-        step = formatted.formats[graph.nodes[i].args[k]].step
-        dropped.setdefault(i, {})[k] = (4.0**bits - 1.0) * step * step / 12.0
     result = {}
     for port in graph.outputs:
         total: Any = np.zeros(max(np.size(v) for v in values))
@@ -117,14 +83,12 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, 
                 scale = values[graph.nodes[i].args[0]] if graph.nodes[i].op == "mul_const" else 1.0
                 local = local + (offsets[i] * scale) ** 2
             total = total + adjoint * adjoint * local
-            for k, lost in dropped.get(i, {}).items():
-                total = total + (adjoint * partials(graph, values, i)[k]) ** 2 * lost
         result[port.name] = np.sqrt(total / _squared_size(values, port))
     return result
 
 
-def _squared_size(values: Sequence[Any], port: Port) -> Any:
-    size = sum(np.square(values[i]) for i in port.nodes)
+def _squared_size(values: Sequence[Any], port: Port, floor: float = 0.0) -> Any:
+    size = np.maximum(sum(np.square(values[i]) for i in port.nodes), floor**2)
     return np.where(size == 0.0, 1.0, size)
 
 
@@ -148,8 +112,7 @@ def variance(formatted: FormattedGraph, node: int) -> float:
 
 def exact_frac(formatted: FormattedGraph, node: int) -> int | None:
     """Fraction bits of the exact result; None where nothing is computed."""
-    args = formatted.graph.nodes[node].args
-    formats: list[Format] = [formatted.read_format(node, k) for k in range(len(args))]
+    formats = formatted.operand_formats(node)
     op = formatted.graph.nodes[node].op
     if op in ("const", "shift"):
         return None

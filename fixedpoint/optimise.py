@@ -1,64 +1,75 @@
-"""Word lengths of least cost for an accuracy: bits where the outputs feel them, and one DSP block a product.
+"""Word lengths of least cost for an accuracy: bits where the outputs are sensitive to them, one DSP block a product.
 
 A DSP48E2 multiplies 27 × 18 bits, so every product needs a narrow operand (`fixedpoint.narrow`). All other nodes add
-the same amount of noise, so that the last bit of each buys as much (`fixedpoint.within`), and what waits long loses the
-bits that its late readers do not need (`fixedpoint.late`). How much noise that may be is tried and measured.
+the same amount of noise, so that the last bit of each buys as much (`fixedpoint.within`). Attempt after attempt is
+measured by the integer executor: its errors weight the next one's noise, and nodes that overflow get wider ranges. The
+cheapest attempt that meets the goal is then checked on states that chose nothing.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign_word, sampled_states
-from dynagate.fixedpoint.confidence import measured, quantile_bound
+from dynagate.fixedpoint.confidence import (
+    OVERFLOWS,
+    Statement,
+    block_floors,
+    measured,
+    names_of,
+    quantile_bound,
+    state,
+)
 from dynagate.fixedpoint.goal import Goal, bits
-from dynagate.fixedpoint.late import Waiting, drop_late, late_gains
-from dynagate.fixedpoint.noise import block_gains, crowding, gains, variance
+from dynagate.fixedpoint.narrow import Vertex
+from dynagate.fixedpoint.noise import sensitivity, variance
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.fixedpoint.within import Within
-from dynagate.graph import Graph, Port
+from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate, evaluate_nodes
-from dynagate.region import Region
+from dynagate.region import KINDS, Kind, Region
 
 Array = npt.NDArray[np.float64]
-Waits = Callable[[FormattedGraph], Waiting]
 
-ATTEMPTS, SETTLING = 18, 6
-"""Budgets tried, at most: each is corrected by what the one before was measured to give. The first ones also look anew
-for what is felt in the states that err most, and for what is narrow."""
+SETTLING, REFINING = 6, 12
+"""Attempts that look anew for sensitivities and narrow operands, and attempts after them, at most."""
 
-STUCK, HOPELESS = 1.2, 4.0
-"""Errors, in targets, that three attempts without progress end with: once what is narrow is settled, and before."""
+HOPELESS, STUCK = 4.0, 1.2
+"""Errors over targets at which three attempts without progress end a search: while it settles, and afterwards."""
 
 PATIENCE = 3
-"""Settled attempts that may all miss the target by little before the next come faster."""
+"""Refining attempts that may all miss the target by little before the weights change faster."""
 
 SHARED = 24
 """Word of angles, sines, cosines, divisors and inverses, tried before the widest: a reciprocal of up to 25 bits takes
 one Newton step."""
 
-CROWD = 0.2
-"""Noise that a node may have in its range, beside the guard bits."""
-
 TAIL = 10.0
-"""The noise in so many times the states that the quantile leaves out is what counts."""
+"""Sensitivities are those in the states with the largest errors: so many times the states that the quantile leaves
+out."""
 
-DRAWS, LATE_DRAWS = 8, 12
-"""Of signs for each of these states, for every node and for late reads."""
+DRAWS = 8
+"""Random signs for each of these states."""
 
-LATE_NOISE = 2.0
-"""How many times the predicted noise of late reads counts: with 1 less was saved, with 3 no more."""
+SENSITIVITY_STATES = 512
+"""States of the first sensitivities."""
 
-GAIN_STATES = 512
-ROOM = 0.985
+AIM = 0.985
 """Part of the target that is aimed at."""
 
 ENOUGH = 0.97
-"""Part of the target with which attempts end, where nothing is scheduled."""
+"""Part of the target with which a search ends."""
+
+WIDENINGS = 4
+"""Times that the widest words may widen the ranges of nodes that overflow."""
+
+CHECKED = 6
+"""Attempts that are checked on fresh states, the cheapest first."""
 
 
 class AccuracyError(ValueError):
@@ -67,11 +78,15 @@ class AccuracyError(ValueError):
 
 @dataclass(frozen=True)
 class Optimised:
-    """formatted: the formats. error: at the goal's quantile and confidence, of the worst block, which is `block`."""
+    """formatted: the formats. statement: their errors and overflows on fresh states."""
 
     formatted: FormattedGraph
-    error: float
-    block: str
+    statement: Statement
+
+    @property
+    def error(self) -> float:
+        """Of the worst block at the goal's quantile and confidence."""
+        return self.statement.worst[0]
 
 
 def optimise(
@@ -80,28 +95,58 @@ def optimise(
     goal: Goal,
     policy: Policy | None = None,
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
-    waits: Waits | None = None,
 ) -> Optimised:
-    """Formats that meet the goal on its states, measured by the integer executor.
+    """Formats that meet the goal on fresh states, and overflow in no more of them than OVERFLOWS.
 
     policy: guard bits, samples of the ranges and arithmetic; its word is not used. trajectories: as in `assign`.
-    waits: what waits in registers with given formats, by a schedule (`Plan.waiting`); late reads then do without the
-    bits that they do not need, and the formats are those of the least cost by it.
-    Raises AccuracyError where even the widest words do not, ValueError for an error of a block that is none.
+    Raises AccuracyError where even the widest words do not meet it, ValueError for an error of a block that is none.
     """
     names = [port.name for port in graph.outputs]
     for name in () if isinstance(goal.error, float | int) else goal.error:
         if name not in names:
             raise ValueError(f"an error for block '{name}'; expected one of {', '.join(names)}")
-    search = _Search(graph, region, goal, policy or Policy(guard_bits=None), trajectories, waits)
-    fallback = search.widest()
+    search = _Search(graph, region, goal, policy or Policy(guard_bits=None), trajectories)
+    widest = search.widest()
     spares = (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare))
-    tried = (search.cheapest(shared, spare) for spare in spares for shared in (SHARED, goal.dsp.wide))
-    return next((found for found in tried if found is not None), fallback)
+    for spare in spares:
+        for shared in (SHARED, goal.dsp.wide):
+            meeting = [attempt for attempt in search.attempts(shared, spare) if attempt.meets]
+            for attempt in sorted(meeting, key=lambda attempt: attempt.cost)[:CHECKED]:
+                if (optimised := search.checked(attempt.formatted)) is not None:
+                    return optimised
+    return search.promised(widest)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """narrow: the operands that are narrow. errors: (blocks, states) of each kind that the goal is about, in units of
+    each block's target. ratios: (blocks,), the bound of their quantile. overflow: part of the states of each kind;
+    origins: the nodes at which it began. cost: in bits, without a schedule."""
+
+    formatted: FormattedGraph
+    narrow: set[Vertex]
+    errors: dict[Kind, Array]
+    ratios: Array
+    overflow: dict[Kind, float]
+    origins: Counter[int]
+    cost: int
+
+    @property
+    def ratio(self) -> float:
+        """Of the worst block."""
+        return float(max(self.ratios))
+
+    @property
+    def overflows(self) -> bool:
+        return any(part > OVERFLOWS[kind] for kind, part in self.overflow.items())
+
+    @property
+    def meets(self) -> bool:
+        return self.ratio <= 1.0 and not self.overflows
 
 
 class _Search:
-    """Formats after formats, each measured on the goal's states. Errors are by block, in units of its target."""
+    """Attempts, one after the other, each measured on the goal's states."""
 
     def __init__(
         self,
@@ -110,110 +155,131 @@ class _Search:
         goal: Goal,
         policy: Policy,
         trajectories: Mapping[str, npt.ArrayLike] | None,
-        waits: Waits | None,
     ) -> None:
-        self.graph, self.region, self.goal, self.waits = graph, region, goal, waits
+        self.graph, self.region, self.goal = graph, region, goal
         self.policy = replace(policy, word=goal.dsp.wide)
         inputs = sampled_states(graph, region, self.policy, trajectories)
         self.ranges = sampled_ranges(graph, inputs)
-        some = {key: value[:GAIN_STATES] for key, value in inputs.items()}
         self.targets = np.array([goal.of(port.name) for port in graph.outputs])
-        self.felt = gains(graph, some) / self.targets[:, None] ** 2
-        self.crowd = crowding(graph, some, self.ranges) / CROWD**2
-        sizes = np.array([float(np.mean(np.square(v))) for v in evaluate_nodes(graph, some)])
-        self.within = Within(graph, region, self.ranges, self.policy, goal.dsp, sizes, ROOM)
-        self.states = region.sample(graph.name, goal.states, goal.seed)
-        self.expected = evaluate(graph, self.states)
+        self.floors = block_floors(graph, region, goal)
+        counts = {kind: goal.states if kind in goal.kinds else max(goal.states // 4, 1) for kind in KINDS}
+        self.states = {kind: region.states(graph, count, goal.seed, kind) for kind, count in counts.items()}
+        self.expected = {kind: evaluate(graph, inputs) for kind, inputs in self.states.items()}
+        some = {key: value[:SENSITIVITY_STATES] for key, value in inputs.items()}
+        self.sizes = np.array([float(np.mean(np.square(v))) for v in evaluate_nodes(graph, some)])
+        self.first_sensitivity = self._sensitivities([some] * len(self.targets), draws=1, seed=0)
 
-    def widest(self) -> Optimised:
+    def widest(self) -> FormattedGraph:
         """The widest words for all. Raises AccuracyError where they do not meet the goal."""
-        formatted = assign_word(self.graph, self.region, self.ranges, self.policy)
-        _, ratios = self._errors(formatted)
-        found, goal = self._worst(formatted, ratios), self.goal
-        if max(ratios) <= 1.0:
-            return found
-        noise = self.felt.max(axis=0) * [variance(formatted, i) for i in range(len(self.graph))]
-        node = self.graph.nodes[int(np.argmax(noise))]
-        raise AccuracyError(
-            f"words of {goal.dsp.wide} bits give {found.block} an error of {found.error:.1e} in {goal.quantile:.1%} of "
-            f"the states; {goal.of(found.block):.1e} was asked for, and node '{node.name}' adds most of it"
-        )
+        for _ in range(WIDENINGS):
+            formatted = assign_word(self.graph, self.region, self.ranges, self.policy)
+            attempt = self._measured(formatted, set())
+            if not attempt.overflows:
+                break
+            self._widen(attempt.origins)
+        goal = self.goal
+        if attempt.overflows:
+            raise AccuracyError(
+                f"words of {goal.dsp.wide} bits overflow in {max(attempt.overflow.values()):.1%} of the states, "
+                f"beginning at {names_of(self.graph, attempt.origins)}"
+            )
+        if attempt.ratio > 1.0:
+            k = int(np.argmax(attempt.ratios))
+            block = self.graph.outputs[k].name
+            noise = self.first_sensitivity[k] * [variance(formatted, i) for i in range(len(self.graph))]
+            raise AccuracyError(
+                f"words of {goal.dsp.wide} bits give {block} an error of {attempt.ratio * self.targets[k]:.1e} in "
+                f"{goal.quantile:.1%} of the states; {self.targets[k]:.1e} was asked for, and node "
+                f"'{self.graph.nodes[int(np.argmax(noise))].name}' adds most of it"
+            )
+        return formatted
 
-    def cheapest(self, shared: int, spare: float) -> Optimised | None:
-        """Of the attempts that meet the goal. shared, spare: as in `Within.formats`."""
-        best: Optimised | None = None
-        least = last = math.inf
-        strict = np.ones(len(self.targets))  # by block: its noise counts so many times
-        felt, narrow, stalled, met = self.felt, None, 0, False
-        errors = np.empty(0)  # of the attempt before
-        for attempt in range(ATTEMPTS):
-            formatted, narrow = self.within.formats(strict @ felt + self.crowd, shared, spare, narrow)
-            if self.waits is None or attempt < SETTLING:
-                cost = bits(formatted, self.goal.dsp)
-            else:
-                least = math.inf if attempt == SETTLING else least  # what it costs is known from now on
-                waiting = self.waits(formatted)
-                for _ in range(2):  # what is dropped changes the schedule, and that what is worth dropping
-                    formatted = self._late(formatted, waiting, errors, strict)
-                    waiting = self.waits(formatted)
-                cost = waiting.cost
-            errors, ratios = self._errors(formatted)
-            ratio = max(ratios)
-            if ratio <= 1.0 and cost < least:
-                best, least = self._worst(formatted, ratios), cost
-            far = ratio > (STUCK if attempt >= SETTLING else HOPELESS)
+    def attempts(self, shared: int, spare: float) -> Iterator[Attempt]:
+        """Attempts that come ever nearer to the target. shared, spare: as in `Within.formats`."""
+        weights = np.ones(len(self.targets))  # by block, of its noise
+        sensitivities, narrow = self.first_sensitivity, None
+        last, stalled, met = math.inf, 0, False
+        for k in range(SETTLING + REFINING):
+            settled = k >= SETTLING
+            within = Within(self.graph, self.region, self.ranges, self.policy, self.goal.dsp, self.sizes, AIM)
+            attempt = self._measured(*within.formats(weights @ sensitivities, shared, spare, narrow))
+            yield attempt
+            ratio = attempt.ratio
+            far = ratio > (STUCK if settled else HOPELESS)
             stalled = stalled + 1 if far and ratio > 0.9 * last else 0
-            done = self.waits is None and attempt >= SETTLING and ENOUGH <= ratio <= 1.0
-            if stalled == 3 or done:
-                break  # as far as narrow operands let it come, or there
-            if attempt < SETTLING:
-                felt, narrow = self._felt(errors, felt, attempt), None
-            if attempt == 0:
-                continue  # what it erred is in the gains now
-            change = np.minimum(ratios, 10.0) / ROOM
-            power = 2
-            if attempt >= SETTLING:
-                met = met or ratio <= 1.0
-                power = 1 + stalled + (0 if met else max(attempt - SETTLING + 1 - PATIENCE, 0))
-                if best is None:  # small graphs jump past the target: only come closer
-                    change = np.maximum(change, 1.0)
-            strict, last = strict * change**power, ratio
-            strict = np.maximum(strict, max(strict) / 100.0)
-        return best
+            if stalled == 3 or (settled and attempt.meets and ratio >= ENOUGH):
+                return
+            self._widen(attempt.origins)
+            met, last = met or attempt.meets, ratio
+            if settled:
+                overdue = 0 if met else max(k - SETTLING + 1 - PATIENCE, 0)
+                weights = self._reweighted(weights, attempt, 1 + stalled + overdue, closer=not met)
+                continue
+            states = [self._worst_states(attempt, block) for block in range(len(self.targets))]
+            fresh = self._sensitivities(states, draws=DRAWS, seed=k)
+            sensitivities = fresh if k == 0 else 0.5 * (fresh + sensitivities)
+            narrow = attempt.narrow if k == SETTLING - 1 else None
+            if k > 0:  # the error of the first attempt is in the sensitivities already
+                weights = self._reweighted(weights, attempt, 2, closer=False)
 
-    def _errors(self, formatted: FormattedGraph) -> tuple[Array, Array]:
-        """(blocks, states) of every state, and (blocks,) what the quantile of them is at most."""
-        found, _ = measured(formatted, self.states, self.expected)
-        errors = np.array([found[port.name] for port in self.graph.outputs]) / self.targets[:, None]
-        return errors, np.array([quantile_bound(e, self.goal.quantile, self.goal.confidence) for e in errors])
+    def checked(self, formatted: FormattedGraph) -> Optimised | None:
+        """The formats with what fresh states say of them, or None where they do not keep the goal there."""
+        statement = state(formatted, self.region, self.goal)
+        return Optimised(formatted, statement) if not any(statement.faults(self.goal)) else None
 
-    def _worst(self, formatted: FormattedGraph, ratios: Array) -> Optimised:
-        k = int(np.argmax(ratios))
-        return Optimised(formatted, float(ratios[k] * self.targets[k]), self.graph.outputs[k].name)
+    def promised(self, formatted: FormattedGraph) -> Optimised:
+        """The same, or AccuracyError."""
+        statement = state(formatted, self.region, self.goal)
+        for fault in statement.faults(self.goal):
+            origins = self._measured(formatted, set()).origins
+            nodes = f"; overflow begins at {names_of(self.graph, origins)}" if origins else ""
+            raise AccuracyError(f"no words of up to {self.goal.dsp.wide} bits keep the goal: {fault}{nodes}")
+        return Optimised(formatted, statement)
 
-    def _felt(self, errors: Array, before: Array, seed: int) -> Array:
-        """Gains of every block in its worst states; from the second time on the mean with those before."""
-        found = np.array(
+    def _measured(self, formatted: FormattedGraph, narrow: set[Vertex]) -> Attempt:
+        overflow: dict[Kind, float] = {}
+        origins: Counter[int] = Counter()
+        errors: dict[Kind, Array] = {}
+        for kind, inputs in self.states.items():
+            result = measured(formatted, inputs, self.expected[kind], self.floors)
+            overflow[kind] = float(result.overflow.mean())
+            origins += result.origins
+            if kind in self.goal.kinds:
+                errors[kind] = np.stack(list(result.errors.values())) / self.targets[:, None]
+        bounds = [
+            [quantile_bound(block, self.goal.quantile, self.goal.confidence) for block in blocks]
+            for blocks in errors.values()
+        ]
+        cost = bits(formatted, self.goal.dsp)
+        return Attempt(formatted, narrow, errors, np.max(bounds, axis=0), overflow, origins, cost)
+
+    def _widen(self, origins: Counter[int]) -> None:
+        """The nodes at which overflow began in a state, however rare, get a bit more from now on."""
+        largest, reach = self.ranges.largest.copy(), self.ranges.reach.copy()
+        nodes = list(origins)
+        largest[nodes] *= 2.0
+        reach[nodes] *= 2.0
+        self.ranges = replace(self.ranges, largest=largest, reach=reach)
+
+    @staticmethod
+    def _reweighted(weights: Array, attempt: Attempt, power: int, *, closer: bool) -> Array:
+        """Weights by how far each block missed its target. closer: never away from it: small graphs jump past it."""
+        change = np.minimum(attempt.ratios, 10.0) / AIM
+        weights = weights * (np.maximum(change, 1.0) if closer else change) ** power
+        return np.maximum(weights, max(weights) / 100.0)
+
+    def _sensitivities(self, states: list[dict[str, Array]], *, draws: int, seed: int) -> Array:
+        """(blocks, nodes), of every block in states of its own, in units of its target."""
+        return np.array(
             [
-                block_gains(self.graph, states, port, draws=DRAWS, seed=seed) / target**2
-                for port, states, target in self._worst_states(errors)
+                sensitivity(self.graph, inputs, port, self.floors[port.name], draws=draws, seed=seed) / target**2
+                for inputs, port, target in zip(states, self.graph.outputs, self.targets, strict=True)
             ]
         )
-        return found if seed == 0 else 0.5 * (found + before)
 
-    def _late(self, formatted: FormattedGraph, waiting: Waiting, errors: Array, strict: Array) -> FormattedGraph:
-        """With bits dropped from late reads, where that saves registers. errors: of the attempt before."""
-        gain: dict[int, Array] = {}
-        for times, (port, states, target) in zip(strict, self._worst_states(errors), strict=True):
-            for node, found in late_gains(formatted, states, port, waiting, draws=LATE_DRAWS).items():
-                gain[node] = gain.get(node, 0.0) + np.array(found) * times / target**2
-        # with all words a bit shorter, all noise were four times as much
-        price = LATE_NOISE * 0.5 / math.log(2.0) * waiting.registers / ROOM
-        return drop_late(formatted, waiting, gain, price)
-
-    def _worst_states(self, errors: Array) -> list[tuple[Port, dict[str, Array], float]]:
-        """By block the states that it errs most in, which the quantile is about, and its target."""
+    def _worst_states(self, attempt: Attempt, block: int) -> dict[str, Array]:
+        """The states with the largest errors of a block, which the quantile is about."""
         count = math.ceil(TAIL * (1.0 - self.goal.quantile) * self.goal.states)
-        most = [np.argsort(-error)[:count] for error in errors]
-        states = [{key: value[k] for key, value in self.states.items()} for k in most]
-        return list(zip(self.graph.outputs, states, map(float, self.targets), strict=True))
+        worst = np.argsort(-np.concatenate([errors[block] for errors in attempt.errors.values()]))[:count]
+        inputs = [self.states[kind] for kind in attempt.errors]
+        return {key: np.concatenate([states[key] for states in inputs])[worst] for key in inputs[0]}

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
-from dynagate.fixedpoint.confidence import measured
+from dynagate.fixedpoint.confidence import block_floors, measured
 from dynagate.fixedpoint.goal import Goal, dsp_blocks
 from dynagate.fixedpoint.optimise import AccuracyError, optimise
 from dynagate.graph import OPS, Graph
@@ -22,6 +22,8 @@ from dynagate.region import Region
 POLICIES = ("global", "word", "optimised")
 QUANTILE = 0.999
 SEED = 41
+FRESH = 16384
+"""States on which optimised formats are checked: a point's own states are fresh besides."""
 
 
 class SweepError(ValueError):
@@ -31,7 +33,7 @@ class SweepError(ValueError):
 @dataclass(frozen=True)
 class Point:
     """One policy at one word length. word: of "optimised", the one word whose error it is to reach. median, error: of
-    the worst block, relative L2, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had its own;
+    the worst block, as `Goal` counts errors, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had its own;
     lut: bits of all adders; register_bits: bits of all values, each kept once."""
 
     policy: str
@@ -95,14 +97,15 @@ def _computed(
 
 def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -> Point:
     """One point."""
-    inputs = region.sample(graph.name, states, SEED)
+    inputs = region.states(graph, states, SEED)
     expected = evaluate(graph, inputs)
+    floors = block_floors(graph, region, Goal(0.5, states=states))
     formatted = ONE_WORD.get(policy, assign)(graph, region, Policy(word=word))
-    median, error, overflow = _errors(formatted, inputs, expected)
+    median, error, overflow = _errors(formatted, inputs, expected, floors)
     if policy == "optimised" and 0.0 < error < 1.0:
         try:
-            formatted = optimise(graph, region, Goal(error)).formatted
-            median, error, overflow = _errors(formatted, inputs, expected)
+            formatted = optimise(graph, region, Goal(error, fresh=FRESH)).formatted
+            median, error, overflow = _errors(formatted, inputs, expected, floors)
         except AccuracyError:  # longer words than one DSP block takes: the one word length stays
             pass
     adders = [i for i, node in enumerate(graph.nodes) if OPS[node.op].unit == "add"]
@@ -118,12 +121,14 @@ def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -
     )
 
 
-def _errors(formatted: FormattedGraph, inputs: dict[str, Any], expected: dict[str, Any]) -> tuple[float, float, float]:
-    errors, overflow = measured(formatted, inputs, expected)
+def _errors(
+    formatted: FormattedGraph, inputs: dict[str, Any], expected: dict[str, Any], floors: dict[str, float]
+) -> tuple[float, float, float]:
+    result = measured(formatted, inputs, expected, floors)
     return (
-        max(float(np.median(e)) for e in errors.values()),
-        max(float(np.quantile(e, QUANTILE)) for e in errors.values()),
-        float(overflow.mean()),
+        max(float(np.median(e)) for e in result.errors.values()),
+        max(float(np.quantile(e, QUANTILE)) for e in result.errors.values()),
+        float(result.overflow.mean()),
     )
 
 

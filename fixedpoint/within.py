@@ -11,6 +11,7 @@ from dynagate.fixedpoint.assign import (
     LARGEST_WORD,
     FormattedGraph,
     Policy,
+    WordLengths,
     assign_word,
     fixed_factor,
     frac_for,
@@ -65,7 +66,10 @@ class Within:
         for _ in range(TRIES):
             words = np.where(self._one_format, shared, self._alike(each, budget))
             words = np.minimum(words, longest).astype(int)
-            formatted = assign_word(graph, self.region, self.ranges, self.policy, words.tolist(), widths)
+            # shared units have one width; other nodes may grow up to their operand of a multiplier
+            most = np.where(self._one_format, words, longest)
+            lengths = WordLengths(words.tolist(), most.tolist(), widths)
+            formatted = assign_word(graph, self.region, self.ranges, self.policy, lengths)
             # what has no finer operands rounds nothing: the others may add more
             now = sum(float(weight[i]) * variance(formatted, i) for i in range(len(graph)))
             if abs(now / self.noise - 1.0) < CLOSE:

@@ -16,7 +16,6 @@ from typing import Any
 
 import dynagate
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
-from dynagate.fixedpoint.confidence import state
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
@@ -107,18 +106,9 @@ def build(
             region,
             goal,
             given,
-            waits=lambda formatted: plan(formatted, ii, stages, share_adders=share_adders).waiting(),
         )
         formatted = optimised.formatted
-        said = state(  # on states that chose nothing
-            formatted,
-            region,
-            quantile=goal.quantile,
-            confidence=goal.confidence,
-            states=goal.states,
-            seed=goal.seed + 1,
-        )
-        chosen = {"word": "mixed", "goal": asdict(goal), "statement": asdict(said)}
+        chosen = {"word": "mixed", "goal": asdict(goal), "statement": optimised.statement.as_dict()}
     elif formats is not None:
         formatted = read_formats(graph, formats)
         chosen = {"word": "given"}

@@ -156,32 +156,24 @@ class _Values:
         else:
             self.live[i] = Signal(shape, name=name)
             names = [f"{name}_d{k}" for k in range(1, count + 1)]
-        dropped = plan.dropped(i)
-        registers = [
-            Signal(signed(shape.width - bits), name=n, reset_less=True) for n, bits in zip(names, dropped, strict=True)
-        ]
+        registers = [Signal(shape, name=n, reset_less=True) for n in names]
         self.chain[i] = registers
         cycle = plan.ready(i)
         if plan.holds(i):
             cycle -= 1  # the first register is the unit's own, filled in the unit's last cycle
         elif registers:
-            self._on_slot(i, cycle, registers[0].eq(self.live[i][dropped[0] :]))
-        for (before, had), (after, lacks) in pairwise(zip(registers, dropped, strict=True)):
-            self._on_slot(i, cycle, after.eq(before[lacks - had :]))
+            self._on_slot(i, cycle, registers[0].eq(self.live[i]))
+        for before, after in pairwise(registers):
+            self._on_slot(i, cycle, after.eq(before))
 
-    def read(self, node: int, cycle: int, dropped: int = 0) -> Value:
-        """The node's integer, from the register that has it in this cycle of its sample; without its lowest bits, and a
-        one for these, where some are dropped."""
+    def read(self, node: int, cycle: int) -> Value:
+        """The node's integer, from the register that has it in this cycle of its sample."""
         plan = self.plan
         root = plan.root[node]
         if root not in plan.position:
             return Const(self.formatted.constants[root][0], signed(self.formatted.formats[root].width))
         index = plan.register_index(root, cycle)
-        value = self.chain[root][index - 1] if index else self.live[root]
-        if not dropped:
-            return value
-        lacks = plan.dropped(root)[index - 1] if index else 0
-        return Cat(Const(1, 1), value[dropped - lacks :]).as_signed()
+        return self.chain[root][index - 1] if index else self.live[root]
 
     def _add(self, i: int) -> None:
         node, formats = self.formatted.graph.nodes[i], self.formatted.formats
@@ -207,11 +199,11 @@ class _Values:
     def _operands(self, i: int) -> list[tuple[Value, Format]]:
         """What the node's operation reads at its start, constants too."""
         found = []
-        for node, fmt, dropped in operands(self.formatted, i):
+        for node, fmt in operands(self.formatted, i):
             if node is None:
                 found.append((Const(self.formatted.constants[i][0], signed(fmt.width)), fmt))
             else:
-                found.append((self.read(node, self.plan.start(i), dropped), fmt))
+                found.append((self.read(node, self.plan.start(i)), fmt))
         return found
 
     def _note_overflow(self, i: int, cycle: int, flag: Value) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph import OPS
+from dynagate.region import KINDS, REST
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -139,8 +140,16 @@ def _units(built: Build) -> str:
 
 
 def _accuracy(built: Build) -> str:
-    statement = built.design["formats"].get("statement")
-    if statement is None:
+    content = built.design["formats"].get("statement")
+    if content is None:
         return ""
-    rows = [(f"`{name}`", f"{error:.1e}") for name, error in statement["error"].items()]
-    return f"## Accuracy\n\n{Statement(**statement).text()}.\n\n" + _table(("output", "error"), rows)
+    statement = Statement.of_dict(content)
+    samples = [statement.samples[kind] for kind in KINDS]
+    rows: list[tuple[Any, ...]] = [
+        (f"`{name}`", f"{statement.floors[name]:.2g}", *(f"{sample.error[name]:.1e}" for sample in samples))
+        for name in statement.error
+    ]
+    rows.append(("overflow at most", "", *(f"{sample.overflow_bound:.1e}" for sample in samples)))
+    rows.append(("states", "", *(sample.states for sample in samples)))
+    header = ("output", "floor", "uniform in the region", "at its limits", f"near rest ({REST:.0%} of speed)")
+    return f"## Accuracy\n\n{statement.text()}\n\n" + _table(header, rows)

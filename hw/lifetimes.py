@@ -17,7 +17,7 @@ SWEEPS = 6
 
 
 def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> list[int]:
-    """Starts of all operations with the least sum of (last) width × lifetime, units not counted. fixed: those that are
+    """Starts of all operations with the least sum of width × lifetime, units not counted. fixed: those that are
     given.
 
     A linear program: a start for each operation and an end for each result, every constraint a difference of two, so
@@ -50,7 +50,7 @@ def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> 
         (np.concatenate([ones, -ones]), (np.concatenate([rows, rows]), np.concatenate([early, late]))),
         shape=(len(gap), 2 * count),
     )
-    width = np.array([operation.last_width for operation in operations], dtype=float)
+    width = np.array([operation.width for operation in operations], dtype=float)
     found = linprog(
         np.concatenate([-width, width]),
         A_ub=differences,
@@ -78,11 +78,11 @@ def save_registers(schedule: Schedule) -> Schedule:
     def bits(cycles: range, i: int) -> list[int]:
         """Of the registers that hold operation i's result and its operands, if it started in one of the cycles."""
         own, own_last = operations[i], last_use(i)
-        total = [registers_held(own.holds, own_last - c - own.latency, ii) * own.last_width for c in cycles]
+        total = [registers_held(own.holds, own_last - c - own.latency, ii) * own.width for c in cycles]
         for a in dict.fromkeys(own.operands):
             operand, ready, last = operations[a], start[a] + operations[a].latency, last_use(a, i)
             for k, c in enumerate(cycles):
-                total[k] += registers_held(operand.holds, max(last, c) - ready, ii) * operand.last_width
+                total[k] += registers_held(operand.holds, max(last, c) - ready, ii) * operand.width
         return total
 
     def best(i: int) -> int:

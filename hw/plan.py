@@ -8,13 +8,10 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
-from dynagate.fixedpoint.assign import FormattedGraph, drops
+from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.goal import DSP_BITS
-from dynagate.fixedpoint.late import Read, Stretch, Waiting
 from dynagate.graph import OPS
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.modulo import modulo_schedule
@@ -64,20 +61,16 @@ class UnitClass:
 
 
 class Operand(NamedTuple):
-    """What an operation reads: a node, or its own constant (None). dropped: the node's lowest bits that it reads it
-    without; format: of what it reads."""
+    """An operand of an operation: a node, or its own constant (None), and its format."""
 
     node: int | None
     format: Format
-    dropped: int = 0
 
 
 def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
     """The node's operands, a constant last; but of a product the wider first."""
     args = formatted.graph.nodes[node].args
-    found = [
-        Operand(a, formatted.read_format(node, k), formatted.dropped.get((node, k), 0)) for k, a in enumerate(args)
-    ]
+    found = [Operand(a, formatted.formats[a]) for a in args]
     if node in formatted.constants:
         found.append(Operand(None, formatted.constants[node][1]))
     if OPS[formatted.graph.nodes[node].op].unit == "multiply":
@@ -127,7 +120,7 @@ class Plan:
             return self.formatted.constants[node], place
         root = self.root[operand.node]
         index = self.register_index(root, self.start(node)) if root in self.position else 0
-        return root, index, place, operand.dropped
+        return root, index, place
 
     def registers(self, node: int) -> int:
         return self.schedule.registers(self.position[node])
@@ -147,50 +140,7 @@ class Plan:
         return self.schedule.total_registers()
 
     def register_bits(self) -> int:
-        return self.schedule.register_bits() - sum(sum(self.dropped(i)) for i in self.position)
-
-    @cached_property
-    def _reads(self) -> dict[int, dict[int, list[Read]]]:
-        """By root node, and by the register that they read (`register_index`), which nodes read it as which operand."""
-        found: dict[int, dict[int, list[Read]]] = {i: {} for i in self.position}
-        for i in self.position:
-            for k, a in enumerate(self.formatted.graph.nodes[i].args):
-                if self.root[a] in found:
-                    index = self.register_index(a, self.start(i))
-                    found[self.root[a]].setdefault(index, []).append((i, k))
-        return found
-
-    def dropped(self, node: int) -> list[int]:
-        """The lowest bits that each register of a root node does without: no operation reads them there or later. An
-        operation's own register has all."""
-        count, fewest = self.registers(node), math.inf
-        if node in self._outputs:
-            return [0] * count
-        found = []
-        for index in range(count, 0, -1):
-            reads = self._reads[node].get(index, [])
-            fewest = min([fewest, *(self.formatted.dropped.get(read, 0) for read in reads)])
-            found.append(0 if index == 1 and self.holds(node) else int(fewest))
-        return found[::-1]
-
-    @cached_property
-    def _outputs(self) -> set[int]:
-        return {self.root[i] for i in self.formatted.graph.output_nodes}
-
-    def waiting(self) -> Waiting:
-        """What waits, and who reads it when. Outputs wait whole, and so does what a sine or reciprocal unit reads."""
-        nodes = self.formatted.graph.nodes
-        stretches: dict[int, list[Stretch]] = {}
-        for node, reads in self._reads.items():
-            whole = [index for index, some in reads.items() if not all(drops(nodes[i].op) for i, _ in some)]
-            first = max(whole, default=min(reads, default=0))
-            ends = [first, *sorted(index for index in reads if index > first)]
-            if len(ends) > 1 and node not in self._outputs:
-                early = tuple(read for index, some in reads.items() if index <= first for read in some)
-                late = [Stretch(end - before, tuple(reads[end])) for before, end in pairwise(ends)]
-                stretches[node] = [Stretch(first, early), *late]
-        cost = self.register_bits() + DSP_BITS * self.dsp_blocks()
-        return Waiting(stretches, self.register_words(), cost)
+        return self.schedule.register_bits()
 
     @cached_property
     def signal_names(self) -> tuple[str, ...]:
@@ -244,10 +194,6 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, sh
         if late := dict.fromkeys(_late_sums(formatted, latency, shared.latency), shared.name):
             classes[shared.name] = shared
             class_of |= late
-    last: dict[int, int] = {}  # by root node the most bits that a read of it does without
-    for (i, k), bits in formatted.dropped.items():
-        a = root[graph.nodes[i].args[k]]
-        last[a] = max(last.get(a, 0), bits)
     position: dict[int, int] = {}
     operations: list[Operation] = []
     for i, node in enumerate(graph.nodes):
@@ -257,12 +203,10 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, sh
         reads = tuple(position[root[a]] for a in node.args if root[a] in position)
         if i in class_of:
             unit = classes[class_of[i]]
-            operations.append(
-                Operation(node.name, reads, unit.latency, unit.name, holds=False, width=width, dropped=last.get(i, 0))
-            )
+            operations.append(Operation(node.name, reads, unit.latency, unit.name, holds=False, width=width))
         else:
             extra = stages.add if OPS[node.op].unit == "add" else 0
-            operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width, dropped=last.get(i, 0)))
+            operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width))
     wanted = Counter(class_of.values())
     limits = {name: math.ceil(count * SPARE[classes[name].kind] / max(ii, 1)) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))

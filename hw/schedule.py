@@ -23,7 +23,7 @@ class Operation:
     """operands: positions of the operations it reads, all smaller than its own. latency: cycles from start until the
     result can be read. resource: the class of shared unit it occupies for one cycle at its start, or None.
     holds: its result stays readable for ii cycles in the unit's own register; otherwise for one cycle. width: bits of
-    the result. dropped: how many of them its last registers do without."""
+    the result."""
 
     name: str
     operands: tuple[int, ...]
@@ -31,12 +31,6 @@ class Operation:
     resource: str | None = None
     holds: bool = True
     width: int = 1
-    dropped: int = 0
-
-    @property
-    def last_width(self) -> int:
-        """Bits of the last register, which is what another one would cost."""
-        return self.width - self.dropped
 
 
 def registers_held(holds: bool, lifetime: int, ii: int) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.algorithms import function
+from dynagate.algorithms import EXTERNAL, function
 from dynagate.configuration import normalised
-from dynagate.graph import trace
+from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot, RobotError
 
@@ -24,6 +25,13 @@ EXTERNAL_FORCE = 50.0
 
 POSITION = 1.0
 """m: how far from the origin a floating joint is sampled. Nothing but positions depends on it."""
+
+REST = 0.05
+"""Near rest: this part of the largest speed and acceleration."""
+
+Kind = Literal["uniform", "limits", "rest"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Array = npt.NDArray[np.float64]
 
 Limits = float | Sequence[float] | Mapping[str, float] | None
 
@@ -104,37 +112,79 @@ class Region:
         return None if symmetric is None else [(-x, x) for x in symmetric]
 
     def sample(
-        self, name: str, count: int, seed: int, *, external_forces: bool = False
-    ) -> dict[str, npt.NDArray[np.float64]]:
-        """Inputs of the function of this name, (count, ...) each, uniform in the region, quaternions in all directions.
+        self, name: str, count: int, seed: int, *, kind: Kind = "uniform", external_forces: bool = False
+    ) -> dict[str, Array]:
+        """Inputs of the function of this name, (count, ...) each; quaternions take all directions.
 
-        Of qdd and tau one is uniform and the other follows from it in float64, as minv does from q.
+        kind: "uniform" in the region; "limits", a third each with every joint at its limits, with every speed and
+        acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and
+        external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
+        rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
+        Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
         """
         random = np.random.default_rng(seed)
-        nv = self.robot.nv
-        state = {
-            "q": random.uniform(self.lower, self.upper, (count, self.robot.nq)),
-            "qd": random.uniform(-1.0, 1.0, (count, nv)) * self.velocity,
-        }
-        drive = random.uniform(-1.0, 1.0, (count, nv))
-        if self.effort is not None:
+        robot, nv = self.robot, self.robot.nv
+        at_limits = _at_limits(robot, kind, count, seed)
+        scale = REST if kind == "rest" else 1.0
+
+        def symmetric(limits: npt.ArrayLike, joints: npt.NDArray[np.bool_]) -> Array:
+            """Up to ±limits, and there for the joints that are at their limits."""
+            part = random.uniform(-1.0, 1.0, (count, *np.shape(limits)))
+            return np.where(joints, np.sign(part), part) * (scale * np.asarray(limits, dtype=np.float64))
+
+        q = random.uniform(self.lower, self.upper, (count, robot.nq))
+        ends = np.where(2.0 * q < np.add(self.lower, self.upper), self.lower, self.upper)
+        state = {"q": np.where(at_limits.positions, ends, q), "qd": symmetric(self.velocity, at_limits.speeds)}
+        if self.effort is not None and kind != "rest":
             effect, dynamics = "qdd", "forward_dynamics"
-            state["tau"] = drive * np.asarray(self.effort)
+            state["tau"] = symmetric(self.effort, at_limits.speeds)
         else:
             effect, dynamics = "tau", "inverse_dynamics"
-            state["qdd"] = drive * np.asarray(self.acceleration)
-        for part in self.robot.quaternions():
+            state["qdd"] = symmetric(self.acceleration or [DEFAULT_ACCELERATION] * nv, at_limits.speeds)
+        for part in robot.quaternions():
             state["q"][:, part] = random.normal(size=(count, 4))
-        normalised(self.robot, state["q"])
+        normalised(robot, state["q"])
         needed = [argument.name for argument in function(name).inputs_with(external_forces)]
         if external_forces:
-            limits = np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3)
-            state["f_ext"] = random.uniform(-1.0, 1.0, (count, len(self.robot.links), 6)) * limits
+            limits = np.tile(np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3), (len(robot.links), 1))
+            state["f_ext"] = symmetric(limits, np.all(at_limits.speeds, axis=1).reshape(count, 1, 1))
         if effect in needed:
-            state[effect] = evaluate(trace(self.robot, dynamics, external_forces=external_forces), state)[effect]
+            state[effect] = evaluate(_graph(robot, dynamics, external_forces), state)[effect]
         if "minv" in needed:
-            state["minv"] = evaluate(trace(self.robot, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+            state["minv"] = evaluate(_graph(robot, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
         return {key: state[key] for key in needed}
+
+    def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
+        """`sample` for the inputs that a graph has, external forces among them or not."""
+        external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
+        return self.sample(graph.name, count, seed, kind=kind, external_forces=external_forces)
+
+
+class _AtLimits(NamedTuple):
+    """Which numbers of q (count, nq), and which speeds, accelerations and torques (count, nv), are at their limits."""
+
+    positions: npt.NDArray[np.bool_]
+    speeds: npt.NDArray[np.bool_]
+
+
+def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
+    if kind not in KINDS:
+        raise ValueError(f"states of kind '{kind}'; expected one of {', '.join(KINDS)}")
+    positions, speeds = np.zeros((count, robot.nq), dtype=bool), np.zeros((count, robot.nv), dtype=bool)
+    if kind == "limits":
+        positions[0::3], speeds[0::3], speeds[1::3] = True, True, True
+        single = np.random.default_rng([seed, 1]).integers(len(robot.links), size=count)
+        for k, (_, iq, iv) in enumerate(robot.slices()):
+            rows = np.flatnonzero((np.arange(count) % 3 == 2) & (single == k))
+            positions[rows, iq] = True
+            speeds[rows, iv] = True
+    return _AtLimits(positions, speeds)
+
+
+@lru_cache(maxsize=8)
+def _graph(robot: Robot, name: str, external_forces: bool = False) -> Graph:
+    """The graph that torques, accelerations or M⁻¹ of sampled states come from."""
+    return trace(robot, name, external_forces=external_forces)
 
 
 def _of_joints(robot: Robot, name: Literal["velocity", "effort"], unit: str, given: Limits) -> tuple[float, ...]:

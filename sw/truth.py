@@ -47,10 +47,10 @@ def forward_dynamics_gradient(robot: Robot, inputs: Mapping[str, Array]) -> dict
     }
 
 
-def relative_errors(got: npt.ArrayLike, expected: npt.ArrayLike) -> Array:
-    """Relative L2 error per state, (batch,): |got - expected| / |expected| over all entries of a block; the
-    absolute error where the block is expected to vanish."""
+def relative_errors(got: npt.ArrayLike, expected: npt.ArrayLike, floor: float = 0.0) -> Array:
+    """Relative L2 error per state, (batch,): |got - expected| / max(|expected|, floor) over all entries of a block; the
+    absolute error where both are zero. floor: in the block's units."""
     a, b = np.asarray(got, dtype=np.float64), np.asarray(expected, dtype=np.float64)
     a, b = a.reshape(len(a), -1), b.reshape(len(b), -1)
-    size = np.linalg.norm(b, axis=1)
+    size = np.maximum(np.linalg.norm(b, axis=1), floor)
     return np.linalg.norm(a - b, axis=1) / np.where(size == 0.0, 1.0, size)
