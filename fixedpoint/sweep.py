@@ -33,8 +33,8 @@ class SweepError(ValueError):
 @dataclass(frozen=True)
 class Point:
     """One policy at one word length. word: of "optimised", the one word whose error it is to reach. median, error: of
-    the worst block, as `Goal` counts errors, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had its own;
-    lut: bits of all adders; register_bits: bits of all values, each kept once."""
+    the worst block, as `Goal` counts errors, over the states and at QUANTILE. dsp: DSP48E2 blocks if every product had
+    its own; lut: bits of all adders; register_bits: bits of all values, each kept once."""
 
     policy: str
     word: int

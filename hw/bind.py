@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from dynagate.hw.schedule import Schedule, ScheduleError
 
@@ -14,12 +14,10 @@ Sources = Callable[[int], tuple[Hashable, ...]]
 
 @dataclass(frozen=True)
 class Binding:
-    """unit: operation -> (resource class, instance). mux_inputs: different sources over all operand ports.
-    unchosen: what they would be if each operation took the first free instance."""
+    """unit: operation -> (resource class, instance). mux_inputs: different sources over all operand ports."""
 
     unit: dict[int, tuple[str, int]]
     mux_inputs: int
-    unchosen: int = 0
 
     def operations_of(self, schedule: Schedule) -> dict[tuple[str, int], dict[int, int]]:
         """(resource class, instance) -> slot -> operation."""
@@ -34,10 +32,6 @@ class Binding:
 
 def bind(schedule: Schedule, sources: Sources) -> Binding:
     """Each operation goes to the free instance that already sees most of its sources, the first of equals."""
-    return replace(_bound(schedule, sources, share=True), unchosen=_bound(schedule, sources, share=False).mux_inputs)
-
-
-def _bound(schedule: Schedule, sources: Sources, *, share: bool) -> Binding:
     problem = schedule.problem
     unit: dict[int, tuple[str, int]] = {}
     taken: dict[tuple[str, int], set[int]] = defaultdict(set)  # (class, slot) -> instances in use
@@ -54,11 +48,10 @@ def _bound(schedule: Schedule, sources: Sources, *, share: bool) -> Binding:
         wanted = sources(i)
         busy = taken[resource, slot]
         score: dict[int, int] = defaultdict(int)
-        if share:
-            for port, source in enumerate(wanted):
-                for instance in fans[resource, port, source]:
-                    if instance not in busy:
-                        score[instance] += 1
+        for port, source in enumerate(wanted):
+            for instance in fans[resource, port, source]:
+                if instance not in busy:
+                    score[instance] += 1
         free = next(k for k in range(problem.limits[resource]) if k not in busy)
         best = max(score, key=lambda k: (score[k], -k), default=free)
         busy.add(best)

@@ -75,7 +75,6 @@ def build(
     axi: Axi | None = None,
     budget: Budget | None = None,
     stages: Stages | None = None,
-    share_adders: bool = False,
     region: Region | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
@@ -86,7 +85,7 @@ def build(
     ii: a new sample may enter every so many cycles. policy: word length and binary points (24 bits by default).
     goal: an accuracy, for which word lengths of least cost are found instead; formats: a file of them instead.
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
-    them. share_adders: as `plan` has it. region: the states the formats are for (inside the URDF's limits by default).
+    them. region: the states the formats are for (inside the URDF's limits by default).
     options go to the algorithm.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget; the folder then holds nothing new.
@@ -115,7 +114,7 @@ def build(
     else:
         formatted = assign(graph, region, policy)
     say("scheduling and binding")
-    planned = plan(formatted, ii, stages, share_adders=share_adders)
+    planned = plan(formatted, ii, stages)
     if budget is not None:
         budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)

@@ -45,17 +45,12 @@ def lookup_tables(plan: Plan) -> Counter[str]:
         if kind in PER_UNIT_BIT:
             found["units"] += PER_UNIT_BIT[kind] * max(formats[i].width for i in nodes.values())
             continue
-        guards, widths = [], []
+        guards = []
         for i in nodes.values():
             read = operands(formatted, i)
-            width, below = _sum_width(read, formats[i].frac)
-            widths.append(width)
-            if kind == "multiply":
-                width = sum(o.format.width for o in read)
-                below = sum(o.format.frac for o in read) - formats[i].frac
+            width = sum(o.format.width for o in read)
+            below = sum(o.format.frac for o in read) - formats[i].frac
             guards.append(width - below - formats[i].width + 1)
-        if kind == "add":
-            found["sums"] += max(widths)
         found["overflow"] += _compared(max(guards)) + len(nodes)
     outputs = sum(formats[i].width for i in formatted.graph.output_nodes)
     deep = math.ceil((plan.latency / plan.ii + 4) / BUFFER_DEPTH)

@@ -25,7 +25,6 @@ from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal, shift_of
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
-from dynagate.hw.units.shared_add import SharedAdd, SharedSum, shared_sum
 from dynagate.hw.units.sincos import SinCos
 
 
@@ -103,7 +102,6 @@ class _Values:
             "multiply": self._multiplier,
             "sincos": self._sincos,
             "reciprocal": self._reciprocal,
-            "add": self._shared_adder,
         }
         node_at = {p: i for i, p in plan.position.items()}
         for (name, instance), by_slot in sorted(plan.binding.operations_of(plan.schedule).items()):
@@ -228,27 +226,6 @@ class _Values:
             fracs[i] = frac
         self._cut(name, product, fracs)
         self._connect_ports(core, ports)
-
-    def _shared_adder(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
-        formatted = self.formatted
-        graph, arithmetic = formatted.graph, formatted.arithmetic
-        reads = {slot: self._operands(i) for slot, i in operations.items()}
-        sums: dict[int, SharedSum] = {}
-        for slot, i in operations.items():
-            how = shared_sum(graph.nodes[i].op, [fmt for _, fmt in reads[slot]], formatted.formats[i], arithmetic)
-            assert how is not None
-            sums[slot] = how
-        room = max(0, *(below for how in sums.values() for below in how.below))
-        a, b = (
-            {slot: how.operand(which, reads[slot][which][0], room) for slot, how in sums.items()} for which in (0, 1)
-        )
-        core = SharedAdd(max(len(value) for value in (*a.values(), *b.values())))
-        self.units.submodules[name] = core
-        total = delayed(self.units, core.s, unit.latency - core.latency, f"{name}_s")
-        self._cut(name, total, {i: formatted.formats[i].frac + room for i in operations.values()})
-        subtract = {slot: Const(how.subtract, 1) for slot, how in sums.items()}
-        carry = {slot: Const(how.carry, 1) for slot, how in sums.items()}
-        self._connect_ports(core, {"a": a, "b": b, "subtract": subtract, "carry": carry})
 
     def _cut(self, name: str, exact: Value, fracs: dict[int, int]) -> None:
         """Results of a unit, by node the fraction bits that its exact result has, cut to their formats."""

@@ -125,12 +125,12 @@ def _units(built: Build) -> str:
         share = used[name] / (limits[name] * plan.ii)
         dsp = limits[name] * unit.dsp_blocks
         rows.append((f"`{name}`", limits[name], unit.latency, used[name], f"{share:.0%}", dsp))
-    adders = sum(OPS[node.op].unit == "add" for node in built.graph.nodes) - used["add"]
+    adders = sum(OPS[node.op].unit == "add" for node in built.graph.nodes)
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
     text = "## Units\n\n" + _table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
     tables = Counter(built.design["lookup_tables_estimated"])
     parts = ", ".join(f"{name} {count}" for name, count in tables.most_common())
-    muxes = f"{plan.binding.mux_inputs} multiplexer inputs ({plan.binding.unchosen} if each took the first free unit)"
+    muxes = f"{plan.binding.mux_inputs} multiplexer inputs"
     return (
         f"{text}\n\n{plan.dsp_blocks()} DSP48E2 blocks, {plan.register_words()} words of registers between units "
         f"({plan.register_bits()} bits), {muxes}: "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -16,9 +16,9 @@ from dynagate.graph import OPS
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.modulo import modulo_schedule
 from dynagate.hw.schedule import Operation, Problem, Schedule, registers_held
-from dynagate.hw.units import add, multiply, reciprocal, shared_add, sincos
+from dynagate.hw.units import add, multiply, reciprocal, sincos
 
-SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0, "add": 1.05}
+SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0}
 """Units for each that full use needs: everything waits for sines, pivots of like branches come together, and a slot
 that is free here and there saves registers."""
 
@@ -37,7 +37,7 @@ class Stages:
 
 @dataclass(frozen=True)
 class UnitClass:
-    """A class of shared units. kind: multiply, sincos, reciprocal or add. widths, formats: what they are built for."""
+    """A class of shared units. kind: multiply, sincos or reciprocal. widths, formats: what they are built for."""
 
     name: str
     kind: str
@@ -51,8 +51,6 @@ class UnitClass:
         if self.kind == "multiply":
             return multiply.dsp_blocks(*self.widths)
         inside: list[tuple[int, ...]]
-        if self.kind == "add":
-            return 0
         if self.kind == "sincos":
             inside = list(sincos.products(*self.formats))
         else:
@@ -111,16 +109,11 @@ class Plan:
         return registers_held(self.holds(node), cycle - self.ready(node), self.ii)
 
     def source(self, node: int, operand: Operand) -> Hashable:
-        """Where the node's operation reads this operand: equal for the same bits of a register or constant, at a shared
-        adder also in the same place."""
-        resource = self.schedule.problem.operations[self.position[node]].resource
-        adds = resource is not None and self.classes[resource].kind == "add"
-        place = operand.format.frac - self.formatted.formats[node].frac if adds else 0
+        """Where the node's operation reads this operand: equal for the same bits of a register or constant."""
         if operand.node is None:
-            return self.formatted.constants[node], place
+            return self.formatted.constants[node]
         root = self.root[operand.node]
-        index = self.register_index(root, self.start(node)) if root in self.position else 0
-        return root, index, place
+        return root, self.register_index(root, self.start(node)) if root in self.position else 0
 
     def registers(self, node: int) -> int:
         return self.schedule.registers(self.position[node])
@@ -175,25 +168,16 @@ class Plan:
         return {(), *(path[:k] for path in kept for k in range(1, len(path) + 1))}
 
 
-def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, share_adders: bool = False) -> Plan:
+def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Plan:
     """Classes of units, a verified schedule with ceil(operations / ii) units of each (`SPARE` has the exceptions), and
     the binding.
 
-    share_adders: sums share adders where that delays no output. It saves registers, and cycles at long intervals; the
-    multiplexers take more lookup tables than the adders would (docs/hardware.md).
     Raises ScheduleError: ii is below 1.
     """
     graph = formatted.graph
     root = graph.roots
     stages = stages or Stages()
     class_of, classes = _classes(formatted, stages)
-    if share_adders:
-        shared = UnitClass("add", "add", shared_add.LATENCY + stages.add)
-        own = add.LATENCY + stages.add
-        latency = {i: classes[class_of[i]].latency if i in class_of else own for i in range(len(graph))}
-        if late := dict.fromkeys(_late_sums(formatted, latency, shared.latency), shared.name):
-            classes[shared.name] = shared
-            class_of |= late
     position: dict[int, int] = {}
     operations: list[Operation] = []
     for i, node in enumerate(graph.nodes):
@@ -219,29 +203,6 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, sh
         return tuple(draft.source(node, operand) for operand in operands(formatted, node))
 
     return Plan(formatted, ii, classes, root, position, schedule, bind(schedule, sources))
-
-
-def _late_sums(formatted: FormattedGraph, latency: Mapping[int, int], shared: int) -> Iterator[int]:
-    """The sums that a shared adder of this latency can take without any output being later than the longest path."""
-    graph, root = formatted.graph, formatted.graph.roots
-    behind = [0] * len(graph)  # cycles from a node's value to the last output
-    for i in reversed(range(len(graph))):
-        for a in graph.nodes[i].args:
-            cycles = latency[i] if root[i] == i else 0
-            behind[root[a]] = max(behind[root[a]], behind[i] + cycles)
-    ready = [0] * len(graph)
-    length = max(behind[i] + latency[i] for i in graph.input_nodes)
-    for i, node in enumerate(graph.nodes):
-        if root[i] != i or node.op == "const":
-            ready[i] = ready[root[i]]
-            continue
-        start = max((ready[a] for a in node.args), default=0)
-        ready[i] = start + latency[i]
-        if OPS[node.op].unit == "add" and start + shared + behind[i] <= length:
-            formats = [operand.format for operand in operands(formatted, i)]
-            if shared_add.shared_sum(node.op, formats, formatted.formats[i], formatted.arithmetic) is not None:
-                ready[i] = start + shared
-                yield i
 
 
 def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str], dict[str, UnitClass]]:

@@ -94,7 +94,6 @@ def _design_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--stages", multiple=True, metavar="multiply=N | add=N", help="More registers behind products, sums."
         ),
-        click.option("--share-adders", is_flag=True, help="Sums share adders: fewer registers, more lookup tables."),
         click.option("--formats", type=click.Path(path_type=Path), help="Take the formats from this file."),
         click.option(
             "--folder",

@@ -30,20 +30,6 @@ def test_arm_equals_integers_under_stalls(ii: int, designs: Path) -> None:
     run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
 
 
-@pytest.mark.parametrize("ii", [3, 8])
-def test_shared_adders_equal_integers_under_stalls(ii: int, designs: Path) -> None:
-    built, own = arm(designs, ii, share_adders=True), arm(designs, ii)
-    assert built.plan.unit_counts()["add"] < own.graph.counts().add / ii
-    assert built.plan.latency <= 1.1 * own.plan.latency
-    assert built.plan.register_bits() < own.plan.register_bits()
-    run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=ii), seed=ii)
-
-
-def test_no_sum_can_wait_for_a_shared_adder(designs: Path) -> None:
-    built = arm(designs, 4, "link_positions", share_adders=True)
-    assert set(built.plan.classes) == set(built.plan.schedule.problem.limits)
-
-
 def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
     built = build(robots.load("iiwa14"), FUNCTION, ii=8, folder=designs)
     run_datapath_bench(built, built.region.sample(FUNCTION, 48, seed=2), patterns=("never", "bursts"))
@@ -118,15 +104,6 @@ def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path
 def notices(built: Build, inputs: dict[str, np.ndarray], verilog: Path) -> None:
     with pytest.raises(SimulationError, match="dynagate.sim.bench_datapath failed on datapath"):
         run_datapath_bench(built, inputs, verilog=verilog, patterns=("never", "mostly"))
-
-
-@pytest.mark.parametrize("port", ["a", "b", "subtract", "carry"])
-def test_bench_notices_a_fault_of_a_shared_adder(port: str, designs: Path, tmp_path: Path) -> None:
-    built = arm(designs, 16, share_adders=True)
-    if port == "a":
-        run_datapath_bench(built, built.region.sample(FUNCTION, 320, seed=16), seed=16)
-    verilog = faulty(built, tmp_path, rf"(datapath\.units\.add (?s:.*?)  {port}_d1 <= ){port};", r"\g<1>0;")
-    notices(built, built.region.sample(FUNCTION, 64, seed=3), verilog)
 
 
 def test_equal_requests_give_identical_verilog_in_any_process(tmp_path: Path) -> None:

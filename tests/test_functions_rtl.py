@@ -88,12 +88,6 @@ def test_every_function_of_every_robot(function: str, name: str, ii: int, design
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ii", [8, 32])
-def test_the_main_job_with_shared_adders(ii: int, designs: Path, tmp_path: Path) -> None:
-    check("hyq", "forward_dynamics_gradient", ii, VECTORS, designs, tmp_path, share_adders=True)
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("ii", [1, 5, 32])
 @pytest.mark.parametrize("name", ["iiwa14", "hyq"])
 def test_the_main_job_in_its_default_words(name: str, ii: int, designs: Path) -> None:

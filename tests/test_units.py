@@ -7,13 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise
-from dynagate.graph import OPS
 from dynagate.hw.units import reciprocal, sincos
 from dynagate.hw.units.add import Add
 from dynagate.hw.units.float32 import FromFloat, ToFloat
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
 from dynagate.hw.units.reciprocal import Reciprocal, shift_of
-from dynagate.hw.units.shared_add import SharedAdd, shared_sum
 from dynagate.hw.units.sincos import SinCos
 from dynagate.sim.runner import run_unit_bench
 from dynagate.sim.verilate import SimulationError
@@ -94,36 +92,6 @@ def test_add(case: tuple, arithmetic: Arithmetic, units: Path) -> None:
     expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
     inputs = {f"i{k}": column for k, column in enumerate(columns)}
     run_unit_bench("add", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
-
-
-def test_shared_add(units: Path) -> None:
-    a, b = pairs(Format(24, 0), Format(24, 0))
-    subtract, carry = np.arange(len(a)) % 2, np.arange(len(a)) // 2 % 2
-    inputs = {"a": a, "b": b, "subtract": subtract, "carry": carry}
-    run_unit_bench("shared_add", SharedAdd(24), inputs, {"s": SharedAdd.model(**inputs)}, units)
-
-
-@pytest.mark.parametrize("rounding", [HALF_UP, FLOOR])
-@pytest.mark.parametrize("op", ["add", "sub"])
-def test_what_a_shared_adder_takes_is_the_sum(op: str, rounding: str) -> None:
-    """All operands of four bits with binary points anywhere near each other: the bits appended to them make the
-    adder's result, cut to its last bit, that of the op table."""
-    arithmetic = Arithmetic(rounding, WRAP)
-    x, y = (grid.ravel() for grid in np.meshgrid(every(Format(4, 0)), every(Format(4, 0))))
-    taken = 0
-    for fracs in np.ndindex(7, 7, 7):
-        sources, to = [Format(4, fracs[0]), Format(4, fracs[1])], Format(20, fracs[2])
-        how = shared_sum(op, sources, to, arithmetic)
-        if how is None:
-            continue
-        taken += 1
-        for room in range(max(0, *how.below), max(0, *how.below) + 3):
-            (low_a, held_a), (low_b, held_b) = how.appended(0, room), how.appended(1, room)
-            total = SharedAdd.model((x << low_a) | held_a, (y << low_b) | held_b, int(how.subtract), how.carry)
-            expected = OPS[op].integer((Fixed(x, sources[0]), Fixed(y, sources[1])), to, arithmetic)
-            np.testing.assert_array_equal(total >> room, expected.value)
-    assert taken == 343 if rounding == FLOOR else taken > 150
-    assert shared_sum("neg", [Format(4, 0)], Format(4, 0), arithmetic) is None
 
 
 @pytest.mark.parametrize("formats", [(Format(10, 6), Format(9, 7)), (Format(24, 21), Format(24, 22))], ids=str)
