@@ -14,6 +14,7 @@ import pytest
 from dynagate import Graph, Region, Robot, RobotError, build, robots, trace
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
+from dynagate.fixedpoint.sweep import Point, draw
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.datasheet import datasheet
@@ -44,7 +45,7 @@ ONE_LINE = {
     "quotes": "'planted\" \"'",
     "HTML": "<script>planted</script><img src=x onerror=planted>",
     "Markdown": "| a | [planted](javascript:planted) **b**",
-    "mathematics": "$\\frac{planted}$",
+    "mathematics": "$\\frac{planted$",
     "parent folder": "../../../planted",
     "absolute path": "/planted",
     "two dots": "..",
@@ -221,3 +222,9 @@ def test_waveforms_hold_no_name_of_the_urdf(built: Build, tmp_path: Path) -> Non
     declared = r"\$(?:scope|var) .*"
     assert re.findall(declared, own) == re.findall(declared, plain) != []
     assert "planted" not in own
+
+
+def test_a_figure_shows_the_name_as_it_is(tmp_path: Path) -> None:
+    point = Point("word", 12, median=1e-3, error=1e-2, overflow=0.0, dsp=10, lut=100, register_bits=1000)
+    draw([point, replace(point, word=14, error=1e-3)], ONE_LINE["mathematics"], tmp_path / "sweep.png")
+    assert (tmp_path / "sweep.png").read_bytes()[:4] == b"\x89PNG"
