@@ -97,6 +97,7 @@ def build(
     holds nothing new.
     """
     storage.check_folder(Path(folder), BuildError, "designs")
+    storage.sweep(Path(folder))
     say = step or (lambda text: None)
     if goal is not None and formats is not None:
         raise ValueError("a goal and a file of formats; expected one of them")

@@ -114,7 +114,7 @@ class _Model:
 
     @classmethod
     def of(cls, top: str, files: Sequence[Path], signals: Sequence[tuple[str, str]]) -> _Model:
-        for folder in {file.parent for file in files if file.parent.is_dir()}:
+        for folder in {file.parent for file in files}:
             sweep(folder)
         sources, public = read_sources(files), sorted(set(signals))
         return cls(top, sources, public, _key(top, *sources, *sources.values(), *(".".join(name) for name in public)))

@@ -11,7 +11,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -44,17 +44,16 @@ def scratch(folder: Path, failure: type[Exception], what: str, advice: str = WRI
 
 
 def sweep(folder: Path) -> None:
-    """Remove the user's own scratch folders that are a day old or older."""
-    for path in folder.iterdir():
-        if not path.name.startswith(LEFT_BEHIND):
-            continue
-        try:
-            status = path.lstat()
-        except FileNotFoundError:  # its process has ended
-            continue
-        old = time.time() - status.st_mtime > DAY
-        if old and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid():
-            shutil.rmtree(path, ignore_errors=True)
+    """Remove the user's own scratch folders that are a day old or older. What cannot be read or removed stays."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name.startswith(LEFT_BEHIND) and _is_left(path.lstat()):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_left(status: os.stat_result) -> bool:
+    old = time.time() - status.st_mtime > DAY
+    return old and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def check_folder(folder: Path, failure: type[Exception], what: str) -> None:

@@ -172,7 +172,7 @@ def test_what_somebody_else_left_is_not_removed(tmp_path: Path) -> None:
 
 
 def test_every_use_of_a_folder_sweeps_it(built: Build, tmp_path: Path) -> None:
-    design, cache = shutil.copytree(built.folder, tmp_path / "design"), tmp_path / "cache"
+    design, cache = shutil.copytree(built.folder, tmp_path / built.folder.name), tmp_path / "cache"
     left = [tmp_path / ".building-left", design / ".sim-left", cache / ".compiling-left"]
     for folder in left:
         folder.mkdir(parents=True)
