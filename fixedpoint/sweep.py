@@ -184,5 +184,5 @@ def draw(points: Sequence[Point], title: str, path: Path) -> None:
     for axes in (left, right):
         axes.set_ylabel(f"relative L2 error, {QUANTILE:.1%} of the states")
         axes.legend()
-    figure.suptitle(title)
+    figure.suptitle(title, parse_math=False)
     figure.savefig(path, dpi=150)

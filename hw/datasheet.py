@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph import OPS
 from dynagate.region import KINDS, REST
+from dynagate.untrusted import plain_text
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -49,7 +50,7 @@ def _head(built: Build) -> str:
                 f"{conversion['input']} + {plan.latency} + {conversion['output']} = {total} cycles",
             )
         )
-    return f"# {built.robot.name}: {built.graph.name}\n\n{_table(('', ''), rows)}"
+    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{_table(('', ''), rows)}"
 
 
 def _interfaces(built: Build) -> str:

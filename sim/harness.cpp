@@ -40,6 +40,11 @@ void get(const VlWide<N>& port, uint32_t* words) {
     std::memcpy(words, port.data(), N * sizeof(uint32_t));
 }
 
+template <typename T>
+uint64_t words_of(const T&) { return sizeof(T) == 8 ? 2 : 1; }
+template <std::size_t N>
+uint64_t words_of(const VlWide<N>&) { return N; }
+
 struct Random {  // xorshift64*: the pauses of a run follow from its seed
     uint64_t state;
     uint32_t next() {
@@ -94,7 +99,8 @@ void dynagate_reset(void* device) { static_cast<Device*>(device)->reset(); }
 uint64_t dynagate_hash(void* device) { return static_cast<Device*>(device)->top->design_hash; }
 
 // Streams count samples of in_words 32-bit words each; returns how many came back before `idle` cycles without any.
-// gap, stall: chance out of 256, each cycle, that the source pauses or the sink is not ready.
+// gap, stall: chance out of 256, each cycle, that the source pauses or the sink is not ready. None come back where the
+// model's samples take other numbers of words.
 uint64_t dynagate_run(void* handle, const uint32_t* in, uint64_t in_words, uint32_t* out, uint64_t out_words,
                       uint64_t count, uint64_t idle, uint64_t seed, uint32_t gap, uint32_t stall,
                       Statistics* statistics) {
@@ -104,6 +110,7 @@ uint64_t dynagate_run(void* handle, const uint32_t* in, uint64_t in_words, uint3
     uint64_t sent = 0, received = 0, quiet = 0;
     bool offering = false;
     std::memset(statistics, 0, sizeof *statistics);
+    if (in_words != words_of(top.i__payload) || out_words != words_of(top.o__payload)) return 0;
     while (received < count && quiet < idle) {
         // an offer stands until it is taken: valid must not fall before the handshake
         if (!offering && sent < count && !random.chance(gap)) {

@@ -21,6 +21,7 @@ from dynagate.hw.build import SHELL_TOP, TOP, Build, short_hash
 from dynagate.hw.units.float32 import from_float32, to_float32
 from dynagate.payload import Stream, pack_integers, stream_of
 from dynagate.sim.verilate import PORTS, SimulationError, cocotb_program, environment
+from dynagate.storage import write
 
 SHELL_PORTS = ("aclk", "aresetn")
 STREAM_WIRES = ("tdata", "tvalid", "tready", "tlast")
@@ -114,11 +115,8 @@ def run_unit_bench(
     from amaranth.back import verilog
 
     text = verilog.convert(unit, name=name, emit_src=False, strip_internal_attrs=True)
-    place = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
-    place.mkdir(parents=True, exist_ok=True)
-    source = place / f"{name}.v"
-    if not source.is_file():
-        source.write_text(text)
+    source = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}" / f"{name}.v"
+    write(source, text, SimulationError)
     columns = {f"in_{key}": np.asarray(column) for key, column in inputs.items()}
     columns |= {f"out_{key}": np.asarray(column) for key, column in outputs.items()}
     program = cocotb_program(source, name, ["clk", "rst", *inputs, *outputs])
@@ -149,10 +147,8 @@ def input_payloads(built: Build, integers: Mapping[int, Integers]) -> npt.NDArra
 
 
 def _run(program: Path, module: str, data: Mapping[str, Any]) -> None:
-    # the bench runs in a folder of its own, so no path may be relative
-    program = program.resolve()
-    with tempfile.TemporaryDirectory(prefix="run-", dir=program.parent) as scratch:
-        _run_in(Path(scratch), program, module, data)
+    with tempfile.TemporaryDirectory() as work:
+        _run_in(Path(work), program, module, data)
 
 
 def _run_in(work: Path, program: Path, module: str, data: Mapping[str, Any]) -> None:

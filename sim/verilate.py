@@ -1,25 +1,31 @@
 """Verilog -> a compiled model: a shared library for the host's sim link, and a program for cocotb.
 
 One model serves both. Only the ports are public: with every signal public, as cocotb builds by default, a large
-datapath takes several times as long to compile and to run.
+datapath takes several times as long to compile and to run. What is compiled lies in the user's cache and not beside the
+Verilog, because a folder with a design may come from anybody, and a library is code.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import shutil
-import subprocess
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from dynagate.native.compile import cache_folder, machine, scratch_beside
+from dynagate.native.cache import cache_folder, kept
+from dynagate.native.compile import machine, run
+from dynagate.sim.sources import SimulationError, read_sources
+from dynagate.storage import scratch, sweep
 
 HARNESS = Path(__file__).parent / "harness.cpp"
 PORTS = (
@@ -52,24 +58,21 @@ MAKE_FLAGS = (
 )
 
 
-class SimulationError(RuntimeError):
-    """Verilator or the C++ compiler is missing or failed; the text says which and holds the end of its output."""
-
-
 def library(
     verilog: Path, *, signals: Sequence[tuple[str, str]] = (), step: Callable[[str], Any] | None = None
 ) -> Path:
-    """The shared library of a datapath, built beside its Verilog unless it is there.
+    """The shared library of a datapath, compiled unless the cache holds it.
 
     signals: internal signals, (module, name), to make public as well, for `compare`.
     Raises SimulationError.
     """
-    ports = [("datapath", name) for name in PORTS]
-    folder = _model(verilog, "datapath", [*ports, *signals], step)
-    target = folder / "libdatapath.so"
-    if not target.is_file():
-        _link(folder, target, [HARNESS], ["-shared"])
-    return target
+    model = _Model.of("datapath", [verilog], [*(("datapath", name) for name in PORTS), *signals])
+    target = cache_folder() / f"datapath-{_key(model.key, HARNESS.read_text())}"
+
+    def make(work: Path, result: Path) -> None:
+        _link(model.compiled(step), result / "libdatapath.so", [HARNESS], ["-shared"])
+
+    return kept(target, make, SimulationError) / "libdatapath.so"
 
 
 def cocotb_program(
@@ -81,100 +84,104 @@ def cocotb_program(
     also: Sequence[Path] = (),
 ) -> Path:
     """The program that cocotb's runner starts, named as the top; its folder is the runner's build_dir. also: files with
-    other modules of the design."""
+    other modules of the design. Raises SimulationError."""
     import cocotb_tools.config
 
-    folder = _model(verilog, top, [(top, name) for name in ports], step, also)
-    target = folder / top
-    if not target.is_file():
-        libs = str(cocotb_tools.config.libs_dir)
-        main = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
-        _link(folder, target, [main], [f"-Wl,-rpath,{libs}", f"-L{libs}", "-lcocotbvpi_verilator"])
-    return target
+    libs = str(cocotb_tools.config.libs_dir)
+    main = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
+    model = _Model.of(top, [verilog, *also], [(top, name) for name in ports])
+    target = cache_folder() / f"cocotb-{top}-{_key(model.key, main.read_text(), libs)}"
+
+    def make(work: Path, result: Path) -> None:
+        _link(model.compiled(step), result / top, [main], [f"-Wl,-rpath,{libs}", f"-L{libs}", "-lcocotbvpi_verilator"])
+
+    return kept(target, make, SimulationError) / top
 
 
-def _model(
-    verilog: Path,
-    top: str,
-    public: Iterable[tuple[str, str]],
-    step: Callable[[str], Any] | None,
-    also: Sequence[Path] = (),
-) -> Path:
-    """The folder with the compiled model, named by the hash of all that it is made of."""
-    say = step or (lambda text: None)
-    public = sorted(set(public))
-    content = hashlib.sha256()
-    files = [path.read_bytes() for path in (verilog, *also, HARNESS)]
-    for part in (*files, *(".".join(name).encode() for name in public)):
-        content.update(part)
-    content.update(" ".join((top, *VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), sys.version)).encode())
-    target = verilog.parent / f"sim-{content.hexdigest()[:12]}"
-    if target.is_dir():
-        return target
-    scratch = Path(tempfile.mkdtemp(prefix=".sim-", dir=verilog.parent))
-    try:
-        control = scratch / "public.vlt"
-        lines = [f'public_flat_rw -module "{module}" -var "{name}"' for module, name in public]
-        control.write_text("`verilator_config\n" + "\n".join(lines) + "\n")
-        say("Verilator: Verilog to C++")
-        _verilate(scratch, top, [control, verilog, *also])
-        say("C++ compiler: model")
-        _make(scratch, "Vtop__ALL.a")
-        for path in scratch.glob("*"):
-            if path.suffix in (".o", ".cpp", ".d", ".gch", ".fast", ".slow"):
-                path.unlink()
-        try:
-            scratch.rename(target)
-        except OSError:
-            if not target.is_dir():  # else another process was faster, with the same content
-                raise
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return target
+def _key(*parts: str) -> str:
+    tools = (version("verilator"), sys.version, platform.machine(), *platform.libc_ver())
+    return hashlib.sha256("\0".join([*parts, *VERILATOR_FLAGS, *MAKE_FLAGS, *tools]).encode()).hexdigest()[:16]
 
 
-def _verilate(folder: Path, top: str, sources: Iterable[Path]) -> None:
-    flags = [*VERILATOR_FLAGS, "--top-module", top, "--prefix", "Vtop", "-Mdir", str(folder)]
-    _run([tool("verilator"), *flags, *map(str, sources)])
+@dataclass(frozen=True)
+class _Model:
+    """What Verilator is to compile. sources: text by file name. public: signals, (module, name). key: of all of it."""
+
+    top: str
+    sources: dict[str, str]
+    public: list[tuple[str, str]]
+    key: str
+
+    @classmethod
+    def of(cls, top: str, files: Sequence[Path], signals: Sequence[tuple[str, str]]) -> _Model:
+        for folder in {file.parent for file in files}:
+            sweep(folder)
+        sources, public = read_sources(files), sorted(set(signals))
+        return cls(top, sources, public, _key(top, *sources, *sources.values(), *(".".join(name) for name in public)))
+
+    def compiled(self, step: Callable[[str], Any] | None) -> Path:
+        """The folder with the model's archive and header."""
+        say = step or (lambda text: None)
+
+        def make(work: Path, result: Path) -> None:
+            with _place() as place:
+                lines = [f'public_flat_rw -module "{module}" -var "{name}"' for module, name in self.public]
+                texts = {"public.vlt": "`verilator_config\n" + "\n".join(lines) + "\n", **self.sources}
+                for name, text in texts.items():
+                    (place / name).write_text(text, encoding="utf-8")
+                say("Verilator: Verilog to C++")
+                _verilate(place, self.top, list(texts))
+                say("C++ compiler: model")
+                _make(place, "Vtop__ALL.a")
+                for made in (place / "Vtop__ALL.a", *place.glob("*.h")):
+                    shutil.copy(made, result)
+
+        return kept(cache_folder() / f"model-{self.key}", make, SimulationError)
 
 
-def _make(folder: Path, goal: str) -> None:
-    jobs = f"-j{os.cpu_count() or 1}"
-    _run([tool("make"), "-C", str(folder), "-f", "Vtop.mk", jobs, *MAKE_FLAGS, "CXXFLAGS=-fPIC", goal])
+@contextmanager
+def _place() -> Iterator[Path]:
+    """A folder to run Verilator and make in: its path, unlike the user's folders', holds no blank, where make gives
+    up."""
+    temporary = Path(tempfile.gettempdir())
+    if len(str(temporary).split()) != 1:
+        raise SimulationError(f"make cannot build in '{temporary}'; set TMPDIR to a folder without blanks in its path")
+    with scratch(temporary, SimulationError, "a model", "set TMPDIR to a folder that can be written") as place:
+        (place / "verilator").symlink_to(verilator_root())
+        yield place
+
+
+def _verilate(place: Path, top: str, sources: Sequence[str]) -> None:
+    flags = [*VERILATOR_FLAGS, "--top-module", top, "--prefix", "Vtop", "-Mdir", str(place)]
+    _run([tool("verilator"), *flags, *(str(place / source) for source in sources)], place)
+
+
+def _make(place: Path, goal: str) -> None:
+    variables = [*MAKE_FLAGS, "CXXFLAGS=-fPIC", f"VERILATOR_ROOT={place / 'verilator'}"]
+    _run([tool("make"), "-C", str(place), "-f", "Vtop.mk", f"-j{os.cpu_count() or 1}", *variables, goal], place)
 
 
 def runtime() -> Path:
     """Verilator's own library, compiled once for all models, with that of an empty module. Raises SimulationError."""
     compiler = machine(tool("c++"), ("-dumpmachine",))  # which Verilator's makefiles call
-    content = " ".join((*VERILATOR_FLAGS, *MAKE_FLAGS, version("verilator"), compiler))
-    target = cache_folder() / f"libverilated-{hashlib.sha256(content.encode()).hexdigest()[:12]}.a"
-    if target.is_file():
-        return target
-    with scratch_beside(target, SimulationError) as scratch:
-        empty = scratch / "empty.v"
-        empty.write_text("module empty (input clk);\nendmodule\n")
-        _verilate(scratch, "empty", [empty])
-        _make(scratch, "libverilated.a")
-        (scratch / "libverilated.a").replace(target)
-    return target
+
+    def make(work: Path, result: Path) -> None:
+        with _place() as place:
+            (place / "empty.v").write_text("module empty (input clk);\nendmodule\n")
+            _verilate(place, "empty", ["empty.v"])
+            _make(place, "libverilated.a")
+            shutil.copy(place / "libverilated.a", result)
+
+    return kept(cache_folder() / f"libverilated-{_key(compiler)}", make, SimulationError) / "libverilated.a"
 
 
-def _link(folder: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:
+def _link(model: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:
     include = verilator_root() / "include"
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        made = Path(scratch) / target.name
-        compiler = os.environ.get("CXX", "g++")
-        command = [tool(compiler), "-O2", "-fPIC", "-std=gnu++17", "-o", str(made), *map(str, sources)]
-        command += [
-            f"-I{folder}",
-            f"-I{include}",
-            f"-I{include / 'vltstd'}",
-            "-DVM_COVERAGE=0",
-            "-DVM_TRACE=0",
-        ]
-        command += [str(folder / "Vtop__ALL.a"), str(runtime()), *flags, "-pthread"]
-        _run(command)
-        made.rename(target)
+    compiler = os.environ.get("CXX", "g++")
+    command = [tool(compiler), "-O2", "-fPIC", "-std=gnu++17", "-o", str(target), *map(str, sources)]
+    command += [f"-I{folder}" for folder in (model, include, include / "vltstd")]
+    command += ["-DVM_COVERAGE=0", "-DVM_TRACE=0", str(model / "Vtop__ALL.a"), str(runtime()), *flags, "-pthread"]
+    _run(command, target.parent)
 
 
 def verilator_root() -> Path:
@@ -201,8 +208,5 @@ def tool(name: str) -> str:
     return found
 
 
-def _run(command: Sequence[str]) -> None:
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
-        raise SimulationError(f"{Path(command[0]).name} failed with status {done.returncode}:\n{tail}")
+def _run(command: Sequence[str], folder: Path) -> None:
+    run(command, SimulationError, folder=folder, environment=environment())

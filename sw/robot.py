@@ -32,6 +32,9 @@ JOINT_TYPES = tuple(DIRECTIONS)
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 
 
+UNPRINTABLE = "a name holds a line break or another character that cannot be printed; expected one line of text"
+
+
 class RobotError(ValueError):
     """A robot description that is malformed or unphysical. The text names the link or joint and the fault."""
 
@@ -141,12 +144,17 @@ class Robot:
     gravity: Vector3 = field(default=STANDARD_GRAVITY)
 
     def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            raise RobotError(f"robot {self.name!r}: {UNPRINTABLE}")
         if not self.links:
             raise RobotError(f"robot '{self.name}' has no moving joint; expected at least one")
         for index, link in enumerate(self.links):
             self._check(index, link)
 
     def _check(self, index: int, link: Link) -> None:
+        for kind, name in (("link", link.name), ("joint", link.joint.name)):
+            if not name.isprintable():
+                raise RobotError(f"{kind} {name!r}: {UNPRINTABLE}")
         if not -1 <= link.parent < index:
             raise RobotError(
                 f"link '{link.name}' has parent index {link.parent}; expected -1 (the base) to {index - 1}"

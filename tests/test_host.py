@@ -14,6 +14,7 @@ from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.fixedpoint.format import Format
 from dynagate.host import DesignError, DeviceError, read_design
 from dynagate.hw.build import Build
+from dynagate.hw.design import sealed
 from dynagate.payload import Field, Port, Stream, pack_integers, unpack_integers
 
 from tests.samples import State
@@ -133,9 +134,10 @@ def test_library_of_another_design_is_refused(arm: Build, tmp_path: Path) -> Non
     folder = tmp_path / "copy"
     shutil.copytree(arm.folder, folder)
     design = json.loads((folder / "design.json").read_text())
-    design["hash"] = "0123456789abcdef" + design["hash"][16:]
-    (folder / "design.json").write_text(json.dumps(design))
-    with pytest.raises(DesignError, match="holds design .*; design.json describes 0123456789abcdef: build it again"):
+    other = sealed({**design, "ii": 4})
+    (folder / "design.json").write_text(json.dumps(other))
+    shown, described = arm.design["hash"][:16], other["hash"][:16]
+    with pytest.raises(DesignError, match=f"holds design {shown}; design.json describes {described}: build it again"):
         dynagate.open(folder)
 
 
@@ -143,10 +145,10 @@ def test_damaged_designs_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DesignError, match="no design at .*; expected the folder that dynagate.build returned"):
         dynagate.open(tmp_path / "nothing")
     (tmp_path / "design.json").write_text("{")
-    with pytest.raises(DesignError, match="is not a design.json"):
+    with pytest.raises(DesignError, match="design.json is not a design file: Expecting .*; expected the folder"):
         read_design(tmp_path)
     (tmp_path / "design.json").write_text("{}")
-    with pytest.raises(DesignError, match="is not a design.json: KeyError"):
+    with pytest.raises(DesignError, match="design.json has format None; expected 2: build the design again"):
         read_design(tmp_path)
 
 

@@ -452,18 +452,6 @@ def test_cache_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch, 
         dynagate.open(robots.load("two_joint_arm"), "mass_matrix")
 
 
-def test_truncated_library_is_made_again(tmp_path: Path) -> None:
-    source = emit(trace(robots.load("two_joint_arm"), "mass_matrix"))
-    path = library(source, double=False, folder=tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[: len(whole) // 2])
-    assert library(source, double=False, folder=tmp_path) == path
-    ctypes.CDLL(str(path))
-    path.with_suffix(".sha256").unlink()
-    assert library(source, double=False, folder=tmp_path) == path
-    assert path.with_suffix(".sha256").is_file()
-
-
 def _compile(folder: Path) -> str:
     return str(library(emit(trace(robots.load("two_joint_arm"), "forward_dynamics")), double=True, folder=folder))
 
@@ -473,4 +461,4 @@ def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
         paths = set(pool.map(_compile, [tmp_path] * 4))
     assert len(paths) == 1
     ctypes.CDLL(paths.pop())
-    assert {p.suffix for p in tmp_path.iterdir()} == {".so", ".sha256"}
+    assert len(list(tmp_path.iterdir())) == 1

@@ -195,7 +195,7 @@ def test_formats_are_kept_in_a_file_that_the_build_takes(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: c.pop("formats"), "is not a formats file: KeyError"),
+        (lambda c: c.pop("formats"), "is not a formats file: 'formats' is None; expected an object"),
         (lambda c: c.update(version=9), "has version 9; expected 3"),
         (
             lambda c: c.update(function="mass_matrix"),

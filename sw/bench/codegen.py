@@ -8,7 +8,6 @@ import subprocess
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from dynagate.bench.peers import FLAGS, Peer, compiled, described, installed
 from dynagate.configuration import normalised
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.native.compile import CompileError, cache_folder, compiler
+from dynagate.native.cache import cache_folder, kept
+from dynagate.native.compile import CompileError, compiler
 from dynagate.robot import Robot
 
 STATES, REPEATS, SEED = 256, 41, 9
@@ -61,24 +61,20 @@ def casadi(robot: Robot) -> Peer | str:
 def _library(generator: Path, robot: str) -> ctypes.CDLL:
     """The robot's functions, generated and compiled unless they are there. Raises CompileError."""
     timer = files("dynagate.bench") / "casadi_time.c"
-    key = hashlib.sha256((timer.read_text() + robot).encode()).hexdigest()[:16]
-    target = generator.with_name(f"{generator.name}-{key}.so")
-    if not target.is_file():
-        with TemporaryDirectory(dir=cache_folder()) as folder:
-            made = Path(folder) / "made.so"
-            # CasADi takes a plain file name and writes where it runs
-            commands = [
-                [str(generator), "generated"],
-                [compiler(), *C_FLAGS, "generated.c", str(timer), "-lm", "-o", str(made)],
-            ]
-            for command in commands:
-                done = subprocess.run(command, input=robot, cwd=folder, capture_output=True, text=True, check=False)
-                if done.returncode != 0:
-                    raise CompileError(
-                        f"{Path(command[0]).name} failed on CasADi's code: {done.stderr.splitlines()[-1:]}"
-                    )
-            made.replace(target)
-    return ctypes.CDLL(str(target))
+    key = hashlib.sha256((timer.read_text() + robot + generator.parent.name).encode()).hexdigest()[:16]
+
+    def make(work: Path, result: Path) -> None:
+        # CasADi takes a plain file name and writes where it runs
+        commands = [
+            [str(generator), "generated"],
+            [compiler(), *C_FLAGS, "generated.c", str(timer), "-lm", "-o", str(result / "casadi.so")],
+        ]
+        for command in commands:
+            done = subprocess.run(command, input=robot, cwd=work, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise CompileError(f"{Path(command[0]).name} failed on CasADi's code: {done.stderr.splitlines()[-1:]}")
+
+    return ctypes.CDLL(str(kept(cache_folder() / f"casadi-robot-{key}", make, CompileError) / "casadi.so"))
 
 
 def _measured(library: ctypes.CDLL, name: str, robot: Robot) -> tuple[float, float] | str:

@@ -9,12 +9,14 @@ import subprocess
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.native.compile import CompileError, cache_folder, nvcc, scratch_beside
+from dynagate.native.cache import cache_folder, kept
+from dynagate.native.compile import CompileError, nvcc
 from dynagate.robot import Robot
 from lxml import etree
 
@@ -39,18 +41,18 @@ def grid(robot: Robot, batches: Sequence[int]) -> list[dict[str, Any]] | str:
     source = (files("dynagate.bench") / "grid_peer.cu").read_text()
     text = described(robot)
     key = hashlib.sha256("\0".join([source, text, release]).encode()).hexdigest()[:16]
-    program = cache_folder() / f"grid-{key}"
+
+    def make(work: Path, result: Path) -> None:
+        (work / "robot.urdf").write_text(text)
+        (work / "peer.cu").write_text(source)
+        header = work / "grid.cuh"
+        chosen = ["--algorithm-list", FUNCTION, "--no-mujoco-kernels", "-o", str(header)]
+        _run([generator, str(work / "robot.urdf"), *chosen])
+        flags = ["-O3", "-std=c++17", "-arch=native", f'-DGRID_HEADER="{header}"']
+        _run([nvcc(), *flags, str(work / "peer.cu"), "-o", str(result / "grid")])
+
     try:
-        if not program.is_file():
-            with scratch_beside(program, CompileError) as scratch:
-                (scratch / "robot.urdf").write_text(text)
-                (scratch / "peer.cu").write_text(source)
-                header, made = scratch / "grid.cuh", scratch / program.name
-                chosen = ["--algorithm-list", FUNCTION, "--no-mujoco-kernels", "-o", str(header)]
-                _run([generator, str(scratch / "robot.urdf"), *chosen])
-                flags = ["-O3", "-std=c++17", "-arch=native", f'-DGRID_HEADER="{header}"']
-                _run([nvcc(), *flags, str(scratch / "peer.cu"), "-o", str(made)])
-                made.replace(program)
+        program = kept(cache_folder() / f"grid-{key}", make, CompileError) / "grid"
         random = np.random.default_rng(1)
         state = {port: random.uniform(-1.0, 1.0, (1, robot.nv)) for port in ("q", "qd", "tau")}
         numbers = " ".join(repr(float(x)) for value in state.values() for x in value[0])

@@ -12,7 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
-from dynagate.native.compile import CompileError, cache_folder
+from dynagate.native.cache import cache_folder, kept
+from dynagate.native.compile import CompileError, run
 from dynagate.robot import Robot
 
 FLAGS = (
@@ -75,30 +76,14 @@ def compiled(file: str, flags: Sequence[str], prefix: Path, also: Sequence[str] 
         raise CompileError("no 'g++' on the path; it compiles the programs to compare with")
     texts = [(folder / name).read_text() for name in (file, "robot_model.hpp")]
     key = hashlib.sha256("\n".join([*texts, *flags, *also, str(prefix)]).encode()).hexdigest()[:16]
-    target = cache_folder() / f"{file.partition('_')[0]}-{key}"
-    if not target.is_file():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        made = target.with_suffix(".made")
-        command = [
-            compiler,
-            *flags,
-            f"-I{prefix / 'include'}",
-            f"-I{prefix / 'include' / 'eigen3'}",
-            str(folder / file),
-        ]
-        command += [
-            *also,
-            f"-L{prefix / 'lib'}",
-            "-lpinocchio_default",
-            f"-Wl,-rpath,{prefix / 'lib'}",
-            "-o",
-            str(made),
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise CompileError(f"g++ failed on {file}: {done.stderr.splitlines()[-1:]}")
-        made.replace(target)
-    return target
+    name = file.partition("_")[0]
+    command = [compiler, *flags, f"-I{prefix / 'include'}", f"-I{prefix / 'include' / 'eigen3'}", str(folder / file)]
+    command += [*also, f"-L{prefix / 'lib'}", "-lpinocchio_default", f"-Wl,-rpath,{prefix / 'lib'}"]
+
+    def make(work: Path, result: Path) -> None:
+        run([*command, "-o", str(result / name)], CompileError, folder=result)
+
+    return kept(cache_folder() / f"{name}-{key}", make, CompileError) / name
 
 
 def described(robot: Robot) -> str:

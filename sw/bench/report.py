@@ -144,7 +144,7 @@ def figures(result: dict[str, Any], folder: Path) -> list[Path]:
         axes.bar([x + 0.27 * (k - 1) for x in range(len(stages))], values, 0.25, label=label)
     axes.set_xticks(range(len(stages)), [s.replace("_", "\n") for s in stages], fontsize=8)
     axes.set_ylabel("ns per call")
-    axes.set_title(f"{result['robot']}: one call, one core")
+    axes.set_title(f"{result['robot']}: one call, one core", parse_math=False)
     axes.legend()
     made.append(_saved(single, folder / "single_call.png"))
 
@@ -160,7 +160,7 @@ def figures(result: dict[str, Any], folder: Path) -> list[Path]:
                 axes.loglog(list(row), list(row.values()), dashed, marker="o", markersize=3, label=label)
         axes.set_xlabel("samples in the batch")
         axes.set_ylabel("µs per batch")
-        axes.set_title(f"{result['robot']}: {title}")
+        axes.set_title(f"{result['robot']}: {title}", parse_math=False)
         axes.legend(fontsize=8)
         made.append(_saved(drawn, folder / f"{name}.png"))
     return made

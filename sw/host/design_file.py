@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.host.inputs import Arrays
+from dynagate.hw.design import REBUILD, DesignError, load
 from dynagate.payload import Field, Port, Stream, Words, pack_integers, stream_of, unpack_integers
-
-
-class DesignError(ValueError):
-    """design.json is missing, not a design, or of another version than the device."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +30,12 @@ class DesignFile:
 
 
 def read_design(path: str | PathLike[str]) -> DesignFile:
-    """Read design.json, or the one in a folder. Raises DesignError."""
-    path = Path(path)
-    path = path / "design.json" if path.is_dir() else path
+    """Read design.json, or the one in a folder, and check it and the Verilog beside it. Raises DesignError."""
+    content = load(path)
     try:
-        return design_of(json.loads(path.read_text()))
-    except FileNotFoundError:
-        raise DesignError(f"no design at {path}; expected the folder that dynagate.build returned") from None
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        raise DesignError(f"{path} is not a design.json: {error!r}") from None
+        return design_of(content)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
 
 
 def design_of(content: Mapping[str, Any]) -> DesignFile:

@@ -1,4 +1,4 @@
-"""C source -> a shared library, by the system's compiler, kept by the hash of all that it is made of."""
+"""C source -> a shared library, by the system's compiler, in a cache under the hash of all that it is made of."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import hashlib
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from dynagate.native.cache import cache_folder, kept
 from dynagate.native.emit import Source
+from dynagate.storage import full_disk
 
 C_FLAGS = (
     "-std=gnu11",
@@ -36,7 +36,6 @@ NVCC_FLAGS = (
     *(f"-gencode=arch=compute_{card},code=sm_{card}" for card in CARDS),
     f"-gencode=arch=compute_{CARDS[-1]},code=compute_{CARDS[-1]}",  # newer cards compile this for themselves
 )
-CACHE_VARIABLE = "DYNAGATE_CACHE"
 
 
 @dataclass(frozen=True)
@@ -55,12 +54,6 @@ class Toolchain:
 
 class CompileError(RuntimeError):
     """The C compiler is missing or failed, or its result could not be kept; the text says which and where."""
-
-
-def cache_folder() -> Path:
-    """Where libraries are kept: $DYNAGATE_CACHE, or dynagate in the user's cache folder."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(os.environ.get(CACHE_VARIABLE) or Path(base) / "dynagate")
 
 
 def compiler() -> str:
@@ -88,70 +81,44 @@ CUDA = Toolchain(nvcc, NVCC_FLAGS, ".cu")
 
 
 def library(source: Source, *, double: bool, folder: Path | None = None, toolchain: Toolchain = C) -> Path:
-    """The shared library of a source, compiled for this machine unless the folder holds it whole.
+    """The shared library of a source, compiled for this machine unless the cache holds it.
 
-    A library that was cut short by a full disk or a kill is made again; two processes may compile at once.
-    Raises CompileError.
+    folder: a cache, the user's unless given. Raises CompileError.
     """
-    folder = folder or cache_folder()
     program, flags = toolchain.find(), toolchain.flags
     precision = ["-DDYNAGATE_DOUBLE"] if double else []
     content = [source.stamp, *flags, *precision, machine(program, toolchain.target)]
     key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:16]
-    target = folder / f"{source.name}-{'f64' if double else 'f32'}-{key}.so"
-    if _is_whole(target):
-        return target
-    with scratch_beside(target, CompileError) as scratch:
+    file = f"{source.name}-{'f64' if double else 'f32'}.so"
+
+    def make(work: Path, result: Path) -> None:
         for name, text in source.files.items():
-            (scratch / name).write_text(text)
-        made = scratch / target.name
-        _run([program, *flags, *precision, str(scratch / f"{source.name}{toolchain.suffix}"), "-o", str(made)])
-        (scratch / "sum").write_text(_checksum(made))
-        made.replace(target)
-        (scratch / "sum").replace(_checksum_file(target))
-    return target
+            (work / name).write_text(text)
+        command = [program, *flags, *precision, str(work / f"{source.name}{toolchain.suffix}")]
+        run([*command, "-o", str(result / file)], CompileError, folder=work)
 
-
-@contextmanager
-def scratch_beside(target: Path, failure: type[Exception]) -> Iterator[Path]:
-    """A folder to make a file of the cache in, on the file's own disk, so that it is put in place whole or not at all.
-    Raises `failure` where it cannot be kept."""
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".compiling-") as scratch:
-            yield Path(scratch)
-    except OSError as error:
-        raise failure(
-            f"cannot keep {target.name} in {target.parent} ({error.strerror}); "
-            f"set {CACHE_VARIABLE} to a folder that can be written"
-        ) from None
-
-
-def _is_whole(target: Path) -> bool:
-    try:
-        return _checksum_file(target).read_text() == _checksum(target)
-    except OSError:
-        return False
-
-
-def _checksum_file(target: Path) -> Path:
-    return target.with_suffix(".sha256")
-
-
-def _checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return kept((folder or cache_folder()) / f"{Path(file).stem}-{key}", make, CompileError) / file
 
 
 @cache
 def machine(program: str, target: tuple[str, ...]) -> str:
     """What the compiler makes of this machine: its version, and what it tells of its target when asked so. Raises
     CompileError."""
-    return _run([program, "--version"]) + (_run([program, *target]) if target else "")
+    version = run([program, "--version"], CompileError)
+    return version + (run([program, *target], CompileError) if target else "")
 
 
-def _run(command: list[str]) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def run(
+    command: Sequence[str],
+    failure: type[Exception],
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """What a tool prints. folder: where it writes. Raises `failure` with the end of its messages."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        tail = "\n".join(done.stderr.splitlines()[-20:])
-        raise CompileError(f"{command[0]} failed with status {done.returncode}:\n{tail}")
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+        full = full_disk(folder) if folder else ""
+        raise failure(f"{Path(command[0]).name} failed with status {done.returncode}:\n{tail}{full}")
     return done.stdout

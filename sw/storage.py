@@ -1,0 +1,105 @@
+"""Files and folders that are put in place whole or not at all, and JSON that may be damaged.
+
+Errors are of the caller's kind. They name the file or folder, the reason and what to do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+SCRATCH = ".building-"
+LEFT_BEHIND = (SCRATCH, ".compiling-", ".sim-")
+"""What the names of scratch folders begin with, those of earlier versions included."""
+
+DAY = 24 * 3600.0
+FULL = 2**20
+"""Free bytes below which a disk counts as full."""
+
+WRITABLE = "expected a folder that can be written"
+
+
+@contextmanager
+def scratch(folder: Path, failure: type[Exception], what: str, advice: str = WRITABLE) -> Iterator[Path]:
+    """A new folder within `folder`, and so on its disk, to make `what` in before it is put in place.
+
+    Makes `folder` if it is missing and removes scratch folders that killed processes left there. Removes the new folder
+    at the end. Raises `failure` in place of every OSError.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
+        with TemporaryDirectory(dir=folder, prefix=SCRATCH) as name:
+            yield Path(name)
+    except OSError as error:
+        raise failure(f"cannot keep {what} in {folder} ({error.strerror or error}); {advice}") from error
+
+
+def sweep(folder: Path) -> None:
+    """Remove the user's own scratch folders that are a day old or older. What cannot be read or removed stays."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.name.startswith(LEFT_BEHIND) and _is_left(path.lstat()):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_left(status: os.stat_result) -> bool:
+    old = time.time() - status.st_mtime > DAY
+    return old and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def check_folder(folder: Path, failure: type[Exception], what: str) -> None:
+    """Raises `failure` where a file stands in the way of the folder: to be told before long work, not after it."""
+    existing = next(path for path in (folder, *folder.absolute().parents) if os.path.exists(path))
+    if not os.path.isdir(existing):
+        raise failure(f"cannot keep {what} in {folder}: {existing} is not a folder; {WRITABLE}")
+
+
+def put(made: Path, target: Path, last: str) -> None:
+    """Rename a folder to its target. Where the target is there, replace its files one by one, that named `last` last,
+    and leave other files in it alone."""
+    try:
+        made.rename(target)
+    except OSError:
+        if not target.is_dir():
+            raise
+        for path in sorted(made.iterdir(), key=lambda path: path.name == last):
+            path.replace(target / path.name)
+
+
+def write(path: Path, text: str, failure: type[Exception]) -> None:
+    """Write a text file whole or not at all. Raises `failure`."""
+    with scratch(path.parent, failure, path.name) as place:
+        made = place / "file"
+        made.write_text(text, encoding="utf-8")
+        made.replace(path)
+
+
+def read_json(path: Path, failure: type[Exception], kind: str, expected: str) -> dict[str, Any]:
+    """The object in a JSON file. Raises `failure`: it cannot be read, or holds something else. kind: of file, in a
+    word. expected: which file should be there."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise failure(f"no {kind} at {path}; expected {expected}") from None
+    except OSError as error:
+        raise failure(f"cannot read {path} ({error.strerror}); expected {expected}") from error
+    except (ValueError, RecursionError) as error:
+        raise failure(f"{path} is not a {kind} file: {error}; expected {expected}") from None
+    if not isinstance(content, dict):
+        raise failure(f"{path} is not a {kind} file: it holds {content!r:.40}; expected {expected}")
+    return content
+
+
+def full_disk(folder: Path) -> str:
+    """A line for an error's text where the folder's disk is full, else nothing: not every tool says so."""
+    free = shutil.disk_usage(folder).free
+    return f"\nthe disk of {folder} is full ({free} bytes are free)" if free < FULL else ""

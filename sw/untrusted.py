@@ -1,0 +1,39 @@
+"""Names from a URDF as part of what is generated: comments, Markdown, file names, identifiers.
+
+A robot's name is text of whoever wrote the file. It may hold the end of a comment, a line break, a path or HTML. Each
+function here keeps the characters that mean nothing where the name goes and writes an underscore for every other one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+_NOT_TEXT = re.compile(r"[^A-Za-z0-9_.+ -]")
+_NOT_FILE_NAME = re.compile(r"[^A-Za-z0-9_.-]|^[.-]")
+_NOT_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]")
+
+LONGEST = 60
+"""Characters of a name that are kept: what is made of it still fits a file name."""
+
+
+def plain_text(name: str) -> str:
+    """A name for one line of a comment in C, CUDA, Verilog or Tcl, of Markdown or of HTML."""
+    return _NOT_TEXT.sub("_", name)[:LONGEST].strip()
+
+
+def file_name(name: str) -> str:
+    """A name for a file or folder. Different names may become the same."""
+    return _NOT_FILE_NAME.sub("_", name)[:LONGEST] or "_"
+
+
+def identifier(name: str) -> str:
+    """A name to begin an identifier of C, CUDA, Verilog or Tcl with; alone it may be a keyword.
+
+    A name that is not an identifier already ends in a hash of it, so that different names stay different.
+    """
+    plain = _NOT_IDENTIFIER.sub("_", name)
+    plain = f"_{plain}" if not plain or plain[0].isdigit() else plain
+    if plain == name and len(name) <= LONGEST:
+        return name
+    return f"{plain[: LONGEST - 9]}_{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"

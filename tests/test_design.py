@@ -1,0 +1,278 @@
+"""Design folders: damage is refused by name, `build` mends it, and the generator's source is told apart by content."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Region, build, robots, trace
+from dynagate.fixedpoint.assign import assign
+from dynagate.fixedpoint.files import write_formats
+from dynagate.fixedpoint.format import Arithmetic
+from dynagate.host import DesignError, DeviceError, read_design
+from dynagate.hw.axi import Axi
+from dynagate.hw.build import Build, BuildError
+from dynagate.hw.design import load, sealed, with_files
+from dynagate.hw.source import source_digest, source_files
+from dynagate.sim.verilate import SimulationError
+
+from tests.test_package import FOLDERS, ROOT, imports, modules
+
+FUNCTION = "mass_matrix"
+
+
+def arm(folder: Path) -> Build:
+    return build(robots.load("two_joint_arm"), FUNCTION, ii=2, axi=Axi(64), folder=folder)
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    return arm(tmp_path_factory.mktemp("designs"))
+
+
+@pytest.fixture
+def folder(sound: Build, tmp_path: Path) -> Path:
+    """A copy of the design that a test may damage, where `arm(tmp_path)` looks for it."""
+    return shutil.copytree(sound.folder, tmp_path / sound.folder.name)
+
+
+def changed(change: Callable[[dict[str, Any]], object]) -> Callable[[Path], None]:
+    """Damage to the content of design.json."""
+
+    def damage(folder: Path) -> None:
+        content = json.loads((folder / "design.json").read_text())
+        change(content)
+        (folder / "design.json").write_text(json.dumps(content))
+
+    return damage
+
+
+def exchange_fields(content: dict[str, Any]) -> None:
+    fields = content["stream"]["output"]["ports"][0]["fields"]
+    fields[0], fields[-1] = fields[-1], fields[0]
+
+
+def as_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def edit(file: str, old: str, new: str) -> Callable[[Path], None]:
+    def damage(folder: Path) -> None:
+        text = (folder / file).read_text()
+        assert old in text
+        (folder / file).write_text(text.replace(old, new, 1))
+
+    return damage
+
+
+CHANGED = r"design.json was changed or damaged: its content has hash \w{16}, not \w{16}; build the design again"
+DAMAGE = {
+    "binary point": (changed(lambda c: c["stream"]["output"]["fields"][0].update(frac=3)), CHANGED),
+    "exchanged fields": (changed(exchange_fields), CHANGED),
+    "no scopes": (changed(lambda c: c["stream"]["output"].update(scopes=[])), CHANGED),
+    "other robot": (changed(lambda c: c["robot"].update(name="iiwa14")), CHANGED),
+    "more than there is": (changed(lambda c: c.update(more=1)), CHANGED),
+    "no hash": (changed(lambda c: c.pop("hash")), "its content has hash .*, not None; build the design again"),
+    "format 99": (
+        changed(lambda c: c.update(format=99)),
+        "design.json has format 99; expected 2: build the design again",
+    ),
+    "no files": (changed(lambda c: c.pop("files")), "lacks the checksums of accelerator.v, datapath.v; build"),
+    "binary": (lambda f: (f / "design.json").write_bytes(b"\xff\xfe\0"), "is not a design file: 'utf-8' codec"),
+    "cut short": (lambda f: (f / "design.json").write_text('{"format"'), "is not a design file: Expecting"),
+    "a list": (lambda f: (f / "design.json").write_text("[1]"), r"is not a design file: it holds \[1\]; expected"),
+    "deep": (lambda f: (f / "design.json").write_text("[" * 10**5), "is not a design file: maximum recursion"),
+    "a folder": (lambda f: as_folder(f / "design.json"), r"cannot read .*design.json \(Is a directory\)"),
+    "no design.json": (lambda f: (f / "design.json").unlink(), "no design at .*design.json; expected the folder that"),
+    "constant": (
+        edit("datapath.v", "27'h28be60e", "27'h28be60f"),
+        r"datapath.v was changed or damaged: its sha256 is \w{16}, expected",
+    ),
+    "shell": (edit("accelerator.v", "32'", "31'"), r"accelerator.v was changed or damaged: its sha256 is"),
+    "empty": (lambda f: (f / "datapath.v").write_text(""), "datapath.v was changed or damaged"),
+}
+
+
+@pytest.mark.parametrize("case", list(DAMAGE))
+def test_a_damaged_design_is_refused_by_name(case: str, folder: Path) -> None:
+    damage, message = DAMAGE[case]
+    damage(folder)
+    with pytest.raises(DesignError, match=message) as error:
+        dynagate.open(folder)
+    assert str(folder) in str(error.value)
+
+
+def test_a_design_without_its_verilog_is_refused_where_it_is_needed(folder: Path) -> None:
+    (folder / "datapath.v").unlink()
+    assert read_design(folder).function == FUNCTION  # all that a host with a device needs
+    with pytest.raises(
+        SimulationError, match=r"cannot read .*datapath.v .*; expected Verilog that dynagate wrote: build"
+    ):
+        dynagate.open(folder)
+
+
+def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Build, folder: Path) -> None:
+    """A colleague's folder may be consistent and false: results must not be written past the end of their array."""
+    content = json.loads((folder / "design.json").read_text())
+    content["stream"]["output"].update(bits=32, overflow=31)
+    false = sealed(content)
+    texts = {path.name: path.read_text().replace(content["hash"], false["hash"]) for path in folder.glob("*.v")}
+    texts = {name: text.replace(content["hash"][:16], false["hash"][:16]) for name, text in texts.items()}
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+    (folder / "design.json").write_text(json.dumps(with_files(false, texts)))
+    inputs = sound.region.sample(FUNCTION, 2000, seed=1)
+    with dynagate.open(folder) as accelerator, pytest.raises(DeviceError, match="0 results for 2000 samples"):
+        accelerator(**inputs)
+
+
+def test_no_flipped_bit_passes(folder: Path) -> None:
+    whole, expected = (folder / "design.json").read_bytes(), load(folder)
+    random = np.random.default_rng(5)
+    refused = 0
+    for place, bit in zip(random.integers(0, len(whole), 400), random.integers(0, 8, 400), strict=True):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << bit
+        (folder / "design.json").write_bytes(damaged)
+        try:
+            assert load(folder) == expected  # the flip made other white space, or 0.10 of 0.1
+        except DesignError:
+            refused += 1
+    assert refused > 300
+
+
+@pytest.mark.parametrize(
+    "case", ["binary point", "format 99", "binary", "no design.json", "constant", "shell", "no Verilog", "no datasheet"]
+)
+def test_build_mends_a_damaged_design(case: str, sound: Build, folder: Path, tmp_path: Path) -> None:
+    more = {f"no {name}": lambda f, file=file: (f / file).unlink() for name, file in MISSING.items()}
+    damage = more[case] if case in more else DAMAGE[case][0]
+    damage(folder)
+    (folder / "notes.txt").write_text("the user's own")
+    assert arm(tmp_path).folder == folder
+    for path in sound.folder.iterdir():
+        assert (folder / path.name).read_bytes() == path.read_bytes()
+    assert (folder / "notes.txt").read_text() == "the user's own"
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+
+
+MISSING = {"Verilog": "datapath.v", "datasheet": "datasheet.md"}
+
+
+def test_a_sound_design_is_kept(sound: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dynagate.hw import netlist
+
+    monkeypatch.setattr(netlist, "verilog_text", None)
+    assert arm(sound.folder.parent).folder == sound.folder
+
+
+def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Build) -> None:
+    content = load(sound.folder)
+    assert set(content["files"]) == {"datapath.v", "accelerator.v"}
+    assert content["hash"] == sound.design["hash"]
+    assert sound.design["hash"][:16] in sound.verilog.read_text().split("\n", 1)[1]
+    assert with_files(sound.design, {"datapath.v": "x"})["hash"] == content["hash"]
+
+
+def test_designs_of_other_constants_or_arithmetic_are_others(tmp_path: Path) -> None:
+    robot = robots.load("two_joint_arm")
+    graph = trace(robot, FUNCTION)
+    formatted = assign(graph, Region.of(robot))
+    node, (value, fmt) = next(iter(formatted.constants.items()))
+    hashes = set()
+    for other in (
+        formatted,
+        replace(formatted, constants={**formatted.constants, node: (value - 2, fmt)}),
+        replace(formatted, arithmetic=Arithmetic(rounding="floor")),
+    ):
+        write_formats(other, tmp_path / "formats.json")
+        hashes.add(build(robot, FUNCTION, ii=2, formats=tmp_path / "formats.json", folder=tmp_path).design["hash"])
+    assert len(hashes) == 3
+
+
+@pytest.mark.parametrize("place", ["file", "file/designs"])
+def test_a_folder_that_cannot_be_is_named_before_any_work(place: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    steps: list[str] = []
+    with pytest.raises(BuildError, match=r"cannot keep designs in .*: .*/file is not a folder; expected a folder that"):
+        build(robots.load("two_joint_arm"), FUNCTION, folder=tmp_path / place, step=steps.append)
+    assert steps == []
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_file_in_the_place_of_a_design_is_named(sound: Build, tmp_path: Path) -> None:
+    (tmp_path / sound.folder.name).write_text("mine")
+    with pytest.raises(BuildError, match=rf"cannot keep {sound.folder.name} in {tmp_path} \(Not a directory\)"):
+        arm(tmp_path)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["mine"]
+
+
+def layout(target: Path) -> None:
+    """The package as a wheel installs it."""
+    for package in sorted(FOLDERS):
+        folder = target.joinpath(*package.split("."))
+        shutil.copytree(
+            ROOT / FOLDERS[package], folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
+        )
+
+
+def test_the_source_digest_is_that_of_the_content_wherever_it_lies(tmp_path: Path) -> None:
+    site = tmp_path / "native" / "host"
+    layout(site)
+    program = "import dynagate; from dynagate.hw.source import *; print(dynagate.__file__, source_digest())"
+
+    def digest_there() -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONPATH": str(site)}, capture_output=True, text=True, check=True
+        )
+        file, digest = done.stdout.split()
+        assert file == str(site / "dynagate" / "__init__.py")
+        return digest
+
+    assert digest_there() == source_digest()
+    for file, same in (
+        ("cli.py", True),
+        ("hw/datasheet.py", True),
+        ("host/links.py", True),
+        ("hw/units/add.py", False),
+        ("algorithms/tree.py", False),
+    ):
+        path = site / "dynagate" / file
+        text = path.read_text()
+        path.write_text(text + "\n# a remark\n")
+        assert (digest_there() == source_digest()) == same, file
+        path.write_text(text)
+
+
+def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> None:
+    known = modules()
+    names = {".".join(["dynagate", *Path(name).with_suffix("").parts]) for name, _ in source_files()}
+    counted = {name.removesuffix(".__init__") for name in names}
+    seen, ahead = set(), ["dynagate.hw.build"]
+    while ahead:
+        module = ahead.pop()
+        if module in known and module not in seen and module != "dynagate":
+            seen.add(module)
+            ahead += imports(known[module], set(known)) if module in counted else []
+    assert seen - counted == {
+        "dynagate.fixedpoint.files",  # what it reads is in design.json
+        "dynagate.hw.cost",
+        "dynagate.hw.datasheet",
+        "dynagate.hw.design",
+        "dynagate.hw.source",
+        "dynagate.storage",
+        "dynagate.truth",  # relative errors alone
+        "dynagate.untrusted",
+        "dynagate.urdf",  # the robot is in design.json
+    }
+    assert counted <= set(known)
