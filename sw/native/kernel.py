@@ -86,6 +86,9 @@ class Kernel:
         whole_batch = self._planes if layout == "planes" else self._rows
         self._whole_batch = ctypes.cast(whole_batch, ctypes.c_void_p).value or 0
         self._pool = Pool(threads, folder) if threads > 1 else None
+        self._zeros = {
+            port.name: np.reshape([graph.nodes[i].is_zero for i in port.nodes], port.shape) for port in graph.outputs
+        }
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
@@ -103,8 +106,8 @@ class Kernel:
 
     def __call__(self, inputs: Arrays, written: Placed, batch: int) -> bool:
         """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
-        graph has as always zero are left alone. Returns whether all inputs are finite; if not, nor are results. Says
-        no as well where some are so large that results are not."""
+        graph has as always zero are left alone. Returns whether results are right: not if an input is not finite or an
+        angle too large, nor if values overflow."""
         read = self.read(inputs)
         return not self._call(read, written, batch)()
 
@@ -124,6 +127,11 @@ class Kernel:
         if self.layout == "rows":
             return partial(self._rows, *pointers, _long(0), _long(batch))
         return partial(self._planes, *pointers, *map(_long, (*strides, 0, batch)))
+
+    def clear(self, outputs: Arrays) -> None:
+        """Zeros in the entries of outputs that the graph has as always zero."""
+        for name, where in self._zeros.items():
+            outputs[name][:, where] = 0
 
     def read(self, inputs: Arrays) -> Placed:
         """The inputs in the kernel's dtype and layout.
