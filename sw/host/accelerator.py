@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -177,7 +178,12 @@ class Accelerator:
             outputs = self.device.new_outputs(batch)
             return Results(**outputs, overflow=self.device.run(arrays, batch, self.device.target(outputs)))
         before, target = out._target, self._target(out, batch)
+        if target is not before:
+            out._target = None  # whatever happens now, nobody has written all of it
         out.overflow = self.device.run(arrays, batch, target.target)
+        if target is not before:
+            self.device.clear(target.outputs.arrays)  # only now: they may be inputs as well
+            out._target = target
         call = self.device.prepared(arrays, batch, target.target) if held and target is before else None
         self._repeated = _Repeated(out, target, held, out.overflow, call) if held and call else None
         return out
@@ -199,17 +205,15 @@ class Accelerator:
         return arrays, batch
 
     def _target(self, out: Results, batch: int) -> _Target:
-        """Results to be written over: those of this accelerator as they are, others checked and cleared first."""
+        """Results to be written over: those that this accelerator wrote last as they are, others checked."""
         before = out._target
         if before is not None and before.key is self._key and before.fits(out, batch):
             return before
         outputs = self._checked(out, batch)
-        self.device.clear(outputs)
-        out._target = target = _Target(self._key, _Held(outputs, batch), self.device.target(outputs))
-        return target
+        return _Target(self._key, _Held(outputs, batch), self.device.target(outputs))
 
     def _checked(self, out: Results, batch: int) -> Arrays:
-        outputs = {port.name: getattr(out, port.name, None) for port in self.device.outputs}
+        outputs: Arrays = {port.name: getattr(out, port.name, None) for port in self.device.outputs}
         for port in self.device.outputs:
             array, shape = outputs[port.name], (batch, *port.shape)
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:
@@ -217,7 +221,10 @@ class Accelerator:
                 raise ValueError(f"out.{port.name} is {kind}; expected {self.device.dtype} {shape}")
             if not self.device.fits(array) or not array.flags.writeable:
                 raise ValueError(f"out.{port.name} cannot be written in one piece; expected results of an earlier call")
-        return outputs  # type: ignore[return-value]
+        for (a, one), (b, other) in itertools.combinations(outputs.items(), 2):
+            if np.may_share_memory(one, other) and np.shares_memory(one, other):
+                raise ValueError(f"out.{a} and out.{b} share memory; expected an array for each")
+        return outputs
 
     def new_inputs(self, batch: int) -> Arrays:
         """Zeros (batch, ...) by name for a call's inputs, in the dtype and where in memory the device reads them

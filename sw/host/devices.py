@@ -28,6 +28,7 @@ from dynagate.host.inputs import (
 from dynagate.host.links import DeviceError, Link, SimLink, Transfer
 from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
+from dynagate.native.kernel import TANGLED
 from dynagate.native.program import TRIG
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -212,12 +213,14 @@ class CpuDevice(Device):
         return self.kernel.written(outputs)
 
     def run(self, arrays: Arrays, batch: int, target: Placed) -> Overflow:
-        if batch and not self.kernel(arrays, target, batch):
-            self._refuse(arrays, target)
+        if batch and (status := self.kernel.status(arrays, target, batch)):
+            self._refuse(status, arrays, target)
         return np.zeros(batch, dtype=bool)
 
-    def _refuse(self, arrays: Arrays, target: Placed) -> None:
+    def _refuse(self, status: int, arrays: Arrays, target: Placed) -> None:
         """Raises ValueError: what the kernel has noticed."""
+        if status & TANGLED:
+            raise ValueError("out lies over inputs of other samples in memory; expected arrays apart, or the same ones")
         check_finite(arrays, self.dtype)
         check_angles(arrays, self.angles, self.dtype)
         check_results({port.name: array for port, array in zip(self.outputs, target.arrays, strict=True)}, self.dtype)
@@ -229,8 +232,8 @@ class CpuDevice(Device):
             return None
 
         def run() -> None:
-            if call():
-                self._refuse(arrays, target)
+            if status := call():
+                self._refuse(status, arrays, target)
 
         return run
 
@@ -292,6 +295,8 @@ class CudaDevice(Device):
         if not ordinary:
             check_finite(arrays, self.dtype)
             check_angles(arrays, self.angles, self.dtype)
+        if any(np.may_share_memory(a, b) for a in arrays.values() for b in target.values()):
+            arrays = {name: array.copy() for name, array in arrays.items()}  # read when the first chunks are written
         with _on(self.text):
             self.kernel(arrays, target)
         if not ordinary:

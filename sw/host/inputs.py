@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -49,7 +50,7 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
         if batch is not None and len(array) != batch:
             raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
         if port.unit_vectors:
-            check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), -1))
+            check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), math.prod(port.shape)))
         batch = len(array)
         arrays[port.name] = array
     return arrays, batch or 0

@@ -17,6 +17,7 @@
  *   SINES              an ANGLE(port, entry, slot of the sine, of the cosine) for each angle
  *   KEEP_INPUTS, GIVE_OUTPUTS                        an ENTRY(port, entry, slot) for inputs that are watched or results
  *                                                    themselves, and for results that no segment computes */
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -214,16 +215,27 @@ static vec doubt(const vec *m) {
     return sum;
 }
 
-/* Whether what is written lies nowhere among what is read. */
-static int apart(const batch *b, long begin, long end) {
+/* Where the numbers of `end` samples end in an array. */
+DG_INLINE const real *end_of(const real *array, int size, long stride, long end) {
+    return stride ? array + (size - 1) * stride + end : array + size * end;
+}
+
+/* How what is written lies to what is read: apart, samples over themselves, or over others. A kernel returns the latter. */
+enum { APART = 0, IN_PLACE = 1, TANGLED = 2 };
+static int overlap(const batch *b, long end) {
+    int found = APART;
     for (int i = 0; i < INPUTS; i++)
         for (int o = 0; o < OUTPUTS; o++) {
             const real *const in = b->inputs[i], *const out = b->outputs[o];
-            if (in + begin < out + (output_size[o] - 1) * b->out_stride + end &&
-                out + begin < in + (input_size[i] - 1) * b->in_stride + end)
-                return 0;
+            if (in >= end_of(out, output_size[o], b->out_stride, end) || out >= end_of(in, input_size[i], b->in_stride, end))
+                continue;
+            const long stride = b->in_stride;
+            if (stride != b->out_stride || (!stride && (in != out || input_size[i] != output_size[o]))) return TANGLED;
+            const long shift = stride ? labs(out - in) % stride : 0; /* of samples */
+            if (shift && (shift < end || stride - shift < end)) return TANGLED;
+            if (!shift) found = IN_PLACE;
         }
-    return 1;
+    return found;
 }
 
 /* count vectors of rows, from one row on; returns what of them is in doubt. */
@@ -299,7 +311,9 @@ static long run_full(const batch *b, long row, long end, vec *sum) {
 
 int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
     vec sum = {0};
-    const long row = run_full(&(batch){inputs, outputs, 0, 0, streams(outputs, 0, begin, end), 0}, begin, end, &sum);
+    const batch b = {inputs, outputs, 0, 0, streams(outputs, 0, begin, end), 0};
+    if (overlap(&b, end) == TANGLED) return TANGLED;
+    const long row = run_full(&b, begin, end, &sum);
     if (row >= end) return is_in_doubt(sum);
     /* the rest, its last row again and again to fill a vector */
     const real *in[INPUTS];
@@ -320,7 +334,9 @@ int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], lo
                            long end) {
     vec sum = {0};
     batch b = {inputs, outputs, in_stride, out_stride, streams(outputs, out_stride, begin, end), 0};
-    b.direct = DIRECT && !b.stream && apart(&b, begin, end);
+    const int lies = overlap(&b, end);
+    if (lies == TANGLED) return TANGLED;
+    b.direct = DIRECT && !b.stream && lies == APART;
     const long row = run_full(&b, begin, end, &sum);
     if (row >= end) return is_in_doubt(sum);
     const real *in[INPUTS];

@@ -100,7 +100,8 @@ def _header(graph: Graph, name: str, packing: Packing) -> str:
         " * the outputs once before the first call. Calls on different rows may run side by side.",
         " * All return 0 if every result is right. They return 1 if an input is infinite or not a number, if an angle",
         " * is 2^18 rad (double: 2^47) or more, or if values overflow: results may then not be finite. They clear the",
-        " * processor's floating-point exception flags. */",
+        " * processor's floating-point exception flags. Results may be written over an input of as many entries; where",
+        " * they overlap otherwise, 2 is returned and they are wrong. */",
     ]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         arrays = f"const {real} *const inputs[], {real} *const outputs[]"
