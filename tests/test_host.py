@@ -233,6 +233,15 @@ def test_threads_go_with_the_accelerator(arm: Build) -> None:
     assert threads() <= before
 
 
+def test_a_simulated_device_goes_with_its_accelerator(arm: Build) -> None:
+    accelerator = dynagate.open(arm)
+    accelerator(**arm.region.sample(FUNCTION, 3, seed=1))
+    end = accelerator.device._link._end
+    assert end.alive
+    del accelerator
+    assert not end.alive
+
+
 def test_results_name_what_there_is(each: Accelerator, arm: Build) -> None:
     results = each(**arm.region.sample(FUNCTION, 3, seed=1))
     with pytest.raises(AttributeError, match="no result 'qd'; expected one of qdd, dqdd_dq, dqdd_dqd, minv, overflow"):

@@ -142,10 +142,13 @@ class SimLink:
         """In slices, between which Python handles signals."""
         count = len(payloads)
         stream = _Stream(random=(self._seed * 0x9E3779B97F4A7C15 + 1) % 2**64)
-        hidden = None if self._progress else True  # None: where there is no terminal
-        with tqdm(total=count, desc="  states", delay=1.0, leave=False, disable=hidden) as bar:
+        if self._progress:
+            with tqdm(total=count, desc="  states", delay=1.0, leave=False, disable=None) as bar:  # on a terminal
+                while self._run(stream, payloads, results):
+                    bar.update(stream.received - bar.n)
+        else:
             while self._run(stream, payloads, results):
-                bar.update(stream.received - bar.n)
+                pass
         if stream.received != count:
             raise DeviceError(f"{stream.received} results for {count} samples after {IDLE_CYCLES} idle cycles")
         span = stream.last_accept - stream.first_accept
