@@ -284,6 +284,19 @@ def test_ctrl_c_is_heard_while_a_device_streams(arm: Build) -> None:
     assert said == "interrupted\nright\n", fault
 
 
+def test_a_signal_handler_may_close_a_device_that_streams(arm: Build) -> None:
+    accelerator = dynagate.open(arm, pauses=(0.99, 0.0))
+    before = signal.signal(signal.SIGALRM, lambda *_: accelerator.close())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(DeviceError, match="the simulated device was closed while it streamed"):
+            accelerator(**{name: np.zeros((200_000, 2)) for name in ("q", "qd", "tau")})
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(DeviceError, match="is closed; open it again"):
+        accelerator(q=np.zeros((1, 2)), qd=np.zeros((1, 2)), tau=np.zeros((1, 2)))
+
+
 def test_slices_of_a_stream_change_nothing(arm: Build, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for milliseconds in (0, 100_000):

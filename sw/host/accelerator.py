@@ -213,7 +213,7 @@ class Accelerator:
         return _Target(self._key, _Held(outputs, batch), self.device.target(outputs))
 
     def _checked(self, out: Results, batch: int) -> Arrays:
-        outputs: Arrays = {port.name: getattr(out, port.name, None) for port in self.device.outputs}
+        outputs: dict[str, Any] = {port.name: getattr(out, port.name, None) for port in self.device.outputs}
         for port in self.device.outputs:
             array, shape = outputs[port.name], (batch, *port.shape)
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:

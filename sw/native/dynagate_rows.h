@@ -223,7 +223,7 @@ DG_INLINE const real *end_of(const real *array, int size, long stride, long end)
 /* How what is written lies to what is read: apart, samples over themselves, or over others. A kernel returns the latter. */
 enum { APART = 0, IN_PLACE = 1, TANGLED = 2 };
 static int overlap(const batch *b, long end) {
-    int found = APART;
+    int closest = APART;
     for (int i = 0; i < INPUTS; i++)
         for (int o = 0; o < OUTPUTS; o++) {
             const real *const in = b->inputs[i], *const out = b->outputs[o];
@@ -233,9 +233,9 @@ static int overlap(const batch *b, long end) {
             if (stride != b->out_stride || (!stride && (in != out || input_size[i] != output_size[o]))) return TANGLED;
             const long shift = stride ? labs(out - in) % stride : 0; /* of samples */
             if (shift && (shift < end || stride - shift < end)) return TANGLED;
-            if (!shift) found = IN_PLACE;
+            if (!shift) closest = IN_PLACE;
         }
-    return found;
+    return closest;
 }
 
 /* count vectors of rows, from one row on; returns what of them is in doubt. */
@@ -289,9 +289,9 @@ static int block(void) {
 
 /* What a kernel returns of all that it has computed since dg_clear_faults. */
 static int is_in_doubt(vec sum) {
-    int found = dg_faults();
-    for (int j = 0; j < DG_LANES; j++) found |= sum[j] != 0;
-    return found;
+    int doubt = dg_faults();
+    for (int j = 0; j < DG_LANES; j++) doubt |= sum[j] != 0;
+    return doubt;
 }
 
 /* The vectors of a range of rows that are full; adds what of them is in doubt, and returns the first row that is left. */
