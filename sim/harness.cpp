@@ -1,5 +1,6 @@
 // A Verilated datapath as a shared library: streams a batch through i and o and counts cycles.
 // dynagate/sim/verilate.py compiles it beside the model; dynagate/host/links.py is its caller.
+#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -84,11 +85,13 @@ struct Device {
 
 }  // namespace
 
-struct Statistics {
-    uint64_t first_latency;  // cycles from the first sample's acceptance to its output's
-    uint64_t first_accept;
-    uint64_t last_accept;
-    uint64_t last_output;
+// Where a batch's stream is: all zero but the random state at its beginning. Cycles are the device's own count.
+struct Stream {
+    uint64_t sent, received;
+    uint64_t quiet;  // cycles since anything was taken or given
+    uint64_t offering;
+    Random random;
+    uint64_t first_accept, last_accept, first_output;
 };
 
 extern "C" {
@@ -98,49 +101,52 @@ void dynagate_close(void* device) { delete static_cast<Device*>(device); }
 void dynagate_reset(void* device) { static_cast<Device*>(device)->reset(); }
 uint64_t dynagate_hash(void* device) { return static_cast<Device*>(device)->top->design_hash; }
 
-// Streams count samples of in_words 32-bit words each; returns how many came back before `idle` cycles without any.
-// gap, stall: chance out of 256, each cycle, that the source pauses or the sink is not ready. None come back where the
-// model's samples take other numbers of words.
-uint64_t dynagate_run(void* handle, const uint32_t* in, uint64_t in_words, uint32_t* out, uint64_t out_words,
-                      uint64_t count, uint64_t idle, uint64_t seed, uint32_t gap, uint32_t stall,
-                      Statistics* statistics) {
+// Streams count samples of in_words 32-bit words each, from where the stream is; returns after about so many milliseconds,
+// or when all results are there, or nothing was taken or given for `idle` cycles: whether it is to be called again.
+// gap, stall: chance out of 256, each cycle, that the source pauses or the sink is not ready.
+int dynagate_run(void* handle, Stream* stream, const uint32_t* in, uint64_t in_words, uint32_t* out, uint64_t out_words,
+                 uint64_t count, uint64_t idle, uint32_t gap, uint32_t stall, uint32_t milliseconds) {
     Device& device = *static_cast<Device*>(handle);
     Vtop& top = *device.top;
-    Random random{seed * 0x9E3779B97F4A7C15ULL + 1};
-    uint64_t sent = 0, received = 0, quiet = 0;
-    bool offering = false;
-    std::memset(statistics, 0, sizeof *statistics);
+    // a model whose samples take other numbers of words gives nothing
     if (in_words != words_of(top.i__payload) || out_words != words_of(top.o__payload)) return 0;
-    while (received < count && quiet < idle) {
+    Stream s = *stream;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+    bool goes_on = true;
+    for (uint64_t cycles = 1; goes_on; ++cycles) {
         // an offer stands until it is taken: valid must not fall before the handshake
-        if (!offering && sent < count && !random.chance(gap)) {
-            put(top.i__payload, in + sent * in_words);
-            offering = true;
+        if (!s.offering && s.sent < count && !s.random.chance(gap)) {
+            put(top.i__payload, in + s.sent * in_words);
+            s.offering = 1;
         }
-        top.i__valid = offering;
-        top.o__ready = !random.chance(stall);
+        top.i__valid = s.offering != 0;
+        top.o__ready = !s.random.chance(stall);
         device.settle();
-        ++quiet;
+        ++s.quiet;
         if (top.i__valid && top.i__ready) {
-            if (sent == 0) statistics->first_accept = device.cycle;
-            statistics->last_accept = device.cycle;
-            offering = false;
-            ++sent;
-            quiet = 0;
+            if (s.sent == 0) s.first_accept = device.cycle;
+            s.last_accept = device.cycle;
+            s.offering = 0;
+            ++s.sent;
+            s.quiet = 0;
         }
         if (top.o__valid && top.o__ready) {
-            get(top.o__payload, out + received * out_words);
-            if (received == 0) statistics->first_latency = device.cycle - statistics->first_accept;
-            statistics->last_output = device.cycle;
-            ++received;
-            quiet = 0;
+            get(top.o__payload, out + s.received * out_words);
+            if (s.received == 0) s.first_output = device.cycle;
+            ++s.received;
+            s.quiet = 0;
         }
         device.tick();
+        goes_on = s.received < count && s.quiet < idle;
+        if (cycles % 64 == 0 && std::chrono::steady_clock::now() >= end) break;
     }
-    top.i__valid = 0;
-    top.o__ready = 0;
-    device.settle();
-    return received;
+    if (!goes_on) {
+        top.i__valid = 0;
+        top.o__ready = 0;
+        device.settle();
+    }
+    *stream = s;
+    return goes_on;
 }
 
 // One sample alone; values[cycle * signals + k] is signal k in each cycle from its acceptance on. The signals must

@@ -146,13 +146,19 @@ PROGRAM = """
 #include <stdio.h>
 #include "{name}.h"
 #define BATCH 21
-{real} inputs[{inputs}], outputs[{outputs}];
+{real} inputs[{inputs}], outputs[{outputs}], others[{outputs}];
 int main(void) {{
     for (int k = 0; k < {inputs}; k++) if (scanf("{scan}", inputs + k) != 1) return 2;
     const {real} *const in[] = {{{into}}};
-    {real} *const out[] = {{{from}}};
-    if ({call}0, BATCH)) return 3;
+    {real} *const out[] = {{{from}}}, *const other[] = {{{beside}}};
+    if ({other}0, BATCH)) return 3; /* in the other layout, which must leave nothing behind */
+    if ({call}0, BATCH)) return 4;
     for (int k = 0; k < {outputs}; k++) printf("%.17g\\n", (double)outputs[k]);
+    const {real} right = inputs[{last}];
+    inputs[{last}] = {large}; /* an angle, or a torque with whose results' products overflow */
+    if (!{call}0, BATCH)) return 5;
+    inputs[{last}] = right;
+    if ({call}0, BATCH)) return 6;
     return 0;
 }}
 """
@@ -183,14 +189,19 @@ def test_narrower_vectors_give_the_same(
         **{side: ends[-1] for side, ends in offsets.items()},
         "into": ", ".join(f"inputs + {k}" for k in offsets["inputs"][:-1]),
         "from": ", ".join(f"outputs + {k}" for k in offsets["outputs"][:-1]),
+        "beside": ", ".join(f"others + {k}" for k in offsets["outputs"][:-1]),
+        "last": offsets["inputs"][-1] - 1,
     }
     real = (
-        {"real": "float", "suffix": "f32", "scan": "%f"}
+        {"real": "float", "suffix": "f32", "scan": "%f", "large": "3e38f"}
         if single
-        else {"real": "double", "suffix": "f64", "scan": "%lf"}
+        else {"real": "double", "suffix": "f64", "scan": "%lf", "large": "1e308"}
     )
-    call = f"{source.name}{'_planes' * planes}_{real['suffix']}(in, out, {'BATCH, BATCH, ' * planes}"
-    (tmp_path / "main.c").write_text(PROGRAM.format(name=source.name, call=call, **values, **real))
+    rows = f"{source.name}_{real['suffix']}(in, {{}}, "
+    in_planes = f"{source.name}_planes_{real['suffix']}(in, {{}}, BATCH, BATCH, "
+    call, other = (in_planes, rows) if planes else (rows, in_planes)
+    calls = {"call": call.format("out"), "other": other.format("other")}
+    (tmp_path / "main.c").write_text(PROGRAM.format(name=source.name, **calls, **values, **real))
     flags = ["-std=gnu11", "-O2", "-ffp-contract=fast", *([] if single else ["-DDYNAGATE_DOUBLE"])]
     files = [str(tmp_path / file) for file in ("main.c", f"{source.name}.c")]
     subprocess.run([*command, *flags, *files, "-lm", "-o", str(tmp_path / "run")], check=True)

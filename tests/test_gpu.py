@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 from dynagate import evaluate, robots, trace
 from dynagate.graph import Graph
 from dynagate.host import DeviceError, Results
+from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.arrays import new_arrays
 from dynagate.native.compile import CompileError, Toolchain
 from dynagate.native.gpu import GpuError, GpuKernel
@@ -155,6 +157,30 @@ def test_large_results_lie_in_memory_that_is_used_again(opened: Callable[..., Gp
     kernel.close()
     del part, second, third
     assert live(kernel) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_device_refuses_what_it_cannot_compute(dtype: type, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynagate.host.devices.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    _, inputs = arm(50)
+    largest, speed = LARGEST_ANGLE[np.dtype(dtype)], 1e160 if dtype is np.float64 else 1e20
+    accelerator = dynagate.open(robots.load(ROBOT), device="cuda", dtype=dtype)
+    expected = accelerator(**inputs).qdd
+    for name, value, message in (
+        ("qd", np.nan, r"input 'qd' is nan at \(7, 1\); expected finite numbers"),
+        ("q", -largest, r"input 'q' is .* at \(7, 1\); expected angles below \d+ rad for float"),
+        ("qd", speed, r"output 'qdd' is .* at \(7, 0\): values became too large for float"),
+    ):
+        bad = {**inputs, name: inputs[name].copy()}
+        bad[name][7, 1] = value
+        with pytest.raises(ValueError, match=message):
+            accelerator(**bad)
+    assert np.array_equal(accelerator(**inputs).qdd, expected)
+    kernel = accelerator.device.kernel
+    accelerator.close()
+    assert live(kernel) == 0
+    with pytest.raises(DeviceError, match="CUDA, .*, card 0> is closed; open it again"):
+        accelerator(**inputs)
 
 
 def test_an_empty_batch_is_no_work(opened: Callable[..., GpuKernel]) -> None:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import dynagate
@@ -81,6 +89,226 @@ def with_entry(inputs: State, name: str, value: float) -> State:
     return {**inputs, name: array}
 
 
+DEVICES = ["cpu", "numpy", "fixed", "sim"]
+
+
+@pytest.fixture(params=DEVICES)
+def each(request: pytest.FixtureRequest, arm: Build):
+    """The same function on each device."""
+    with opened(request.param, arm) as accelerator:
+        yield accelerator
+
+
+def opened(device: str, arm: Build) -> Accelerator:
+    if device == "sim":
+        return dynagate.open(arm)
+    return dynagate.open(arm.robot, FUNCTION, device=device, **({"threads": 2} if device == "cpu" else {}))
+
+
+def test_threads_that_share_an_accelerator_get_their_own_results(each: Accelerator, arm: Build) -> None:
+    batch, calls = (600, 100) if each.device.text.startswith("C,") else (20, 10)
+    samples = [arm.region.sample(FUNCTION, batch, seed) for seed in range(4)]
+    expected = [each(**sample).dqdd_dq for sample in samples]
+
+    def wrong(k: int) -> int:
+        out = each(**samples[k])
+        kept = samples[k]
+        return sum(
+            not np.array_equal(each(out=out if call % 3 else None, **kept).dqdd_dq, expected[k])
+            for call in range(calls)
+        )
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(wrong, range(4))) == [0, 0, 0, 0]
+
+
+def test_a_repeated_call_and_those_of_other_threads_do_not_mix(arm: Build) -> None:
+    samples = [arm.region.sample(FUNCTION, 5000, seed) for seed in range(3)]  # long in C
+    with opened("cpu", arm) as accelerator:
+        out = accelerator(**samples[0])
+        expected = [accelerator(**sample).dqdd_dq for sample in samples]
+
+        def wrong(k: int) -> int:
+            given = {"out": out} if k == 0 else {}
+            return sum(not np.array_equal(accelerator(**given, **samples[k]).dqdd_dq, expected[k]) for _ in range(400))
+
+        with ThreadPoolExecutor(3) as threads:
+            for _ in range(4):
+                accelerator(out=out, **samples[0])
+            assert list(threads.map(wrong, range(3))) == [0, 0, 0]
+
+
+def test_closing_waits_for_the_calls_of_other_threads(each: Accelerator, arm: Build) -> None:
+    inputs = arm.region.sample(FUNCTION, 600, seed=1)
+    expected = each(**inputs).dqdd_dq
+
+    def until_closed(_: int) -> int:
+        for calls in itertools.count():
+            try:
+                results = each(**inputs)
+            except DeviceError:
+                return calls
+            assert np.array_equal(results.dqdd_dq, expected)
+
+    with ThreadPoolExecutor(3) as threads:
+        under_way = [threads.submit(until_closed, k) for k in range(3)]
+        time.sleep(0.1)
+        each.close()
+        assert all(future.result(timeout=60) >= 0 for future in under_way)
+
+
+def grown(array: np.ndarray) -> None:
+    array.resize((2000, 2), refcheck=False)
+
+
+def reshaped(array: np.ndarray) -> None:
+    array.shape = (4, 4)
+
+
+def of_other_type(array: np.ndarray) -> None:
+    array.dtype = np.dtype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (grown, "cannot resize an array|input 'qd' holds 8 states; the inputs before it hold 2000"),
+        (reshaped, r"input 'q' has shape \(4, 4\)"),
+        (of_other_type, r"input 'q' has shape \(8, 4\)"),
+    ],
+)
+@pytest.mark.parametrize("calls", [0, 1, 4])
+def test_inputs_that_are_resized_in_place_are_noticed(
+    calls: int, change: Callable[[np.ndarray], None], message: str, each: Accelerator, arm: Build
+) -> None:
+    inputs = {name: array.copy() for name, array in arm.region.sample(FUNCTION, 8, seed=1).items()}
+    out = each(**inputs)
+    expected = out.dqdd_dq.copy()
+    for _ in range(calls):
+        each(out=out, **inputs)
+    with pytest.raises(ValueError, match=message):  # noqa: PT012 - numpy's, or ours
+        change(inputs["q"])
+        each(out=out, **inputs)
+    again = arm.region.sample(FUNCTION, 8, seed=1)
+    for _ in range(4):
+        assert np.array_equal(each(out=out, **again).dqdd_dq, expected)
+
+
+def test_results_that_are_resized_in_place_are_noticed(each: Accelerator, arm: Build) -> None:
+    inputs = arm.region.sample(FUNCTION, 100, seed=1)
+    out = each(**inputs)
+    expected = out.qdd.copy()
+    out.qdd = np.zeros((100, 2))  # which owns its memory
+    for _ in range(4):
+        each(out=out, **inputs)
+    with pytest.raises(ValueError, match="cannot resize an array"):
+        out.qdd.resize((1, 2), refcheck=False)
+    assert np.array_equal(each(out=out, **inputs).qdd, expected)
+
+
+def test_a_closed_accelerator_says_so(each: Accelerator, arm: Build) -> None:
+    inputs = arm.region.sample(FUNCTION, 700, seed=1)
+    out = each(**inputs)
+    for _ in range(4):
+        each(out=out, **inputs)
+    each.close()
+    each.close()
+    for results in (None, out):
+        with pytest.raises(DeviceError, match="<Accelerator two_joint_arm .*> is closed; open it again"):
+            each(out=results, **inputs)
+
+
+def test_threads_go_with_the_accelerator(arm: Build) -> None:
+    def threads() -> int:
+        return len(list(Path("/proc/self/task").iterdir()))
+
+    before = threads()
+    accelerators = [dynagate.open(arm.robot, FUNCTION, threads=4) for _ in range(3)]
+    inputs = arm.region.sample(FUNCTION, 700, seed=1)
+    for accelerator in accelerators:
+        out = accelerator(**inputs)
+        for _ in range(4):
+            accelerator(out=out, **inputs)
+    assert threads() >= before + 9
+    del accelerators, accelerator
+    assert threads() <= before
+
+
+def test_a_simulated_device_goes_with_its_accelerator(arm: Build) -> None:
+    accelerator = dynagate.open(arm)
+    accelerator(**arm.region.sample(FUNCTION, 3, seed=1))
+    end = accelerator.device._link._end
+    assert end.alive
+    del accelerator
+    assert not end.alive
+
+
+def test_results_name_what_there_is(each: Accelerator, arm: Build) -> None:
+    results = each(**arm.region.sample(FUNCTION, 3, seed=1))
+    with pytest.raises(AttributeError, match="no result 'qd'; expected one of qdd, dqdd_dq, dqdd_dqd, minv, overflow"):
+        results.qd  # noqa: B018
+    copied = copy.deepcopy(results)
+    assert np.array_equal(copied.qdd, results.qdd)
+    each(out=copied, **arm.region.sample(FUNCTION, 3, seed=1))
+    with pytest.raises(TypeError, match="out is a dict; expected results of an earlier call"):
+        each(out=vars(results), **arm.region.sample(FUNCTION, 3, seed=1))
+
+
+STREAMING = """
+import sys, time
+import dynagate, numpy as np
+
+accelerator = dynagate.open(sys.argv[1], pauses=(0.99, 0.0))
+inputs = {name: np.zeros((1000, 2)) for name in ("q", "qd", "tau")}
+many = {name: np.zeros((3_000_000, 2)) for name in inputs}  # minutes
+expected = accelerator(**inputs).qdd
+link = accelerator.device._link
+stream, link.stream = link.stream, lambda payloads: (print("streaming", flush=True), stream(payloads))[1]
+try:
+    accelerator(**many)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+link.stream = stream
+assert np.array_equal(accelerator(**inputs).qdd, expected)
+print("right")
+"""
+
+
+def test_ctrl_c_is_heard_while_a_device_streams(arm: Build) -> None:
+    command = [sys.executable, "-c", STREAMING, str(arm.folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "streaming\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        said, fault = process.communicate(timeout=30)
+    assert said == "interrupted\nright\n", fault
+
+
+def test_a_signal_handler_may_close_a_device_that_streams(arm: Build) -> None:
+    accelerator = dynagate.open(arm, pauses=(0.99, 0.0))
+    before = signal.signal(signal.SIGALRM, lambda *_: accelerator.close())
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(DeviceError, match="the simulated device was closed while it streamed"):
+            accelerator(**{name: np.zeros((200_000, 2)) for name in ("q", "qd", "tau")})
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    with pytest.raises(DeviceError, match="is closed; open it again"):
+        accelerator(q=np.zeros((1, 2)), qd=np.zeros((1, 2)), tau=np.zeros((1, 2)))
+
+
+def test_slices_of_a_stream_change_nothing(arm: Build, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+    for milliseconds in (0, 100_000):
+        monkeypatch.setattr("dynagate.host.links.SLICE_MS", milliseconds)
+        with dynagate.open(arm, pauses=(0.2, 0.3), seed=4) as accelerator:
+            for _ in range(2):
+                results = accelerator(**inputs)
+                seen.append((accelerator.transfer, results.dqdd_dq.tobytes(), results.overflow.tobytes()))
+    assert seen[:2] == seen[2:]
+
+
 BAD = {
     "missing": (
         lambda x: {k: v for k, v in x.items() if k != "tau"},
@@ -112,6 +340,11 @@ BAD = {
         r"input 'qd' is nan at \(7, 1\); expected finite numbers",
     ),
     "infinity": (lambda x: with_entry(x, "tau", -np.inf), ValueError, r"input 'tau' is -inf at \(7, 1\)"),
+    "masked": (
+        lambda x: {**x, "q": np.ma.masked_greater(x["q"], 0.0)},
+        TypeError,
+        r"input 'q' is a masked array; expected one without a mask, such as \.filled\(\)",
+    ),
     "range": (
         lambda x: with_entry(x, "q", 3.5),
         ValueError,
@@ -128,6 +361,19 @@ def test_bad_input_is_named_and_the_device_stays_usable(
     with pytest.raises(kind, match=message):
         accelerator(**change(inputs))
     check(accelerator, arm, inputs)
+
+
+@pytest.mark.parametrize("name", ["q", "tau"])
+def test_integers_refuse_what_their_formats_are_not_for(name: str, inputs: State) -> None:
+    """As the simulated device does, instead of clamping it."""
+    with dynagate.open(robots.load("two_joint_arm"), FUNCTION, device="fixed") as accelerator:
+        bounds = [accelerator.device.formatted.bounds[i] for i in accelerator.device.formatted.graph.input_nodes]
+        low, high = bounds[{"q": 1, "tau": 5}[name]]
+        message = rf"input '{name}' is 1e\+06 at \(7, 1\); the formats were chosen for {low:g} to {high:g}"
+        with pytest.raises(ValueError, match=message.replace("-", r"\-")):
+            accelerator(**with_entry(inputs, name, 1e6))
+        accelerator(**with_entry(inputs, name, high))
+        accelerator(**with_entry(inputs, name, low))
 
 
 def test_library_of_another_design_is_refused(arm: Build, tmp_path: Path) -> None:
@@ -164,14 +410,6 @@ def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
 def test_unknown_device_is_refused(arm: Build) -> None:
     with pytest.raises(ValueError, match="device 'gpu'; expected one of numpy, fixed, cpu, cuda, sim"):
         dynagate.open(arm, device="gpu")
-
-
-def test_closed_device_says_so(arm: Build, inputs: State) -> None:
-    accelerator = dynagate.open(arm)
-    accelerator.close()
-    accelerator.close()
-    with pytest.raises(DeviceError, match="the simulated device is closed"):
-        accelerator(**inputs)
 
 
 def test_stuck_device_is_an_error_and_recovers(arm: Build, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import itertools
 import math
 import subprocess
 import sys
@@ -15,6 +14,8 @@ import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Region, Robot, evaluate, robots, trace
 from dynagate.graph import Graph
+from dynagate.host import DeviceError
+from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.compile import C, CompileError, cache_folder, compiler, library, machine
 from dynagate.native.emit import emit
 from dynagate.native.kernel import Kernel
@@ -100,7 +101,6 @@ with dynagate.open(robot, "forward_dynamics", threads=5) as accelerator:
         os._exit(0 if right else 1)
     assert right
     assert os.waitpid(child, 0)[1] == 0
-assert np.array_equal(accelerator(**inputs).qdd, expected)  # closed: in the calling thread
 accelerator.close()
 print("right")
 """
@@ -230,8 +230,11 @@ def test_planes_may_be_written_over_what_is_read(cache: Path) -> None:
 def test_sines_and_cosines_are_within_two_units_or_three_from_tables(cache: Path) -> None:
     bound = 3.0 if "__AVX512F__" in machine(compiler(), C.target) else 2.0
     graph: Graph = traced(lambda a, *_: [a.sin(), a.cos()])
-    angles = np.concatenate([np.linspace(-7.0, 7.0, 50_001), np.linspace(-3000.0, 3000.0, 50_000)])
+    fuses = "__FMA__" in machine(compiler(), C.target) or "__ARM_FEATURE_FMA" in machine(compiler(), C.target)
+    near = [np.linspace(-7.0, 7.0, 50_001), np.linspace(-3000.0, 3000.0, 50_000)]
     for dtype in (np.float32, np.float64):
+        largest = np.nextafter(dtype(LARGEST_ANGLE[np.dtype(dtype)]), dtype(0))
+        angles = np.concatenate([*near, *([np.linspace(-largest, largest, 50_000)] if fuses else [])])
         x = np.zeros((len(angles), 8), dtype)
         x[:, 0] = angles
         kernel = Kernel(graph, dtype, folder=cache)
@@ -304,42 +307,6 @@ def test_packed_results_hold_each_entry_once(name: str, device: str, layout: str
 
 
 @pytest.mark.parametrize("layout", ["rows", "planes"])
-@pytest.mark.parametrize("batch", [1, 3, 40, 1300])
-def test_what_is_not_finite_is_found_wherever_it_stands(batch: int, layout: str) -> None:
-    robot = robots.load("two_joint_arm")
-    state = inputs_of("forward_dynamics", states(robot, batch, seed=8))
-    with dynagate.open(robot, "forward_dynamics", dtype=np.float32, layout=layout, threads=2) as accelerator:
-        out = accelerator(**state)
-        for row in {0, batch // 2, batch - 1}:
-            for value, expected in (
-                (np.nan, "finite numbers"),
-                (-np.inf, "finite numbers"),
-                (1e39, "that float32 holds"),
-            ):
-                bad = np.array(state["tau"])
-                bad[row, 1] = value
-                with pytest.raises(
-                    ValueError, match=rf"input 'tau' is {value} at \({row}, 1\).*{expected}".replace("+", ".")
-                ):
-                    accelerator(out=out, **{**state, "tau": bad})
-        accelerator(out=out, **state)  # and forgotten again
-
-
-@pytest.mark.parametrize("layout", ["rows", "planes"])
-def test_every_entry_is_looked_at_and_large_numbers_are_none_too_many(layout: str) -> None:
-    state = inputs_of("inverse_dynamics", states(robots.load("iiwa14"), 48, seed=8))
-    with dynagate.open(robots.load("iiwa14"), "inverse_dynamics", dtype=np.float32, layout=layout) as accelerator:
-        for name, entry in itertools.product(state, range(7)):
-            bad = {**state, name: np.array(state[name])}
-            bad[name][17, entry] = np.inf
-            with pytest.raises(ValueError, match=rf"input '{name}' is inf at \(17, {entry}\); expected finite numbers"):
-                accelerator(**bad)
-        assert np.isfinite(accelerator(**state).tau).all()
-        large = accelerator(**{**state, "qd": np.full((48, 7), 1e30)})
-        assert not np.isfinite(large.tau).all()
-
-
-@pytest.mark.parametrize("layout", ["rows", "planes"])
 @pytest.mark.parametrize("batch", [1, 40, 600])
 def test_a_call_made_again_and_again_sees_what_has_changed(batch: int, layout: str) -> None:
     robot = robots.load("two_joint_arm")
@@ -379,8 +346,8 @@ def test_a_call_made_again_and_again_sees_what_has_changed(batch: int, layout: s
     for seed in (8, 8, 8):
         again(seed)
     accelerator.close()
-    for seed in (9, 9, 9):  # in the calling thread
-        again(seed)
+    with pytest.raises(DeviceError, match="is closed; open it again"):
+        again(9)
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy", "fixed"])

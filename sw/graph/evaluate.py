@@ -35,7 +35,7 @@ def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[An
                 f"{', '.join(map(str, port.shape))})"
             )
         batch = len(array)
-        flat = array.reshape(len(array), -1)
+        flat = array.reshape(len(array), len(port.nodes))
         check_unit_vectors(port.name, port.unit_vectors, flat)
         for k, i in enumerate(port.nodes):
             values[i] = np.ascontiguousarray(flat[:, k])

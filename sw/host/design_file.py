@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.format import quantise, to_float
-from dynagate.host.inputs import Arrays
+from dynagate.host.inputs import Arrays, check_range
 from dynagate.hw.design import REBUILD, DesignError, load
-from dynagate.payload import Field, Port, Stream, Words, pack_integers, stream_of, unpack_integers
+from dynagate.payload import Stream, Words, pack_integers, stream_of, unpack_integers
 
 
 @dataclass(frozen=True)
@@ -61,21 +61,9 @@ def pack_inputs(design: DesignFile, arrays: Arrays, batch: int) -> Words:
         flat = arrays[port.name].astype(np.float64).reshape(batch, len(port.fields))
         for k, index in enumerate(port.fields):
             field = design.input.fields[index]
-            _check_range(port, field, flat[:, k], k)
+            check_range(port, k, flat[:, k], (field.low, field.high), field.format.step)
             columns[index] = quantise(flat[:, k], field.format).value
     return pack_integers(design.input, columns, batch)
-
-
-def _check_range(port: Port, field: Field, column: npt.NDArray[np.float64], k: int) -> None:
-    slack = field.format.step
-    outside = (column < field.low - slack) | (column > field.high + slack)
-    if outside.any():
-        sample = int(np.argmax(outside))
-        index = ", ".join(str(int(x)) for x in np.unravel_index(k, port.shape))
-        raise ValueError(
-            f"input '{port.name}' is {column[sample]:g} at ({sample}, {index}); "
-            f"the formats were chosen for {field.low:g} to {field.high:g}"
-        )
 
 
 def unpack_outputs(

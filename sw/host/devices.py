@@ -15,10 +15,21 @@ from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.packing import Packing, packed
 from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
-from dynagate.host.inputs import Arrays, Port, check_finite
+from dynagate.host.inputs import (
+    TOO_LARGE,
+    Arrays,
+    Port,
+    check_angles,
+    check_finite,
+    check_range,
+    check_results,
+    moderate,
+)
 from dynagate.host.links import DeviceError, Link, SimLink, Transfer
 from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
+from dynagate.native.kernel import TANGLED
+from dynagate.native.program import TRIG
 from dynagate.region import Region
 from dynagate.robot import Robot
 
@@ -33,7 +44,8 @@ Overflow = npt.NDArray[np.bool_]
 
 class Device(ABC):
     """Arrays by name in, arrays by name out. text: what it is, in a few words. checks_finite: `run` refuses inputs that
-    are not, else the caller does. packing: of outputs that are packed, as `graph.packing` has it."""
+    are not, else the caller does. packing: of outputs that are packed, as `graph.packing` has it. angles: by input the
+    entries of a sample, counted through, that are angles."""
 
     robot: str
     function: str
@@ -44,6 +56,7 @@ class Device(ABC):
     transfer: Transfer = Transfer(0, 0.0)
     checks_finite: bool = False
     packing: Packing | None = None
+    angles: Mapping[str, Sequence[int]] = {}
 
     def new_inputs(self, batch: int) -> Arrays:
         return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.inputs}
@@ -55,6 +68,9 @@ class Device(ABC):
         """Whether results can be written into an array as it lies in memory."""
         return bool(array.flags.c_contiguous)
 
+    def clear(self, outputs: Arrays) -> None:  # noqa: B027
+        """Zeros in the entries of outputs that `run` does not write, as they always are zero."""
+
     def target(self, outputs: Arrays) -> Any:
         """Outputs as `run` takes them, again and again."""
         return outputs
@@ -65,7 +81,7 @@ class Device(ABC):
 
     def prepared(self, arrays: Arrays, batch: int, target: Any) -> Callable[[], None] | None:
         """`run` on the same arrays again and again, as long as the device is open, where that is faster and nothing
-        overflows."""
+        overflows. Several threads may call it at a time."""
         return None
 
     @abstractmethod
@@ -78,6 +94,9 @@ class Device(ABC):
     def _of(self, graph: Graph) -> None:
         self.robot, self.function = graph.robot, graph.name
         self.inputs, self.outputs = graph.inputs, graph.outputs
+        angles = {a for node in graph.nodes if node.op in TRIG for a in node.args}
+        entries = {port.name: [k for k, i in enumerate(port.nodes) if i in angles] for port in graph.inputs}
+        self.angles = {name: places for name, places in entries.items() if places}
 
     def _traced(self, robot: Robot, function: str, pack: bool, options: Mapping[str, Any]) -> Graph:
         graph = trace(robot, function, **options)
@@ -100,8 +119,11 @@ class NumpyDevice(Device):
     def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
         if not batch:
             return np.zeros(0, dtype=bool)
-        doubles = {name: array.astype(np.float64) for name, array in arrays.items()}
-        for name, value in evaluate(self.graph, doubles).items():
+        check_angles(arrays, self.angles, self.dtype)
+        with np.errstate(all="ignore"):  # what becomes too large is looked for below
+            results = evaluate(self.graph, {name: array.astype(np.float64) for name, array in arrays.items()})
+        check_results(results, self.dtype)
+        for name, value in results.items():
             target[name][...] = value
         return np.zeros(batch, dtype=bool)
 
@@ -130,14 +152,23 @@ class FixedDevice(Device):
 
         if not batch:
             return np.zeros(0, dtype=bool)
-        result = evaluate_fixed(self.formatted, {name: array.astype(np.float64) for name, array in arrays.items()})
+        doubles = {name: array.astype(np.float64) for name, array in arrays.items()}
+        self._check_ranges(doubles)
+        result = evaluate_fixed(self.formatted, doubles)
         for name, value in result.outputs.items():
             target[name][...] = value
         return result.overflow
 
+    def _check_ranges(self, arrays: Arrays) -> None:
+        for port in self.formatted.graph.inputs:
+            flat = arrays[port.name].reshape(-1, len(port.nodes))
+            for k, i in enumerate(port.nodes):
+                check_range(port, k, flat[:, k], self.formatted.bounds[i], self.formatted.formats[i].step)
+
 
 class CpuDevice(Device):
-    """C compiled for this machine, vectors over the batch. Inputs are checked as they are read.
+    """C compiled for this machine, vectors over the batch. Inputs are checked as they are read, and results by the
+    processor's flags; arrays are only looked through if that says so.
 
     dtype: float64 or float32. threads: how many share a batch. layout: "rows" or "planes", as `native.kernel` has it.
     pack: outputs are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
@@ -175,13 +206,25 @@ class CpuDevice(Device):
     def fits(self, array: npt.NDArray[Any]) -> bool:
         return self.kernel.fits(array)
 
+    def clear(self, outputs: Arrays) -> None:
+        self.kernel.clear(outputs)
+
     def target(self, outputs: Arrays) -> Placed:
         return self.kernel.written(outputs)
 
     def run(self, arrays: Arrays, batch: int, target: Placed) -> Overflow:
-        if batch and not self.kernel(arrays, target, batch):
-            check_finite(arrays, self.dtype)
+        if batch and (status := self.kernel.status(arrays, target, batch)):
+            self._refuse(status, arrays, target)
         return np.zeros(batch, dtype=bool)
+
+    def _refuse(self, status: int, arrays: Arrays, target: Placed) -> None:
+        """Raises ValueError: what the kernel has noticed."""
+        if status & TANGLED:
+            raise ValueError("out lies over inputs of other samples in memory; expected arrays apart, or the same ones")
+        check_finite(arrays, self.dtype)
+        check_angles(arrays, self.angles, self.dtype)
+        check_results({port.name: array for port, array in zip(self.outputs, target.arrays, strict=True)}, self.dtype)
+        raise ValueError(TOO_LARGE.format(self.dtype))
 
     def prepared(self, arrays: Arrays, batch: int, target: Placed) -> Callable[[], None] | None:
         call = self.kernel.prepared(arrays, target, batch) if batch else None
@@ -189,8 +232,8 @@ class CpuDevice(Device):
             return None
 
         def run() -> None:
-            if call():
-                check_finite(arrays, self.dtype)
+            if status := call():
+                self._refuse(status, arrays, target)
 
         return run
 
@@ -248,9 +291,16 @@ class CudaDevice(Device):
         return lies(array, self._layout)
 
     def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
-        check_finite(arrays, self.dtype)
+        ordinary = moderate(arrays, self.dtype)
+        if not ordinary:
+            check_finite(arrays, self.dtype)
+            check_angles(arrays, self.angles, self.dtype)
+        if any(np.may_share_memory(a, b) for a in arrays.values() for b in target.values()):
+            arrays = {name: array.copy() for name, array in arrays.items()}  # read when the first chunks are written
         with _on(self.text):
             self.kernel(arrays, target)
+        if not ordinary:
+            check_results(target, self.dtype)
         return np.zeros(batch, dtype=bool)
 
     def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -291,7 +341,10 @@ def open_design(design: Build | str | PathLike[str], *, step: Step | None = None
 
     folder = Path(design) if isinstance(design, str | PathLike) else design.folder
     content = read_design(folder)
-    return StreamDevice(content, SimLink(library(folder / "datapath.v", step=step), content, **options))
+    progress = step is not None
+    return StreamDevice(
+        content, SimLink(library(folder / "datapath.v", step=step), content, progress=progress, **options)
+    )
 
 
 def _simulated(robot: Robot, function: str, *, step: Step | None = None, **options: Any) -> StreamDevice:

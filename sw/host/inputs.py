@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -10,6 +11,11 @@ import numpy.typing as npt
 from dynagate.graph.evaluate import check_unit_vectors
 
 Arrays = dict[str, npt.NDArray[Any]]
+
+LARGEST_ANGLE = {np.dtype(np.float32): 2.0**18, np.dtype(np.float64): 2.0**47}
+"""Rad, from which on the sines of `native` are no numbers. The last place of such an angle is 0.016 rad."""
+
+TOO_LARGE = "values became too large for {}; expected smaller inputs"
 
 
 class Port(Protocol):
@@ -33,7 +39,10 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
     batch: int | None = None
     arrays: Arrays = {}
     for port in ports:
-        array = np.asarray(inputs[port.name])
+        value = inputs[port.name]
+        array = np.asarray(value)
+        if array is not value and isinstance(value, np.ma.MaskedArray):
+            raise TypeError(f"input '{port.name}' is a masked array; expected one without a mask, such as .filled()")
         if array.dtype.kind not in "fiu":
             raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
         if array.ndim != len(port.shape) + 1 or array.shape[1:] != port.shape:
@@ -41,7 +50,7 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
         if batch is not None and len(array) != batch:
             raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
         if port.unit_vectors:
-            check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), -1))
+            check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), math.prod(port.shape)))
         batch = len(array)
         arrays[port.name] = array
     return arrays, batch or 0
@@ -58,15 +67,66 @@ def check_names(function: str, ports: Sequence[Port], inputs: Mapping[str, Any])
             raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {text(port.shape)})")
 
 
-def check_finite(arrays: Arrays, dtype: np.dtype[Any] | None = None) -> None:
+def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
     """Raises ValueError naming an entry that is infinite or not a number, or becomes so in a dtype."""
-    for name, given in arrays.items():
+    for name, array in arrays.items():
         with np.errstate(over="ignore"):
-            array = given if dtype is None else given.astype(dtype)
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            where = tuple(int(k) for k in np.argwhere(~np.isfinite(array))[0])
-            expected = f"numbers that {dtype} holds" if np.isfinite(given[where]) else "finite numbers"
-            raise ValueError(f"input '{name}' is {given[where]} at {where}; expected {expected}")
+            finite = np.isfinite(array if array.dtype == dtype else array.astype(dtype))
+        if not finite.all():
+            at = first(~finite)
+            expected = f"numbers that {dtype} holds" if np.isfinite(array[at]) else "finite numbers"
+            raise ValueError(f"input '{name}' is {array[at]} at {at}; expected {expected}")
+
+
+def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.dtype[Any]) -> None:
+    """Raises ValueError naming an angle that is too large for the sines of a dtype. angles: by input the entries of a
+    sample, counted through, that are angles."""
+    limit = LARGEST_ANGLE[dtype]
+    for name, entries in angles.items():
+        array = arrays[name]
+        large = np.zeros(array.shape, bool)
+        columns = array.reshape(len(array), -1)[:, entries].astype(np.float64)
+        large.reshape(len(array), -1)[:, entries] = np.abs(columns) >= limit
+        if large.any():
+            at = first(large)
+            raise ValueError(
+                f"input '{name}' is {array[at]:g} at {at}; expected angles below {limit:.0f} rad for {dtype}: "
+                "take whole turns off"
+            )
+
+
+def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tuple[float, float], slack: float) -> None:
+    """Raises ValueError where entry k of an input, (batch,), is outside the values that its format was chosen for by
+    more than slack."""
+    low, high = bounds
+    outside = (column < low - slack) | (column > high + slack)
+    if outside.any():
+        sample = int(np.argmax(outside))
+        index = ", ".join(str(int(x)) for x in np.unravel_index(k, port.shape))
+        raise ValueError(
+            f"input '{port.name}' is {column[sample]:g} at ({sample}, {index}); "
+            f"the formats were chosen for {low:g} to {high:g}"
+        )
+
+
+def check_results(outputs: Arrays, dtype: np.dtype[Any]) -> None:
+    """Raises ValueError naming a result that is infinite or not a number."""
+    for name, array in outputs.items():
+        finite = np.isfinite(array)
+        if not finite.all():
+            at = first(~finite)
+            raise ValueError(f"output '{name}' is {array[at]} at {at}: {TOO_LARGE.format(dtype)}")
+
+
+def moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:
+    """Whether all numbers are finite, and below the largest angle."""
+    limit = LARGEST_ANGLE[dtype]
+    return all(-limit < array.min(initial=0) and array.max(initial=0) < limit for array in arrays.values())
+
+
+def first(where: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    """The first index at which an array is true."""
+    return tuple(int(k) for k in np.unravel_index(int(np.argmax(where)), where.shape))
 
 
 def text(shape: tuple[int, ...]) -> str:

@@ -113,10 +113,11 @@ pool *dynagate_pool_begin(int count) {
     return p;
 }
 
-/* A kernel on the rows of a batch; returns whether it returned other than 0 anywhere. From one thread at a time. */
+/* A kernel on the rows of a batch; returns whether it returned other than 0 anywhere. From one thread at a time. p: NULL for
+ * the calling thread alone. */
 int dynagate_pool_run(pool *p, void *kernel, const void *const *inputs, void *const *outputs, long in_stride,
                       long out_stride, long batch) {
-    const long chunks = (batch + ROWS - 1) / ROWS, shares = p->process == getpid() ? p->count + 1 : 1;
+    const long chunks = (batch + ROWS - 1) / ROWS, shares = p && p->process == getpid() ? p->count + 1 : 1;
     share own = {kernel, inputs, outputs, in_stride, out_stride, 0, batch};
     for (int k = 1; k < shares; k++) {
         const long begin = chunks * k / shares * ROWS, end = chunks * (k + 1) / shares * ROWS;

@@ -17,6 +17,7 @@
  *   SINES              an ANGLE(port, entry, slot of the sine, of the cosine) for each angle
  *   KEEP_INPUTS, GIVE_OUTPUTS                        an ENTRY(port, entry, slot) for inputs that are watched or results
  *                                                    themselves, and for results that no segment computes */
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -118,19 +119,21 @@ static void compute(vec *m, int count) {
 #undef SEGMENT_CALL
 }
 
+/* DG_LANES samples at the end of a batch. Results of rows and of planes have memory of their own: entries that are always
+ * zero are never written, and must not hold what the other layout has elsewhere. */
 static _Thread_local real in_rest[DG_LANES * INPUT_ENTRIES];
-static _Thread_local real out_rest[DG_LANES * OUTPUT_ENTRIES] __attribute__((aligned(DG_BYTES)));
+static _Thread_local real rows_rest[DG_LANES * OUTPUT_ENTRIES] __attribute__((aligned(DG_BYTES)));
+static _Thread_local real planes_rest[DG_LANES * OUTPUT_ENTRIES] __attribute__((aligned(DG_BYTES)));
 
-/* Where results of DG_LANES rows lie in out_rest, port after port. */
-static void ports_of_rest(real **out) {
-    real *to = out_rest;
-    for (int p = 0; p < OUTPUTS; to += DG_LANES * output_size[p++]) out[p] = to;
+/* Where the results of DG_LANES samples lie in such memory, port after port. */
+static void ports_of(real *rest, real **out) {
+    for (int p = 0; p < OUTPUTS; rest += DG_LANES * output_size[p++]) out[p] = rest;
 }
 
 /* The results of DG_LANES rows, which lie side by side, as whole vectors past the caches. */
 static void stream_outputs(const vec *m, real *const *outputs, long row) {
     real *out[OUTPUTS];
-    ports_of_rest(out);
+    ports_of(rows_rest, out);
     write_outputs(m, out, 0);
     for (int p = 0; p < OUTPUTS; p++)
         for (int j = 0; j < output_size[p]; j++)
@@ -212,16 +215,27 @@ static vec doubt(const vec *m) {
     return sum;
 }
 
-/* Whether what is written lies nowhere among what is read. */
-static int apart(const batch *b, long begin, long end) {
+/* Where the numbers of `end` samples end in an array. */
+DG_INLINE const real *end_of(const real *array, int size, long stride, long end) {
+    return stride ? array + (size - 1) * stride + end : array + size * end;
+}
+
+/* How what is written lies to what is read: apart, samples over themselves, or over others. A kernel returns the latter. */
+enum { APART = 0, IN_PLACE = 1, TANGLED = 2 };
+static int overlap(const batch *b, long end) {
+    int closest = APART;
     for (int i = 0; i < INPUTS; i++)
         for (int o = 0; o < OUTPUTS; o++) {
             const real *const in = b->inputs[i], *const out = b->outputs[o];
-            if (in + begin < out + (output_size[o] - 1) * b->out_stride + end &&
-                out + begin < in + (input_size[i] - 1) * b->in_stride + end)
-                return 0;
+            if (in >= end_of(out, output_size[o], b->out_stride, end) || out >= end_of(in, input_size[i], b->in_stride, end))
+                continue;
+            const long stride = b->in_stride;
+            if (stride != b->out_stride || (!stride && (in != out || input_size[i] != output_size[o]))) return TANGLED;
+            const long shift = stride ? labs(out - in) % stride : 0; /* of samples */
+            if (shift && (shift < end || stride - shift < end)) return TANGLED;
+            if (!shift) closest = IN_PLACE;
         }
-    return 1;
+    return closest;
 }
 
 /* count vectors of rows, from one row on; returns what of them is in doubt. */
@@ -273,16 +287,18 @@ static int block(void) {
     return chosen;
 }
 
-static int is_finite(vec sum) {
-    int found = 1;
-    for (int j = 0; j < DG_LANES; j++) found &= sum[j] - sum[j] == 0;
-    return found;
+/* What a kernel returns of all that it has computed since dg_clear_faults. */
+static int is_in_doubt(vec sum) {
+    int doubt = dg_faults();
+    for (int j = 0; j < DG_LANES; j++) doubt |= sum[j] != 0;
+    return doubt;
 }
 
 /* The vectors of a range of rows that are full; adds what of them is in doubt, and returns the first row that is left. */
 static long run_full(const batch *b, long row, long end, vec *sum) {
     vec *const m = memory; /* asked for once: it is the thread's own */
     int most = row + BLOCK * DG_LANES <= end ? block() : 1;
+    dg_clear_faults();
     if (b->in_stride && most < PAIR) most = PAIR;
     for (long left; (left = (end - row) / DG_LANES) > 0;) {
         const int count = left < most ? (int)left : most;
@@ -295,8 +311,10 @@ static long run_full(const batch *b, long row, long end, vec *sum) {
 
 int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begin, long end) {
     vec sum = {0};
-    const long row = run_full(&(batch){inputs, outputs, 0, 0, streams(outputs, 0, begin, end), 0}, begin, end, &sum);
-    if (row >= end) return !is_finite(sum);
+    const batch b = {inputs, outputs, 0, 0, streams(outputs, 0, begin, end), 0};
+    if (overlap(&b, end) == TANGLED) return TANGLED;
+    const long row = run_full(&b, begin, end, &sum);
+    if (row >= end) return is_in_doubt(sum);
     /* the rest, its last row again and again to fill a vector */
     const real *in[INPUTS];
     real *out[OUTPUTS], *to = in_rest;
@@ -305,20 +323,22 @@ int DG_NAME(KERNEL)(const real *const inputs[], real *const outputs[], long begi
         for (long r = row; r < row + DG_LANES; r++, to += input_size[p])
             memcpy(to, inputs[p] + (r < end ? r : end - 1) * input_size[p], input_size[p] * sizeof(real));
     }
-    ports_of_rest(out);
+    ports_of(rows_rest, out);
     sum += run(&(batch){in, out, 0, 0, 0, 0}, 0, 1, memory);
     for (int p = 0; p < OUTPUTS; p++)
         memcpy(outputs[p] + row * output_size[p], out[p], (end - row) * output_size[p] * sizeof(real));
-    return !is_finite(sum);
+    return is_in_doubt(sum);
 }
 
 int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], long in_stride, long out_stride, long begin,
                            long end) {
     vec sum = {0};
     batch b = {inputs, outputs, in_stride, out_stride, streams(outputs, out_stride, begin, end), 0};
-    b.direct = DIRECT && !b.stream && apart(&b, begin, end);
+    const int lies = overlap(&b, end);
+    if (lies == TANGLED) return TANGLED;
+    b.direct = DIRECT && !b.stream && lies == APART;
     const long row = run_full(&b, begin, end, &sum);
-    if (row >= end) return !is_finite(sum);
+    if (row >= end) return is_in_doubt(sum);
     const real *in[INPUTS];
     real *out[OUTPUTS], *to = in_rest;
     for (int p = 0; p < INPUTS; p++) {
@@ -326,13 +346,13 @@ int DG_NAME(KERNEL_PLANES)(const real *const inputs[], real *const outputs[], lo
         for (int j = 0; j < input_size[p]; j++)
             for (long r = row; r < row + DG_LANES; r++) *to++ = inputs[p][j * in_stride + (r < end ? r : end - 1)];
     }
-    ports_of_rest(out);
+    ports_of(planes_rest, out);
     sum += run(&(batch){in, out, DG_LANES, DG_LANES, 0, DIRECT}, 0, 1, memory);
     const short *slot = output_slot;
     for (int p = 0; p < OUTPUTS; p++)
         for (int j = 0; j < output_size[p]; j++)
             if (*slot++) memcpy(outputs[p] + j * out_stride + row, out[p] + j * DG_LANES, (end - row) * sizeof(real));
-    return !is_finite(sum);
+    return is_in_doubt(sum);
 }
 
 DG_INLINE void read_one(const real *from, int size, const short *slot, real *m) {
@@ -348,6 +368,7 @@ DG_INLINE void write_one(const real *m, int size, const short *slot, real *to) {
 
 int DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
     static _Thread_local real m[SLOTS];
+    dg_clear_faults();
 #define PORT(k, size, offset) read_one(inputs[k], size, input_slot + offset, m);
     LOAD_INPUTS
 #undef PORT
@@ -375,7 +396,7 @@ int DG_NAME(KERNEL_ONE)(const real *const inputs[], real *const outputs[]) {
     real zero = 0;
 #pragma GCC unroll 64
     for (int a = 0; a < WATCHED; a++) zero += m[watched_slot[a]] * (real)0;
-    return zero != 0;
+    return dg_faults() | (zero != 0);
 }
 
 #if defined(__clang__) && defined(__AVX512F__)

@@ -21,11 +21,13 @@
 #define DG_RELOAD(x) (x)
 #define restrict __restrict__
 
-/* sin and cos of |x| up to about 1e4 rad: x less the nearest multiple of pi/2, given in parts that multiply exactly, then
+/* sin and cos of x: x less the nearest multiple of pi/2, given in parts that multiply exactly up to about 1e4 rad, then
  * polynomials on [-pi/4, pi/4] that interpolate at Chebyshev points. Error below 2 units in the last place where the
- * result is not near a zero. */
+ * result is not near a zero; beyond 1e4 rad as if x erred in its last place. From 2^18 rad on x * SCALE overflows, and the
+ * result is no number. */
+#define SCALE 0x1p110f
 SAMPLE void sine_cosine(float x, float *sine, float *cosine) {
-    const float turns = rintf(x * 0.636619772367581343f);
+    const float turns = rintf(x * SCALE * (0.636619772367581343f / SCALE));
     const float r = fmaf(-turns, 0x1.4442d2p-24f, fmaf(-turns, 0x1.fb4p-12f, fmaf(-turns, 0x1.92p0f, x))), z = r * r;
     const float s = fmaf(r, z * fmaf(fmaf(z, -0.000195878405213f, 0.00833274803752f), z, -0.166666646611f), r);
     const float c = fmaf(fmaf(fmaf(z, 0.0000245478916198f, -0.00138883028023f), z, 0.0416666646583f), z * z,

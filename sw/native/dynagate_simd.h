@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#if defined(__AVX__)
+#if defined(__SSE__)
 #include <immintrin.h>
+#elif !defined(__aarch64__)
+#include <fenv.h> /* link with -lm */
 #endif
 #if defined(__AVX512F__)
 #define DG_BYTES 64
@@ -74,6 +76,34 @@ DG_INLINE void dg_streamed(void) {
 #if DG_STREAMS
     _mm_sfence();
 #endif
+}
+
+/* The processor's flags of operations without a result, divisions by zero and results too large for their type, from
+ * dg_clear_faults() to dg_faults(): they are set at no cost. */
+#if defined(__SSE__)
+#define DG_FAULTS (_MM_EXCEPT_INVALID | _MM_EXCEPT_DIV_ZERO | _MM_EXCEPT_OVERFLOW)
+#define dg_flags() _mm_getcsr()
+#define dg_set_flags(flags) _mm_setcsr(flags)
+#elif defined(__aarch64__)
+#define DG_FAULTS 7
+DG_INLINE uint64_t dg_flags(void) {
+    uint64_t flags;
+    __asm__ volatile("mrs %0, fpsr" : "=r"(flags));
+    return flags;
+}
+DG_INLINE void dg_set_flags(uint64_t flags) { __asm__ volatile("msr fpsr, %0" : : "r"(flags)); }
+#else
+#define DG_FAULTS (FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW)
+#define dg_flags() fetestexcept(DG_FAULTS)
+#define dg_set_flags(flags) feclearexcept(DG_FAULTS)
+#endif
+DG_INLINE void dg_clear_faults(void) {
+    const uint64_t flags = dg_flags();
+    if (flags & DG_FAULTS) dg_set_flags(flags & ~DG_FAULTS);
+}
+DG_INLINE int dg_faults(void) {
+    __asm__ volatile("" : : : "memory"); /* all results are in memory before the flags are read */
+    return (dg_flags() & DG_FAULTS) != 0;
 }
 
 /* A vector of FORM(0), FORM(1), ... literally: a loop that fills one may stay in the code. */
@@ -206,17 +236,20 @@ DG_INLINE void dg_store_part(real *to, vec v, int width, int p, int count) {
 /* Entries that are read, and written, side by side: shuffles are about as many as loads and stores. */
 #define DG_PART (DG_LANES > 8 ? 8 : DG_LANES < 4 ? DG_LANES : 4)
 
-/* sin and cos of |x| up to about 1e5 (float: 1e4) rad: x less the nearest multiple of a part of a turn, then polynomials that
- * interpolate. Where the result is not near a zero it errs by less than 3 units in the last place with AVX-512, 2 elsewhere.
+/* sin and cos of x: x less the nearest multiple of a part of a turn, then polynomials that interpolate. Where the result is
+ * not near a zero it errs by less than 3 units in the last place with AVX-512, 2 elsewhere.
  *
- * The multiple is taken off in pieces: two where a product is added without being rounded, else three, of which those
- * that matter multiply exactly. */
+ * The multiple is taken off in pieces: two where a product is added without being rounded, else three, of which those that
+ * matter multiply exactly up to about 1e5 (float: 1e4) rad; from there on the result errs as if x did in its last place.
+ * From 2^47 (float: 2^18) rad on the multiple is not near enough any more; x * DG_SCALE overflows there, and the result is
+ * no number. */
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define DG_FUSES 1
 #else
 #define DG_FUSES 0
 #endif
 #ifdef DYNAGATE_DOUBLE
+#define DG_SCALE 0x1p977
 #define DG_MAGIC 0x1.8p52
 #if DG_FUSES
 #define DG_QUARTER 0x1.921fb54442d18p0, 0x1.1a62633145c07p-54 /* pi/2 */
@@ -224,6 +257,7 @@ DG_INLINE void dg_store_part(real *to, vec v, int width, int p, int count) {
 #define DG_QUARTER 0x1.921fb544p0, 0x1.0b4611a6p-34, 0x1.3198a2e037073p-69
 #endif
 #else
+#define DG_SCALE 0x1p110f
 #define DG_MAGIC 0x1.8p23f
 #if DG_FUSES
 #define DG_QUARTER 0x1.921fb6p0f, -0x1.777a5cp-25f
@@ -235,7 +269,8 @@ DG_INLINE void dg_store_part(real *to, vec v, int width, int p, int count) {
 /* What is left of x, and the number of parts of a turn taken off, in the lowest bits. */
 DG_INLINE vec dg_reduce(vec x, int parts, ivec *taken) {
     static const real quarter[] = {DG_QUARTER};
-    const vec shifted = x * (real)(parts / 6.28318530717958647693) + DG_MAGIC, turns = shifted - DG_MAGIC;
+    const vec shifted = x * DG_SCALE * (real)(parts / 6.28318530717958647693 / DG_SCALE) + DG_MAGIC;
+    const vec turns = shifted - DG_MAGIC;
     const real scale = (real)4 / parts;
     memcpy(taken, &shifted, sizeof shifted);
 #pragma GCC unroll 3

@@ -103,8 +103,10 @@ def _header(graph: Graph, name: str, packing: Packing) -> str:
     lines += [
         " * Computes rows begin to end - 1. Entries of outputs that are always zero may be left unwritten, so clear",
         " * the outputs once before the first call. Calls on different rows may run side by side.",
-        " * All return 0, or 1 if an input is infinite or not a number, and then so are results, or if some are so",
-        " * large that results are. */",
+        " * All return 0 if every result is right. They return 1 if an input is infinite or not a number, if an angle",
+        " * is 2^18 rad (double: 2^47) or more, or if values overflow: results may then not be finite. They clear the",
+        " * processor's floating-point exception flags. Results may be written over an input of as many entries; where",
+        " * they overlap otherwise, 2 is returned and they are wrong. */",
     ]
     for real, suffix in (("float", "f32"), ("double", "f64")):
         arrays = f"const {real} *const inputs[], {real} *const outputs[]"

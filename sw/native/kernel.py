@@ -20,6 +20,9 @@ from dynagate.native.pool import Pool
 SHARED_ROWS = 512
 """Batches of fewer rows are left to one thread."""
 
+TANGLED = 2
+"""What a kernel returns where it would write results over inputs of other samples."""
+
 Arrays = Mapping[str, npt.NDArray[Any]]
 
 
@@ -86,6 +89,9 @@ class Kernel:
         whole_batch = self._planes if layout == "planes" else self._rows
         self._whole_batch = ctypes.cast(whole_batch, ctypes.c_void_p).value or 0
         self._pool = Pool(threads, folder) if threads > 1 else None
+        self._zeros = {
+            port.name: np.reshape([graph.nodes[i].is_zero for i in port.nodes], port.shape) for port in graph.outputs
+        }
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
@@ -103,14 +109,18 @@ class Kernel:
 
     def __call__(self, inputs: Arrays, written: Placed, batch: int) -> bool:
         """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
-        graph has as always zero are left alone. Returns whether all inputs are finite; if not, nor are results. Says
-        no as well where some are so large that results are not."""
-        read = self.read(inputs)
-        return not self._call(read, written, batch)()
+        graph has as always zero are left alone. Returns whether results are right: see `status`."""
+        return self.status(inputs, written, batch) == 0
+
+    def status(self, inputs: Arrays, written: Placed, batch: int) -> int:
+        """The same call; returns 0, or `TANGLED`, or 1 if an input is not finite, an angle too large, or values
+        overflow."""
+        read = self.read(inputs)  # kept until the call is done
+        return int(self._call(read, written, batch)())
 
     def prepared(self, inputs: Arrays, written: Placed, batch: int) -> Callable[[], int] | None:
-        """A call on the same arrays again and again, which returns other than 0 where this one returns False; None if
-        inputs must be converted each time. Arrays must be kept as long, and the kernel not be closed."""
+        """Binds arrays for repeated calls: a function that returns their `status`, or None if inputs must be converted
+        each time. The caller keeps the arrays."""
         read = self.read(inputs)
         return self._call(read, written, batch) if inputs is self._read else None
 
@@ -124,6 +134,11 @@ class Kernel:
         if self.layout == "rows":
             return partial(self._rows, *pointers, _long(0), _long(batch))
         return partial(self._planes, *pointers, *map(_long, (*strides, 0, batch)))
+
+    def clear(self, outputs: Arrays) -> None:
+        """Zeros in the entries of outputs that the graph has as always zero."""
+        for name, where in self._zeros.items():
+            outputs[name][:, where] = 0
 
     def read(self, inputs: Arrays) -> Placed:
         """The inputs in the kernel's dtype and layout.

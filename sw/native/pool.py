@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import threading
+import weakref
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,10 +18,10 @@ NAME = "dynagate_pool"
 
 
 class Pool:
-    """Persistent threads beside the calling one. Use it from one thread at a time, and close it.
+    """Persistent threads beside the calling one, which end when the pool is closed or nothing refers to it any more.
 
-    In a process that was forked from its own it computes everything in the calling thread. Raises CompileError, and
-    OSError where the system gives no more threads.
+    Closed, and in a process that was forked from its own, it computes everything in the calling thread. Raises
+    CompileError, and OSError where the system gives no more threads.
     """
 
     def __init__(self, threads: int, folder: Path | None = None) -> None:
@@ -27,17 +29,21 @@ class Pool:
         self._pool = self._functions.dynagate_pool_begin(threads - 1)
         if not self._pool:
             raise OSError(f"cannot start {threads - 1} threads; expected fewer")
+        self._lock = threading.RLock()  # the threads share one batch at a time
+        self._end = weakref.finalize(self, self._functions.dynagate_pool_end, self._pool)
+        self._end.atexit = False  # the process ends them
 
     def run(self, kernel: int, inputs: Any, outputs: Any, strides: tuple[int, int], batch: int) -> int:
         """A kernel, by its address, on all rows; strides: of inputs and outputs, that of inputs 0 for rows. Whether it
         returned other than 0 anywhere."""
-        return int(self._functions.dynagate_pool_run(self._pool, kernel, inputs, outputs, *strides, batch))
+        with self._lock:
+            return int(self._functions.dynagate_pool_run(self._pool, kernel, inputs, outputs, *strides, batch))
 
     def close(self) -> None:
         """Ends the threads."""
-        if self._pool:
-            self._functions.dynagate_pool_end(self._pool)
+        with self._lock:
             self._pool = None
+            self._end()
 
 
 @cache
