@@ -26,6 +26,7 @@ from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.schedule import check_interval
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -34,6 +35,8 @@ TOP = "datapath"
 SHELL_TOP = "accelerator"
 DEFAULT_FOLDER = Path("build") / "designs"
 FORMAT_VERSION = 1
+WIDEST_STREAM = 65000
+"""Bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶, and control takes some."""
 
 Step = Callable[[str], Any]
 """Called with what is about to happen; see dynagate.progress."""
@@ -84,7 +87,8 @@ def build(
 ) -> Build:
     """Build the datapath of one function of one robot; what is there already with the same content is kept.
 
-    ii: a new sample may enter every so many cycles. policy: word length and binary points (24 bits by default).
+    ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
+    policy: word length and binary points (24 bits by default).
     goal: an accuracy, for which word lengths of least cost are found instead; formats: a file of them instead.
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. share_adders: as `plan` has it. region: the states the formats are for (inside the URDF's limits by default).
@@ -93,6 +97,7 @@ def build(
     BudgetError where they take more than the budget; the folder then holds nothing new.
     """
     say = step or (lambda text: None)
+    check_interval(ii)
     if goal is not None and formats is not None:
         raise ValueError("a goal and a file of formats; expected one of them")
     given, policy = policy, policy or Policy()
@@ -129,6 +134,7 @@ def build(
     if budget is not None:
         budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
+    check_streams(design)
     target = Path(folder) / f"{robot.name}-{function}-ii{ii}-{design['hash'][:12]}"
     result = Build(target, robot, region, formatted, planned, design)
     if not (target / "design.json").is_file():
@@ -230,6 +236,16 @@ def describe(
     return design
 
 
+def check_streams(design: dict[str, Any]) -> None:
+    """Raises ValueError: a payload is wider than Amaranth's netlists take."""
+    for side, stream in design["stream"].items():
+        if stream["bits"] > WIDEST_STREAM:
+            raise ValueError(
+                f"{design['function']} has {stream['bits']} bits of {side}; expected at most {WIDEST_STREAM}: shorter "
+                "words, or a function with fewer results"
+            )
+
+
 def short_hash(design: dict[str, Any]) -> int:
     """The 64 bits of the hash that the hardware shows."""
     return int(design["hash"][:16], 16)
@@ -273,7 +289,7 @@ def source_digest() -> str:
     digest = hashlib.sha256()
     files = sorted(root.glob("**/*.py")) + [p for part in _parts() for p in sorted(part.glob("**/*.py"))]
     for path in files:
-        apart = {"host", "native"}.intersection(path.parts) or path.name in ("cli.py", "progress.py")
+        apart = {"host", "native", "cli"}.intersection(path.parts) or path.name in ("__main__.py", "progress.py")
         if not apart:
             digest.update(path.name.encode() + path.read_bytes())
     return digest.hexdigest()[:16]

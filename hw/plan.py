@@ -18,7 +18,7 @@ from dynagate.fixedpoint.late import Read, Stretch, Waiting
 from dynagate.graph import OPS
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.modulo import modulo_schedule
-from dynagate.hw.schedule import Operation, Problem, Schedule, registers_held
+from dynagate.hw.schedule import MOST_STAGES, Operation, Problem, Schedule, check_interval, registers_held
 from dynagate.hw.units import add, multiply, reciprocal, shared_add, sincos
 
 SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0, "add": 1.05}
@@ -28,14 +28,16 @@ that is free here and there saves registers."""
 
 @dataclass(frozen=True)
 class Stages:
-    """Register stages that a target wants beyond the least: behind every shared product, behind every sum."""
+    """Register stages that a target wants beyond the least, 0 to MOST_STAGES: behind every shared product, behind every
+    sum. Raises ValueError."""
 
     multiply: int = 0
     add: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.multiply, self.add) < 0:
-            raise ValueError(f"{self}; expected no negative number of stages")
+        for count in (self.multiply, self.add):
+            if not isinstance(count, int) or not 0 <= count <= MOST_STAGES:
+                raise ValueError(f"{self}; expected whole numbers of stages from 0 to {MOST_STAGES}")
 
 
 @dataclass(frozen=True)
@@ -231,8 +233,9 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, sh
 
     share_adders: sums share adders where that delays no output. It saves registers, and cycles at long intervals; the
     multiplexers take more lookup tables than the adders would (docs/hardware.md).
-    Raises ScheduleError: ii is below 1.
+    Raises ScheduleError: ii is below 1 or above `schedule.LONGEST_INTERVAL`.
     """
+    check_interval(ii)
     graph = formatted.graph
     root = graph.roots
     stages = stages or Stages()
@@ -264,7 +267,7 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None, *, sh
             extra = stages.add if OPS[node.op].unit == "add" else 0
             operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width, dropped=last.get(i, 0)))
     wanted = Counter(class_of.values())
-    limits = {name: math.ceil(count * SPARE[classes[name].kind] / max(ii, 1)) for name, count in wanted.items()}
+    limits = {name: math.ceil(count * SPARE[classes[name].kind] / ii) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
     schedule = modulo_schedule(Problem(tuple(operations), ii, limits, outputs))
     draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0))
