@@ -14,7 +14,7 @@ from dynagate.graph import Graph, GraphError
 from dynagate.region import Kind, Region
 
 DEFAULT_SAMPLES = 4096
-LARGEST_WORD = 32
+SMALLEST_WORD, LARGEST_WORD = 4, 32
 
 NOISE_MARGIN = 2.0
 """Room that a node's range has for the rounding of its operands: so many times the largest that the probes show."""
@@ -36,8 +36,8 @@ class Policy:
     arithmetic: Arithmetic = field(default=Arithmetic())
 
     def __post_init__(self) -> None:
-        if not 4 <= self.word <= LARGEST_WORD:
-            raise ValueError(f"word {self.word}; expected 4 to {LARGEST_WORD} bits")
+        if not SMALLEST_WORD <= self.word <= LARGEST_WORD:
+            raise ValueError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -63,11 +64,17 @@ def sweep(
     jobs, backend: processes, by joblib: "loky" here, "dask" on the cluster of the current Dask client, "ray" likewise.
     results: a file to which every point is added when it is done, and from which a sweep that was stopped goes on.
     step: called with the points done and all of them.
-    Raises ValueError for an unknown policy, SweepError where the results are damaged or of another sweep.
+    Raises ValueError for an unknown policy, a word that no format has, or no states or jobs; SweepError where the
+    results are damaged or of another sweep.
     """
     for policy in policies:
         if policy not in POLICIES:
             raise ValueError(f"policy '{policy}'; expected one of {', '.join(POLICIES)}")
+    for word in words:
+        Policy(word=word)
+    for name, number in (("states", states), ("jobs", jobs)):
+        if number < 1:
+            raise ValueError(f"{name} {number}; expected 1 or more")
     wanted = [(policy, word) for policy in policies for word in words]
     known = _known(results, _key(graph, region, states)) if results else {}
     missing = [point for point in wanted if point not in known]
@@ -140,24 +147,54 @@ def _key(graph: Graph, region: Region, states: int) -> str:
 
 def _known(results: Path, key: str) -> dict[tuple[str, int], Point]:
     """The points that a file holds; a new file is begun with its key. A last line that a kill cut short is dropped."""
-    if not results.exists():
+    head = json.dumps({"sweep": key}) + "\n"
+    content = results.read_bytes() if results.exists() else b""
+    whole = content.rfind(b"\n") + 1
+    if not whole and head.encode().startswith(content):  # a kill may have cut the first line, too
         results.parent.mkdir(parents=True, exist_ok=True)
-        results.write_text(json.dumps({"sweep": key}) + "\n")
+        results.write_text(head)
         return {}
-    lines = results.read_text().splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith("\n")]
-    if len(whole) < len(lines):
-        results.write_text("".join(whole))
-    found = {}
-    try:
-        if json.loads(whole[0])["sweep"] != key:
-            raise SweepError(f"{results} holds another sweep; expected this robot, function, region and states")
-        for line in whole[1:]:
-            point = Point(**json.loads(line))
-            found[point.policy, point.word] = point
-    except (json.JSONDecodeError, KeyError, TypeError, IndexError) as error:
-        raise SweepError(f"{results} is damaged ({error!r}); move it away to begin anew") from None
-    return found
+    points: dict[tuple[str, int], Point] = {}
+    for number, line in enumerate(content[:whole].splitlines() or [content], 1):
+        try:
+            entry = json.loads(line.decode())
+            if number == 1:
+                if entry["sweep"] != key:
+                    raise SweepError(f"{results} holds another sweep; expected this robot, function, region and states")
+                continue
+            point = _point(entry)
+        except SweepError:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            raise SweepError(
+                f"{results} is damaged in line {number} ({type(error).__name__}: {error}); delete the line, or move it "
+                "away to begin anew"
+            ) from None
+        points[point.policy, point.word] = point
+    if whole < len(content):
+        os.truncate(results, whole)
+    return points
+
+
+def _point(entry: Any) -> Point:
+    """A line of a results file. Raises TypeError: it is no point."""
+    kinds: dict[Any, tuple[type, ...]] = {"str": (str,), "int": (int,), "float": (int, float)}
+    point = Point(**entry)
+    for field in fields(Point):
+        if type(getattr(point, field.name)) not in kinds[field.type]:
+            raise TypeError(f"{field.name} is {getattr(point, field.name)!r}; expected {field.type}")
+    return point
+
+
+def table(points: Sequence[Point]) -> str:
+    """For the terminal: a line per point."""
+    lines = [f"{'policy':<12}{'word':>5}{'median':>10}{'error':>10}{'overflow':>10}{'DSP':>8}{'LUT':>9}{'bits':>9}"]
+    for p in points:
+        lines.append(
+            f"{p.policy:<12}{p.word:>5}{p.median:>10.1e}{p.error:>10.1e}{p.overflow:>10.1e}{p.dsp:>8}{p.lut:>9}"
+            f"{p.register_bits:>9}"
+        )
+    return "\n".join(lines)
 
 
 def write_csv(points: Sequence[Point], path: Path) -> None:

@@ -23,6 +23,7 @@ from dynagate.hw.datasheet import datasheet
 from dynagate.hw.design import FILE, FORMAT_VERSION, is_whole, sealed, with_files
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.schedule import check_interval
 from dynagate.hw.source import source_digest
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.region import Region
@@ -32,6 +33,8 @@ TOP = "datapath"
 SHELL_TOP = "accelerator"
 DATASHEET = "datasheet.md"
 DEFAULT_FOLDER = Path("build") / "designs"
+WIDEST_STREAM = 65000
+"""Bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶, and control takes some."""
 
 Step = Callable[[str], Any]
 """Called with what is about to happen; see dynagate.progress."""
@@ -85,7 +88,8 @@ def build(
 ) -> Build:
     """Build the datapath of one function of one robot. A design that is there already is kept, a damaged one mended.
 
-    ii: a new sample may enter every so many cycles. policy: word length and binary points (24 bits by default).
+    ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
+    policy: word length and binary points (24 bits by default).
     goal: an accuracy, for which word lengths of least cost are found instead; formats: a file of them instead.
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. region: the states the formats are for (inside the URDF's limits by default).
@@ -97,6 +101,7 @@ def build(
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
     say = step or (lambda text: None)
+    check_interval(ii)
     if goal is not None and formats is not None:
         raise ValueError("a goal and a file of formats; expected one of them")
     given, policy = policy, policy or Policy()
@@ -124,6 +129,7 @@ def build(
     if budget is not None:
         budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
+    check_streams(design)
     name = f"{untrusted.file_name(robot.name)}-{function}-ii{ii}-{design['hash'][:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
     if not (is_whole(result.folder, design) and (result.folder / DATASHEET).is_file()):
@@ -232,6 +238,16 @@ def _constant(formatted: FormattedGraph, node: int) -> list[int] | None:
         return None
     value, fmt = formatted.constants[node]
     return [value, fmt.width, fmt.frac]
+
+
+def check_streams(design: dict[str, Any]) -> None:
+    """Raises ValueError: a payload is wider than Amaranth's netlists take."""
+    for side, stream in design["stream"].items():
+        if stream["bits"] > WIDEST_STREAM:
+            raise ValueError(
+                f"{design['function']} has {stream['bits']} bits of {side}; expected at most {WIDEST_STREAM}: shorter "
+                "words, or a function with fewer results"
+            )
 
 
 def short_hash(design: dict[str, Any]) -> int:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from amaranth.back import rtlil, verilog
+from dynagate.hw.yosys import YosysError
 
 _MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", flags=re.M | re.S)
 _CELL_BLOCK = re.compile(r"^\s*cell \\(\S+) .*?^\s*end\n", flags=re.M | re.S)
@@ -41,8 +42,14 @@ def rtlil_text(component: Any, name: str) -> str:
 
 
 def verilog_text(component: Any, name: str) -> str:
-    # `verilog.convert` has no place for a pass between its two steps
-    return verilog._convert_rtlil_text(rtlil_text(component, name), strip_internal_attrs=True)
+    """Raises YosysError: Amaranth's Yosys failed, on a full disk say."""
+    text = rtlil_text(component, name)
+    try:
+        # `verilog.convert` has no place for a pass between its two steps
+        return verilog._convert_rtlil_text(text, strip_internal_attrs=True)
+    except verilog.YosysError as error:
+        last = str(error).strip().rpartition("\n")[2]
+        raise YosysError(f"Amaranth's Yosys wrote no Verilog of '{name}': {last}") from None
 
 
 def _merged(text: str, top: str) -> str:

@@ -15,7 +15,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.graph import OPS
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.modulo import modulo_schedule
-from dynagate.hw.schedule import Operation, Problem, Schedule, registers_held
+from dynagate.hw.schedule import MOST_STAGES, Operation, Problem, Schedule, check_interval, registers_held
 from dynagate.hw.units import add, multiply, reciprocal, sincos
 
 SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0}
@@ -25,14 +25,16 @@ that is free here and there saves registers."""
 
 @dataclass(frozen=True)
 class Stages:
-    """Register stages that a target wants beyond the least: behind every shared product, behind every sum."""
+    """Register stages that a target wants beyond the least, 0 to MOST_STAGES: behind every shared product, behind every
+    sum. Raises ValueError."""
 
     multiply: int = 0
     add: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.multiply, self.add) < 0:
-            raise ValueError(f"{self}; expected no negative number of stages")
+        for count in (self.multiply, self.add):
+            if not isinstance(count, int) or not 0 <= count <= MOST_STAGES:
+                raise ValueError(f"{self}; expected whole numbers of stages from 0 to {MOST_STAGES}")
 
 
 @dataclass(frozen=True)
@@ -172,8 +174,9 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
     """Classes of units, a verified schedule with ceil(operations / ii) units of each (`SPARE` has the exceptions), and
     the binding.
 
-    Raises ScheduleError: ii is below 1.
+    Raises ScheduleError: ii is below 1 or above `schedule.LONGEST_INTERVAL`.
     """
+    check_interval(ii)
     graph = formatted.graph
     root = graph.roots
     stages = stages or Stages()
@@ -192,7 +195,7 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
             extra = stages.add if OPS[node.op].unit == "add" else 0
             operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width))
     wanted = Counter(class_of.values())
-    limits = {name: math.ceil(count * SPARE[classes[name].kind] / max(ii, 1)) for name, count in wanted.items()}
+    limits = {name: math.ceil(count * SPARE[classes[name].kind] / ii) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
     schedule = modulo_schedule(Problem(tuple(operations), ii, limits, outputs))
     draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0))

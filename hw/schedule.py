@@ -13,9 +13,21 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+LONGEST_INTERVAL = 65535
+"""Cycles: the pipeline counts its slots one hot, and Amaranth takes no wider signal."""
+
+MOST_STAGES = 64
+"""Registers that a target may want behind a product or a sum: far more than any path on an FPGA is cut into."""
+
 
 class ScheduleError(ValueError):
     """A scheduling problem or answer that breaks a rule; the text names the operation."""
+
+
+def check_interval(ii: int) -> None:
+    """Raises ScheduleError: no datapath has this initiation interval."""
+    if not isinstance(ii, int) or not 1 <= ii <= LONGEST_INTERVAL:
+        raise ScheduleError(f"initiation interval {ii}; expected a whole number from 1 to {LONGEST_INTERVAL} cycles")
 
 
 @dataclass(frozen=True)

@@ -112,10 +112,10 @@ def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any]
     if family not in SCRIPTS:
         raise SynthesisError(f"family '{family}'; expected one of {', '.join(SCRIPTS)}")
     kept = built.folder / f"synth-{family}.json"
-    if not kept.is_file():
+    result = _read(kept) if kept.is_file() else None
+    if result is None:
         result = _run(built, family, say)
         kept.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
-    result = _read(kept)
     if family == "xcup" and result.multipliers != built.plan.dsp_blocks():
         raise SynthesisError(
             f"the netlist has {result.multipliers} DSP48E2 blocks; the plan counts {built.plan.dsp_blocks()}"
@@ -123,10 +123,14 @@ def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any]
     return result
 
 
-def _read(path: Path) -> Synthesis:
-    content = json.loads(path.read_text())
-    paths = {Way(row["multipliers"], row["carries"], row["lookups"]): row["registers"] for row in content["paths"]}
-    return Synthesis(content["family"], content["yosys"], content["cells"], paths, content["megahertz"])
+def _read(path: Path) -> Synthesis | None:
+    """A result that was kept; None where the file is damaged, by a full disk say."""
+    try:
+        content = json.loads(path.read_text())
+        paths = {Way(row["multipliers"], row["carries"], row["lookups"]): row["registers"] for row in content["paths"]}
+        return Synthesis(content["family"], content["yosys"], content["cells"], paths, content["megahertz"])
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -36,26 +37,44 @@ class Row:
         return asdict(self)
 
 
-def describe(robot: Robot, region: Region, **options: Any) -> list[Row]:
-    """A row per function and form, in the default choices and in those of fewest operations; where `frame` or `mass` is
-    given, in these instead."""
+def describe(
+    robot: Robot,
+    region: Region,
+    *,
+    form: str | None = None,
+    step: Callable[[str], Any] | None = None,
+    **options: Any,
+) -> list[Row]:
+    """A row per function and form, or those of this form alone, in the default choices and in those of fewest
+    operations; where `frame`, `mass` or `prefix` is given, in these instead. step: called with what is about to happen.
+    """
+    say = step or (lambda text: None)
     rows = []
     for name, function in FUNCTIONS.items():
-        inputs = region.sample(name, STATES, SEED)
-        single = {key: value.astype(np.float32) for key, value in inputs.items()}
-        # the same states for both: the inputs' own rounding is not the algorithm's error
-        double = {key: value.astype(np.float64) for key, value in single.items()}
-        for form in function.forms:
-            known = function.options.get(form, ())
+        forms = [each for each in function.forms if form in (None, each)]
+        double = _states(region, name) if forms else {}
+        for each in forms:
+            takes = function.options.get(each, ())
             choices: list[dict[str, Any]] = [options] if options else [{}, FEWEST]
-            for choice in choices if known else [{}]:
-                taken = {key: value for key, value in choice.items() if key in known}
-                graph = trace(robot, name, form=form, **taken)
-                exact = evaluate(graph, double)
-                rough = evaluate(graph, single)
-                worst = max(float(np.quantile(relative_errors(rough[o], exact[o]), 0.95)) for o in exact)
-                rows.append(Row(name, form, taken, graph.counts(), worst))
+            for choice in choices if takes else [{}]:
+                chosen = {key: value for key, value in choice.items() if key in takes}
+                say(" ".join([name, each, *(f"{key}={value}" for key, value in chosen.items())]))
+                rows.append(_row(robot, name, each, chosen, double))
     return rows
+
+
+def _states(region: Region, name: str) -> dict[str, Any]:
+    """Inputs that float32 holds exactly: their own rounding is not the algorithm's error."""
+    inputs = region.sample(name, STATES, SEED)
+    return {key: value.astype(np.float32).astype(np.float64) for key, value in inputs.items()}
+
+
+def _row(robot: Robot, name: str, form: str, options: dict[str, Any], double: dict[str, Any]) -> Row:
+    graph = trace(robot, name, form=form, **options)
+    exact = evaluate(graph, double)
+    rough = evaluate(graph, {key: value.astype(np.float32) for key, value in double.items()})
+    worst = max(float(np.quantile(relative_errors(rough[o], exact[o]), 0.95)) for o in exact)
+    return Row(name, form, options, graph.counts(), worst)
 
 
 def table(robot: Robot, rows: list[Row]) -> str:

@@ -12,8 +12,7 @@ from tqdm import tqdm
 class Steps:
     """Call with what is about to happen; the step before is then done.
 
-    A terminal shows the running step with its elapsed seconds; a log gets one line when it starts and one when it is
-    done, if it took longer than a moment.
+    A terminal shows the running step with its elapsed seconds; a log gets one line when it starts.
     """
 
     def __init__(self) -> None:

@@ -32,8 +32,21 @@ REST = 0.05
 Kind = Literal["uniform", "limits", "rest"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Array = npt.NDArray[np.float64]
+UNITS = {"velocity": "rad/s", "effort": "N m"}
+"""Of the limits that turning joints have."""
 
 Limits = float | Sequence[float] | Mapping[str, float] | None
+
+
+class LimitError(RobotError):
+    """Joints without a limit that a region needs. limit: "velocity" or "effort"; joints: all that lack it, by name."""
+
+    def __init__(self, limit: str, joints: Sequence[str]) -> None:
+        self.limit, self.joints = limit, tuple(joints)
+        unit = UNITS[limit]
+        names = ", ".join(f"'{name}'" for name in joints)
+        what, have, give = ("joint", "has", "one") if len(joints) == 1 else ("joints", "have", "them")
+        super().__init__(f"{what} {names} {have} no {limit} limit; give {give} in the URDF or as {limit}= ({unit})")
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,8 @@ class Region:
         velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
         URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION. effort: N m or N, likewise, instead of the limits
         in the URDF, or "limits" for those, and instead of accelerations.
-        Raises RobotError: a joint has no limit and none is given; acceleration and effort are both given.
+        Raises LimitError: joints have no limit and none is given; RobotError: acceleration and effort are both given, a
+        limit is no positive number, or names a joint that the robot does not have.
         """
         if acceleration is not None and effort is not None:
             raise RobotError("acceleration and effort are both given; expected one: the other follows from it")
@@ -83,11 +97,11 @@ class Region:
             upper += high
         accelerations = efforts = None
         if effort is not None:
-            efforts = _of_joints(robot, "effort", "N m", None if effort == "limits" else effort)
+            efforts = _of_joints(robot, "effort", None if effort == "limits" else effort)
         else:
             usual = [DEFAULT_ACCELERATION] * robot.nv
             accelerations = _per_dof(robot, "acceleration", usual if acceleration is None else acceleration, usual)
-        speeds = _of_joints(robot, "velocity", "rad/s", velocity)
+        speeds = _of_joints(robot, "velocity", velocity)
         return cls(robot, tuple(lower), tuple(upper), speeds, accelerations, efforts)
 
     def text(self) -> str:
@@ -187,16 +201,19 @@ def _graph(robot: Robot, name: str, external_forces: bool = False) -> Graph:
     return trace(robot, name, external_forces=external_forces)
 
 
-def _of_joints(robot: Robot, name: Literal["velocity", "effort"], unit: str, given: Limits) -> tuple[float, ...]:
+def _of_joints(robot: Robot, name: Literal["velocity", "effort"], given: Limits) -> tuple[float, ...]:
     """The limits of this name per degree of freedom: those that are given, and the URDF's for the rest."""
-    found: list[float] = []
+    limits: list[float] = []
+    missing: list[str] = []
     for link in robot.links:
         joint = link.joint
         limit = joint.velocity if name == "velocity" else joint.effort
         if not limit and (given is None or (isinstance(given, Mapping) and joint.name not in given)):
-            raise RobotError(f"joint '{joint.name}' has no {name} limit; give one in the URDF or as {name}= ({unit})")
-        found += [limit or 0.0] * joint.nv
-    return tuple(found) if given is None else _per_dof(robot, name, given, found)
+            missing.append(joint.name)
+        limits += [limit or 0.0] * joint.nv
+    if missing:
+        raise LimitError(name, missing)
+    return tuple(limits) if given is None else _per_dof(robot, name, given, limits)
 
 
 def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) -> tuple[float, ...]:

@@ -26,6 +26,7 @@ from dynagate.fixedpoint.format import (
     to_float,
 )
 from dynagate.graph import OPS, GraphError
+from dynagate.region import LimitError
 from dynagate.truth import relative_errors
 from fxpmath import Fxp
 
@@ -245,9 +246,12 @@ def test_region_asks_for_what_the_robot_does_not_say() -> None:
     links = tuple(replace(link, joint=replace(link.joint, velocity=None)) for link in robot.links)
     silent = replace(robot, links=links)
     with pytest.raises(
-        RobotError, match="joint 'shoulder' has no velocity limit; give one in the URDF or as velocity="
-    ):
+        LimitError, match=r"joints 'shoulder', 'elbow' have no velocity limit; give them in the URDF"
+    ) as e:
         Region.of(silent)
+    assert (e.value.limit, e.value.joints) == ("velocity", ("shoulder", "elbow"))
+    with pytest.raises(LimitError, match=r"joint 'shoulder' has no velocity limit; give one .* as velocity= \(rad/s\)"):
+        Region.of(silent, velocity={"elbow": 1.0})
     assert Region.of(silent, velocity=3.0).velocity == (3.0, 3.0)
     with pytest.raises(RobotError, match="expected positive numbers: one, or 2, one per degree of freedom"):
         Region.of(robot, velocity=[1.0, 2.0, 3.0])
@@ -276,7 +280,7 @@ def test_region_within_effort_limits() -> None:
     assert not evaluate_fixed(formatted, state).overflow.any()
     assert [formatted.bounds[i] for i in formatted.graph.inputs[2].nodes] == region.bounds("tau")
     links = tuple(replace(link, joint=replace(link.joint, effort=None)) for link in robot.links)
-    with pytest.raises(RobotError, match="joint 'shoulder' has no effort limit; give one in the URDF or as effort="):
+    with pytest.raises(RobotError, match="joints 'shoulder', 'elbow' have no effort limit; give them .* effort= "):
         Region.of(replace(robot, links=links), effort="limits")
     with pytest.raises(RobotError, match="acceleration and effort are both given; expected one"):
         Region.of(robot, acceleration=1.0, effort=1.0)

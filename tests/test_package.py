@@ -48,6 +48,7 @@ STAGES = {
     "dynagate.bench": 9,
     "dynagate.mpc": 9,
     "dynagate.cli": 9,
+    "dynagate.__main__": 9,
 }
 
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from amaranth.back import rtlil
+from amaranth.hdl import Module, Signal
+from dynagate import Region, robots, trace
+from dynagate.fixedpoint.assign import assign
+from dynagate.hw import build as module
 from dynagate.hw.bind import Binding, bind
+from dynagate.hw.build import build
 from dynagate.hw.lifetimes import least_lifetimes
 from dynagate.hw.modulo import Placement, modulo_schedule
-from dynagate.hw.schedule import Operation, Problem, Schedule, ScheduleError
+from dynagate.hw.plan import Stages, plan
+from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES, Operation, Problem, Schedule, ScheduleError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -202,3 +211,42 @@ def test_two_operations_in_one_slot_are_refused() -> None:
     with pytest.raises(ScheduleError, match=r"operations 1 and 2 are both bound to \('mul', 0\) in slot 1"):
         Binding({1: ("mul", 0), 2: ("mul", 0)}, 0).operations_of(clash)
     Binding({1: ("mul", 0), 2: ("mul", 0)}, 0).operations_of(schedule)
+
+
+@pytest.mark.parametrize("ii", [0, -1, LONGEST_INTERVAL + 1, 10**9, 8.5])
+def test_intervals_that_no_datapath_has_are_refused(ii: int, tmp_path: Path) -> None:
+    robot = robots.load("two_joint_arm")
+    message = f"initiation interval {re.escape(str(ii))}; expected a whole number from 1 to 65535 cycles"
+    with pytest.raises(ScheduleError, match=message):
+        build(robot, "mass_matrix", ii=ii, folder=tmp_path / "designs")
+    with pytest.raises(ScheduleError, match=message):
+        plan(assign(trace(robot, "mass_matrix"), Region.of(robot)), ii)
+    assert not (tmp_path / "designs").exists()
+
+
+def test_the_longest_interval_becomes_verilog(tmp_path: Path) -> None:
+    built = build(robots.load("two_joint_arm"), "mass_matrix", ii=LONGEST_INTERVAL, folder=tmp_path)
+    assert f"[{LONGEST_INTERVAL - 1}:0] in_slot" in built.verilog.read_text()
+
+
+@pytest.mark.parametrize("count", [-1, MOST_STAGES + 1, 1.5, 10**9])
+def test_stages_that_no_target_wants_are_refused(count: int) -> None:
+    for stages in ({"multiply": count}, {"add": count}):
+        with pytest.raises(ValueError, match="expected whole numbers of stages from 0 to 64"):
+            Stages(**stages)
+
+
+def test_payloads_that_amaranth_does_not_take_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Amaranth takes the widest; a robot with such results would take minutes to trace."""
+    monkeypatch.setattr(module, "WIDEST_STREAM", 70)
+    with pytest.raises(
+        ValueError, match=r"mass_matrix has \d+ bits of output; expected at most 70: shorter words, or a"
+    ):
+        module.build(robots.load("two_joint_arm"), "mass_matrix", ii=2, folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+    monkeypatch.undo()
+    wire = Module()
+    wide = Signal(module.WIDEST_STREAM)
+    through = Signal(module.WIDEST_STREAM)
+    wire.d.sync += through.eq(wide)
+    assert "wire width 65000" in rtlil.convert(wire, ports=[wide, through])

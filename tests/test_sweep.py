@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, robots, trace
-from dynagate.cli import main
+from dynagate.cli import main, studies
 from dynagate.fixedpoint import sweep as module
-from dynagate.fixedpoint.confidence import quantile_bound, rate_bound
 from dynagate.fixedpoint.sweep import SweepError, sweep
 from dynagate.graph import Graph
 
@@ -52,6 +54,8 @@ def test_stopped_sweep_goes_on(graph: Graph, region: Region, tmp_path: Path, mon
     assert again[:2] == first
     assert measured == [14]
     assert steps == [(2, 3), (3, 3)]
+    assert sweep(graph, region, (12, 13, 14), ("word",), states=200, results=results) == again
+    assert measured == [14]
 
 
 def test_damaged_and_foreign_results_are_refused(graph: Graph, region: Region, tmp_path: Path) -> None:
@@ -62,8 +66,65 @@ def test_damaged_and_foreign_results_are_refused(graph: Graph, region: Region, t
     results.write_text(results.read_text() + "nonsense\n")
     with pytest.raises(SweepError, match="is damaged .* move it away to begin anew"):
         sweep(graph, region, (12,), ("word",), states=200, results=results)
-    with pytest.raises(ValueError, match="policy 'best'; expected one of global, word, optimised"):
-        sweep(graph, region, (12,), ("best",))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda lines: [lines[0], lines[1][:40] + b"\n", lines[2]], "damaged in line 2 (JSONDecodeError"),
+        (lambda lines: [lines[0], b"\xff\xfe\n", lines[1]], "damaged in line 2 (UnicodeDecodeError"),
+        (lambda lines: [*lines, b"null\n"], "damaged in line 4 (TypeError"),
+        (lambda lines: [*lines, b"[1, 2]\n"], "damaged in line 4 (TypeError"),
+        (lambda lines: [*lines, b"{}\n"], "damaged in line 4 (TypeError"),
+        (lambda lines: [*lines, b"\n"], "damaged in line 4 (JSONDecodeError"),
+        (lambda lines: [lines[0], lines[1].replace(b'"word": 12', b'"word": "12"')], "word is '12'; expected int"),
+        (lambda lines: [lines[0], lines[1].replace(b'"word": 12', b'"word": null')], "word is None; expected int"),
+        (lambda lines: [lines[0], lines[1].replace(b'"dsp"', b'"dps"')], "unexpected keyword argument 'dps'"),
+        (lambda lines: [b"{}\n", *lines[1:]], "damaged in line 1 (KeyError: 'sweep')"),
+        (lambda lines: [b"[]\n"], "damaged in line 1 (TypeError"),
+        (lambda lines: [b"my notes"], "damaged in line 1 (JSONDecodeError"),
+        (lambda lines: [b"\x00" * 50], "damaged in line 1 (JSONDecodeError"),
+    ],
+)
+def test_damaged_results_are_refused_by_line_and_kept(
+    change: Callable[[list[bytes]], list[bytes]], message: str, graph: Graph, region: Region, tmp_path: Path
+) -> None:
+    results = tmp_path / "points.jsonl"
+    sweep(graph, region, (12, 13), ("word",), states=50, results=results)
+    damaged = b"".join(change(results.read_bytes().splitlines(keepends=True)))
+    results.write_bytes(damaged)
+    with pytest.raises(SweepError, match=re.escape(message)) as caught:
+        sweep(graph, region, (12, 13), ("word",), states=50, results=results)
+    assert str(caught.value).startswith(f"{results} is damaged in line ")
+    assert str(caught.value).endswith("delete the line, or move it away to begin anew")
+    assert results.read_bytes() == damaged
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20, 27])
+def test_results_cut_in_their_first_line_begin_anew(cut: int, graph: Graph, region: Region, tmp_path: Path) -> None:
+    results = tmp_path / "points.jsonl"
+    first = sweep(graph, region, (12,), ("word",), states=50, results=results)
+    whole = results.read_bytes()
+    results.write_bytes(whole[:cut])
+    assert sweep(graph, region, (12,), ("word",), states=50, results=results) == first
+    assert results.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({"policies": ("best",)}, "policy 'best'; expected one of global, word, optimised"),
+        ({"words": (12, 64)}, "word 64; expected 4 to 32 bits"),
+        ({"states": 0}, "states 0; expected 1 or more"),
+        ({"jobs": 0}, "jobs 0; expected 1 or more"),
+    ],
+)
+def test_what_cannot_be_swept_is_refused_at_once(
+    request_: dict[str, Any], message: str, graph: Graph, region: Region, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        sweep(graph, region, **{"words": (12,), "results": tmp_path / "points.jsonl", **request_})
+    assert not list(tmp_path.iterdir())
 
 
 def test_processes_and_a_dask_cluster_give_the_same(graph: Graph, region: Region) -> None:
@@ -83,14 +144,53 @@ def test_command_writes_csv_json_and_a_figure(tmp_path: Path) -> None:
     assert [row["word"] for row in csv.DictReader((tmp_path / "sweep.csv").read_text().splitlines())] == ["12", "13"]
     assert [row["word"] for row in json.loads((tmp_path / "sweep.json").read_text())] == [12, 13]
     assert (tmp_path / "sweep.png").read_bytes()[:4] == b"\x89PNG"
-    done = CliRunner().invoke(main, ["sweep", "two_joint_arm", "--word", "long", "--folder", str(tmp_path)])
+    assert done.stdout.splitlines()[0].split() == [
+        "policy",
+        "word",
+        "median",
+        "error",
+        "overflow",
+        "DSP",
+        "LUT",
+        "bits",
+    ]
+    assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [["word", "12"], ["word", "13"]]
+
+
+def test_command_without_matplotlib_leaves_the_figure_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    arguments = ["sweep", "two_joint_arm", "--word", "12", "--policy", "word", "--states", "50", "--folder", tmp_path]
+    done = CliRunner().invoke(main, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.splitlines()[-1].split()[:2] == ["word", "12"]
+    assert "the figure is left out: it needs matplotlib; pip install 'dynagate[sweep]'" in done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["points.jsonl", "sweep.csv", "sweep.json"]
+
+
+def test_command_prints_its_table_even_if_the_figure_fails(tmp_path: Path) -> None:
+    (tmp_path / "sweep.png").mkdir()
+    arguments = ["sweep", "two_joint_arm", "--word", "12", "--policy", "word", "--states", "50", "--folder", tmp_path]
+    done = CliRunner().invoke(main, list(map(str, arguments)))
     assert done.exit_code == 1
-    assert "--word long; expected two numbers such as 12:32" in done.output
+    assert done.stdout.splitlines()[-1].split()[:2] == ["word", "12"]
+    assert f"Error: {tmp_path / 'sweep.png'} is a folder; expected a file or a free name" in done.stderr
 
 
-def test_bounds_hold_what_they_say() -> None:
-    """Against the exact chances: 0 of n with rate p has a chance of (1 - p)^n."""
-    assert rate_bound(0, 16384, 0.99) == pytest.approx(1.0 - 0.01 ** (1 / 16384), rel=1e-9)
-    assert rate_bound(5, 5, 0.99) == 1.0
-    assert quantile_bound(np.arange(4000.0), 0.999, 0.99) == float("inf")  # 0.999^4000 = 1.8 %
-    assert quantile_bound(np.arange(5000.0), 0.999, 0.99) == 4999.0
+def test_command_has_the_policies_of_the_module() -> None:
+    assert studies.POLICIES == module.POLICIES
+
+
+def test_command_runs_on_a_dask_cluster_and_says_where_none_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import LocalCluster
+
+    arguments = ["sweep", "two_joint_arm", "--word", "12", "--policy", "word", "--states", "50", "--folder", tmp_path]
+    with LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster:
+        # clients of one process need its own kind of address
+        command = [*arguments, "--backend", "dask", "--cluster", cluster.scheduler_address]
+        done = CliRunner().invoke(main, list(map(str, command)))
+        assert done.exit_code == 0, done.output
+    monkeypatch.setattr(studies, "CONNECT_SECONDS", 1)
+    done = CliRunner().invoke(main, list(map(str, [*arguments, "--backend", "dask", "--cluster", "127.0.0.1:1"])))
+    assert done.exit_code == 2
+    assert "no Dask scheduler at 127.0.0.1:1 (Timed out trying to connect to " in done.output
+    assert " after 1 s); expected an address such as tcp://host:8786" in done.output

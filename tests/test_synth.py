@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
+from dynagate.hw import synth
 from dynagate.hw.cost import lookup_tables
 from dynagate.hw.synth import SynthesisError, Way, paths, synthesise, table
 
@@ -57,3 +59,17 @@ def test_paths_count_what_lies_between_registers() -> None:
         "c": cell("FDRE", {"C": [1], "D": [8]}, {"Q": [10]}),
     }
     assert paths(cells) == {Way(0, 1, 1): 1, Way(1, 1, 1): 1}
+
+
+@pytest.mark.parametrize("content", [b"", b'{"family": "xcup"', b"[]", b"{}", b"\xff", b'{"paths": [1]}'])
+def test_a_damaged_result_is_made_anew(
+    content: bytes, designs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk leaves such; Yosys' part is played by what it made before."""
+    built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
+    result = synthesise(built)
+    monkeypatch.setattr(synth, "_run", lambda *_: result)
+    elsewhere = replace(built, folder=tmp_path)
+    (tmp_path / "synth-xcup.json").write_bytes(content)
+    assert synthesise(elsewhere) == result
+    assert (tmp_path / "synth-xcup.json").read_text() == (built.folder / "synth-xcup.json").read_text()

@@ -18,6 +18,7 @@ from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.host import Accelerator, open
 from dynagate.hw.plan import plan
+from dynagate.hw.schedule import check_interval
 from dynagate.native.kernel import Kernel
 from dynagate.region import Region
 from dynagate.robot import Robot
@@ -49,9 +50,12 @@ def compare(
 ) -> dict[str, Any]:
     """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modelled FPGA.
 
-    Times are nanoseconds: per call, or per sample of a batch. Raises CompileError where there is no C compiler.
+    Times are nanoseconds: per call, or per sample of a batch. Raises ValueError for an empty batch, no threads or an
+    interval that no datapath has, CompileError where there is no C compiler.
     """
     say = step or (lambda text: None)
+    _check(batches, threads, ii)
+    on = machine()
     peer: peers.Peer | str = "not asked for"
     generated: peers.Peer | str = "not asked for"
     if pinocchio:
@@ -65,7 +69,7 @@ def compare(
     result: dict[str, Any] = {
         "robot": robot.name,
         "degrees_of_freedom": robot.nv,
-        "machine": machine(),
+        "machine": on,
         "pinocchio": peer if isinstance(peer, str) else asdict(peer),
         "casadi": generated if isinstance(generated, str) else asdict(generated),
         "single_call": single,
@@ -80,6 +84,15 @@ def compare(
     say("the modelled FPGA")
     result["fpga_modelled"] = _modelled(robot, region, batches, ii)
     return result
+
+
+def _check(batches: Sequence[int], threads: int, ii: int) -> None:
+    """All that can be refused before anything is measured."""
+    if not batches or min(batches) < 1:
+        raise ValueError(f"batches {list(batches)}; expected at least one, of 1 sample or more each")
+    if threads < 1:
+        raise ValueError(f"{threads} threads; expected 1 or more")
+    check_interval(ii)
 
 
 def _options(name: str) -> dict[str, Any]:

@@ -96,6 +96,8 @@ def experiment(
     """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimised":
     errors; "rtl": word lengths, and the datapath in simulation in place of its integers) and setting. Formats are for
     the region and for the states that the float64 controller came through."""
+    if step:
+        step("float64")
     visited: dict[str, list[np.ndarray]] = {"q": [], "qd": [], "tau": []}
     derivatives = _recording(exact(robot), visited)
     reference = solve(robot, reach, derivatives)
@@ -133,15 +135,16 @@ def experiment(
 
 
 def _tracking(robot: Robot, reach: Reach, derivatives: Derivatives) -> float:
-    """Around the reach's goal, 0.3 rad at half a turn a second, 2 s, 1 N m of noise."""
+    """Around the reach's goal, by its sway at half a turn a second, 2 s, with its noise."""
     goal, rate = np.array(reach.goal), np.pi
+    sway = np.broadcast_to(reach.sway, goal.shape)
 
     def path(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        wave = 0.3 * np.array([np.sin(rate * t), rate * np.cos(rate * t), -(rate**2) * np.sin(rate * t)])
-        return goal + wave[0], np.full_like(goal, wave[1]), np.full_like(goal, wave[2])
+        wave = np.sin(rate * t), rate * np.cos(rate * t), -(rate**2) * np.sin(rate * t)
+        return goal + sway * wave[0], sway * wave[1], sway * wave[2]
 
     with np.errstate(all="ignore"):
-        errors = track(robot, path, derivatives)
+        errors = track(robot, path, derivatives, noise=reach.noise)
     return float(np.sqrt(np.mean(np.square(errors)))) if np.isfinite(errors).all() else math.inf
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +26,10 @@ Derivatives = Callable[[dict[str, Array]], dict[str, Array]]
 
 @dataclass(frozen=True)
 class Reach:
-    """From rest at `start` to rest at `goal` (rad), `knots` steps of `dt` seconds. Weights of the squared distance from
-    the goal, of velocities, of torques beyond those that hold the goal, and of the end."""
+    """From rest at `start` to rest at `goal` (rad or m), `knots` steps of `dt` seconds. Weights of the squared distance
+    from the goal, of velocities, of torques beyond those that hold the goal, and of the end. When tracking, the
+    reference moves by `sway` (rad or m) to both sides of the goal, and every torque is disturbed with the standard
+    deviation `noise` (N m or N): for all joints, or one a joint."""
 
     start: tuple[float, ...]
     goal: tuple[float, ...]
@@ -34,6 +39,8 @@ class Reach:
     velocity: float = 1e-2
     torque: float = 1e-4
     end: float = 1e2
+    sway: float | tuple[float, ...] = 0.3
+    noise: float | tuple[float, ...] = 1.0
 
 
 class _Batch:
@@ -146,7 +153,8 @@ def solve(robot: Robot, reach: Reach, derivatives: Derivatives, *, iterations: i
     start = np.concatenate([reach.start, still])
     solver = _solver(model, reach, derivatives, start, [target] * (reach.knots + 1), [hold] * reach.knots)
     guess = [start.copy() for _ in range(reach.knots + 1)]
-    done = solver.solve(guess, [hold.copy() for _ in range(reach.knots)], iterations, False)
+    with _interrupts_wait():
+        done = solver.solve(guess, [hold.copy() for _ in range(reach.knots)], iterations, False)
     return Solution(bool(done), int(solver.iter), float(solver.cost), np.array(solver.xs), np.array(solver.us))
 
 
@@ -166,6 +174,22 @@ def _solver(
     return solver
 
 
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Ctrl-C counts at the end: Crocoddyl aborts the process where a Python model raises while it solves."""
+    if threading.current_thread() is not threading.main_thread():  # which alone hears it
+        yield
+        return
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt
+
+
 def track(
     robot: Robot,
     path: Callable[[float], tuple[Array, Array, Array]],
@@ -174,14 +198,14 @@ def track(
     seconds: float = 2.0,
     horizon: int = 15,
     dt: float = 0.02,
-    noise: float = 1.0,
+    noise: float | Sequence[float] = 1.0,
     iterations: int = 2,
     seed: int = 1,
 ) -> Array:
     """Tracking error (steps, n) in rad of a receding-horizon controller whose torques are disturbed.
 
-    path: seconds -> q, q̇, q̈. noise: standard deviation in N m of what is added to every torque, seeded. Each step takes
-    so many solver iterations from the last step's solution, shifted.
+    path: seconds -> q, q̇, q̈. noise: standard deviation in N m of what is added to every torque, seeded; one, or one a
+    joint. Each step takes so many solver iterations from the last step's solution, shifted.
     """
     model = Robotics(robot)
     random = np.random.default_rng(seed)
@@ -198,8 +222,9 @@ def track(
         if xs is None:
             xs, us = [np.concatenate(w[:2]) for w in wanted], list(holds)
         xs[0] = x
-        solver.solve(xs, us, iterations, False)
-        x = model.step(x, np.array(solver.us[0]) + noise * random.normal(size=n), dt)
+        with _interrupts_wait():
+            solver.solve(xs, us, iterations, False)
+        x = model.step(x, np.array(solver.us[0]) + np.asarray(noise) * random.normal(size=n), dt)
         xs = [np.array(s) for s in solver.xs[1:]] + [np.array(solver.xs[-1])]
         us = [np.array(u) for u in solver.us[1:]] + [np.array(solver.us[-1])]
         if not np.all(np.abs(x) < RUNAWAY):

@@ -22,8 +22,13 @@ def path(name: str) -> Path:
     return _FOLDER / f"{name}.urdf"
 
 
+def is_path(text: str) -> bool:
+    """Whether `load` takes it for a file's path, not for a shipped robot's name."""
+    return text.endswith((".urdf", ".xml")) or "/" in text
+
+
 def load(name_or_path: str, **options: Any) -> Robot:
     """A shipped robot by name, or any robot by the path of its URDF file; options as for `Robot.from_urdf`."""
-    if name_or_path.endswith((".urdf", ".xml")) or "/" in name_or_path:
+    if is_path(name_or_path):
         return Robot.from_urdf(name_or_path, **options)
     return Robot.from_urdf(path(name_or_path), **options)

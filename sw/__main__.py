@@ -1,0 +1,6 @@
+"""`python -m dynagate`: the command line."""
+
+from dynagate.cli import main
+
+if __name__ == "__main__":
+    main(prog_name="python -m dynagate")
