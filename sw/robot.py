@@ -121,8 +121,8 @@ class Link:
     def second_moment(self) -> Matrix3:
         """Σ = ∫ r rᵀ dm about the link origin, in kg m²; the rotational inertia is tr(Σ) 1 - Σ."""
         inertia = np.array(self.inertia)
-        about_com = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-        return matrix3(without_noise(about_com + self.mass * np.outer(self.com, self.com)))
+        about_com = summed(0.5 * np.trace(inertia) * np.eye(3), -inertia)
+        return matrix3(summed(about_com, self.mass * np.outer(self.com, self.com)))
 
 
 @dataclass(frozen=True)
@@ -309,6 +309,13 @@ def snap(rotation: Any, within: float) -> np.ndarray:
 
 def without_noise(values: Any) -> np.ndarray:
     """Entries below 1e-15 of the largest are rounding errors of a rotation that left them zero."""
-    cleaned = np.array(values, dtype=float)
-    cleaned[np.abs(cleaned) <= 1e-15 * np.abs(cleaned).max(initial=0.0)] = 0.0
-    return cleaned
+    return summed(values)
+
+
+def summed(*terms: Any, within: float = 1e-15) -> np.ndarray:
+    """The sum of arrays, with entries that are rounding errors set to 0: those within this part of the largest entries
+    of the terms together."""
+    arrays = [np.asarray(term, dtype=float) for term in terms]
+    total = np.sum(arrays, axis=0)
+    total[np.abs(total) <= within * sum(float(np.abs(a).max(initial=0.0)) for a in arrays)] = 0.0
+    return total

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from dynagate.algorithms.reduction import moved_frames, regrouped
+from dynagate.algorithms.reduction import Body, bodies, moved_frames, regrouped
 from dynagate.joints import JointTransform, joint_transform
 from dynagate.robot import DIRECTIONS, Robot, turn_z_to
 from dynagate.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
@@ -57,6 +57,10 @@ class Tree:
     def as_given(self) -> Tree:
         """The tree with links where the robot has them, each with its own mass."""
         return Tree(self._given, reduced=False)
+
+    def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
+        """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
+        return bodies(self.robot, as_dipole)
 
     def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
         """Pose of every link in its parent."""
