@@ -79,6 +79,10 @@ class Tree:
         moment, force = (self._turns[i].T @ external[i, part] for part in (slice(3), slice(3, 6)))
         return Force(moment - cross(array([0.0, 0.0, self._moved[i]]), force), force)
 
+    def slides(self, d: int) -> bool:
+        """Whether degree of freedom d is a distance and not an angle."""
+        return self._direction[d] >= 3
+
     def along(self, d: int, force: Force) -> Scalar:
         """S_dᵀ f for a force in the own frame of d's link."""
         half, k = divmod(self._direction[d], 3)

@@ -7,7 +7,7 @@ a chance of about 10**-70 (Schwartz-Zippel), and every graph is compared with it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,15 @@ def merge_identities(
     inputs: Sequence[RecordedPort],
     outputs: Sequence[RecordedPort],
     units: Sequence[Sequence[int]],
+    sizes: Mapping[int, float],
     new_trace: Callable[[], Any],
 ) -> Rebuilt:
     """Rebuild with equal nodes merged (up to sign) and zeros and constants folded. units: input nodes that have length
-    1 together."""
+    1 together. sizes: input node -> how large its values are, 1 where it is not given; a term is told from rounding
+    beside the others of its sum, so all should count."""
     roots = [entry for port in (*inputs, *outputs) for entry in port[2]]
     live = live_nodes(raw, roots)
-    same = _representatives(raw, live, units)
+    same = _representatives(raw, live, units, sizes)
     trace = new_trace()
     place: dict[int, Any] = {}
     for i, node in enumerate(raw.nodes):
@@ -50,7 +52,9 @@ def merge_identities(
     return rebuilt(trace, place, inputs, outputs)
 
 
-def _representatives(raw: Raw, live: list[bool], units: Sequence[Sequence[int]]) -> dict[int, Entry]:
+def _representatives(
+    raw: Raw, live: list[bool], units: Sequence[Sequence[int]], sizes: Mapping[int, float]
+) -> dict[int, Entry]:
     """Node -> (earlier equal node, sign), or its constant value."""
     random = np.random.default_rng(SEED)
     values: list[Any] = [None] * len(raw.nodes)
@@ -66,7 +70,7 @@ def _representatives(raw: Raw, live: list[bool], units: Sequence[Sequence[int]])
             continue
         if node.op == "input":
             if values[i] is None:
-                values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble)
+                values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * sizes.get(i, 1.0)
             continue
         operands = [values[a] for a in node.args]
         constant = [] if node.constant is None else [node.constant]
@@ -80,7 +84,7 @@ def _representatives(raw: Raw, live: list[bool], units: Sequence[Sequence[int]])
         spread = float(np.abs(value - value[0]).max())
         if spread <= TOLERANCE * scale[i]:
             middle = float(value.mean())
-            same[i] = 0.0 if abs(middle) <= TOLERANCE * scale[i] else float(f"{middle:.13g}")
+            same[i] = _shortest(middle, TOLERANCE * scale[i])
             values[i] = np.full(POINTS, same[i])
             continue
         sign = 1 if value[0] > 0 else -1
@@ -93,3 +97,11 @@ def _representatives(raw: Raw, live: list[bool], units: Sequence[Sequence[int]])
         else:
             known[key].append((i, sign * value))
     return same
+
+
+def _shortest(value: float, tolerance: float) -> float:
+    """The number of fewest decimal digits within the tolerance."""
+    if abs(value) <= tolerance:
+        return 0.0
+    candidates = (float(f"{value:.{digits}e}") for digits in range(17))
+    return next((x for x in candidates if abs(x - value) <= tolerance), value)

@@ -1,13 +1,12 @@
 """Run an algorithm on expressions instead of numbers and keep what it does.
 
-Expressions fold constants, prune zeros, carry their sign outside the node (so -x costs nothing and a - b and b - a
+Expressions fold constants, prune exact zeros, carry their sign outside the node (so -x costs nothing and a - b and b - a
 are one node) and are shared when equal. `passes` then balances the sums, places the remaining signs and drops what
 no output needs.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,11 +16,10 @@ from dynagate.graph.choose import FRAME_SEARCHES
 from dynagate.graph.graph import Graph
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw, RawNode
+from dynagate.graph.sizes import input_sizes
 from dynagate.naming import current_scope
 from dynagate.robot import Robot
-
-ZERO = 1e-13
-"""A constant smaller than this is rounding noise of the robot's constants and counts as zero."""
+from dynagate.spatial import difference
 
 
 class Expr:
@@ -119,11 +117,11 @@ class Trace:
         return self.node("add" if a.sign == b.sign else "sub", (a.id, b.id), sign=a.sign)
 
     def _add_const(self, a: Expr, c: float) -> Any:
-        if abs(c) < ZERO:
+        if c == 0.0:
             return a
         known = self.nodes[a.id]
         if known.op == "add_const":  # (x + k) + c
-            return Expr(self, known.args[0], a.sign) + (a.sign * float(known.constant or 0.0) + c)
+            return Expr(self, known.args[0], a.sign) + difference(c, -a.sign * float(known.constant or 0.0))
         return self.node("add_const", (a.id,), _digits(a.sign * c), a.sign)
 
     def mul(self, a: Any, b: Any) -> Any:
@@ -135,14 +133,15 @@ class Trace:
 
     def _mul_const(self, a: Expr, c: float) -> Any:
         sign, size = (a.sign, c) if c > 0.0 else (-a.sign, -c)
-        if size < ZERO:
+        size = _digits(size)
+        if size == 0.0:
             return 0.0
-        if abs(size - 1.0) < ZERO:
+        if size == 1.0:
             return Expr(self, a.id, sign)
         known = self.nodes[a.id]
         if known.op == "mul_const":  # (x k) c
             return self._mul_const(Expr(self, known.args[0], sign), size * float(known.constant or 0.0))
-        return self.node("mul_const", (a.id,), _digits(size), sign)
+        return self.node("mul_const", (a.id,), size, sign)
 
 
 def _digits(c: float) -> float:
@@ -164,8 +163,15 @@ def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: 
     if isinstance(frame, str) and frame in FRAME_SEARCHES:
         options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     recorder = Trace()
-    inputs = [(argument, _input(recorder, argument, robot)) for argument in wanted.inputs_with(external_forces)]
-    results = wanted(Tree(robot), *(values for _, values in inputs), **options)
+    tree = Tree(robot)
+    arguments = wanted.inputs_with(external_forces)
+    inputs = [(argument, _input(recorder, argument, robot)) for argument in arguments]
+    results = wanted(tree, *(values for _, values in inputs), **options)
+    sizes = {
+        value.id: float(size)
+        for (_, values), entries in zip(inputs, input_sizes(tree, arguments), strict=True)
+        for value, size in zip(values.flat, entries.flat, strict=True)
+    }
     arrays = [np.asarray(result, dtype=object) for result in results]
     outputs = list(zip(wanted.outputs, arrays, strict=True))
     return lower(
@@ -176,6 +182,7 @@ def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: 
         [_port(argument, robot, values) for argument, values in outputs],
         Trace,
         {"q": tuple((part.start, part.stop) for part in robot.quaternions())},
+        sizes,
     )
 
 
@@ -192,6 +199,6 @@ def _input(recorder: Trace, argument: Argument, robot: Robot) -> Any:
 
 def _port(argument: Argument, robot: Robot, values: Any) -> tuple[str, tuple[int, ...], Sequence[Any]]:
     def value(v: Any) -> Any:
-        return (v.id, v.sign) if isinstance(v, Expr) else 0.0 if math.isclose(v, 0.0, abs_tol=ZERO) else float(v)
+        return (v.id, v.sign) if isinstance(v, Expr) else float(v)
 
     return argument.name, argument.shape(robot), [value(v) for v in np.ravel(values)]
