@@ -7,6 +7,7 @@ a chance of about 10**-70 (Schwartz-Zippel), and every graph is compared with it
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -62,8 +63,10 @@ def _representatives(
         drawn = random.normal(size=(len(unit), POINTS)).astype(np.longdouble)
         for i, value in zip(unit, drawn / np.sqrt((drawn * drawn).sum(axis=0)), strict=True):
             values[i] = value
+    largest = [0.0] * len(raw.nodes)
     scale = [1.0] * len(raw.nodes)
-    known: dict[tuple[float, ...], list[tuple[int, Any]]] = {}
+    is_sum = {name: "add" in op.counted for name, op in OPS.items()}
+    known: dict[tuple[int, ...], list[tuple[int, Any]]] = {}
     same: dict[int, Entry] = {}
     for i, node in enumerate(raw.nodes):
         if not live[i]:
@@ -71,24 +74,25 @@ def _representatives(
         if node.op == "input":
             if values[i] is None:
                 values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * sizes.get(i, 1.0)
+            largest[i] = float(np.abs(values[i]).max())
             continue
         operands = [values[a] for a in node.args]
         constant = [] if node.constant is None else [node.constant]
         value = values[i] = OPS[node.op].real(*operands, *constant)
-        scale[i] = float(np.abs(value).max())
-        if "add" in OPS[node.op].counted:
-            terms = [float(np.abs(v).max()) for v in (*operands, *constant)]
+        largest[i] = scale[i] = float(np.abs(value).max())
+        if is_sum[node.op]:
+            terms = [largest[a] for a in node.args] + [abs(c) for c in constant]
             # a partial sum brings the size of its own terms
-            partial = [scale[a] for a in node.args if "add" in OPS[raw.nodes[a].op].counted]
+            partial = [scale[a] for a in node.args if is_sum[raw.nodes[a].op]]
             scale[i] = max(scale[i], *terms, *partial)
-        spread = float(np.abs(value - value[0]).max())
-        if spread <= TOLERANCE * scale[i]:
-            middle = float(value.mean())
-            same[i] = _shortest(middle, TOLERANCE * scale[i])
+        first, second = float(value[0]), float(value[1])
+        if abs(second - first) <= 2.0 * TOLERANCE * scale[i] and np.ptp(value) <= TOLERANCE * scale[i]:
+            same[i] = _shortest(float(value.mean()), TOLERANCE * scale[i])
             values[i] = np.full(POINTS, same[i])
+            largest[i] = abs(same[i])
             continue
-        sign = 1 if value[0] > 0 else -1
-        key = tuple(float(f"{v:.6g}") for v in sign * value[:2])
+        sign = 1 if first > 0 else -1
+        key = (*_digits(sign * first), *_digits(sign * second))
         for other, other_value in known.setdefault(key, []):
             if np.abs(sign * value - other_value).max() <= TOLERANCE * max(scale[i], scale[other]):
                 other_sign = 1 if values[other][0] > 0 else -1
@@ -97,6 +101,12 @@ def _representatives(
         else:
             known[key].append((i, sign * value))
     return same
+
+
+def _digits(value: float) -> tuple[int, int]:
+    """Mantissa to some six digits, and exponent."""
+    mantissa, exponent = math.frexp(value)
+    return round(mantissa * 2**20), exponent
 
 
 def _shortest(value: float, tolerance: float) -> float:

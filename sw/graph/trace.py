@@ -7,7 +7,9 @@ no output needs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -65,10 +67,17 @@ class Expr:
         self.trace.set_name(self.id, name)
 
 
-class Trace:
-    """The nodes made so far, equal ones once."""
+MANY = 100_000
+"""Nodes that take some seconds: what makes more says so."""
 
-    def __init__(self) -> None:
+Step = Callable[[str], object]
+
+
+class Trace:
+    """The nodes made so far, equal ones once. many: called with their number, each time that there are MANY more."""
+
+    def __init__(self, many: Callable[[int], object] | None = None) -> None:
+        self._many = many
         self.nodes: list[RawNode] = []
         self.names: list[str] = []
         self.named: list[bool] = []
@@ -83,6 +92,8 @@ class Trace:
             scope = current_scope()
             self.names.append(f"{scope}.{op}" if scope else op)
             self.named.append(False)
+            if self._many is not None and id and not id % MANY:
+                self._many(id)
         return Expr(self, id, sign)
 
     def without_sign(self, expr: Expr) -> int:
@@ -149,20 +160,41 @@ def _digits(c: float) -> float:
     return float(f"{c:.14e}")
 
 
-def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: Any) -> Graph:
+def trace(
+    robot: Robot, name: str, *, external_forces: bool = False, step: Step | None = None, **options: Any
+) -> Graph:
     """The checked graph of one function of one robot.
 
     external_forces: take the forces on the links as a last input, f_ext (links, 6).
+    step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
+    operations in its forward dynamics (and 25,000 in its form "aba").
     options go to the function: `form` names its algorithm, `frame` and `mass` are the gradients'. Raises ValueError for
-    a name that the function table does not list or an option that the function does not take. Besides the frames of
-    `algorithms.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one
-    that errs least in float32.
+    a name that the function table does not list or an option that the function does not take, RobotError where M is
+    needed and has no inverse. Besides the frames of `algorithms.frames`, "fewest" finds the one of each chain that
+    takes the fewest operations and "accurate" the one that errs least in float32.
     """
     wanted: Function = function(name)
     frame = options.get("frame")
     if isinstance(frame, str) and frame in FRAME_SEARCHES:
         options["frame"] = FRAME_SEARCHES[frame](robot, trace)
-    recorder = Trace()
+    with _without_collection():
+        return _traced(robot, wanted, external_forces, step or (lambda text: None), options)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Nothing that is recorded is garbage; looking for some takes a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _traced(robot: Robot, wanted: Function, external_forces: bool, step: Step, options: dict[str, Any]) -> Graph:
+    recorder = Trace(lambda count: step(f"recording {wanted.name}, {count:,} operations so far"))
     tree = Tree(robot)
     arguments = wanted.inputs_with(external_forces)
     inputs = [(argument, _input(recorder, argument, robot)) for argument in arguments]
@@ -175,7 +207,7 @@ def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: 
     arrays = [np.asarray(result, dtype=object) for result in results]
     outputs = list(zip(wanted.outputs, arrays, strict=True))
     return lower(
-        name,
+        wanted.name,
         robot.name,
         Raw(recorder.nodes, recorder.names, recorder.named),
         [_port(argument, robot, values) for argument, values in inputs],
@@ -183,6 +215,7 @@ def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: 
         Trace,
         {"q": tuple((part.start, part.stop) for part in robot.quaternions())},
         sizes,
+        step if len(recorder.nodes) >= MANY else lambda text: None,
     )
 
 
