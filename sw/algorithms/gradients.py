@@ -412,4 +412,3 @@ def forward_dynamics_gradient(
     composite_force = _composite(tree, kin, _net_forces(tree, kin, accelerations, external))
     by_q = _by_position(tree, kin, moved, accelerations, composite_force)
     return qdd, *solved_for_acceleration(minv, by_q, _damped(tree, by_qd)), minv
-

@@ -149,9 +149,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool]) -> list[Body]:
             seen = turn @ h
             mass[p] += m
             first[p] = summed(first[p], seen, m * t)
-            second[p] = summed(
-                second[p], turn @ s @ turn.T, np.outer(seen, t) + np.outer(t, seen), m * np.outer(t, t)
-            )
+            second[p] = summed(second[p], turn @ s @ turn.T, np.outer(seen, t) + np.outer(t, seen), m * np.outer(t, t))
             second[p] = 0.5 * (second[p] + second[p].T)
     return found[::-1]
 

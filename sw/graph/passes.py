@@ -49,7 +49,8 @@ def lower(
     step: Callable[[str], object] = lambda text: None,
 ) -> Graph:
     """The checked graph. new_trace makes the empty recorder that a pass rebuilds the nodes in. unit_vectors: as `Port`
-    has them, by the input's name. sizes: how large the inputs are, as `merge_identities` takes it. step: called with what each pass is about to do."""
+    has them, by the input's name. sizes: how large the inputs are, as `merge_identities` takes it. step: called with
+    what each pass is about to do."""
     unit_vectors = unit_vectors or {}
     units = [[entry[0] for entry in port[2][a:b]] for port in inputs for a, b in unit_vectors.get(port[0], ())]
     step(f"finding equal ones among {len(raw.nodes):,} operations of {name}")

@@ -1,8 +1,8 @@
 """Run an algorithm on expressions instead of numbers and keep what it does.
 
-Expressions fold constants, prune exact zeros, carry their sign outside the node (so -x costs nothing and a - b and b - a
-are one node) and are shared when equal. `passes` then balances the sums, places the remaining signs and drops what
-no output needs.
+Expressions fold constants, prune exact zeros, carry their sign outside the node (so -x costs nothing and a - b and
+b - a are one node) and are shared when equal. `passes` then balances the sums, places the remaining signs and drops
+what no output needs.
 """
 
 from __future__ import annotations
@@ -160,9 +160,7 @@ def _digits(c: float) -> float:
     return float(f"{c:.14e}")
 
 
-def trace(
-    robot: Robot, name: str, *, external_forces: bool = False, step: Step | None = None, **options: Any
-) -> Graph:
+def trace(robot: Robot, name: str, *, external_forces: bool = False, step: Step | None = None, **options: Any) -> Graph:
     """The checked graph of one function of one robot.
 
     external_forces: take the forces on the links as a last input, f_ext (links, 6).
