@@ -18,7 +18,7 @@ class Faults:
         self._lines: list[str] = []
         self._options: dict[str, Any] = {}
         self._without_option = 0
-        self._given = lock
+        self._given = {joint: float(position) for joint, position in lock.items()}
 
     def __bool__(self) -> bool:
         return bool(self._lines)
@@ -39,10 +39,11 @@ class Faults:
         text = shown[0] if len(shown) == 1 else "\n  ".join([f"{len(self._lines)} faults:", *shown])
         if not self._options:
             return RobotError(text)
-        what = "the rest is" if self._without_option else "it is"
+        purpose = "to accept the others" if self._without_option else "to read it"
         python = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
-        separator = "; " if len(shown) == 1 else "\n"
-        return RobotError(f"{text}{separator}{what} read with {python}, on the command line {self._flags()}")
+        if len(shown) == 1:
+            return RobotError(f"{text}; {purpose}, add {python} ({self._flags()})")
+        return RobotError(f"{text}\n{purpose}, add {python}\non the command line {self._flags()}")
 
     def _flags(self) -> str:
         flags = []

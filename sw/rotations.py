@@ -90,7 +90,8 @@ class Rounding:
         return rounded
 
     def _note(self, before: Matrix, after: Matrix) -> None:
-        self.turned = max(self.turned, _angle_between(before, after))
+        angle = _angle_between(before, after)
+        self.turned = max(self.turned, angle if angle > NOISE else 0.0)
 
 
 def _from_rpy(cos_sin: Sequence[tuple[float, float]]) -> Matrix:

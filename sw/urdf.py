@@ -286,7 +286,7 @@ class _Reader:
         free = kind in ("spherical", "floating")
         axis = np.array([0.0, 0.0, 1.0]) if free else self._axis(element, where)
         limit = only(element, "limit", where)
-        lower, upper = (None, None) if free or kind == "continuous" else self._range(limit, where, kind)
+        lower, upper = (None, None) if free or kind == "continuous" else self._range(limit, name, kind)
         most: dict[str, float | None] = {}
         for key in ("velocity", "effort"):
             value = None if limit is None or limit.get(key) is None else number(limit, key, where)
@@ -308,8 +308,9 @@ class _Reader:
             damping=self._damping(element, where),
         )
 
-    def _range(self, limit: Any, where: str, kind: str) -> tuple[float | None, float | None]:
+    def _range(self, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
         """Position limits, None where the joint has none."""
+        where = f"joint '{name}'"
         if limit is None or limit.get("lower") is None or limit.get("upper") is None:
             text = f"{where} is {kind} but has no <limit lower= upper=>"
         else:
@@ -318,8 +319,8 @@ class _Reader:
                 return lower, upper
             text = f"{where} has limits [{lower}, {upper}]; expected lower < upper"
         if kind == "prismatic":
-            raise RobotError(f"{text}; give them in m")
-        if not self.options.unlimited:
+            self.faults.add(f"{text} in m", lock={name: 0.0})
+        elif not self.options.unlimited:
             self.faults.add(text, unlimited=True)
         return None, None
 
@@ -354,7 +355,7 @@ class _Reader:
             return np.eye(3), np.zeros(3)
         xyz = numbers(origin, "xyz", where, 3) if origin.get("xyz") is not None else np.zeros(3)
         rpy = numbers(origin, "rpy", where, 3) if origin.get("rpy") is not None else np.zeros(3)
-        return self.rounding.from_rpy(rpy, where), xyz
+        return self.rounding.from_rpy(rpy.tolist(), where), xyz
 
     def _link(self, name: str, owner: int, joint: Joint) -> None:
         """A moving link with its own (mass, centre of mass, inertia about it); zeros where it is a mere frame."""

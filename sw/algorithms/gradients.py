@@ -331,7 +331,8 @@ def sparsest(tree: Tree) -> dict[int, int]:
 
 def _products(tree: Tree, frame: Frame) -> int:
     count = Products()
-    inverse_dynamics_gradient(tree, *(count.inputs(n) for n in (tree.nq, tree.nv, tree.nv)), frame=frame)
+    q, qd, qdd = (count.inputs(n) for n in (tree.nq, tree.nv, tree.nv))
+    inverse_dynamics_gradient(tree, q, qd, qdd, frame)
     return len(count)
 
 

@@ -127,7 +127,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool]) -> list[Body]:
     found: list[Body] = []
     for i in reversed(range(len(robot.links))):
         joint, p = robot.links[i].joint, robot.parents[i]
-        body = _felt(joint.type, mass[i], first[i], second[i])
+        body: Body = _felt(joint.type, mass[i], first[i], second[i])
         if i in planar:
             about_axis = second[i][0, 0] + second[i][1, 1]
             felt = planar[i] * first[i] * (1.0 - Z)

@@ -71,14 +71,13 @@ def _representatives(
     for i, node in enumerate(raw.nodes):
         if not live[i]:
             continue
-        if node.op == "input":
-            if values[i] is None:
-                values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * sizes.get(i, 1.0)
-            largest[i] = float(np.abs(values[i]).max())
-            continue
         operands = [values[a] for a in node.args]
         constant = [] if node.constant is None else [node.constant]
-        value = values[i] = OPS[node.op].real(*operands, *constant)
+        if node.op != "input":
+            values[i] = OPS[node.op].real(*operands, *constant)
+        elif values[i] is None:
+            values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * sizes.get(i, 1.0)
+        value = values[i]
         largest[i] = scale[i] = float(np.abs(value).max())
         if is_sum[node.op]:
             terms = [largest[a] for a in node.args] + [abs(c) for c in constant]

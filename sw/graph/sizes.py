@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.algorithms import CONFIGURATION, FORCES, Argument, Tree
+from dynagate.algorithms import Argument, Tree
 from dynagate.algorithms.mass_matrix import mass_matrix
 from dynagate.configuration import normalised
 
@@ -38,13 +37,12 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
             position[q_part.start : q_part.start + (free or 1)] = length
     torque = inertia * unit / time**2
     force = float((torque / np.where(slides, 1.0, length)).max())
-    by_name: dict[str, Any] = {
+    by_name = {
+        "q": position,
         "qd": unit / time,
         "qdd": unit / time**2,
         "tau": torque,
         "minv": 1.0 / np.sqrt(np.outer(inertia, inertia)),
+        "f_ext": np.repeat([force * length, force], 3),
     }
-    by_kind = {CONFIGURATION: position, FORCES: np.repeat([force * length, force], 3)}
-    return [
-        np.broadcast_to(by_kind.get(a.kind, by_name.get(a.name)), a.shape(robot)).astype(np.float64) for a in arguments
-    ]
+    return [np.broadcast_to(by_name[a.name], a.shape(robot)).astype(np.float64) for a in arguments]
