@@ -124,12 +124,12 @@ ROUNDED = {"gen3_7dof": 1e-5, "aliengo": 1e-5, "atlas": 1e-4}
 
 COUNTS = {
     # multiplications of two values and by a constant, but for powers of two, in dFD(τ) with its defaults
-    "iiwa14": (1980, 109),
-    "gen3_7dof": (2569, 176),
-    "ur10e": (1060, 66),
-    "z1": (1406, 123),
-    "aliengo": (772, 156),
-    "baxter": (5082, 500),
+    "iiwa14": (1975, 116),
+    "gen3_7dof": (2555, 196),
+    "ur10e": (1074, 83),
+    "z1": (1427, 141),
+    "aliengo": (824, 184),
+    "baxter": (5072, 532),
 }
 
 

@@ -400,11 +400,13 @@ def forward_dynamics_gradient(
     """
     if mass not in ("body", "shared"):
         raise ValueError(f"mass '{mass}'; expected 'body' or 'shared'")
+    # first, so that of equal numbers the ones in body frames stay: the pivots of M are the longest way
+    early = mass_matrix(tree, q) if mass == "body" else None
     kin = _kinematics(tree, q, qd, frame, prefix)
     moved = _composites(tree, kin)
     by_qd = _by_velocity(tree, kin, moved)
     bias = _bias(tree, kin, moved, by_qd, qd, external)
-    m = mass_matrix(tree, q) if mass == "body" else _mass_matrix_of(tree, kin, moved)
+    m = _mass_matrix_of(tree, kin, moved) if early is None else early
     minv = inverse_from_factor(tree, factorise(tree, m))
     with scope("fd"):
         load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
