@@ -42,7 +42,8 @@ def cos(x: Scalar) -> Scalar:
 def difference(a: Scalar, b: Scalar) -> Scalar:
     """a - b, and 0 where both are numbers and this is their rounding."""
     left = a - b
-    return 0.0 if isinstance(left, float) and abs(left) <= ROUNDING * (abs(a) + abs(b)) else left
+    numbers = isinstance(a, float) and isinstance(b, float)
+    return 0.0 if numbers and abs(left) <= ROUNDING * (abs(a) + abs(b)) else left
 
 
 def cross(a: Array, b: Array) -> Array:
