@@ -14,7 +14,7 @@ from dynagate.algorithms import FUNCTIONS
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.region import Region
-from dynagate.robot import Robot, RobotError
+from dynagate.robot import Robot, RobotError, RobotWarning
 
 if TYPE_CHECKING:
     from dynagate.host import Accelerator, open
@@ -28,6 +28,7 @@ __all__ = [
     "Region",
     "Robot",
     "RobotError",
+    "RobotWarning",
     "build",
     "evaluate",
     "open",

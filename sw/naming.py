@@ -14,13 +14,13 @@ import numpy as np
 
 T = TypeVar("T")
 
-_path: ContextVar[tuple[str, ...]] = ContextVar("_path", default=())
+_path: ContextVar[str] = ContextVar("_path", default="")
 
 
 @contextmanager
 def scope(*parts: str) -> Iterator[None]:
     """Everything computed inside belongs to this part of the algorithm."""
-    token = _path.set((*_path.get(), *parts))
+    token = _path.set(".".join((_path.get(), *parts)) if _path.get() else ".".join(parts))
     try:
         yield
     finally:
@@ -28,7 +28,7 @@ def scope(*parts: str) -> Iterator[None]:
 
 
 def current_scope() -> str:
-    return ".".join(_path.get())
+    return _path.get()
 
 
 def label(value: T, name: str) -> T:

@@ -39,6 +39,10 @@ class RobotError(ValueError):
     """A robot description that is malformed or unphysical. The text names the link or joint and the fault."""
 
 
+class RobotWarning(UserWarning):
+    """A robot description that can be read and hardly means what it says. The text names the option that mends it."""
+
+
 def vector3(values: Any) -> Vector3:
     """Three numbers as a tuple of floats."""
     x, y, z = (float(v) for v in values)
@@ -124,8 +128,8 @@ class Link:
     def second_moment(self) -> Matrix3:
         """Σ = ∫ r rᵀ dm about the link origin, in kg m²; the rotational inertia is tr(Σ) 1 - Σ."""
         inertia = np.array(self.inertia)
-        about_com = 0.5 * np.trace(inertia) * np.eye(3) - inertia
-        return matrix3(without_noise(about_com + self.mass * np.outer(self.com, self.com)))
+        about_com = summed(0.5 * np.trace(inertia) * np.eye(3), -inertia)
+        return matrix3(summed(about_com, self.mass * np.outer(self.com, self.com)))
 
 
 @dataclass(frozen=True)
@@ -136,18 +140,22 @@ class Robot:
     q (nq,) lists the joints' configurations in the order of the links and v (nv,) their velocities. A floating joint
     has (x, y, z, qx, qy, qz, qw), position and unit quaternion in the parent's frame, and (linear, angular) velocity in
     the link's own frame, as Pinocchio has them; a spherical joint has the quaternion and the angular velocity.
-    gravity: acceleration of free fall in the base frame, m/s².
+    gravity: acceleration of free fall in the base frame, m/s². rounding: the largest angle in rad by which the reader
+    turned a joint or an inertia of the file to make right angles exact; no part of what the robot is.
     """
 
     name: str
     links: tuple[Link, ...]
     gravity: Vector3 = field(default=STANDARD_GRAVITY)
+    rounding: float = field(default=0.0, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
             raise RobotError(f"robot {self.name!r}: {UNPRINTABLE}")
         if not self.links:
             raise RobotError(f"robot '{self.name}' has no moving joint; expected at least one")
+        if len(self.gravity) != 3 or not np.isfinite(self.gravity).all():
+            raise RobotError(f"robot '{self.name}' has gravity {self.gravity}; expected three finite numbers in m/s²")
         for index, link in enumerate(self.links):
             self._check(index, link)
 
@@ -170,8 +178,11 @@ class Robot:
             raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
         if link.joint.has_quaternion and link.joint.axis != (0.0, 0.0, 1.0):
             raise RobotError(f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)")
-        if link.joint.damping < 0.0 or link.joint.armature < 0.0:
-            raise RobotError(f"joint '{link.joint.name}' has negative damping or armature; expected 0 or more")
+        if not (0.0 <= link.joint.damping < math.inf and 0.0 <= link.joint.armature < math.inf):
+            raise RobotError(
+                f"joint '{link.joint.name}' has damping {link.joint.damping:g} and armature {link.joint.armature:g}; "
+                "expected finite numbers, 0 or more"
+            )
         if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
             raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
 
@@ -263,6 +274,10 @@ class Robot:
         return read_urdf(path, **options)
 
 
+SMALLEST = 1e-100
+"""kg and kg m²: less than this cannot be squared in a float."""
+
+
 def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> None:
     """Refuse a mass distribution that no rigid body has.
 
@@ -277,6 +292,11 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
     scale = float(np.abs(matrix).max())
     if np.abs(matrix - matrix.T).max() > 1e-9 * scale:
         raise RobotError(f"link '{name}' has an inertia matrix that is not symmetric")
+    if 0.0 < min(mass, scale) < SMALLEST:
+        raise RobotError(
+            f"link '{name}' has mass {mass:g} kg and moments of inertia up to {scale:g} kg m²; "
+            f"expected {SMALLEST:g} or more"
+        )
     moments = np.linalg.eigvalsh(matrix)
     if moments[0] <= 0.0:
         raise RobotError(
@@ -292,13 +312,12 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
 
 def turn_z_to(axis: np.ndarray) -> np.ndarray:
     """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
-    axis = snap(axis, 1e-15)
+    axis = without_noise(axis)
     k = int(np.argmax(np.abs(axis)))
-    if abs(axis[k]) == 1.0:
+    if np.count_nonzero(axis) == 1:
         turn = np.zeros((3, 3))
-        turn[(k + 1) % 3, 0] = axis[k]
+        turn[(k + 1) % 3, 0] = turn[k, 2] = np.sign(axis[k])
         turn[(k + 2) % 3, 1] = 1.0
-        turn[k, 2] = axis[k]
         return turn
     least = np.zeros(3)
     least[int(np.argmin(np.abs(axis)))] = 1.0
@@ -307,16 +326,15 @@ def turn_z_to(axis: np.ndarray) -> np.ndarray:
     return np.column_stack([x, np.cross(axis, x), axis])
 
 
-def snap(rotation: Any, within: float) -> np.ndarray:
-    """Entries of a rotation (or unit vector) that are this near to 0, 1 or -1, made so."""
-    snapped = np.array(rotation, dtype=float)
-    for exact in (0.0, 1.0, -1.0):
-        snapped[np.abs(snapped - exact) <= within] = exact
-    return snapped
-
-
 def without_noise(values: Any) -> np.ndarray:
     """Entries below 1e-15 of the largest are rounding errors of a rotation that left them zero."""
-    cleaned = np.array(values, dtype=float)
-    cleaned[np.abs(cleaned) <= 1e-15 * np.abs(cleaned).max(initial=0.0)] = 0.0
-    return cleaned
+    return summed(values)
+
+
+def summed(*terms: Any, within: float = 1e-15) -> np.ndarray:
+    """The sum of arrays, with entries that are rounding errors set to 0: those within this part of the largest entries
+    of the terms together."""
+    arrays = [np.asarray(term, dtype=float) for term in terms]
+    total = np.sum(arrays, axis=0)
+    total[np.abs(total) <= within * sum(float(np.abs(a).max(initial=0.0)) for a in arrays)] = 0.0
+    return total

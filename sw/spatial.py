@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+ROUNDING = 1e-15
+"""What rounding leaves of two numbers that cancel, beside them."""
+
 Scalar = Any
 Array = npt.NDArray[Any]
 """A vector (3,) or matrix (3, 3) of scalars, dtype object."""
@@ -34,6 +37,13 @@ def sin(x: Scalar) -> Scalar:
 
 def cos(x: Scalar) -> Scalar:
     return x.cos() if hasattr(x, "cos") else np.cos(x)
+
+
+def difference(a: Scalar, b: Scalar) -> Scalar:
+    """a - b, and 0 where both are numbers and this is their rounding."""
+    left = a - b
+    numbers = isinstance(a, float) and isinstance(b, float)
+    return 0.0 if numbers and abs(left) <= ROUNDING * (abs(a) + abs(b)) else left
 
 
 def cross(a: Array, b: Array) -> Array:

@@ -1,11 +1,12 @@
 """URDF file -> Robot.
 
-The XML is read by lxml; what URDF means, with no silent defaults for what the dynamics depend on, is read here.
+The XML is read in `markup`; what URDF means, with no silent defaults for what the dynamics depend on, is read here.
 """
 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -13,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dynagate.faults import Faults
+from dynagate.markup import attribute, finite, number, numbers, only, parse
 from dynagate.robot import (
-    IDENTITY,
     JOINT_TYPES,
     STANDARD_GRAVITY,
     Joint,
@@ -22,16 +24,16 @@ from dynagate.robot import (
     Matrix3,
     Robot,
     RobotError,
+    RobotWarning,
     Vector3,
     check_inertia,
     matrix3,
-    snap,
     vector3,
 )
+from dynagate.rotations import NEAR, Rounding
 
-MAX_BYTES = 16 * 2**20
 ROOT_JOINT = "root_joint"
-"""The joint of a floating base, named as Pinocchio names it."""
+"""The joint of a floating base, named as Pinocchio names it; a number follows where the file has a joint so named."""
 
 NOTHING: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
 
@@ -46,7 +48,19 @@ class Options:
     damping: bool
     ignore_friction: bool
     allow_unphysical: bool
+    unlimited: bool
+    lax: bool
     round_rotations: float
+
+    def check(self) -> None:
+        """Raises RobotError that names the option."""
+        if np.shape(self.gravity) != (3,) or not all(finite(g) for g in self.gravity):
+            raise RobotError(f"gravity={self.gravity}; expected three finite numbers in m/s²")
+        for joint, position in self.lock.items():
+            if not finite(position):
+                raise RobotError(f"lock={{'{joint}': {position}}}; expected a finite position in rad or m")
+        if not finite(self.round_rotations) or not 0.0 <= self.round_rotations <= NEAR:
+            raise RobotError(f"round_rotations={self.round_rotations}; expected 0 to {NEAR:g} rad")
 
 
 def read_urdf(
@@ -58,6 +72,8 @@ def read_urdf(
     damping: bool = True,
     ignore_friction: bool = False,
     allow_unphysical: bool = False,
+    unlimited: bool = False,
+    lax: bool = False,
     round_rotations: float = 1e-9,
 ) -> Robot:
     """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
@@ -66,256 +82,361 @@ def read_urdf(
     lock: joints to hold at a position (rad or m), by name, as if they were fixed there.
     damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction, which
     is not modelled and otherwise refused by name. allow_unphysical: accept masses and inertias that no body has.
-    round_rotations: rotation entries this near to 0 or ±1 are taken to be so. Files write π/2 with ten digits or so,
-    and 5e-12 instead of 0 costs a multiplier.
+    unlimited: revolute joints without usable position limits have none, so that they are sampled from -π to π, and
+    negative velocity and effort limits count as not given. lax: overlook errors of the XML that lose nothing of the
+    robot, as an undeclared prefix; they are listed in a RobotWarning.
+    round_rotations: rotations within this angle of a right one, in rad, are taken for it. Files write π/2 with ten
+    digits or so, and 5e-12 instead of 0 costs a multiplier. Where they write it with fewer, a RobotWarning says which
+    value would do; 0 takes the file at its word. `Robot.rounding` is the largest angle by which that turned anything.
 
     Raises RobotError: the file is missing, too large, not XML, or describes no tree of supported joints with
-    physical inertias. The text starts with the file's name and names the joint or link.
+    physical inertias. The text starts with the file's name and lists all that is wrong, by joint or link, with the
+    options that accept it.
     """
     path = Path(path)
-    options = Options(floating_base, gravity, lock or {}, damping, ignore_friction, allow_unphysical, round_rotations)
+    options = Options(
+        floating_base, gravity, lock or {}, damping, ignore_friction, allow_unphysical, unlimited, lax, round_rotations
+    )
+    options.check()
     try:
-        return _robot(_root(path), options)
+        root, overlooked = parse(path, lax=lax)
+        reader = _Reader(root, options)
+        robot = reader.robot()
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
+    for text in overlooked:
+        warnings.warn(f"{path.name}: lax overlooks {text}", RobotWarning, stacklevel=3)
+    if text := _near_right_angles(reader.rounding):
+        warnings.warn(f"{path.name}: {text}", RobotWarning, stacklevel=3)
+    return robot
 
 
-def _root(path: Path) -> Any:
-    from lxml import etree
-
-    if not path.is_file():
-        raise RobotError(f"no such file ({path}); expected a URDF file")
-    if path.stat().st_size > MAX_BYTES:
-        raise RobotError(f"{path.stat().st_size} bytes; a URDF of more than {MAX_BYTES} bytes is refused")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False)
-    try:
-        tree = etree.parse(str(path), parser=parser)
-    except etree.XMLSyntaxError as error:
-        raise RobotError(f"not well-formed XML: {error.msg}") from None
-    if tree.docinfo.doctype:
-        raise RobotError("has a document type declaration; entities are refused, expected plain URDF")
-    root = tree.getroot()
-    if root.tag != "robot":
-        raise RobotError(f"root element is <{root.tag}>; expected <robot>")
-    return root
+def _near_right_angles(rounding: Rounding) -> str:
+    """What to say of rotations that are right angles but for a file's few decimals; nothing where none are, or where
+    rounding is not wanted."""
+    if not rounding.missed or rounding.within == 0.0:
+        return ""
+    largest = max(rounding.missed.values())
+    enough = min(10.0 ** math.ceil(math.log10(largest)), NEAR)
+    kinds = [(kind, sum(where.startswith(kind) for where in rounding.missed)) for kind in ("joint", "link")]
+    value = f"{enough:.0e}".replace("e-0", "e-")
+    count = " and ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in kinds if n)
+    return (
+        f"rotations of {count} are up to {largest:.1e} rad from right angles, as 1.5708 is from π/2, which costs "
+        f"products; round_rotations={value} (--round-rotations {value}) makes them right angles"
+    )
 
 
-def _robot(root: Any, options: Options) -> Robot:
-    link_elements = _named(root, "link")
-    joint_elements = _named(root, "joint")
-    if not link_elements:
-        raise RobotError("has no <link>; expected at least one")
-    for name in options.lock:
-        if name not in joint_elements:
-            raise RobotError(f"lock names joint '{name}', which the file does not define")
-    children: dict[str, list[str]] = {name: [] for name in link_elements}
-    joint_above: dict[str, str] = {}
-    for name, element in joint_elements.items():
-        parent, child = (_end_of_joint(element, name, end, link_elements) for end in ("parent", "child"))
-        if child in joint_above:
+@dataclass
+class _Place:
+    """A link on the way down the tree. owner: index of the moving link that it sits on, -1 for the base. rotation,
+    translation: where it is there."""
+
+    name: str
+    joint: str | None
+    owner: int
+    rotation: np.ndarray
+    translation: np.ndarray
+
+
+class _Reader:
+    """One file. What can be accepted by an option goes to `faults` and is read on as if it were."""
+
+    def __init__(self, root: Any, options: Options) -> None:
+        self.options = options
+        self.faults = Faults(options.lock)
+        self.rounding = Rounding(options.round_rotations)
+        self.name = root.get("name") or "robot"
+        self.link_elements = _named(root, "link")
+        self.joint_elements = _named(root, "joint")
+        self.links: list[Link] = []
+        self.unread = False  # something had a fault, so masses are not known
+
+    def robot(self) -> Robot:
+        top, children = self._tree()
+        if self.options.floating_base:
+            self._link(top, -1, Joint(self._root_joint(), "floating"))
+        self._walk(top, children)
+        if not self.unread and not self.options.allow_unphysical:
+            self._check_masses()
+        if not self.links and not self.faults:
+            self.faults.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
+        if self.faults:
+            raise self.faults.error()
+        return Robot(self.name, tuple(self.links), vector3(self.options.gravity), rounding=self.rounding.turned)
+
+    def _tree(self) -> tuple[str, dict[str, list[str]]]:
+        """The root link, and per link the joints below it. Raises RobotError where they are no tree."""
+        if not self.link_elements:
+            raise RobotError("has no <link>; expected at least one")
+        unknown = [name for name in self.options.lock if name not in self.joint_elements]
+        if unknown:
+            raise RobotError(f"lock names joint {_some(unknown)}, which the file does not define")
+        children: dict[str, list[str]] = {name: [] for name in self.link_elements}
+        above: dict[str, str] = {}
+        for name, element in self.joint_elements.items():
+            with _Collected(self):
+                parent, child = (self._end(element, name, end) for end in ("parent", "child"))
+                if child in above:
+                    raise RobotError(
+                        f"link '{child}' is the child of joints '{above[child]}' and '{name}': a loop; expected a tree"
+                    )
+                above[child] = name
+                children[parent].append(name)
+        if self.faults:
+            raise self.faults.error()
+        roots = [name for name in self.link_elements if name not in above]
+        if not roots:
+            raise RobotError(f"the joints {_some(self.joint_elements)} form a loop; expected a tree with one root link")
+        if len(roots) > 1:
+            raise RobotError(f"has {len(roots)} root links ({_some(roots)}); expected one")
+        return roots[0], children
+
+    def _end(self, element: Any, joint: str, end: str) -> str:
+        found = only(element, end, f"joint '{joint}'")
+        name = None if found is None else found.get("link")
+        if not name:
+            raise RobotError(f"joint '{joint}' has no <{end} link=>")
+        if name not in self.link_elements:
+            raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define")
+        return str(name)
+
+    def _root_joint(self) -> str:
+        """A name that no joint of the file has."""
+        name, k = ROOT_JOINT, 1
+        while name in self.joint_elements:
+            name, k = f"{ROOT_JOINT}_{k + 1}", k + 1
+        return name
+
+    def _walk(self, top: str, children: dict[str, list[str]]) -> None:
+        """Depth first, so that a chain's links are numbered one after another."""
+        seen = set()
+        stack = [_Place(top, None, len(self.links) - 1, np.eye(3), np.zeros(3))]
+        while stack:
+            place = stack.pop()
+            seen.add(place.name)
+            if place.joint is not None:
+                with _Collected(self):
+                    self._pass(place, place.joint)
+            for below in reversed(children[place.name]):
+                turn, shift = np.eye(3), np.zeros(3)
+                with _Collected(self):
+                    turn, shift = self._origin(self.joint_elements[below], f"joint '{below}'")
+                rotation = self.rounding.rotation(place.rotation @ turn, f"joint '{below}'")
+                translation = place.rotation @ shift + place.translation
+                child = self.joint_elements[below].find("child").get("link")
+                stack.append(_Place(child, below, place.owner, rotation, translation))
+        unreached = [name for name in self.link_elements if name not in seen]
+        if unreached:
+            raise RobotError(f"links {_some(unreached)} form a loop away from the root '{top}'; expected a tree")
+
+    def _pass(self, place: _Place, name: str) -> None:
+        """Through a joint: a moving one begins a link, by which the place is then; a fixed one's link is merged."""
+        element = self.joint_elements[name]
+        kind = attribute(element, "type", f"joint '{name}'")
+        held = self._held(element, name, kind)
+        if held is not None:
+            self._turn_held(place, element, name, kind, held)
+            kind = "fixed"
+        if kind != "fixed":
+            joint = self._joint(element, name, kind, place)
+            self._link(place.name, place.owner, joint)
+            place.owner, place.rotation, place.translation = len(self.links) - 1, np.eye(3), np.zeros(3)
+        elif place.owner >= 0:
+            self._merge(place)
+
+    def _held(self, element: Any, name: str, kind: str) -> float | None:
+        """Where a moving joint is held: by the option, or as if by it where nothing else accepts the joint."""
+        if kind == "fixed":
+            return None
+        _check_type(name, kind)
+        if name in self.options.lock:
+            return self.options.lock[name]
+        where = f"joint '{name}'"
+        limit = only(element, "limit", where)
+        mimic = only(element, "mimic", where)
+        if mimic is not None:
+            position = number(mimic, "offset", where) if mimic.get("offset") else 0.0
+            text = f"{where} mimics another joint; mimic joints are not supported"
+        elif kind in ("revolute", "prismatic") and limit is not None and limit.get("lower") and limit.get("upper"):
+            position, upper = number(limit, "lower", where), number(limit, "upper", where)
+            if position != upper or (self.options.unlimited and kind == "revolute"):
+                return None
+            text = f"{where} has limits [{position}, {upper}]; expected lower < upper"
+        else:
+            return None
+        self.faults.add(text, lock={name: position})
+        return position
+
+    def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
+        """To where the link below a held joint is."""
+        if kind in ("spherical", "floating"):
             raise RobotError(
-                f"link '{child}' is the child of joints '{joint_above[child]}' and '{name}': a loop; expected a tree"
+                f"joint '{name}' is {kind} and has no single position to lock it at; make it fixed in the file"
             )
-        joint_above[child] = name
-        children[parent].append(name)
-    roots = [name for name in link_elements if name not in joint_above]
-    if not roots:
-        raise RobotError(f"the joints {_some(joint_elements)} form a loop; expected a tree with one root link")
-    if len(roots) > 1:
-        raise RobotError(f"has {len(roots)} root links ({_some(roots)}); expected one")
+        axis = self._axis(element, f"joint '{name}'")
+        if kind == "prismatic":
+            place.translation = place.translation + place.rotation @ axis * position
+            return
+        turn = self.rounding.about(axis, position, f"joint '{name}'")
+        place.rotation = self.rounding.rotation(place.rotation @ turn, f"joint '{name}'")
 
-    links: list[Link] = []
-    seen = set()
-    # depth first, so that a chain's links are numbered one after another:
-    # link name, the joint above it, the moving link that joint sits on, the joint's pose in that link's frame
-    base = -1
-    if options.floating_base:
-        if ROOT_JOINT in joint_elements:
-            raise RobotError(f"has a joint '{ROOT_JOINT}', which is the name of a floating base's own joint")
-        base = 0
-        links.append(Link(roots[0], -1, Joint(ROOT_JOINT, "floating"), *_inertial(link_elements[roots[0]], options)))
-    stack: list[tuple[str, str | None, int, np.ndarray, np.ndarray]] = [(roots[0], None, base, np.eye(3), np.zeros(3))]
-    while stack:
-        name, joint_name, owner, rotation, translation = stack.pop()
-        seen.add(name)
-        if joint_name is not None:
-            element = joint_elements[joint_name]
-            kind = _attribute(element, "type", f"joint '{joint_name}'")
-            if joint_name in options.lock and kind != "fixed":
-                rotation, translation = _locked(element, joint_name, kind, rotation, translation, options)
-                kind = "fixed"
-            if kind != "fixed":
-                joint = _joint(element, joint_name, kind, rotation, translation, options)
-                links.append(Link(name, owner, joint, *_inertial(link_elements[name], options)))
-                owner, rotation, translation = len(links) - 1, np.eye(3), np.zeros(3)
-            elif owner >= 0:
-                links[owner] = _merge(links[owner], link_elements[name], rotation, translation, options)
-        for below in reversed(children[name]):
-            turn, shift = _origin(joint_elements[below], f"joint '{below}'", options)
-            child = joint_elements[below].find("child").get("link")
-            stack.append(
-                (child, below, owner, snap(rotation @ turn, options.round_rotations), rotation @ shift + translation)
+    def _joint(self, element: Any, name: str, kind: str, place: _Place) -> Joint:
+        where = f"joint '{name}'"
+        free = kind in ("spherical", "floating")
+        axis = np.array([0.0, 0.0, 1.0]) if free else self._axis(element, where)
+        limit = only(element, "limit", where)
+        lower, upper = (None, None) if free or kind == "continuous" else self._range(limit, name, kind)
+        most: dict[str, float | None] = {}
+        for key in ("velocity", "effort"):
+            value = None if limit is None or limit.get(key) is None else number(limit, key, where)
+            if value is not None and value < 0.0:
+                if not self.options.unlimited:
+                    self.faults.add(f"{where} has a negative {key} limit ({value:g})", unlimited=True)
+                value = None
+            most[key] = value
+        return Joint(
+            name,
+            kind,
+            matrix3(place.rotation),
+            vector3(place.translation),
+            vector3(axis),
+            lower=lower,
+            upper=upper,
+            velocity=most["velocity"],
+            effort=most["effort"],
+            damping=self._damping(element, where),
+        )
+
+    def _range(self, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
+        """Position limits, None where the joint has none."""
+        where = f"joint '{name}'"
+        if limit is None or limit.get("lower") is None or limit.get("upper") is None:
+            text = f"{where} is {kind} but has no <limit lower= upper=>"
+        else:
+            lower, upper = number(limit, "lower", where), number(limit, "upper", where)
+            if lower < upper:
+                return lower, upper
+            text = f"{where} has limits [{lower}, {upper}]; expected lower < upper"
+        if kind == "prismatic":
+            self.faults.add(f"{text} in m", lock={name: 0.0})
+        elif not self.options.unlimited:
+            self.faults.add(text, unlimited=True)
+        return None, None
+
+    def _damping(self, element: Any, where: str) -> float:
+        dynamics = only(element, "dynamics", where)
+        if dynamics is None:
+            return 0.0
+        damping = number(dynamics, "damping", where) if dynamics.get("damping") else 0.0
+        friction = number(dynamics, "friction", where) if dynamics.get("friction") else 0.0
+        if friction != 0.0 and not self.options.ignore_friction:
+            self.faults.add(
+                f"{where} has friction {friction:g}; Coulomb friction is not modelled", ignore_friction=True
             )
-    unreached = [name for name in link_elements if name not in seen]
-    if unreached:
-        raise RobotError(f"links {_some(unreached)} form a loop away from the root '{roots[0]}'; expected a tree")
-    if not options.allow_unphysical:
-        for link in links:
+        if not self.options.damping:
+            return 0.0
+        if damping < 0.0:
+            raise RobotError(f"{where} has damping {damping:g}; expected 0 or more, or damping=False to leave it out")
+        return damping
+
+    def _axis(self, element: Any, where: str) -> np.ndarray:
+        """Unit vector; (1, 0, 0) where the file gives none, as URDF says."""
+        found = only(element, "axis", where)
+        axis = np.array([1.0, 0.0, 0.0]) if found is None else numbers(found, "xyz", where, 3)
+        if float(np.linalg.norm(axis)) < 1e-9:
+            raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
+        return self.rounding.axis(axis, where)
+
+    def _origin(self, element: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+        """Rotation and translation of <origin>; the identity where it is absent."""
+        origin = only(element, "origin", where)
+        if origin is None:
+            return np.eye(3), np.zeros(3)
+        xyz = numbers(origin, "xyz", where, 3) if origin.get("xyz") is not None else np.zeros(3)
+        rpy = numbers(origin, "rpy", where, 3) if origin.get("rpy") is not None else np.zeros(3)
+        return self.rounding.from_rpy(rpy.tolist(), where), xyz
+
+    def _link(self, name: str, owner: int, joint: Joint) -> None:
+        """A moving link with its own (mass, centre of mass, inertia about it); zeros where it is a mere frame."""
+        mass, com, inertia = NOTHING
+        with _Collected(self):
+            inertial = only(self.link_elements[name], "inertial", f"link '{name}'")
+            if inertial is not None:
+                values = self._mass_distribution(inertial, f"link '{name}'")
+                mass, com, inertia = values[0], vector3(values[1]), matrix3(values[2])
+        self.links.append(Link(name, owner, joint, mass, com, inertia))
+
+    def _merge(self, place: _Place) -> None:
+        """The body of a fixed link, into the moving link that it is bolted to."""
+        with _Collected(self):
+            inertial = only(self.link_elements[place.name], "inertial", f"link '{place.name}'")
+            if inertial is None:
+                return
+            mass, com, inertia = self._mass_distribution(inertial, f"link '{place.name}'")
+            com = place.rotation @ com + place.translation
+            inertia = place.rotation @ inertia @ place.rotation.T
+            self.links[place.owner] = self.links[place.owner].joined(mass, vector3(com), matrix3(inertia))
+
+    def _mass_distribution(self, inertial: Any, where: str) -> tuple[float, np.ndarray, np.ndarray]:
+        mass_element, inertia_element = only(inertial, "mass", where), only(inertial, "inertia", where)
+        if mass_element is None:
+            raise RobotError(f"{where} has an <inertial> without <mass value=>")
+        if inertia_element is None:
+            raise RobotError(f"{where} has an <inertial> without <inertia ixx= ... izz=>")
+        mass = number(mass_element, "value", where)
+        if mass < 0.0 and not self.options.allow_unphysical:
+            self.faults.add(f"{where} has mass {mass:g} kg; expected 0 or more", allow_unphysical=True)
+            self.unread = True
+        xx, xy, xz, yy, yz, zz = (
+            number(inertia_element, key, where) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        rotation, com = self._origin(inertial, where)
+        return mass, com, rotation @ inertia @ rotation.T
+
+    def _check_masses(self) -> None:
+        """Bodies must be possible, and a link without mass moves only what is below it: frames between the axes of one
+        joint are made so."""
+        moved = [link.mass for link in self.links]
+        for i in reversed(range(len(self.links))):
+            link = self.links[i]
             if link.mass != 0.0 or np.any(link.inertia):
-                check_inertia(link.name, link.mass, link.com, link.inertia)
-        _check_masses(links)
-    return Robot(root.get("name") or "robot", tuple(links), vector3(options.gravity))
+                try:
+                    check_inertia(link.name, link.mass, link.com, link.inertia)
+                except RobotError as error:
+                    self.faults.add(str(error), allow_unphysical=True)
+                moved[i] = moved[i] or 1.0
+            if moved[i] == 0.0:
+                text = f"link '{link.name}' moves but has no mass, nor has any link beyond it; expected an <inertial>"
+                if link.joint.has_quaternion:
+                    self.faults.add(text)
+                else:
+                    self.faults.add(text, lock={link.joint.name: 0.0})
+            if link.parent >= 0:
+                moved[link.parent] += moved[i]
 
 
-def _check_masses(links: list[Link]) -> None:
-    """A link without mass moves only what is below it: frames between the axes of one joint are made so."""
-    moved = [link.mass for link in links]
-    for i in reversed(range(len(links))):
-        if moved[i] == 0.0:
-            raise RobotError(
-                f"link '{links[i].name}' moves but has no mass, nor has any link beyond it; expected an <inertial>, or "
-                f"lock= to hold joint '{links[i].joint.name}'"
-            )
-        if links[i].parent >= 0:
-            moved[links[i].parent] += moved[i]
+class _Collected:
+    """Takes down a fault that no option accepts, and lets reading go on."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, RobotError):
+            return False
+        self._reader.faults.add(str(error))
+        self._reader.unread = True
+        return True
 
 
 def _check_type(name: str, kind: str) -> None:
     if kind not in JOINT_TYPES:
         raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(JOINT_TYPES)}, fixed")
-
-
-def _axis(element: Any, where: str, options: Options) -> np.ndarray:
-    """Unit vector; (1, 0, 0) where the file gives none, as URDF says."""
-    found = element.find("axis")
-    axis = np.array([1.0, 0.0, 0.0]) if found is None else _numbers(found, "xyz", where, 3)
-    length = float(np.linalg.norm(axis))
-    if length < 1e-9:
-        raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
-    return snap(axis / length, options.round_rotations)
-
-
-def _locked(
-    element: Any, name: str, kind: str, rotation: np.ndarray, translation: np.ndarray, options: Options
-) -> tuple[np.ndarray, np.ndarray]:
-    """Pose of the link below a moving joint that is held at its position."""
-    _check_type(name, kind)
-    if kind in ("spherical", "floating"):
-        raise RobotError(
-            f"joint '{name}' is {kind} and has no single position to lock it at; make it fixed in the file"
-        )
-    axis, position = _axis(element, f"joint '{name}'", options), options.lock[name]
-    if kind == "prismatic":
-        return rotation, translation + rotation @ axis * position
-    x, y, z = axis
-    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
-    turn = np.eye(3) + math.sin(position) * cross + (1.0 - math.cos(position)) * cross @ cross  # Rodrigues
-    return snap(rotation @ turn, options.round_rotations), translation
-
-
-def _joint(
-    element: Any, name: str, kind: str, rotation: np.ndarray, translation: np.ndarray, options: Options
-) -> Joint:
-    where = f"joint '{name}'"
-    _check_type(name, kind)
-    if element.find("mimic") is not None:
-        raise RobotError(f"{where} mimics another joint; mimic joints are not supported, lock= holds them")
-    free = kind in ("spherical", "floating")
-    axis = np.array([0.0, 0.0, 1.0]) if free else _axis(element, where, options)
-    limit = element.find("limit")
-    if kind in ("revolute", "prismatic") and (
-        limit is None or limit.get("lower") is None or limit.get("upper") is None
-    ):
-        way_out = "give them or make it continuous" if kind == "revolute" else "give them"
-        raise RobotError(f"{where} is {kind} but has no <limit lower= upper=>; {way_out}")
-    bounds = {
-        key: None if limit is None or limit.get(key) is None else float(_numbers(limit, key, where, 1)[0])
-        for key in ("lower", "upper", "velocity", "effort")
-    }
-    if free or kind == "continuous":
-        bounds["lower"] = bounds["upper"] = None
-    elif not bounds["lower"] < bounds["upper"]:  # type: ignore[operator]
-        raise RobotError(f"{where} has limits [{bounds['lower']}, {bounds['upper']}]; expected lower < upper")
-    for key in ("velocity", "effort"):
-        value = bounds[key]
-        if value is not None and value < 0.0:
-            raise RobotError(f"{where} has a negative {key} limit ({value:g})")
-    damping = 0.0
-    dynamics = element.find("dynamics")
-    if dynamics is not None:
-        damping = float(_numbers(dynamics, "damping", where, 1)[0]) if dynamics.get("damping") else 0.0
-        friction = float(_numbers(dynamics, "friction", where, 1)[0]) if dynamics.get("friction") else 0.0
-        if friction != 0.0 and not options.ignore_friction:
-            raise RobotError(
-                f"{where} has friction {friction:g}; Coulomb friction is not modelled, expected 0 or ignore_friction"
-            )
-        if damping < 0.0:
-            raise RobotError(f"{where} has damping {damping:g}; expected 0 or more")
-    return Joint(
-        name,
-        kind,
-        matrix3(rotation),
-        vector3(translation),
-        vector3(axis),
-        lower=bounds["lower"],
-        upper=bounds["upper"],
-        velocity=bounds["velocity"],
-        effort=bounds["effort"],
-        damping=damping if options.damping else 0.0,
-    )
-
-
-def _inertial(link: Any, options: Options) -> tuple[float, Vector3, Matrix3]:
-    """(mass, centre of mass, inertia about it) of a moving link, in the link frame; zeros where it is a mere frame."""
-    inertial = link.find("inertial")
-    if inertial is None:
-        return NOTHING
-    mass, com, inertia = _mass_distribution(inertial, f"link '{link.get('name')}'", options)
-    return mass, vector3(com), matrix3(inertia)
-
-
-def _mass_distribution(inertial: Any, where: str, options: Options) -> tuple[float, np.ndarray, np.ndarray]:
-    mass_element, inertia_element = inertial.find("mass"), inertial.find("inertia")
-    if mass_element is None:
-        raise RobotError(f"{where} has an <inertial> without <mass value=>")
-    if inertia_element is None:
-        raise RobotError(f"{where} has an <inertial> without <inertia ixx= ... izz=>")
-    mass = float(_numbers(mass_element, "value", where, 1)[0])
-    if mass < 0.0 and not options.allow_unphysical:
-        raise RobotError(f"{where} has mass {mass:g} kg; expected 0 or more")
-    xx, xy, xz, yy, yz, zz = (
-        float(_numbers(inertia_element, key, where, 1)[0]) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    )
-    inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    rotation, com = _origin(inertial, where, options)
-    return mass, com, rotation @ inertia @ rotation.T
-
-
-def _merge(link: Link, fixed: Any, rotation: np.ndarray, translation: np.ndarray, options: Options) -> Link:
-    """The link with a body bolted to it, whose frame has the given pose in the link's frame."""
-    inertial = fixed.find("inertial")
-    if inertial is None:
-        return link
-    mass, com, inertia = _mass_distribution(inertial, f"link '{fixed.get('name')}'", options)
-    com = rotation @ com + translation
-    inertia = rotation @ inertia @ rotation.T
-    return link.joined(mass, vector3(com), matrix3(inertia))
-
-
-def _origin(element: Any, where: str, options: Options) -> tuple[np.ndarray, np.ndarray]:
-    """Rotation (roll, pitch, yaw about fixed axes) and translation of <origin>; the identity where it is absent."""
-    origin = element.find("origin")
-    if origin is None:
-        return np.array(IDENTITY), np.zeros(3)
-    xyz = _numbers(origin, "xyz", where, 3) if origin.get("xyz") is not None else np.zeros(3)
-    roll, pitch, yaw = _numbers(origin, "rpy", where, 3) if origin.get("rpy") is not None else np.zeros(3)
-    (cr, sr), (cp, sp), (cy, sy) = ((math.cos(a), math.sin(a)) for a in (roll, pitch, yaw))
-    rotation: Matrix3 = (
-        (cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr),
-        (sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr),
-        (-sp, cp * sr, cp * cr),
-    )
-    return snap(rotation, options.round_rotations), xyz
 
 
 def _named(root: Any, tag: str) -> dict[str, Any]:
@@ -328,34 +449,6 @@ def _named(root: Any, tag: str) -> dict[str, Any]:
             raise RobotError(f"line {element.sourceline}: a second <{tag}> is named '{name}'")
         elements[name] = element
     return elements
-
-
-def _end_of_joint(element: Any, joint: str, end: str, links: dict[str, Any]) -> str:
-    found = element.find(end)
-    name = None if found is None else found.get("link")
-    if not name:
-        raise RobotError(f"joint '{joint}' has no <{end} link=>")
-    if name not in links:
-        raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define")
-    return name
-
-
-def _attribute(element: Any, key: str, where: str) -> str:
-    value = element.get(key)
-    if value is None:
-        raise RobotError(f"{where}: <{element.tag}> has no attribute '{key}'")
-    return value
-
-
-def _numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
-    text = _attribute(element, key, where)
-    try:
-        values = np.array([float(word) for word in text.split()])
-    except ValueError:
-        raise RobotError(f"{where}: <{element.tag} {key}='{text}'> is not made of numbers") from None
-    if len(values) != count or not np.isfinite(values).all():
-        raise RobotError(f"{where}: <{element.tag} {key}='{text}'>; expected {count} finite number(s)")
-    return values
 
 
 def _some(names: Any) -> str:

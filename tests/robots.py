@@ -35,11 +35,17 @@ def _text(values: np.ndarray) -> str:
     return " ".join(repr(float(v)) for v in np.atleast_1d(values))
 
 
+def _oblique(angles: np.ndarray) -> np.ndarray:
+    """None so near to a right angle that the reader takes it for one with few decimals."""
+    near = np.abs(np.sin(2.0 * angles)) < 0.01
+    return angles + 0.02 * near
+
+
 def _joint(random: np.random.Generator, name: str, parent: str, child: str, kind: str) -> list[str]:
     cardinal = random.random() < 0.4
     axis = np.eye(3)[random.integers(3)] * random.choice([-1, 1]) if cardinal else random.normal(size=3)
     quarter = np.pi / 2 * random.integers(-2, 3, size=3)
-    rpy = quarter if random.random() < 0.4 else random.uniform(-np.pi, np.pi, 3)
+    rpy = quarter if random.random() < 0.4 else _oblique(random.uniform(-np.pi, np.pi, 3))
     return [
         f'<joint name="{name}" type="{kind}">',
         f'<parent link="{parent}"/><child link="{child}"/>',
@@ -60,7 +66,7 @@ def _link(random: np.random.Generator, name: str) -> list[str]:
     entries = [f'{key}="{float(v)!r}"' for key, v in zip(names, inertia[np.triu_indices(3)], strict=True)]
     return [
         f'<link name="{name}"><inertial>',
-        f'<origin xyz="{_text(random.uniform(-0.2, 0.2, 3))}" rpy="{_text(random.uniform(-1, 1, 3))}"/>',
+        f'<origin xyz="{_text(random.uniform(-0.2, 0.2, 3))}" rpy="{_text(_oblique(random.uniform(-1, 1, 3)))}"/>',
         f'<mass value="{mass!r}"/>',
         f"<inertia {' '.join(entries)}/>",
         "</inertial></link>",

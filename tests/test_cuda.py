@@ -50,7 +50,7 @@ def test_a_long_function_is_cut_into_segments(planes: bool, tmp_path: Path, monk
     monkeypatch.setattr(cuda, "SEGMENT_OPERATIONS", 500)
     robot = robots.load("iiwa14")
     text = emit_cuda(graph_of(robot, NAMES[2]))
-    assert text.count("DG_APART void SEGMENT(") == text.count("    SEGMENT(") == 6
+    assert text.count("DG_APART void SEGMENT(") == text.count("    SEGMENT(") == 5
     _check(robot, NAMES[2], planes, tmp_path)
 
 

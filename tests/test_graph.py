@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -57,6 +59,14 @@ def ops(graph: Graph) -> list[str]:
         (lambda a, b, *_: a.sin() * a.sin() + a.cos() * a.cos(), ["const"]),
         (lambda a, b, *_: [(a + b) * (a - b), a * a - b * b], ["add", "mul", "sub"]),
         (lambda a, b, *_: [a * b + b, 7.5], ["add", "const", "mul"]),
+        # a constant factor has no scale, a term has the others'
+        (lambda a, b, *_: 1e-30 * a, ["mul_const"]),
+        (lambda a, b, *_: (1.0 + 1e-12) * a, ["mul_const"]),
+        (lambda a, b, *_: (1.0 + 1e-16) * a + b, ["add"]),
+        (lambda a, b, *_: (a + 0.1) - 0.1, []),
+        (lambda a, b, *_: (1e-20 * a + 1e-20) - 2e-20, ["add_const", "mul_const"]),
+        (lambda a, b, *_: a + 1e-20 * b, []),
+        (lambda a, b, *_: 1e-20 * a + 3e-20 * b, ["add", "mul_const", "mul_const"]),
     ],
 )
 def test_folding_and_sharing(formula, expected: list[str]) -> None:
@@ -130,8 +140,28 @@ def test_no_more_operations_than_the_prototype(robot: str, name: str, options: d
 def test_counts_of_the_main_job() -> None:
     """The exact figures of the README and docs/dynamics.md: a pass that gets worse is seen here."""
     counts = trace(robots.load("iiwa14"), "forward_dynamics_gradient").counts()
-    assert (counts.mul, counts.mul_const, counts.add, counts.neg) == (2088, 198, 1935, 18)
-    assert (counts.reciprocal, counts.trig, counts.depth) == (5, 12, 55)
+    assert (counts.mul, counts.mul_const, counts.add, counts.neg) == (1975, 176, 1802, 19)
+    assert (counts.reciprocal, counts.trig, counts.depth) == (5, 12, 58)
+
+
+def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "MANY", 1000)
+    said: list[str] = []
+    graph = trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=said.append)
+    *recording, finding, balancing = said
+    assert recording == [f"recording inverse_dynamics_gradient, {k},000 operations so far" for k in (1, 2, 3)]
+    assert re.fullmatch(r"finding equal ones among \d,\d{3} operations of inverse_dynamics_gradient", finding)
+    assert re.fullmatch(r"balancing the sums among \d,\d{3} operations of inverse_dynamics_gradient", balancing)
+    assert graph == trace(robots.load("iiwa14"), "inverse_dynamics_gradient")
+    monkeypatch.undo()
+    trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=pytest.fail)
+
+
+def test_tracing_leaves_the_garbage_collector_as_it_was() -> None:
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="has no form 'lu'"):
+        trace(robots.load("two_joint_arm"), "mass_matrix_inverse", form="lu")
+    assert gc.isenabled()
 
 
 def test_equal_sources_give_equal_graphs_in_any_process() -> None:

@@ -113,7 +113,7 @@ def test_datapaths_are_as_short_and_small_as_wanted(
 def test_long_intervals_hardly_lengthen_the_path() -> None:
     """Four legs take turns at one sine and one reciprocal unit."""
     slow = plan(accurate_plan("hyq", FUNCTION, None, False).formatted, 32)
-    assert slow.unit_counts() == {"multiply": 37, "sincos": 2, "reciprocal": 1}
+    assert slow.unit_counts() == {"multiply": 36, "sincos": 2, "reciprocal": 1}
     assert slow.latency <= 1.1 * slow.schedule.problem.critical_path()
 
 
@@ -154,12 +154,12 @@ def test_words_of_18_bits_suffice_for_hyq_within_its_limits() -> None:
     assert worst_error(assign(trace(robot, FUNCTION), region, Policy(word=18)), region) <= 1e-3
 
 
-@pytest.mark.parametrize(("name", "part"), [("iiwa14", 0.8), ("hyq", 0.73)])
-def test_words_of_their_own_save_dsp_blocks_and_registers(name: str, part: float) -> None:
-    """Beside the shortest one word that meets the goal: 21 bits."""
+@pytest.mark.parametrize(("name", "bits", "part"), [("iiwa14", 21, 0.8), ("hyq", 20, 0.73)])
+def test_words_of_their_own_save_dsp_blocks_and_registers(name: str, bits: int, part: float) -> None:
+    """Beside the shortest one word that meets the goal."""
     robot = robots.load(name)
     region, graph = Region.of(robot), trace(robot, FUNCTION)
-    short, one = (assign(graph, region, Policy(word=bits, guard_bits=None)) for bits in (20, 21))
+    short, one = (assign(graph, region, Policy(word=b, guard_bits=None)) for b in (bits - 1, bits))
     assert worst_error(short, region) > 1e-3 >= worst_error(one, region)
     own, alike = accurate_plan(name, FUNCTION, None, False), plan(one, 8)
     assert own.dsp_blocks() <= 0.6 * alike.dsp_blocks()

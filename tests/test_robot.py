@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Region, Robot, RobotError, evaluate, robots, trace
 from dynagate.algorithms import Tree
+from dynagate.robot import matrix3, vector3
 from dynagate.truth import relative_errors
 
 from tests import tolerances
@@ -32,8 +33,11 @@ def test_armature_must_fit_the_robot() -> None:
     assert [link.joint.armature for link in robot.with_armature(0.2).links] == [0.2, 0.2]
     with pytest.raises(RobotError, match="3 armatures for 2 joints of robot 'two_joint_arm'"):
         robot.with_armature([1.0, 2.0, 3.0])
-    with pytest.raises(RobotError, match="joint 'shoulder' has negative damping or armature"):
-        robot.with_armature(-1.0)
+    for armature in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(
+            RobotError, match=f"joint 'shoulder' has damping 0 and armature {armature:g}; expected finite"
+        ):
+            robot.with_armature(armature)
 
 
 def test_payload_is_a_body_bolted_on(tmp_path: Path) -> None:
@@ -71,7 +75,7 @@ def test_reader_options(tmp_path: Path) -> None:
     text = robots.path("two_joint_arm").read_text()
     path = tmp_path / "arm.urdf"
     path.write_text(text.replace("<axis", '<dynamics damping="0.7" friction="0.2"/><axis', 1))
-    with pytest.raises(RobotError, match="joint 'shoulder' has friction 0.2; .* expected 0 or ignore_friction"):
+    with pytest.raises(RobotError, match="joint 'shoulder' has friction 0.2; .* add ignore_friction=True"):
         Robot.from_urdf(path)
     assert Robot.from_urdf(path, ignore_friction=True).links[0].joint.damping == 0.7
     assert Robot.from_urdf(path, ignore_friction=True, damping=False) == robots.load("two_joint_arm")
@@ -81,18 +85,52 @@ def test_reader_options(tmp_path: Path) -> None:
     assert Robot.from_urdf(path, allow_unphysical=True).links[1].inertia[2][2] == -1.0
 
 
-def test_a_chain_of_forty_joints() -> None:
-    """Deep recursion and long numbers: forward dynamics undoes inverse dynamics."""
+def chain_of(count: int) -> Robot:
     arm = robots.load("two_joint_arm")
     links = tuple(
         replace(arm.links[k % 2], name=f"link_{k}", parent=k - 1, joint=replace(arm.links[k % 2].joint, name=f"j{k}"))
-        for k in range(40)
+        for k in range(count)
     )
-    chain = Robot("chain", links).with_armature(1.0)
+    return Robot("chain", links)
+
+
+def test_a_chain_of_forty_joints() -> None:
+    """Deep recursion and long numbers: forward dynamics undoes inverse dynamics."""
+    chain = chain_of(40).with_armature(1.0)
     state = states(chain, 2, seed=1)
     for form in FUNCTIONS["forward_dynamics"].forms:
         qdd = evaluate(trace(chain, "forward_dynamics", form=form), inputs_of("forward_dynamics", state))["qdd"]
         assert relative_errors(qdd, state["qdd"]).max() <= tolerances.IDENTITY
+
+
+def scaled(robot: Robot, length: float, mass: float) -> Robot:
+    """The robot in other units, or a larger or heavier one that moves as it does."""
+    links = []
+    for link in robot.links:
+        joint = replace(link.joint, translation=vector3(length * np.array(link.joint.translation)))
+        com, inertia = length * np.array(link.com), length**2 * mass * np.array(link.inertia)
+        links.append(replace(link, joint=joint, mass=mass * link.mass, com=vector3(com), inertia=matrix3(inertia)))
+    return replace(robot, links=tuple(links), gravity=vector3(length * np.array(robot.gravity)))
+
+
+@pytest.mark.parametrize("mass", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("length", [1e-6, 1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14"])
+def test_no_number_has_an_absolute_scale(name: str, length: float, mass: float) -> None:
+    """An arm in millimetres and milligrams: M, torques and accelerations are those of the arm in metres, scaled."""
+    robot = robots.load(name)
+    other = scaled(robot, length, mass)
+    state = states(robot, 3, seed=2)
+    unit = length**2 * mass
+    for function, factor in {"mass_matrix": unit, "inverse_dynamics": unit, "forward_dynamics": 1.0}.items():
+        inputs = inputs_of(function, state)
+        expected = evaluate(trace(robot, function), inputs)
+        if "tau" in inputs:
+            inputs["tau"] = unit * inputs["tau"]
+        for output, got in evaluate(trace(other, function), inputs).items():
+            assert relative_errors(got / factor, expected[output]).max() <= tolerances.SCALED, function
+    gradients = (trace(r, "forward_dynamics_gradient").counts() for r in (robot, other))
+    assert len({(counts.mul, counts.add, counts.neg, counts.depth) for counts in gradients}) == 1
 
 
 def test_one_joint_robot_has_every_function() -> None:
@@ -137,4 +175,6 @@ def test_robot_without_joints_is_refused() -> None:
         Robot("twisted", (replace(arm.links[0], parent=3),))
     with pytest.raises(RobotError, match="joint 'shoulder' has axis .*; expected a unit vector"):
         Robot("skewed", (replace(arm.links[0], joint=replace(arm.links[0].joint, axis=(1.0, 1.0, 0.0))),))
+    with pytest.raises(RobotError, match="robot 'afloat' has gravity .*nan.*; expected three finite numbers in m/s²"):
+        Robot("afloat", arm.links, gravity=(0.0, 0.0, float("nan")))
     assert Tree(arm).nv == 2

@@ -12,7 +12,7 @@ from dynagate import Region, robots, trace
 from dynagate.fixedpoint.assign import Policy, sampled_states
 from dynagate.fixedpoint.goal import DSP48E2, dsp_blocks
 from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
-from dynagate.fixedpoint.noise import gains, variance
+from dynagate.fixedpoint.noise import sensitivity, variance
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.fixedpoint.within import Within
 from dynagate.graph.evaluate import evaluate_nodes
@@ -47,7 +47,7 @@ def test_formats_have_the_noise_that_is_allowed(noise: float) -> None:
     policy = Policy(word=DSP48E2.wide, guard_bits=None)
     inputs = sampled_states(graph, region, replace(policy, samples=256), None)
     sizes = np.array([float(np.mean(np.square(v))) for v in evaluate_nodes(graph, inputs)])
-    weight = gains(graph, inputs).sum(axis=0) / 1e-6
+    weight = sum(sensitivity(graph, inputs, port) for port in graph.outputs) / 1e-6
     within = Within(graph, region, sampled_ranges(graph, inputs), policy, DSP48E2, sizes, noise)
     found, narrow = within.formats(weight, 24, 0.1, None)
     assert sum(weight[i] * variance(found, i) for i in range(len(graph))) == pytest.approx(noise, rel=0.2)

@@ -16,6 +16,7 @@ from dynagate.spatial import (
     Motion,
     Scalar,
     array,
+    difference,
     inertia_from_second_moment,
     skew,
     symmetric,
@@ -54,9 +55,9 @@ class ArticulatedInertia(NamedTuple):
         """I - U D⁻¹ Uᵀ: what is left where the joint yields."""
         n, f = u.angular * inverse_d, u.linear * inverse_d
         return ArticulatedInertia(
-            symmetric(lambda a, b: self.rotational[a, b] - n[a] * u.angular[b]),
-            array([[self.coupling[a, b] - n[a] * u.linear[b] for b in range(3)] for a in range(3)]),
-            symmetric(lambda a, b: self.mass[a, b] - f[a] * u.linear[b]),
+            symmetric(lambda a, b: difference(self.rotational[a, b], n[a] * u.angular[b])),
+            array([[difference(self.coupling[a, b], n[a] * u.linear[b]) for b in range(3)] for a in range(3)]),
+            symmetric(lambda a, b: difference(self.mass[a, b], f[a] * u.linear[b])),
         )
 
     def in_parent(self, joint: JointTransform) -> ArticulatedInertia:

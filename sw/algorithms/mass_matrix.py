@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from dynagate.algorithms.tree import Tree
 from dynagate.configuration import normalised
 from dynagate.joints import JointTransform
@@ -13,8 +14,12 @@ from dynagate.naming import label, scope
 from dynagate.robot import RobotError
 from dynagate.spatial import Array, Inertia, Scalar, symmetric, zeros
 
-SINGULAR = 1e-12
-"""What rounding leaves of a vanished pivot."""
+SINGULAR = 1e-9
+"""A pivot this small beside its diagonal entry has vanished, but for what rounding and short decimals of π leave: an
+inverse would lose nine digits."""
+
+CONFIGURATIONS = 3
+"""Random ones: M may be near singular at one of them by chance."""
 
 
 def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
@@ -41,20 +46,48 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
 
 
 def check_invertible(tree: Tree) -> None:
-    """Raises RobotError that names a joint which can move without moving any mass, as one about the axis of its
-    neighbour with no mass between them: M has no inverse."""
+    """Raises RobotError that names the joints which can move without moving any mass, as two about one axis with no
+    mass between them: M has no inverse, at any configuration."""
     random = np.random.default_rng(0)
-    q = normalised(tree.robot, random.uniform(-1.0, 1.0, tree.nq))
-    m = mass_matrix(tree, q.tolist()).astype(np.float64)
+    for _ in range(CONFIGURATIONS):
+        q = normalised(tree.robot, random.uniform(-1.0, 1.0, tree.nq))
+        weightless = _weightless(mass_matrix(tree, q.tolist()).astype(np.float64))
+        if not weightless:
+            return
+    groups = [sorted({tree.link_of[d] for d in group}) for group in weightless]
+    links = tree.robot.links
+    listed = "; ".join(_joints(tree, group) for group in groups)
+    empty = [next((links[i].name for i in group if links[i].mass == 0.0), links[group[-1]].name) for group in groups]
+    held = [links[group[-1]].joint.name for group in groups]
+    raise RobotError(
+        f"{listed} can move without moving any mass, so the mass matrix of '{tree.robot.name}' has no inverse; "
+        f"give mass and inertia to {_quoted(empty)}, or hold by lock= {_quoted(held)}"
+    )
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in dict.fromkeys(names))
+
+
+def _joints(tree: Tree, links: Sequence[int]) -> str:
+    names = [f"'{tree.robot.links[i].joint.name}'" for i in links]
+    return f"joint {names[0]}" if len(names) == 1 else f"joints {', '.join(names[:-1])} and {names[-1]} together"
+
+
+def _weightless(m: npt.NDArray[np.float64]) -> list[list[int]]:
+    """Groups of degrees of freedom that move no mass together: a vanishing pivot of M, and what moves with it."""
     left = m.copy()
-    for k in reversed(range(tree.nv)):
-        if abs(left[k, k]) <= SINGULAR * abs(m[k, k]):
-            link = tree.robot.links[tree.link_of[k]]
-            raise RobotError(
-                f"joint '{link.joint.name}' can move without moving any mass, so the mass matrix of "
-                f"'{tree.robot.name}' has no inverse; give link '{link.name}' mass and inertia, or lock a joint"
-            )
-        left[:k, :k] -= np.outer(left[:k, k], left[k, :k]) / left[k, k]
+    groups = []
+    solved: list[int] = []
+    for k in reversed(range(len(m))):
+        if abs(left[k, k]) > SINGULAR * abs(m[k, k]):
+            left[:k, :k] -= np.outer(left[:k, k], left[k, :k]) / left[k, k]
+            solved.append(k)
+            continue
+        motion = -np.linalg.solve(m[np.ix_(solved, solved)], m[solved, k]) * np.sqrt(np.abs(np.diag(m)[solved]))
+        size = max(float(np.sqrt(abs(m[k, k]))), float(np.abs(motion).max(initial=0.0)))
+        groups.append([k, *(d for d, rate in zip(solved, motion, strict=True) if abs(rate) > 1e-3 * size)])
+    return groups
 
 
 def _inertia_in_parent(inertia: Inertia, joint: JointTransform) -> Inertia:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
-from dynagate.algorithms.reduction import moved_frames, regrouped
+from dynagate.algorithms.reduction import Body, bodies, moved_frames, regrouped
 from dynagate.joints import JointTransform, joint_transform
 from dynagate.robot import DIRECTIONS, Robot, turn_z_to
 from dynagate.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
@@ -58,6 +58,10 @@ class Tree:
         """The tree with links where the robot has them, each with its own mass."""
         return Tree(self._given, reduced=False)
 
+    def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
+        """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
+        return bodies(self.robot, as_dipole)
+
     def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
         """Pose of every link in its parent."""
         return [
@@ -74,6 +78,10 @@ class Tree:
         to the joint's, about the origin that the tree has moved along z."""
         moment, force = (self._turns[i].T @ external[i, part] for part in (slice(3), slice(3, 6)))
         return Force(moment - cross(array([0.0, 0.0, self._moved[i]]), force), force)
+
+    def slides(self, d: int) -> bool:
+        """Whether degree of freedom d is a distance and not an angle."""
+        return self._direction[d] >= 3
 
     def along(self, d: int, force: Force) -> Scalar:
         """S_dᵀ f for a force in the own frame of d's link."""

@@ -18,6 +18,9 @@ _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in ("floating_base", "ignore_friction", "allow_unphysical", "round_rotations")
 }
+_BOTH = re.compile(r"\b[a-z_]+=[^\n]*? \((--[^\n]*?)\)(?=[ ;.,]|$)", re.MULTILINE)
+"""Options as Python takes them, and in brackets as the command line does."""
+
 _KEYWORDS = re.compile(r"\b(lock|velocity|acceleration|effort|unlimited|lax)=(True)?(?=[\s,;.)]|$)")
 
 
@@ -61,6 +64,7 @@ def explained(error: BaseException, command: str) -> str | None:
 
 def as_options(text: str) -> str:
     """A text that names Python's options, with those of the command line."""
+    text = re.sub(r", add [^\n]*\non the command line (.*)", r", add \1", _BOTH.sub(r"\1", text))
     for name, option in _OPTIONS.items():
         text = re.sub(rf"\b{name}\b(=True)?", option, text)
     return _KEYWORDS.sub(r"--\1", text).replace(": lock names joint", ": --lock names joint")

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import functools
 import shlex
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 from dynagate import robots
 from dynagate.cli import parameters
+from dynagate.cli.errors import as_options
 from dynagate.cli.parameters import Named, Value, mapping, one_or_named
 from dynagate.region import LimitError, Region
-from dynagate.robot import Robot
+from dynagate.robot import Robot, RobotWarning
 
 USUAL_VELOCITY = 1.0
 """rad/s or m/s, of joints without a velocity limit where no design depends on it."""
@@ -39,7 +41,7 @@ def robot_options(command: Command) -> Command:
     def loaded(robot: str, **rest: Any) -> Any:
         reading = {name: rest.pop(name) for name in READING}
         # what is not asked for is the reader's to choose
-        return command(robots.load(robot, **{name: value for name, value in reading.items() if value}), **rest)
+        return command(_load(robot, {name: value for name, value in reading.items() if value}), **rest)
 
     return with_options(
         loaded,
@@ -64,6 +66,18 @@ def robot_options(command: Command) -> Command:
         click.option("--unlimited", is_flag=True, help="Joints without position limits turn from -π to π."),
         click.option("--lax", is_flag=True, help="Read XML with small faults."),
     )
+
+
+def _load(name: str, options: dict[str, Any]) -> Robot:
+    """The robot; the reader's warnings are lines of their own."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RobotWarning)
+        robot = robots.load(name, **options)
+    for warning in caught:
+        click.echo(f"  {as_options(str(warning.message))}", err=True)
+    if "round_rotations" in options:
+        click.echo(f"  rotations turned to right angles: by {robot.rounding:.1e} rad at most", err=True)
+    return robot
 
 
 def region_options(*, usual: bool = False) -> Callable[[Command], Command]:

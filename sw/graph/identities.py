@@ -7,7 +7,8 @@ a chance of about 10**-70 (Schwartz-Zippel), and every graph is compared with it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,13 +27,15 @@ def merge_identities(
     inputs: Sequence[RecordedPort],
     outputs: Sequence[RecordedPort],
     units: Sequence[Sequence[int]],
+    sizes: Mapping[int, float],
     new_trace: Callable[[], Any],
 ) -> Rebuilt:
     """Rebuild with equal nodes merged (up to sign) and zeros and constants folded. units: input nodes that have length
-    1 together."""
+    1 together. sizes: input node -> how large its values are, 1 where it is not given; a term is told from rounding
+    beside the others of its sum, so all should count."""
     roots = [entry for port in (*inputs, *outputs) for entry in port[2]]
     live = live_nodes(raw, roots)
-    same = _representatives(raw, live, units)
+    same = _representatives(raw, live, units, sizes)
     trace = new_trace()
     place: dict[int, Any] = {}
     for i, node in enumerate(raw.nodes):
@@ -50,7 +53,9 @@ def merge_identities(
     return rebuilt(trace, place, inputs, outputs)
 
 
-def _representatives(raw: Raw, live: list[bool], units: Sequence[Sequence[int]]) -> dict[int, Entry]:
+def _representatives(
+    raw: Raw, live: list[bool], units: Sequence[Sequence[int]], sizes: Mapping[int, float]
+) -> dict[int, Entry]:
     """Node -> (earlier equal node, sign), or its constant value."""
     random = np.random.default_rng(SEED)
     values: list[Any] = [None] * len(raw.nodes)
@@ -58,33 +63,35 @@ def _representatives(raw: Raw, live: list[bool], units: Sequence[Sequence[int]])
         drawn = random.normal(size=(len(unit), POINTS)).astype(np.longdouble)
         for i, value in zip(unit, drawn / np.sqrt((drawn * drawn).sum(axis=0)), strict=True):
             values[i] = value
+    largest = [0.0] * len(raw.nodes)
     scale = [1.0] * len(raw.nodes)
-    known: dict[tuple[float, ...], list[tuple[int, Any]]] = {}
+    is_sum = {name: "add" in op.counted for name, op in OPS.items()}
+    known: dict[tuple[int, ...], list[tuple[int, Any]]] = {}
     same: dict[int, Entry] = {}
     for i, node in enumerate(raw.nodes):
         if not live[i]:
             continue
-        if node.op == "input":
-            if values[i] is None:
-                values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble)
-            continue
         operands = [values[a] for a in node.args]
         constant = [] if node.constant is None else [node.constant]
-        value = values[i] = OPS[node.op].real(*operands, *constant)
-        scale[i] = float(np.abs(value).max())
-        if "add" in OPS[node.op].counted:
-            terms = [float(np.abs(v).max()) for v in (*operands, *constant)]
+        if node.op != "input":
+            values[i] = OPS[node.op].real(*operands, *constant)
+        elif values[i] is None:
+            values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * sizes.get(i, 1.0)
+        value = values[i]
+        largest[i] = scale[i] = float(np.abs(value).max())
+        if is_sum[node.op]:
+            terms = [largest[a] for a in node.args] + [abs(c) for c in constant]
             # a partial sum brings the size of its own terms
-            partial = [scale[a] for a in node.args if "add" in OPS[raw.nodes[a].op].counted]
+            partial = [scale[a] for a in node.args if is_sum[raw.nodes[a].op]]
             scale[i] = max(scale[i], *terms, *partial)
-        spread = float(np.abs(value - value[0]).max())
-        if spread <= TOLERANCE * scale[i]:
-            middle = float(value.mean())
-            same[i] = 0.0 if abs(middle) <= TOLERANCE * scale[i] else float(f"{middle:.13g}")
+        first, second = float(value[0]), float(value[1])
+        if abs(second - first) <= 2.0 * TOLERANCE * scale[i] and np.ptp(value) <= TOLERANCE * scale[i]:
+            same[i] = _shortest(float(value.mean()), TOLERANCE * scale[i])
             values[i] = np.full(POINTS, same[i])
+            largest[i] = abs(same[i])
             continue
-        sign = 1 if value[0] > 0 else -1
-        key = tuple(float(f"{v:.6g}") for v in sign * value[:2])
+        sign = 1 if first > 0 else -1
+        key = (*_digits(sign * first), *_digits(sign * second))
         for other, other_value in known.setdefault(key, []):
             if np.abs(sign * value - other_value).max() <= TOLERANCE * max(scale[i], scale[other]):
                 other_sign = 1 if values[other][0] > 0 else -1
@@ -93,3 +100,17 @@ def _representatives(raw: Raw, live: list[bool], units: Sequence[Sequence[int]])
         else:
             known[key].append((i, sign * value))
     return same
+
+
+def _digits(value: float) -> tuple[int, int]:
+    """Mantissa to some six digits, and exponent."""
+    mantissa, exponent = math.frexp(value)
+    return round(mantissa * 2**20), exponent
+
+
+def _shortest(value: float, tolerance: float) -> float:
+    """The number of fewest decimal digits within the tolerance."""
+    if abs(value) <= tolerance:
+        return 0.0
+    candidates = (float(f"{value:.{digits}e}") for digits in range(17))
+    return next((x for x in candidates if abs(x - value) <= tolerance), value)

@@ -45,12 +45,17 @@ def lower(
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
     unit_vectors: UnitVectors | None = None,
+    sizes: Mapping[int, float] | None = None,
+    step: Callable[[str], object] = lambda text: None,
 ) -> Graph:
     """The checked graph. new_trace makes the empty recorder that a pass rebuilds the nodes in. unit_vectors: as `Port`
-    has them, by the input's name."""
+    has them, by the input's name. sizes: how large the inputs are, as `merge_identities` takes it. step: called with
+    what each pass is about to do."""
     unit_vectors = unit_vectors or {}
     units = [[entry[0] for entry in port[2][a:b]] for port in inputs for a, b in unit_vectors.get(port[0], ())]
-    raw, inputs, outputs = merge_identities(raw, inputs, outputs, units, new_trace)
+    step(f"finding equal ones among {len(raw.nodes):,} operations of {name}")
+    raw, inputs, outputs = merge_identities(raw, inputs, outputs, units, sizes or {}, new_trace)
+    step(f"balancing the sums among {len(raw.nodes):,} operations of {name}")
     raw, inputs, outputs = balance_sums(raw, inputs, outputs, new_trace)
     signed = _SignPlacer(raw, [entry for port in outputs for entry in port[2]])
     ports = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]

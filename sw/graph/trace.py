@@ -1,14 +1,15 @@
 """Run an algorithm on expressions instead of numbers and keep what it does.
 
-Expressions fold constants, prune zeros, carry their sign outside the node (so -x costs nothing and a - b and b - a
-are one node) and are shared when equal. `passes` then balances the sums, places the remaining signs and drops what
-no output needs.
+Expressions fold constants, prune exact zeros, carry their sign outside the node (so -x costs nothing and a - b and
+b - a are one node) and are shared when equal. `passes` then balances the sums, places the remaining signs and drops
+what no output needs.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,10 @@ from dynagate.graph.choose import FRAME_SEARCHES
 from dynagate.graph.graph import Graph
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw, RawNode
+from dynagate.graph.sizes import input_sizes
 from dynagate.naming import current_scope
 from dynagate.robot import Robot
-
-ZERO = 1e-13
-"""A constant smaller than this is rounding noise of the robot's constants and counts as zero."""
+from dynagate.spatial import difference
 
 
 class Expr:
@@ -67,10 +67,17 @@ class Expr:
         self.trace.set_name(self.id, name)
 
 
-class Trace:
-    """The nodes made so far, equal ones once."""
+MANY = 100_000
+"""Nodes that take some seconds: what makes more says so."""
 
-    def __init__(self) -> None:
+Step = Callable[[str], object]
+
+
+class Trace:
+    """The nodes made so far, equal ones once. many: called with their number, each time that there are MANY more."""
+
+    def __init__(self, many: Callable[[int], object] | None = None) -> None:
+        self._many = many
         self.nodes: list[RawNode] = []
         self.names: list[str] = []
         self.named: list[bool] = []
@@ -85,6 +92,8 @@ class Trace:
             scope = current_scope()
             self.names.append(f"{scope}.{op}" if scope else op)
             self.named.append(False)
+            if self._many is not None and id and not id % MANY:
+                self._many(id)
         return Expr(self, id, sign)
 
     def without_sign(self, expr: Expr) -> int:
@@ -119,11 +128,11 @@ class Trace:
         return self.node("add" if a.sign == b.sign else "sub", (a.id, b.id), sign=a.sign)
 
     def _add_const(self, a: Expr, c: float) -> Any:
-        if abs(c) < ZERO:
+        if c == 0.0:
             return a
         known = self.nodes[a.id]
         if known.op == "add_const":  # (x + k) + c
-            return Expr(self, known.args[0], a.sign) + (a.sign * float(known.constant or 0.0) + c)
+            return Expr(self, known.args[0], a.sign) + difference(c, -a.sign * float(known.constant or 0.0))
         return self.node("add_const", (a.id,), _digits(a.sign * c), a.sign)
 
     def mul(self, a: Any, b: Any) -> Any:
@@ -135,14 +144,15 @@ class Trace:
 
     def _mul_const(self, a: Expr, c: float) -> Any:
         sign, size = (a.sign, c) if c > 0.0 else (-a.sign, -c)
-        if size < ZERO:
+        size = _digits(size)
+        if size == 0.0:
             return 0.0
-        if abs(size - 1.0) < ZERO:
+        if size == 1.0:
             return Expr(self, a.id, sign)
         known = self.nodes[a.id]
         if known.op == "mul_const":  # (x k) c
             return self._mul_const(Expr(self, known.args[0], sign), size * float(known.constant or 0.0))
-        return self.node("mul_const", (a.id,), _digits(size), sign)
+        return self.node("mul_const", (a.id,), size, sign)
 
 
 def _digits(c: float) -> float:
@@ -150,32 +160,60 @@ def _digits(c: float) -> float:
     return float(f"{c:.14e}")
 
 
-def trace(robot: Robot, name: str, *, external_forces: bool = False, **options: Any) -> Graph:
+def trace(robot: Robot, name: str, *, external_forces: bool = False, step: Step | None = None, **options: Any) -> Graph:
     """The checked graph of one function of one robot.
 
     external_forces: take the forces on the links as a last input, f_ext (links, 6).
+    step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
+    operations in its forward dynamics (and 25,000 in its form "aba").
     options go to the function: `form` names its algorithm, `frame` and `mass` are the gradients'. Raises ValueError for
-    a name that the function table does not list or an option that the function does not take. Besides the frames of
-    `algorithms.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one
-    that errs least in float32.
+    a name that the function table does not list or an option that the function does not take, RobotError where M is
+    needed and has no inverse. Besides the frames of `algorithms.frames`, "fewest" finds the one of each chain that
+    takes the fewest operations and "accurate" the one that errs least in float32.
     """
     wanted: Function = function(name)
     frame = options.get("frame")
     if isinstance(frame, str) and frame in FRAME_SEARCHES:
         options["frame"] = FRAME_SEARCHES[frame](robot, trace)
-    recorder = Trace()
-    inputs = [(argument, _input(recorder, argument, robot)) for argument in wanted.inputs_with(external_forces)]
-    results = wanted(Tree(robot), *(values for _, values in inputs), **options)
+    with _without_collection():
+        return _traced(robot, wanted, external_forces, step or (lambda text: None), options)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Nothing that is recorded is garbage; looking for some takes a third of the time."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def _traced(robot: Robot, wanted: Function, external_forces: bool, step: Step, options: dict[str, Any]) -> Graph:
+    recorder = Trace(lambda count: step(f"recording {wanted.name}, {count:,} operations so far"))
+    tree = Tree(robot)
+    arguments = wanted.inputs_with(external_forces)
+    inputs = [(argument, _input(recorder, argument, robot)) for argument in arguments]
+    results = wanted(tree, *(values for _, values in inputs), **options)
+    sizes = {
+        value.id: float(size)
+        for (_, values), entries in zip(inputs, input_sizes(tree, arguments), strict=True)
+        for value, size in zip(values.flat, entries.flat, strict=True)
+    }
     arrays = [np.asarray(result, dtype=object) for result in results]
     outputs = list(zip(wanted.outputs, arrays, strict=True))
     return lower(
-        name,
+        wanted.name,
         robot.name,
         Raw(recorder.nodes, recorder.names, recorder.named),
         [_port(argument, robot, values) for argument, values in inputs],
         [_port(argument, robot, values) for argument, values in outputs],
         Trace,
         {"q": tuple((part.start, part.stop) for part in robot.quaternions())},
+        sizes,
+        step if len(recorder.nodes) >= MANY else lambda text: None,
     )
 
 
@@ -192,6 +230,6 @@ def _input(recorder: Trace, argument: Argument, robot: Robot) -> Any:
 
 def _port(argument: Argument, robot: Robot, values: Any) -> tuple[str, tuple[int, ...], Sequence[Any]]:
     def value(v: Any) -> Any:
-        return (v.id, v.sign) if isinstance(v, Expr) else 0.0 if math.isclose(v, 0.0, abs_tol=ZERO) else float(v)
+        return (v.id, v.sign) if isinstance(v, Expr) else float(v)
 
     return argument.name, argument.shape(robot), [value(v) for v in np.ravel(values)]
