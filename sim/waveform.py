@@ -5,19 +5,22 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.evaluate import quantise_inputs
-from dynagate.hw.build import Build
+from dynagate.hw.build import Build, BuildError
 from dynagate.hw.datapath import Datapath
+from dynagate.storage import scratch
 
 
 def write_vcd(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], path: str | PathLike[str]) -> None:
     """Stream the states through Amaranth's own simulator and write what happens as a VCD file.
 
-    It runs some hundred cycles a second on the two-joint arm; a large robot takes minutes a sample.
+    It runs some hundred cycles a second on the two-joint arm; a large robot takes minutes a sample. Raises BuildError:
+    the file cannot be written.
     """
     from amaranth.sim import Simulator
 
@@ -39,11 +42,13 @@ def write_vcd(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], path:
         for _ in range(count):
             await context.tick().until(top.o.valid)
 
-    with warnings.catch_warnings():
+    target = Path(path)
+    with scratch(target.parent, BuildError, target.name) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the simulator's remarks on names that a VCD cannot have
         simulator = Simulator(top)
         simulator.add_clock(1e-8)
         simulator.add_testbench(send)
         simulator.add_testbench(receive)
-        with simulator.write_vcd(str(path)):
+        with simulator.write_vcd(str(place / target.name)):
             simulator.run()
+        (place / target.name).replace(target)

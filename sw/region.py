@@ -135,7 +135,10 @@ class Region:
         external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
         rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
+        Raises ValueError: count is less than 1, or there is no such kind or function.
         """
+        if count < 1:
+            raise ValueError(f"{count} states; expected 1 or more")
         random = np.random.default_rng(seed)
         robot, nv = self.robot, self.robot.nv
         at_limits = _at_limits(robot, kind, count, seed)

@@ -215,7 +215,7 @@ def test_prefix_sums_shorten_the_longest_path() -> None:
 
 def test_unknown_frames_are_refused() -> None:
     robot = robots.load("hyq")
-    with pytest.raises(ValueError, match="frame 'tip'; expected 'base', 'middle', a link index, or a map"):
+    with pytest.raises(ValueError, match="frame 'tip'; expected base, middle, sparsest, fewest, accurate, a link"):
         trace(robot, "inverse_dynamics_gradient", frame="tip")
     with pytest.raises(ValueError, match="frame 12; expected a link index from 0 to 11"):
         trace(robot, "inverse_dynamics_gradient", frame=12)

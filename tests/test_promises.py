@@ -77,6 +77,8 @@ def test_states_at_limits_and_near_rest() -> None:
     floating = Robot.from_urdf(DATA / "solo_description/robots/solo12.urdf", floating_base=True)
     q = Region.of(floating, velocity=3.0).sample("inverse_dynamics", count, 4, kind="limits")["q"]
     assert np.allclose(np.linalg.norm(q[:, 3:7], axis=1), 1.0)
+    with pytest.raises(ValueError, match="0 states; expected 1 or more"):
+        region.sample("forward_dynamics", 0, seed=1)
     with pytest.raises(ValueError, match="states of kind 'corner'; expected one of uniform, limits, rest"):
         region.sample("inverse_dynamics", 3, 4, kind="corner")  # type: ignore[arg-type]
 

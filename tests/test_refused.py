@@ -20,7 +20,7 @@ LIMIT = "expected LIMIT or JOINT=LIMIT with a number above 0"
 EFFORT = "expected limits, LIMIT or JOINT=LIMIT with a number above 0"
 LOCK = "expected JOINT=POSITION with a finite number, rad or m"
 WORDS = "expected word lengths FIRST:LAST such as 12:24, from 4 to 32 bits"
-FRAMES = "expected base, middle, fewest, accurate, or a link's index, 0 or more"
+FRAMES = "expected base, middle, sparsest, fewest, accurate, or a link's index, 0 or more"
 SHIPPED = "expected one of hyq, iiwa14, two_joint_arm, or a URDF file's path"
 
 REFUSED = [
@@ -109,6 +109,9 @@ REFUSED = [
     (f"run {ARM} --error 1e-3 --formats ./here", "--error and --formats are both given; expected one"),
     (f"build {ARM} --target nope --error 1e-3", "'nope' is not one of 'DSP48E2', 'DSP48E1', '18x18'"),
     (f"build {ARM} --target DSP48E1", "--target without --error; expected both"),
+    (f"build {ARM} --floor 0", "--floor without --error; expected both"),
+    (f"build {ARM} --near-rest", "--near-rest without --error; expected both"),
+    (f"build {ARM} --error 1e-3 --floor 2", "expected a number from 0 to 1"),
     (f"build {ARM} --stages multiply", f"multiply; {STAGES}"),
     (f"build {ARM} --stages multiply=1.5", f"multiply=1.5; {STAGES}"),
     (f"build {ARM} --stages add=1e9", f"add=1e9; {STAGES}"),
@@ -142,7 +145,7 @@ REFUSED = [
     (f"info {ARM} --frame nope", f"nope; {FRAMES}"),
     (f"build {ARM} --frame -1", f"-1; {FRAMES}"),
     (f"build {ARM} --frame 1.5", f"1.5; {FRAMES}"),
-    (f"build {ARM} --frame 2", "no link 2; expected a link's index from 0 to 1, or base, middle, fewest, accurate"),
+    (f"build {ARM} --frame 2", "no link 2; expected a link's index from 0 to 1, or base, middle, sparsest"),
     (f"build {ARM} --mass nope", "'nope' is not one of 'body', 'shared'"),
     (f"build {ARM} --function mass_matrix --frame base", "mass_matrix has no option --frame; expected it left out"),
     (f"emit {ARM} --form body_columns --mass shared --folder out", "form body_columns has no option --mass"),

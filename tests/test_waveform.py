@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
+from dynagate.hw.build import BuildError
 from dynagate.sim.waveform import write_vcd
 
 
@@ -15,6 +17,9 @@ def test_nodes_have_their_names_and_values_in_the_waveform(designs: Path, tmp_pa
     built = build(robots.load("two_joint_arm"), "forward_dynamics", ii=4, policy=Policy(word=18), folder=designs)
     inputs = built.region.sample("forward_dynamics", 2, seed=1)
     write_vcd(built, inputs, tmp_path / "arm.vcd")
+    assert [path.name for path in tmp_path.iterdir()] == ["arm.vcd"]
+    with pytest.raises(BuildError, match="cannot keep more.vcd in .*arm.vcd"):
+        write_vcd(built, inputs, tmp_path / "arm.vcd" / "more.vcd")
     text = (tmp_path / "arm.vcd").read_text()
     codes = dict(re.findall(r"\$var \w+ \d+ (\S+) (\w+)(?: \[\d+:0\])? \$end", text))
     names = set(codes.values())

@@ -16,6 +16,9 @@ from dynagate.joints import JointTransform
 from dynagate.naming import label, scope
 from dynagate.spatial import Array, Scalar, array, zeros
 
+NAMED = ("base", "middle", "sparsest")
+"""The frames that have names. The gradients replace "sparsest" by a map (`gradients.sparsest`)."""
+
 Frame = str | int | Mapping[int, int]
 """Where a chain's vectors are expressed: "base", "middle", a link's index (the other chains: their middle), or a map
 from the first link of each chain to a link index (-1: base)."""
@@ -49,7 +52,7 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
     if frame == "middle":
         return chosen
     if isinstance(frame, str):
-        raise ValueError(f"frame '{frame}'; expected 'base', 'middle', a link index, or a map of them")
+        raise ValueError(f"frame '{frame}'; expected {', '.join(NAMED)}, a link index, or a map of them")
     wanted = (
         frame
         if isinstance(frame, Mapping)

@@ -10,17 +10,16 @@ from typing import Any
 import click
 from dynagate.algorithms import FUNCTIONS, Function
 from dynagate.cli import parameters
-from dynagate.cli.parameters import Named, count, mapping, one_or_named
+from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, with_options
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
-from dynagate.graph.choose import FRAME_SEARCHES
+from dynagate.graph.choose import FRAMES
 from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES
 from dynagate.robot import Robot
 
 DEFAULT_WORD = 24
 MOST_STATES = 10_000_000
-FRAMES = ("base", "middle", *FRAME_SEARCHES)
 MASSES = ("body", "shared")
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 
@@ -57,9 +56,10 @@ def design_options(command: Command) -> Command:
     def checked(*robot: Any, **rest: Any) -> Any:
         from dynagate.hw.plan import Stages
 
-        errors, target, word = rest.pop("errors"), rest.pop("target"), rest.pop("word")
-        _check_formats(errors, target, word, rest["formats"], FUNCTIONS[rest["name"]])
-        rest["goal"] = _goal(errors, target)
+        errors, word = rest.pop("errors"), rest.pop("word")
+        refined = {name: rest.pop(name) for name in ("target", "floor", "near_rest")}
+        _check_formats(errors, refined, word, rest["formats"], FUNCTIONS[rest["name"]])
+        rest["goal"] = _goal(errors, **refined)
         rest["stages"] = Stages(**rest["stages"])
         return command(*robot, word=word or DEFAULT_WORD, **rest)
 
@@ -88,6 +88,14 @@ def design_options(command: Command) -> Command:
             help=f"With --error, the multiplier to fill.  [default: {next(iter(MULTIPLIERS))}]",
         ),
         click.option(
+            "--floor",
+            type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
+            metavar="PART",
+            help="With --error, blocks smaller than this part of their root mean square err relative to that size.  "
+            "[default: 0.1]",
+        ),
+        click.option("--near-rest", is_flag=True, help="With --error, promise it for states near rest too."),
+        click.option(
             "--stages",
             multiple=True,
             type=Named(
@@ -110,14 +118,15 @@ def design_options(command: Command) -> Command:
 
 
 def _check_formats(
-    errors: dict[str, float], target: str | None, word: int | None, formats: Path | None, function: Function
+    errors: dict[str, float], refined: dict[str, Any], word: int | None, formats: Path | None, function: Function
 ) -> None:
     """Formats come from one place, and errors are those of blocks that there are."""
     asked = [option for option, value in (("--word", word), ("--error", errors), ("--formats", formats)) if value]
     if len(asked) > 1:
         raise click.UsageError(f"{' and '.join(asked)} are both given; expected one: each decides the formats")
-    if target and not errors:
-        raise click.UsageError("--target without --error; expected both: the multiplier matters to chosen words alone")
+    for name, value in refined.items():
+        if value is not None and value is not False and not errors:
+            raise click.UsageError(f"--{name.replace('_', '-')} without --error; expected both: it refines an error")
     blocks = [output.name for output in function.outputs]
     for block in errors:
         if block and block not in blocks:
@@ -128,11 +137,18 @@ def _check_formats(
             )
 
 
-def _goal(errors: dict[str, float], target: str | None) -> Any:
-    """What --error and --target ask for, or None."""
-    from dynagate.fixedpoint.goal import DSP48E2, Goal
+def _goal(errors: dict[str, float], target: str | None, floor: float | None, near_rest: bool) -> Any:
+    """What --error and the options that refine it ask for, or None."""
+    from dynagate.fixedpoint.goal import DSP48E2, FLOOR, Goal
 
-    return Goal(one_or_named(errors), dsp=MULTIPLIERS[target] if target else DSP48E2) if errors else None
+    if not errors:
+        return None
+    return Goal(
+        one_or_named(errors),
+        floor=FLOOR if floor is None else floor,
+        kinds=("uniform", "rest") if near_rest else ("uniform",),
+        dsp=MULTIPLIERS[target] if target else DSP48E2,
+    )
 
 
 class _Frame(click.ParamType):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 from dynagate.algorithms import Tree
-from dynagate.algorithms.frames import chains
+from dynagate.algorithms.frames import NAMED, chains
 from dynagate.configuration import normalised
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph
@@ -74,3 +74,5 @@ def most_accurate(robot: Robot, trace: Tracer) -> dict[int, int]:
 
 FRAME_SEARCHES = {"fewest": fewest_operations, "accurate": most_accurate}
 """What `frame=` may ask for besides the frames of `algorithms.frames`."""
+
+FRAMES = (*NAMED, *FRAME_SEARCHES)

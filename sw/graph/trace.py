@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from dynagate.algorithms import SYMMETRIC, Argument, Function, Tree, function
-from dynagate.graph.choose import FRAME_SEARCHES
+from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.graph import Graph
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw, RawNode
@@ -173,8 +173,11 @@ def trace(robot: Robot, name: str, *, external_forces: bool = False, step: Step 
     """
     wanted: Function = function(name)
     frame = options.get("frame")
-    if isinstance(frame, str) and frame in FRAME_SEARCHES:
-        options["frame"] = FRAME_SEARCHES[frame](robot, trace)
+    if isinstance(frame, str):
+        if frame not in FRAMES:
+            raise ValueError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
+        if frame in FRAME_SEARCHES:
+            options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():
         return _traced(robot, wanted, external_forces, step or (lambda text: None), options)
 
