@@ -8,6 +8,7 @@ cheapest attempt that meets the goal is then checked on states that chose nothin
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -59,11 +60,12 @@ DRAWS = 8
 SENSITIVITY_STATES = 512
 """States of the first sensitivities."""
 
-AIM = 0.985
-"""Part of the target that is aimed at."""
+AIMS = (0.985, 0.7, 0.4)
+"""Parts of the target that are aimed at, one after the other: fresh states may have larger errors than those of the
+search, most of all where words are short and an error jumps past its target."""
 
-ENOUGH = 0.97
-"""Part of the target with which a search ends."""
+ENOUGH = 0.985
+"""Part of the aim with which a search ends."""
 
 WIDENINGS = 4
 """Times that the widest words may widen the ranges of nodes that overflow."""
@@ -108,12 +110,11 @@ def optimise(
     search = _Search(graph, region, goal, policy or Policy(guard_bits=None), trajectories)
     widest = search.widest()
     spares = (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare))
-    for spare in spares:
-        for shared in (SHARED, goal.dsp.wide):
-            meeting = [attempt for attempt in search.attempts(shared, spare) if attempt.meets]
-            for attempt in sorted(meeting, key=lambda attempt: attempt.cost)[:CHECKED]:
-                if (optimised := search.checked(attempt.formatted)) is not None:
-                    return optimised
+    for aim, spare, shared in itertools.product(AIMS, spares, (SHARED, goal.dsp.wide)):
+        meeting = [attempt for attempt in search.attempts(shared, spare, aim) if attempt.meets]
+        for attempt in sorted(meeting, key=lambda attempt: attempt.cost)[:CHECKED]:
+            if (optimised := search.checked(attempt.formatted)) is not None:
+                return optimised
     return search.promised(widest)
 
 
@@ -194,33 +195,33 @@ class _Search:
             )
         return formatted
 
-    def attempts(self, shared: int, spare: float) -> Iterator[Attempt]:
-        """Attempts that come ever nearer to the target. shared, spare: as in `Within.formats`."""
+    def attempts(self, shared: int, spare: float, aim: float) -> Iterator[Attempt]:
+        """Attempts that come ever nearer to this part of the target. shared, spare: as in `Within.formats`."""
         weights = np.ones(len(self.targets))  # by block, of its noise
         sensitivities, narrow = self.first_sensitivity, None
         last, stalled, met = math.inf, 0, False
         for k in range(SETTLING + REFINING):
             settled = k >= SETTLING
-            within = Within(self.graph, self.region, self.ranges, self.policy, self.goal.dsp, self.sizes, AIM)
+            within = Within(self.graph, self.region, self.ranges, self.policy, self.goal.dsp, self.sizes, aim)
             attempt = self._measured(*within.formats(weights @ sensitivities, shared, spare, narrow))
             yield attempt
             ratio = attempt.ratio
             far = ratio > (STUCK if settled else HOPELESS)
             stalled = stalled + 1 if far and ratio > 0.9 * last else 0
-            if stalled == 3 or (settled and attempt.meets and ratio >= ENOUGH):
+            if stalled == 3 or (settled and attempt.meets and ratio >= ENOUGH * aim):
                 return
             self._widen(attempt.origins)
             met, last = met or attempt.meets, ratio
             if settled:
                 overdue = 0 if met else max(k - SETTLING + 1 - PATIENCE, 0)
-                weights = self._reweighted(weights, attempt, 1 + stalled + overdue, closer=not met)
+                weights = self._reweighted(weights, attempt.ratios / aim, 1 + stalled + overdue, closer=not met)
                 continue
             states = [self._worst_states(attempt, block) for block in range(len(self.targets))]
             fresh = self._sensitivities(states, draws=DRAWS, seed=k)
             sensitivities = fresh if k == 0 else 0.5 * (fresh + sensitivities)
             narrow = attempt.narrow if k == SETTLING - 1 else None
             if k > 0:  # the error of the first attempt is in the sensitivities already
-                weights = self._reweighted(weights, attempt, 2, closer=False)
+                weights = self._reweighted(weights, attempt.ratios / aim, 2, closer=False)
 
     def checked(self, formatted: FormattedGraph) -> Optimised | None:
         """The formats with what fresh states say of them, or None where they do not keep the goal there."""
@@ -262,9 +263,10 @@ class _Search:
         self.ranges = replace(self.ranges, largest=largest, reach=reach)
 
     @staticmethod
-    def _reweighted(weights: Array, attempt: Attempt, power: int, *, closer: bool) -> Array:
-        """Weights by how far each block missed its target. closer: never away from it: small graphs jump past it."""
-        change = np.minimum(attempt.ratios, 10.0) / AIM
+    def _reweighted(weights: Array, missed: Array, power: int, *, closer: bool) -> Array:
+        """Weights by how far each block missed its aim, in units of it. closer: never away from it: small graphs jump
+        past it."""
+        change = np.minimum(missed, 10.0)
         weights = weights * (np.maximum(change, 1.0) if closer else change) ** power
         return np.maximum(weights, max(weights) / 100.0)
 

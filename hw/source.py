@@ -15,7 +15,6 @@ MODULES = ("configuration", "joints", "naming", "region", "robot", "spatial")
 """What decides a design, by names within the package."""
 
 APART = (
-    "fixedpoint/bounds.py",
     "fixedpoint/files.py",
     "fixedpoint/sweep.py",
     "hw/cost.py",

@@ -143,7 +143,7 @@ def test_every_signal_has_our_name(designs: Path) -> None:
         assert "if (rst)" not in body  # which is the flow's alone
     assert {"q_0", "qd_1"} <= found["datapath"]
     assert "ltdl_link0_d_d1" in found["datapath.ltdl.link0"]
-    assert "acc_link1_vd_x" in found["datapath.acc.link1"]
+    assert "acc_link1_wd_z" in found["datapath.acc.link1"]
     assert sum(map(len, found.values())) > 100
 
 

@@ -241,7 +241,7 @@ def test_the_source_digest_is_that_of_the_content_wherever_it_lies(tmp_path: Pat
 
     assert digest_there() == source_digest()
     for file, same in (
-        ("cli.py", True),
+        ("cli/studies.py", True),
         ("hw/datasheet.py", True),
         ("host/links.py", True),
         ("hw/units/add.py", False),
@@ -270,6 +270,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.hw.datasheet",
         "dynagate.hw.design",
         "dynagate.hw.source",
+        "dynagate.hw.yosys",  # the name of its error alone
         "dynagate.storage",
         "dynagate.truth",  # relative errors alone
         "dynagate.untrusted",

@@ -255,6 +255,8 @@ def test_results_name_what_there_is(each: Accelerator, arm: Build) -> None:
 
 
 STREAMING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell in the background takes away
 import sys, time
 import dynagate, numpy as np
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,6 +56,15 @@ def test_datapath_in_the_loop_does_what_its_integers_do() -> None:
     assert integers.same
 
 
+@pytest.fixture
+def ctrl_c() -> Iterator[None]:
+    """Python's handler of it, which a shell in the background takes away."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_while_solving_is_heard_after_it() -> None:
     """An exception in a model ends the process: boost throws where nothing catches."""
 
