@@ -8,7 +8,6 @@ cheapest attempt that meets the goal is then checked on states that chose nothin
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -109,12 +108,16 @@ def optimise(
             raise ValueError(f"an error for block '{name}'; expected one of {', '.join(names)}")
     search = _Search(graph, region, goal, policy or Policy(guard_bits=None), trajectories)
     widest = search.widest()
-    spares = (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare))
-    for aim, spare, shared in itertools.product(AIMS, spares, (SHARED, goal.dsp.wide)):
-        meeting = [attempt for attempt in search.attempts(shared, spare, aim) if attempt.meets]
-        for attempt in sorted(meeting, key=lambda attempt: attempt.cost)[:CHECKED]:
-            if (optimised := search.checked(attempt.formatted)) is not None:
-                return optimised
+    for spare in (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare)):
+        for aim in AIMS:
+            nearest = math.inf
+            for shared in (SHARED, goal.dsp.wide):
+                attempts = list(search.attempts(shared, spare, aim))
+                nearest = min(nearest, *(attempt.ratio for attempt in attempts))
+                if (optimised := search.cheapest(attempts)) is not None:
+                    return optimised
+            if nearest > STUCK:
+                break  # a lower aim comes no nearer
     return search.promised(widest)
 
 
@@ -222,6 +225,14 @@ class _Search:
             narrow = attempt.narrow if k == SETTLING - 1 else None
             if k > 0:  # the error of the first attempt is in the sensitivities already
                 weights = self._reweighted(weights, attempt.ratios / aim, 2, closer=False)
+
+    def cheapest(self, attempts: list[Attempt]) -> Optimised | None:
+        """Of the attempts that meet the goal, the cheapest that meets it on fresh states too; of CHECKED at most."""
+        meeting = [attempt for attempt in attempts if attempt.meets]
+        for attempt in sorted(meeting, key=lambda attempt: attempt.cost)[:CHECKED]:
+            if (optimised := self.checked(attempt.formatted)) is not None:
+                return optimised
+        return None
 
     def checked(self, formatted: FormattedGraph) -> Optimised | None:
         """The formats with what fresh states say of them, or None where they do not keep the goal there."""

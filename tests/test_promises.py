@@ -130,7 +130,7 @@ def test_an_attempt_that_overflows_is_not_taken() -> None:
     region, graph = Region.of(ARM), trace(ARM, GRADIENT)
     narrow = Policy(guard_bits=-0.1)
     search = _Search(graph, region, Goal(1e-3, fresh=16384), narrow, None)
-    first = next(search.attempts(24, 0.1))
+    first = next(search.attempts(24, 0.1, 0.985))
     assert first.overflows
     assert not first.meets
     assert first.origins
