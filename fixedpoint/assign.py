@@ -11,7 +11,7 @@ import numpy.typing as npt
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.ranges import Ranges, RoundedProbes, sampled_ranges
 from dynagate.graph import Graph, GraphError
-from dynagate.region import Kind, Region
+from dynagate.graph.region import Kind, Region
 
 DEFAULT_SAMPLES = 4096
 SMALLEST_WORD, LARGEST_WORD = 4, 32

@@ -9,11 +9,11 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.storage import read_json, write
+from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.assign import LARGEST_WORD, FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph
-from dynagate.storage import read_json, write
-from dynagate.untrusted import plain_text
 
 VERSION = 3
 PARTS = ("arithmetic", "formats", "constants", "bounds")

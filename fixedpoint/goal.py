@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph import OPS
-from dynagate.region import KINDS, Kind
+from dynagate.graph.region import KINDS, Kind
 
 DSP_BITS = 40
 """What a multiplier block weighs beside bits of registers and adders: it holds about as many in its pipeline."""

@@ -18,7 +18,7 @@ from dynagate.fixedpoint.goal import Goal, dsp_blocks
 from dynagate.fixedpoint.optimise import AccuracyError, optimise
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate
-from dynagate.region import Region
+from dynagate.graph.region import Region
 
 POLICIES = ("global", "word", "optimised")
 QUANTILE = 0.999

@@ -21,7 +21,7 @@ from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
 from dynagate.fixedpoint.noise import variance
 from dynagate.fixedpoint.ranges import Ranges
 from dynagate.graph import Graph
-from dynagate.region import Region
+from dynagate.graph.region import Region
 
 Array = npt.NDArray[np.float64]
 

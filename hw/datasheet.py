@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph import OPS
-from dynagate.region import KINDS, REST
-from dynagate.untrusted import plain_text
+from dynagate.graph.region import KINDS, REST
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build

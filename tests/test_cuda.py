@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.graph import Graph
+from dynagate.graph.truth import relative_errors
 from dynagate.native import cuda
 from dynagate.native.cuda import emit_cuda
-from dynagate.truth import relative_errors
 
 from tests import tolerances
 from tests.samples import inputs_of, states

@@ -26,8 +26,8 @@ from dynagate.fixedpoint.format import (
     to_float,
 )
 from dynagate.graph import OPS, GraphError
-from dynagate.region import LimitError
-from dynagate.truth import relative_errors
+from dynagate.graph.region import LimitError
+from dynagate.graph.truth import relative_errors
 from fxpmath import Fxp
 
 from tests import tolerances

@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dynagate import evaluate, robots, trace
+from dynagate.base.naming import label, scope
 from dynagate.graph import OPS, Graph, GraphError, Node, Port
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw
 from dynagate.graph.trace import Expr, Trace
-from dynagate.naming import label, scope
 
 from tests import tolerances
 
