@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dynagate.fixedpoint import elementary
@@ -58,20 +59,50 @@ def _elementary(compute: Callable[..., Rescaled]) -> Integer:
     return integer
 
 
-INTEGERS = table(
+def _finest(formats: Sequence[Format]) -> int:
+    return max(format.frac for format in formats)
+
+
+def _together(formats: Sequence[Format]) -> int:
+    return sum(format.frac for format in formats)
+
+
+@dataclass(frozen=True)
+class FixedOp:
+    """An operation in fixed point.
+
+    compute: its meaning on integers.
+    exact(formats): the fraction bits of the exact result, of the operands' formats, a constant's last. None where the
+    result is rounded whatever its format is, or is given.
+    noise: the variance of the error of such a result, in units of step² / 12.
+    most: the magnitude that results have at most and without a margin. None where it is that of their range.
+    shares_unit: operands and results have one width, so that one hardware unit serves all operations of the kind.
+    """
+
+    compute: Integer
+    exact: Callable[[Sequence[Format]], int] | None = None
+    noise: float = 0.0
+    most: float | None = None
+    shares_unit: bool = False
+
+
+ELEMENTARY = 2.0
+"""Noise of sin, cos and 1/x: their tables and steps add as much again as the rounding."""
+
+FIXED = table(
     "fixedpoint.integers",
     {
-        "input": _same,
-        "const": _same,
-        "add": _add,
-        "sub": _sub,
-        "add_const": _add,
-        "neg": _neg,
-        "mul": _mul,
-        "mul_const": _mul,
-        "shift": _shift,
-        "sin": _elementary(elementary.sine),
-        "cos": _elementary(elementary.cosine),
-        "reciprocal": _elementary(elementary.reciprocal),
+        "input": FixedOp(_same, noise=1.0),
+        "const": FixedOp(_same, most=0.0),
+        "add": FixedOp(_add, _finest),
+        "sub": FixedOp(_sub, _finest),
+        "add_const": FixedOp(_add, _finest),
+        "neg": FixedOp(_neg, _finest),
+        "mul": FixedOp(_mul, _together),
+        "mul_const": FixedOp(_mul, _together),
+        "shift": FixedOp(_shift),
+        "sin": FixedOp(_elementary(elementary.sine), noise=ELEMENTARY, most=1.0, shares_unit=True),
+        "cos": FixedOp(_elementary(elementary.cosine), noise=ELEMENTARY, most=1.0, shares_unit=True),
+        "reciprocal": FixedOp(_elementary(elementary.reciprocal), noise=ELEMENTARY, shares_unit=True),
     },
 )

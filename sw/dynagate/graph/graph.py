@@ -107,7 +107,7 @@ class Graph:
         """Per node, the one whose bits it has: its own, but for a shift, which moves the binary point and not a bit."""
         found: list[int] = []
         for i, node in enumerate(self.nodes):
-            found.append(found[node.args[0]] if node.op == "shift" else i)
+            found.append(found[node.args[0]] if OPS[node.op].constant == "exponent" else i)
         return tuple(found)
 
     @cached_property
@@ -156,8 +156,8 @@ class Graph:
                 yield f"{where}: {node.op} has {len(node.args)} operands, expected {op.arity}"
             if any(not 0 <= a < i for a in node.args):
                 yield f"{where} reads {node.args}; operands must come before it"
-            if (node.constant is not None) != op.has_constant:
-                yield f"{where}: {node.op} {'needs a' if op.has_constant else 'takes no'} constant"
+            if (node.constant is not None) != bool(op.constant):
+                yield f"{where}: {node.op} {'needs a' if op.constant else 'takes no'} constant"
             if node.name in names:
                 yield f"{where} has the name of node {names[node.name]}"
             names[node.name] = i

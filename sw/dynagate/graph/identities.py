@@ -2,7 +2,8 @@
 
 c² + s² = 1, orthogonal columns, symmetric products: rules for all of them would be many. Instead the nodes are
 evaluated at a few random states. Two analytic functions that agree there to fourteen digits agree everywhere, but for
-a chance of about 10**-70 (Schwartz-Zippel), and every graph is compared with its algorithm in the tests besides.
+a chance of about 10**-70 (Schwartz-Zippel), and every graph is compared with its algorithm in the tests besides. An
+operation that is not analytic counts as an input.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.graph.ops import OPS
+from dynagate.graph.ops import OPS, SUMS
 from dynagate.graph.rebuild import Entry, Raw, Rebuilt, RecordedPort, live_nodes, rebuilt, replay, with_sign
 
 POINTS = 6
@@ -66,7 +67,6 @@ def _representatives(
             values[i] = value
     largest = [0.0] * len(raw.nodes)
     scale = [1.0] * len(raw.nodes)
-    is_sum = {name: "add" in op.counted for name, op in OPS.items()}
     known: dict[tuple[int, ...], list[tuple[int, Any]]] = {}
     same: dict[int, Entry] = {}
     for i, node in enumerate(raw.nodes):
@@ -74,16 +74,17 @@ def _representatives(
             continue
         operands = [values[a] for a in node.args]
         constant = [] if node.constant is None else [node.constant]
-        if node.op != "input":
+        if node.op != "input" and OPS[node.op].analytic:
             values[i] = OPS[node.op].real(*operands, *constant)
         elif values[i] is None:
-            values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * sizes.get(i, 1.0)
+            size = max((largest[a] for a in node.args), default=sizes.get(i, 1.0))
+            values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * size
         value = values[i]
         largest[i] = scale[i] = float(np.abs(value).max())
-        if is_sum[node.op]:
+        if node.op in SUMS:
             terms = [largest[a] for a in node.args] + [abs(c) for c in constant]
             # a partial sum brings the size of its own terms
-            partial = [scale[a] for a in node.args if is_sum[raw.nodes[a].op]]
+            partial = [scale[a] for a in node.args if raw.nodes[a].op in SUMS]
             scale[i] = max(scale[i], *terms, *partial)
         first, second = float(value[0]), float(value[1])
         if abs(second - first) <= 2.0 * TOLERANCE * scale[i] and np.ptp(value) <= TOLERANCE * scale[i]:

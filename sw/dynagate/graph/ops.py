@@ -8,48 +8,58 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
+
+from dynagate.dynamics.spatial import cos, sin
 
 Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
 class Op:
-    """real(*operands): meaning on floats, complex numbers and numpy arrays of them; a constant is the last operand.
-    unit: hardware unit that computes it ("" for none).
-    partials(*operands): derivative with respect to each operand that is a node.
-    counted: the column of an operation count it falls under.
+    """An operation of so many operands (arity).
+
+    real(*operands): its meaning on floats, complex numbers, numpy arrays of them, and traced expressions. A constant is
+    the last operand.
+    partials(*operands): the derivative with respect to each operand that is a node.
+    counted: the column of an operation count that it falls under.
+    constant: what the constant of an operation that carries one is.
+    analytic: whether two of them that are equal at random states are equal everywhere.
     """
 
     name: str
     arity: int
     real: Callable[..., Any]
-    unit: str
     partials: Callable[..., tuple[Any, ...]]
     counted: str
-    has_constant: bool = False
+    constant: Literal["", "value", "term", "factor", "exponent"] = ""
+    analytic: bool = True
 
 
 OPS: dict[str, Op] = {
     op.name: op
     for op in [
-        Op("input", 0, lambda: None, "", lambda: (), ""),
-        Op("const", 0, lambda c: c, "", lambda c: (), "", has_constant=True),
-        Op("add", 2, lambda a, b: a + b, "add", lambda a, b: (1.0, 1.0), "add"),
-        Op("sub", 2, lambda a, b: a - b, "add", lambda a, b: (1.0, -1.0), "add"),
-        Op("add_const", 1, lambda a, c: a + c, "add", lambda a, c: (1.0,), "add", has_constant=True),
-        Op("neg", 1, lambda a: -a, "add", lambda a: (-1.0,), "neg"),
-        Op("mul", 2, lambda a, b: a * b, "multiply", lambda a, b: (b, a), "mul"),
-        Op("mul_const", 1, lambda a, c: a * c, "multiply", lambda a, c: (c,), "mul_const", has_constant=True),
+        Op("input", 0, lambda: None, lambda: (), ""),
+        Op("const", 0, lambda c: c, lambda c: (), "", "value"),
+        Op("add", 2, lambda a, b: a + b, lambda a, b: (1.0, 1.0), "add"),
+        Op("sub", 2, lambda a, b: a - b, lambda a, b: (1.0, -1.0), "add"),
+        Op("add_const", 1, lambda a, c: a + c, lambda a, c: (1.0,), "add", "term"),
+        Op("neg", 1, lambda a: -a, lambda a: (-1.0,), "neg"),
+        Op("mul", 2, lambda a, b: a * b, lambda a, b: (b, a), "mul"),
+        Op("mul_const", 1, lambda a, c: a * c, lambda a, c: (c,), "mul_const", "factor"),
         # times 2**c: a move of the binary point, free in hardware
-        Op("shift", 1, lambda a, c: a * 2.0**c, "", lambda a, c: (2.0**c,), "mul_const", has_constant=True),
-        Op("sin", 1, np.sin, "sincos", lambda a: (np.cos(a),), "trig"),
-        Op("cos", 1, np.cos, "sincos", lambda a: (-np.sin(a),), "trig"),
-        Op("reciprocal", 1, lambda a: 1.0 / a, "reciprocal", lambda a: (-1.0 / (a * a),), "reciprocal"),
+        Op("shift", 1, lambda a, c: a * 2.0**c, lambda a, c: (2.0**c,), "mul_const", "exponent"),
+        Op("sin", 1, sin, lambda a: (np.cos(a),), "trig"),
+        Op("cos", 1, cos, lambda a: (-np.sin(a),), "trig"),
+        Op("reciprocal", 1, lambda a: 1.0 / a, lambda a: (-1.0 / (a * a),), "reciprocal"),
     ]
 }
+
+SUMS = ("add", "sub", "add_const")
+PRODUCTS = ("mul", "mul_const")
+TRIG = ("sin", "cos")
 
 
 def table(name: str, rows: Mapping[str, Row]) -> Mapping[str, Row]:

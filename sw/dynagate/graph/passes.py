@@ -10,6 +10,7 @@ from typing import Any
 
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.identities import merge_identities
+from dynagate.graph.ops import SUMS
 from dynagate.graph.rebuild import (
     Entry,
     Raw,
@@ -74,7 +75,6 @@ def balance_sums(
 
     Only partial sums that nothing else reads are taken apart, so no sharing is lost.
     """
-    sums = ("add", "sub", "add_const")
     wanted = [entry for port in outputs for entry in port[2]]
     live = live_nodes(raw, [*wanted, *(entry for port in inputs for entry in port[2])])
     uses = [0] * len(raw.nodes)
@@ -87,9 +87,9 @@ def balance_sums(
             uses[entry[0]] += 1
     inner = [False] * len(raw.nodes)  # a partial sum that belongs to the one sum that reads it
     for i, node in enumerate(raw.nodes):
-        if live[i] and node.op in sums:
+        if live[i] and node.op in SUMS:
             for a in node.args:
-                inner[a] = raw.nodes[a].op in sums and uses[a] == 1
+                inner[a] = raw.nodes[a].op in SUMS and uses[a] == 1
     trace = new_trace()
     place: dict[int, Any] = {}
     ready: list[int] = []  # of the trace's nodes
@@ -124,7 +124,7 @@ def balance_sums(
         if not live[i] or inner[i]:
             continue
         name, named = raw.names[i], raw.named[i]
-        if node.op not in sums:
+        if node.op not in SUMS:
             place[i] = note(replay(node, [place[a] for a in node.args], trace, name), name, named)
             continue
         found: list[tuple[int, int]] = []

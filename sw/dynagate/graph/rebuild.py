@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dynagate.graph.ops import OPS
+
 
 class RawNode(NamedTuple):
     op: str
@@ -42,20 +44,8 @@ def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any
     """The node's operation on new operands, folded and shared as when it was first recorded."""
     if node.op == "input":
         return trace.input(name)
-    if node.op in ("mul_const", "add_const"):
-        constant = float(node.constant or 0.0)
-        return operands[0] * constant if node.op == "mul_const" else operands[0] + constant
-    if node.op == "add":
-        return operands[0] + operands[1]
-    if node.op == "sub":
-        return operands[0] - operands[1]
-    if node.op == "mul":
-        return operands[0] * operands[1]
-    if node.op == "neg":
-        return -operands[0]
-    if node.op == "reciprocal":
-        return 1.0 / operands[0]
-    return getattr(operands[0], node.op)()
+    constant = [] if node.constant is None else [node.constant]
+    return OPS[node.op].real(*operands, *constant)
 
 
 def entry_of(value: Any) -> Entry:

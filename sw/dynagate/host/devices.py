@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed
 from dynagate.graph.region import Region
 from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
@@ -31,7 +32,6 @@ from dynagate.host.links import DeviceError, Link, SimLink, Transfer
 from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.native.kernel import TANGLED
-from dynagate.native.program import TRIG
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:

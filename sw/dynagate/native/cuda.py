@@ -11,9 +11,10 @@ from importlib.resources import files
 from itertools import accumulate
 
 from dynagate.graph import Graph
+from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.emit import Source, expression, head_comment, kernel_name, segments, where_tables
-from dynagate.native.program import TRIG, Program, program
+from dynagate.native.program import Program, program
 from dynagate.native.sums import chained
 
 SHARED = "dynagate_sample.cuh"

@@ -15,10 +15,11 @@ from itertools import accumulate
 
 import dynagate
 from dynagate.base.untrusted import identifier, plain_text
-from dynagate.graph import Graph, Port
+from dynagate.graph import OPS, Graph, Port
+from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
-from dynagate.native.expressions import EXPRESSIONS
-from dynagate.native.program import TRIG, Program, program
+from dynagate.native.expressions import NATIVE
+from dynagate.native.program import Program, program
 from dynagate.native.sums import chained
 from dynagate.native.watched import watched
 
@@ -176,10 +177,10 @@ def expression(
         for a in node.args
     ]
     if node.constant is not None:
-        operands.append(f"(real){2.0**node.constant if node.op == 'shift' else node.constant!r}")
+        operands.append(f"(real){2.0**node.constant if OPS[node.op].constant == 'exponent' else node.constant!r}")
     if node.op == "const":  # a vector of it, where NUMBER is one
         return f"(NUMBER){{0}} + {operands[0]}"
-    return EXPRESSIONS[node.op].format(*operands)
+    return NATIVE[node.op].text.format(*operands)
 
 
 def _windows(used: Sequence[bool]) -> list[tuple[int, int]]:

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Literal
+
 from dynagate.graph.ops import table
 
-EXPRESSIONS = table(
+
+@dataclass(frozen=True)
+class NativeOp:
+    """An operation in C.
+
+    text: the expression, {0} and {1} the operands, a constant last; that of a shift is 2**constant.
+    cycles: from operands to result on processors of the day; on others sums take longer, and are as right.
+    infinity: what becomes of operands that are infinite. They remain infinite or turn into NaN ("stays"), become NaN
+    ("nan"), or may become a number, as 1 / infinity does ("lost"). NaN remains NaN in all of them.
+    """
+
+    text: str
+    cycles: int = 4
+    infinity: Literal["stays", "nan", "lost"] = "stays"
+
+
+NATIVE = table(
     "native.expressions",
     {
-        "input": "",
-        "const": "{0}",
-        "add": "{0} + {1}",
-        "sub": "{0} - {1}",
-        "add_const": "{0} + {1}",
-        "neg": "-{0}",
-        "mul": "{0} * {1}",
-        "mul_const": "{0} * {1}",
-        "shift": "{0} * {1}",
-        "sin": "sin({0})",
-        "cos": "cos({0})",
-        "reciprocal": "1 / {0}",
+        "input": NativeOp("", 0),
+        "const": NativeOp("{0}", 0),
+        "add": NativeOp("{0} + {1}"),
+        "sub": NativeOp("{0} - {1}"),
+        "add_const": NativeOp("{0} + {1}"),
+        "neg": NativeOp("-{0}"),
+        "mul": NativeOp("{0} * {1}"),
+        "mul_const": NativeOp("{0} * {1}"),
+        "shift": NativeOp("{0} * {1}"),
+        "sin": NativeOp("sin({0})", 0, "nan"),  # of inputs alone, before all else
+        "cos": NativeOp("cos({0})", 0, "nan"),
+        "reciprocal": NativeOp("1 / {0}", 24, "lost"),
     },
 )
-"""C expressions, {0} and {1} the operands. A constant is the last operand; that of a shift is 2**constant."""

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dynagate.graph import Graph
+from dynagate.graph.ops import TRIG
 from dynagate.native.sums import fusable
-
-TRIG = ("sin", "cos")
 
 
 @dataclass(frozen=True)

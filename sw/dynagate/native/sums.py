@@ -13,14 +13,10 @@ from typing import NamedTuple
 
 from dynagate.graph import Graph
 from dynagate.graph.graph import Node
+from dynagate.graph.ops import PRODUCTS, SUMS
+from dynagate.native.expressions import NATIVE
 
-PRODUCTS = ("mul", "mul_const", "shift")
-SUMS = ("add", "sub", "add_const")
-"""What a product can be computed with, in one instruction."""
-
-LATENCY, RECIPROCAL_LATENCY = 4, 24
-"""Cycles from operands to result on processors of the day; on others sums take longer, and are as right."""
-
+SUM_CYCLES = NATIVE["add"].cycles
 MOST_CHAINS = 4
 """That one sum is cut into."""
 
@@ -53,10 +49,11 @@ class Placed(NamedTuple):
 def fusable(graph: Graph) -> set[int]:
     """Products that nothing needs but sums."""
     outputs = set(graph.output_nodes)
+    products = (*PRODUCTS, "shift")
     return {
         i
         for i, node in enumerate(graph.nodes)
-        if node.op in PRODUCTS and i not in outputs and all(graph.nodes[u].op in SUMS for u in graph.users[i])
+        if node.op in products and i not in outputs and all(graph.nodes[u].op in SUMS for u in graph.users[i])
     }
 
 
@@ -88,9 +85,7 @@ def chained(graph: Graph) -> Graph:
 
 
 def _latency(node: Node, fused: bool) -> int:
-    if fused or node.op in ("input", "const", "sin", "cos"):
-        return 0
-    return RECIPROCAL_LATENCY if node.op == "reciprocal" else LATENCY
+    return 0 if fused else NATIVE[node.op].cycles
 
 
 def _rest(graph: Graph, latency: Sequence[int]) -> list[int]:
@@ -149,12 +144,12 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
     order = sorted(range(len(terms)), key=lambda k: (terms[k].node in products and not begin_with_any, k))
     first, others = (sorted(terms[k] for k in some) for some in (order[:count], order[count:]))
     alone = sum(term.node in products for term in first)
-    heads = [term._replace(cycle=term.cycle + LATENCY * (term.node in products)) for term in first]
+    heads = [term._replace(cycle=term.cycle + SUM_CYCLES * (term.node in products)) for term in first]
     parts: list[Partial] = []
 
     def add(a: Term, b: Term) -> Term:
         sign = max(a.sign, b.sign)  # what is subtracted twice is added first
-        cycle = max(a.cycle, b.cycle) + LATENCY
+        cycle = max(a.cycle, b.cycle) + SUM_CYCLES
         parts.append(Partial(cycle, (a._replace(sign=a.sign * sign), b._replace(sign=b.sign * sign))))
         return Term(cycle, -len(parts), sign)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dynagate.graph import Graph
-from dynagate.native.program import TRIG
+from dynagate.native.expressions import NATIVE
 
 
 def watched(graph: Graph) -> list[int]:
@@ -19,9 +19,9 @@ def watched(graph: Graph) -> list[int]:
         infinite, none = bit.get(i, 0), 0
         for a in node.args:
             infinite, none = infinite | shown[a], none | no_number[a]
-        if node.op in TRIG:
+        if NATIVE[node.op].infinity == "nan":
             none = infinite
-        if node.op == "reciprocal":
+        if NATIVE[node.op].infinity == "lost":
             infinite = none
         shown.append(infinite)
         no_number.append(none)
