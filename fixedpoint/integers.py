@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from dynagate.fixedpoint import elementary
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled, rescale, wide
 from dynagate.graph.ops import table
@@ -49,6 +50,14 @@ def _shift(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Res
     (value, format), (exponent, _) = operands
     moved = Format(format.width, format.frac - int(exponent))
     return _sum([Fixed(value, moved)], (1,), to, arithmetic)
+
+
+def _select(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    (condition, _), *choices = operands
+    frac = _finest([fmt for _, fmt in choices])
+    bits = 1 + max(fmt.width + frac - fmt.frac for _, fmt in choices) + max(0, to.frac - frac)
+    positive, otherwise = (wide(np.asarray(value), bits) << (frac - fmt.frac) for value, fmt in choices)
+    return rescale(np.where(np.asarray(condition) > 0, positive, otherwise), frac, to, arithmetic)
 
 
 def _elementary(compute: Callable[..., Rescaled]) -> Integer:
@@ -103,6 +112,8 @@ FIXED = table(
         "shift": FixedOp(_shift),
         "sin": FixedOp(_elementary(elementary.sine), noise=ELEMENTARY, most=1.0, shares_unit=True),
         "cos": FixedOp(_elementary(elementary.cosine), noise=ELEMENTARY, most=1.0, shares_unit=True),
+        "sqrt": FixedOp(_elementary(elementary.square_root), noise=1.0, shares_unit=True),
+        "select": FixedOp(_select, lambda formats: _finest(formats[1:])),
         "reciprocal": FixedOp(_elementary(elementary.reciprocal), noise=ELEMENTARY, shares_unit=True),
     },
 )

@@ -7,11 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from amaranth.hdl import Const, Module, Value, signed
+from dynagate.fixedpoint.elementary import root_shift
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph.ops import table
-from dynagate.hw.units import multiply, reciprocal, sincos
+from dynagate.hw.units import multiply, reciprocal, root, sincos
 from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.rescale import Wires
+from dynagate.hw.units.select import select_wires
+
+ROOT_TABLES = 14
+"""Lookup tables per bit of a square root, measured at 24 bits."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +88,15 @@ HARDWARE = table(
         "mul_const": Product(),
         "sin": _sincos(0),
         "cos": _sincos(1),
+        "select": Own(select_wires),
+        "sqrt": Elementary(
+            "root",
+            key=lambda operand, to: (operand.width, to.width, root_shift(operand, to)),
+            latency=root.latency,
+            products=lambda *key: (),
+            core=root.Root,
+            tables=ROOT_TABLES,
+        ),
         "reciprocal": Elementary(
             "reciprocal",
             key=lambda operand, to: (operand.width, to.width),

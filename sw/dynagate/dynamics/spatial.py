@@ -39,6 +39,20 @@ def cos(x: Scalar) -> Scalar:
     return x.cos() if hasattr(x, "cos") else np.cos(x)
 
 
+def sqrt(x: Scalar) -> Scalar:
+    """The root of x, which must not be negative."""
+    return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
+
+
+def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:
+    """`positive` where the condition is above 0, else `otherwise`. Both are computed."""
+    for operand in (condition, positive, otherwise):
+        if hasattr(operand, "select"):
+            return operand.select(condition, positive, otherwise)
+    chosen: Any = np.where(np.real(condition) > 0.0, positive, otherwise)
+    return chosen[()]  # a number, not an array without axes
+
+
 def difference(a: Scalar, b: Scalar) -> Scalar:
     """a - b, and 0 where both are numbers and this is their rounding."""
     left = a - b

@@ -56,6 +56,8 @@ class Counts:
     reciprocal: int
     trig: int
     depth: int
+    sqrt: int = 0
+    select: int = 0
 
     @property
     def products(self) -> int:
@@ -134,7 +136,7 @@ class Graph:
             cost = 0 if OPS[node.op].counted in ("", "neg", "trig") else 1
             depth[i] = cost + max((depth[a] for a in node.args), default=0)
         return Counts(
-            **{kind: kinds[kind] for kind in ("mul", "mul_const", "add", "neg", "reciprocal", "trig")},
+            **{kind: kinds[kind] for kind in {op.counted for op in OPS.values()} - {""}},
             depth=max((depth[i] for i in self.output_nodes), default=0),
         )
 

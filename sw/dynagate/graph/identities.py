@@ -75,7 +75,7 @@ def _representatives(
         operands = [values[a] for a in node.args]
         constant = [] if node.constant is None else [node.constant]
         if node.op != "input" and OPS[node.op].analytic:
-            values[i] = OPS[node.op].real(*operands, *constant)
+            values[i] = OPS[node.op].real(*operands, *constant) + np.zeros(POINTS, dtype=np.longdouble)
         elif values[i] is None:
             size = max((largest[a] for a in node.args), default=sizes.get(i, 1.0))
             values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * size

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from dynagate.dynamics.spatial import cos, sin
+from dynagate.dynamics.spatial import cos, select, sin, sqrt
 
 Row = TypeVar("Row")
 
@@ -38,6 +38,10 @@ class Op:
     analytic: bool = True
 
 
+def _partials_of_select(condition: Any, positive: Any, otherwise: Any) -> tuple[Any, ...]:
+    return 0.0 * condition, select(condition, 1.0, 0.0), select(condition, 0.0, 1.0)
+
+
 OPS: dict[str, Op] = {
     op.name: op
     for op in [
@@ -53,6 +57,8 @@ OPS: dict[str, Op] = {
         Op("shift", 1, lambda a, c: a * 2.0**c, lambda a, c: (2.0**c,), "mul_const", "exponent"),
         Op("sin", 1, sin, lambda a: (np.cos(a),), "trig"),
         Op("cos", 1, cos, lambda a: (-np.sin(a),), "trig"),
+        Op("sqrt", 1, sqrt, lambda a: (0.5 / np.sqrt(a),), "sqrt", analytic=False),
+        Op("select", 3, select, _partials_of_select, "select", analytic=False),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda a: (-1.0 / (a * a),), "reciprocal"),
     ]
 }

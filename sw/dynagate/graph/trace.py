@@ -64,6 +64,12 @@ class Expr:
     def cos(self) -> Expr:
         return self.trace.node("cos", (self.id,))
 
+    def sqrt(self) -> Expr:
+        return self.trace.node("sqrt", (self.trace.without_sign(self),))
+
+    def select(self, condition: Any, positive: Any, otherwise: Any) -> Any:
+        return self.trace.select(condition, positive, otherwise)
+
     def set_name(self, name: str) -> None:
         self.trace.set_name(self.id, name)
 
@@ -116,6 +122,15 @@ class Trace:
     def set_name(self, id: int, name: str) -> None:
         if not self.named[id]:
             self.names[id], self.named[id] = name, True
+
+    def select(self, condition: Any, positive: Any, otherwise: Any) -> Any:
+        if not isinstance(condition, Expr):
+            return positive if condition > 0.0 else otherwise
+        return self.node("select", tuple(map(self._number, (condition, positive, otherwise))))
+
+    def _number(self, value: Any) -> int:
+        """The id of a node with this value, a number's too."""
+        return self.without_sign(value) if isinstance(value, Expr) else self.node("const", (), float(value)).id
 
     def add(self, a: Any, b: Any) -> Any:
         if not isinstance(a, Expr):

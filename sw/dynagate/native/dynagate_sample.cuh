@@ -21,6 +21,10 @@
 #define DG_RELOAD(x) (x)
 #define restrict __restrict__
 
+SAMPLE float dg_sqrt(float x) { return sqrtf(x); }
+SAMPLE double dg_sqrt(double x) { return sqrt(x); }
+template <typename number> SAMPLE number dg_select(number condition, number x, number y) { return condition > 0 ? x : y; }
+
 /* sin and cos of x: x less the nearest multiple of pi/2, given in parts that multiply exactly up to about 1e4 rad, then
  * polynomials on [-pi/4, pi/4] that interpolate at Chebyshev points. Error below 2 units in the last place where the
  * result is not near a zero; beyond 1e4 rad as if x erred in its last place. From 2^18 rad on x * SCALE overflows, and the

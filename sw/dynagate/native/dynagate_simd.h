@@ -106,6 +106,25 @@ DG_INLINE int dg_faults(void) {
     return (dg_flags() & DG_FAULTS) != 0;
 }
 
+/* Square roots, and x where the condition is positive, else y: of vectors and of single numbers. */
+#ifdef DYNAGATE_DOUBLE
+DG_INLINE real dg_sqrt_one(real x) { return __builtin_sqrt(x); }
+#else
+DG_INLINE real dg_sqrt_one(real x) { return __builtin_sqrtf(x); }
+#endif
+DG_INLINE vec dg_sqrt_vec(vec x) {
+    vec v;
+    for (int j = 0; j < DG_LANES; j++) v[j] = dg_sqrt_one(x[j]);
+    return v;
+}
+DG_INLINE real dg_select_one(real condition, real x, real y) { return condition > 0 ? x : y; }
+DG_INLINE vec dg_select_vec(vec condition, vec x, vec y) {
+    const ivec positive = (ivec)(condition > 0);
+    return (vec)(((ivec)x & positive) | ((ivec)y & ~positive));
+}
+#define dg_sqrt(x) _Generic((x), vec: dg_sqrt_vec, default: dg_sqrt_one)(x)
+#define dg_select(condition, x, y) _Generic((x), vec: dg_select_vec, default: dg_select_one)(condition, x, y)
+
 /* A vector of FORM(0), FORM(1), ... literally: a loop that fills one may stay in the code. */
 #if DG_LANES == 16
 #define DG_EACH(FORM) \

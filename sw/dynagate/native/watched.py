@@ -23,6 +23,8 @@ def watched(graph: Graph) -> list[int]:
             none = infinite
         if NATIVE[node.op].infinity == "lost":
             infinite = none
+        if NATIVE[node.op].infinity == "hidden":
+            infinite = none = 0
         shown.append(infinite)
         no_number.append(none)
     left = (1 << len(bit)) - 1
