@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := sw hw sim fixedpoint tests
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rtl synth bench lint format types constraints clean
+.PHONY: help run test test-rtl synth bench lint format constraints clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,17 +31,10 @@ synth: $(VENV)/test.stamp  ## Synthesise with Yosys: make synth ROBOT=hyq FUNCTI
 bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
 	$(BIN)/python -m tests.bench
 
-lint: $(VENV)/test.stamp types  ## Check style and types
+lint: $(VENV)/test.stamp  ## Check style and types
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
-	$(BIN)/mypy build/types/dynagate
-
-# One tree in which a type checker (or an editor) finds the four folders as the package that they make up.
-types:
-	@mkdir -p build/types/dynagate
-	@find build/types/dynagate -type l -delete
-	@ln -s $(CURDIR)/sw/* build/types/dynagate/
-	@ln -s $(CURDIR)/hw $(CURDIR)/sim $(CURDIR)/fixedpoint build/types/dynagate/
+	$(BIN)/mypy -p dynagate
 
 format: $(VENV)/test.stamp  ## Format the code
 	$(BIN)/ruff check --fix $(SOURCES)

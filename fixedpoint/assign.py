@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
+from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.ranges import Ranges, RoundedProbes, sampled_ranges
-from dynagate.graph import Graph, GraphError
-from dynagate.region import Kind, Region
+from dynagate.graph import OPS, Graph, GraphError
+from dynagate.graph.ops import PRODUCTS, TRIG
+from dynagate.graph.region import Kind, Region
 
 DEFAULT_SAMPLES = 4096
 SMALLEST_WORD, LARGEST_WORD = 4, 32
@@ -74,7 +76,7 @@ class FormattedGraph:
                 yield f"{where} {'lacks' if node.constant is not None else 'has'} a fixed-point constant"
             elif i in self.constants and not self._fits(*self.constants[i]):
                 yield f"{where}: constant {self.constants[i][0]} does not fit {self.constants[i][1]}"
-            if node.op == "shift":
+            if OPS[node.op].constant == "exponent":
                 source = self.formats[node.args[0]]
                 if self.formats[i] != Format(source.width, source.frac - int(node.constant or 0)):
                     yield f"{where} moves the binary point but has format {self.formats[i]} after {source}"
@@ -132,7 +134,7 @@ def assign_global(
     constants: dict[int, tuple[int, Format]] = {}
     for i, node in enumerate(graph.nodes):
         constant = float(node.constant or 0.0)
-        if node.op == "shift":
+        if OPS[node.op].constant == "exponent":
             source = formats[node.args[0]]
             formats.append(Format(source.width, source.frac - int(constant)))
             constants[i] = (int(constant), Format(16, 0))
@@ -179,50 +181,47 @@ def assign_word(
     bounds = _input_bounds(graph, region, reaches)
     angles = _angles(graph)
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
-    divisors = {a for node in graph.nodes if node.op == "reciprocal" for a in node.args}
+    shared = {a for node in graph.nodes if FIXED[node.op].shares_unit for a in node.args}
     rounded = RoundedProbes(graph, ranges.probes, policy.arithmetic)
     formats: list[Format] = []
     constants: dict[int, tuple[int, Format]] = {}
     for i, node in enumerate(graph.nodes):
         sources = [formats[a] for a in node.args]
-        constant, word = node.constant, words.nodes[i]
-        if node.op == "mul_const":
-            integer, fmt = constants[i] = fixed_factor(float(node.constant or 0.0), words.constants.get(i, word))
+        kind, constant, word = OPS[node.op].constant, float(node.constant or 0.0), words.nodes[i]
+        if kind == "factor":
+            integer, fmt = constants[i] = fixed_factor(constant, words.constants.get(i, word))
+            sources.append(fmt)
             constant = integer * fmt.step
-        noise = rounded.deviation(i, constant)
-        if node.op == "shift":
-            constants[i] = (int(constant or 0.0), Format(16, 0))
-            formats.append(Format(sources[0].width, sources[0].frac - int(constant or 0.0)))
+        noise = rounded.deviation(i, constant if kind else None)
+        if kind == "exponent":
+            constants[i] = (int(constant), Format(16, 0))
+            formats.append(Format(sources[0].width, sources[0].frac - int(constant)))
             rounded.round(i, formats[i])
             continue
+        row = FIXED[node.op]
         if node.op == "input":
             # angles share a format, so that one sin/cos unit serves them all
             reach = reach_of_angle if i in angles else max(map(abs, bounds[i]))
-        elif node.op in ("sin", "cos", "const"):
-            reach = float(ranges.largest[i])  # exact: no margin needed
-            reach = max(reach, 1.0) if node.op != "const" else reach
+        elif row.most is not None:
+            reach = max(float(ranges.largest[i]), row.most)
         else:
             reach = float(reaches[i]) + NOISE_MARGIN * noise
             word = min(word + frac_for(float(reaches[i]), word) - frac_for(reach, word), max(longest[i], word))
         frac = most = frac_for(reach, word)
-        if node.op == "mul_const":
-            frac = min(most, sources[0].frac + constants[i][1].frac)
-        elif node.op == "mul":
-            frac = min(most, sources[0].frac + sources[1].frac)
-        elif node.op in ("add", "sub", "neg") and i not in divisors:
-            frac = min(most, max(source.frac for source in sources))
-        # bits below what the operands have would always be zero; divisors keep them, to share a unit
+        # bits below what the operands have would always be zero; operands of a shared unit keep them, for one width
+        if row.exact is not None and kind != "term" and (i not in shared or node.op in PRODUCTS):
+            frac = min(most, row.exact(sources))
         formats.append(Format(max(word - (most - frac), 2), frac))
         rounded.round(i, formats[i])
-        if node.op in ("add_const", "const"):
-            integer = math.floor(math.ldexp(float(node.constant or 0.0), frac) + 0.5)
+        if kind in ("term", "value"):
+            integer = math.floor(math.ldexp(constant, frac) + 0.5)
             constants[i] = (integer, Format(max(integer.bit_length() + 1, 2), frac))
     return FormattedGraph(graph, tuple(formats), constants, bounds, policy.arithmetic).check()
 
 
 def _angles(graph: Graph) -> set[int]:
     """The inputs that a sine or cosine is taken of."""
-    return {a for node in graph.nodes if node.op in ("sin", "cos") for a in node.args if graph.nodes[a].op == "input"}
+    return {a for node in graph.nodes if node.op in TRIG for a in node.args if graph.nodes[a].op == "input"}
 
 
 def frac_for(reach: float, word: int) -> int:

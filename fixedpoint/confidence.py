@@ -15,8 +15,8 @@ from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import Goal
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
-from dynagate.region import KINDS, Kind, Region
-from dynagate.truth import relative_errors
+from dynagate.graph.region import KINDS, Kind, Region
+from dynagate.graph.truth import relative_errors
 from scipy.special import bdtr, betaincinv
 
 Array = npt.NDArray[np.float64]

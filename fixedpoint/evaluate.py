@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
 from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float
-from dynagate.graph import OPS
+from dynagate.fixedpoint.integers import FIXED
 from dynagate.graph.evaluate import check_unit_vectors
 
 BLOCK = 1024
@@ -46,7 +46,7 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
             operands = [Fixed(values[a], formatted.formats[a]) for a in node.args]
             if node.constant is not None:
                 operands.append(fixed_constant(formatted, i))
-            result = OPS[node.op].integer(operands, formatted.formats[i], formatted.arithmetic)
+            result = FIXED[node.op].compute(operands, formatted.formats[i], formatted.arithmetic)
             values[i] = result.value if node.args else np.full(batch, result.value)
             if result.overflow.any():
                 by_scope[graph.scope_of[i]] |= result.overflow

@@ -9,11 +9,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.storage import read_json, write
+from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.assign import LARGEST_WORD, FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph
-from dynagate.storage import read_json, write
-from dynagate.untrusted import plain_text
+from dynagate.graph.ops import TRIG
 
 VERSION = 3
 PARTS = ("arithmetic", "formats", "constants", "bounds")
@@ -102,7 +103,7 @@ def _formats(path: Path, entries: Mapping[str, Any], graph: Graph) -> tuple[Form
     formats = []
     for i, node in enumerate(graph.nodes):
         widest = LARGEST_WORD if i in on_streams else WIDEST
-        finest = FINEST_SINE if node.op in ("sin", "cos") else FINEST
+        finest = FINEST_SINE if node.op in TRIG else FINEST
         formats.append(_format(entries[node.name], f"{path}: node '{node.name}'", widest, finest))
     return tuple(formats)
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.graph import OPS
-from dynagate.region import KINDS, Kind
+from dynagate.graph.ops import PRODUCTS
+from dynagate.graph.region import KINDS, Kind
 
 DSP_BITS = 40
 """What a multiplier block weighs beside bits of registers and adders: it holds about as many in its pipeline."""
@@ -92,7 +92,7 @@ def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int
     """Multiplier blocks that each product takes, if it has them for its own."""
     found = []
     for i, node in enumerate(formatted.graph.nodes):
-        if OPS[node.op].unit == "multiply":
+        if node.op in PRODUCTS:
             widths = [fmt.width for fmt in formatted.operand_formats(i)]
             widths += [formatted.constants[i][1].width] if i in formatted.constants else []
             found.append(dsp.blocks(*widths))

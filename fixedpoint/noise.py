@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.integers import FIXED
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.evaluate import evaluate_nodes
 
 Array = npt.NDArray[np.float64]
-ELEMENTARY = 2.0
-"""Variance of sin, cos and 1/x in units of that of a rounding: their tables and steps add as much again."""
 
 
 def _adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Iterator[tuple[int, Any]]:
@@ -80,7 +79,7 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, 
         for i, adjoint in _adjoints(graph, values, _signs(port.nodes, values, random)):
             local = noise[i]
             if offsets.get(i):
-                scale = values[graph.nodes[i].args[0]] if graph.nodes[i].op == "mul_const" else 1.0
+                scale = values[graph.nodes[i].args[0]] if OPS[graph.nodes[i].op].constant == "factor" else 1.0
                 local = local + (offsets[i] * scale) ** 2
             total = total + adjoint * adjoint * local
         result[port.name] = np.sqrt(total / _squared_size(values, port))
@@ -96,13 +95,12 @@ def variance(formatted: FormattedGraph, node: int) -> float:
     """Of the error that a node's own rounding adds."""
     to = formatted.formats[node]
     kept = to.step * to.step / 12.0
-    op = formatted.graph.nodes[node].op
-    if op in ("sin", "cos", "reciprocal"):
-        return ELEMENTARY * kept
-    if op == "input":
-        return kept
-    exact = exact_frac(formatted, node)
-    if exact is None or exact <= to.frac:
+    row = FIXED[formatted.graph.nodes[node].op]
+    if row.exact is None:
+        return row.noise * kept
+    constant = formatted.constants.get(node)
+    exact = row.exact([*formatted.operand_formats(node), *([constant[1]] if constant else [])])
+    if exact <= to.frac:
         return 0.0
     fine = 2.0**-exact
     if formatted.arithmetic.rounding == "floor":  # the mean error counts too
@@ -110,25 +108,9 @@ def variance(formatted: FormattedGraph, node: int) -> float:
     return kept - fine * fine / 12.0
 
 
-def exact_frac(formatted: FormattedGraph, node: int) -> int | None:
-    """Fraction bits of the exact result; None where nothing is computed."""
-    formats = formatted.operand_formats(node)
-    op = formatted.graph.nodes[node].op
-    if op in ("const", "shift"):
-        return None
-    if op == "mul":
-        return formats[0].frac + formats[1].frac
-    constant = formatted.constants.get(node)
-    if op == "mul_const" and constant is not None:
-        return formats[0].frac + constant[1].frac
-    if op == "add_const" and constant is not None:
-        return max(formats[0].frac, constant[1].frac)
-    return max(f.frac for f in formats)
-
-
 def _constant_error(formatted: FormattedGraph, node: int) -> float:
     graph = formatted.graph.nodes[node]
-    if graph.op == "shift":
+    if OPS[graph.op].constant == "exponent":
         return 0.0
     value, fmt = formatted.constants[node]
     return value * fmt.step - float(graph.constant or 0.0)

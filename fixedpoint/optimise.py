@@ -32,7 +32,7 @@ from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.fixedpoint.within import Within
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate, evaluate_nodes
-from dynagate.region import KINDS, Kind, Region
+from dynagate.graph.region import KINDS, Kind, Region
 
 Array = npt.NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from dynagate.fixedpoint.goal import Goal, dsp_blocks
 from dynagate.fixedpoint.optimise import AccuracyError, optimise
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate
-from dynagate.region import Region
+from dynagate.graph.region import Region
 
 POLICIES = ("global", "word", "optimised")
 QUANTILE = 0.999
@@ -115,7 +115,7 @@ def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -
             median, error, overflow = _errors(formatted, inputs, expected, floors)
         except AccuracyError:  # longer words than one DSP block takes: the one word length stays
             pass
-    adders = [i for i, node in enumerate(graph.nodes) if OPS[node.op].unit == "add"]
+    adders = [i for i, node in enumerate(graph.nodes) if OPS[node.op].counted in ("add", "neg")]
     return Point(
         policy,
         word,

@@ -17,11 +17,13 @@ from dynagate.fixedpoint.assign import (
     frac_for,
 )
 from dynagate.fixedpoint.goal import Multiplier
+from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
 from dynagate.fixedpoint.noise import variance
 from dynagate.fixedpoint.ranges import Ranges
-from dynagate.graph import Graph
-from dynagate.region import Region
+from dynagate.graph import OPS, Graph
+from dynagate.graph.ops import PRODUCTS, TRIG
+from dynagate.graph.region import Region
 
 Array = npt.NDArray[np.float64]
 
@@ -60,7 +62,7 @@ class Within:
             edges, price = self._products(weight, words)
             narrow = cheapest_cover(edges, price, int(spare * len(edges)), SPARED)
         longest = np.where([i in narrow for i in range(len(graph))], dsp.narrow, dsp.wide)
-        constants = [i for i, node in enumerate(graph.nodes) if node.op == "mul_const"]
+        constants = [i for i, node in enumerate(graph.nodes) if OPS[node.op].constant == "factor"]
         widths = {i: dsp.narrow if ("constant", i) in narrow else dsp.wide for i in constants}
         budget = self.noise
         for _ in range(TRIES):
@@ -80,24 +82,28 @@ class Within:
     def _products(self, weight: Array, words: Array) -> tuple[list[tuple[Vertex, Vertex]], dict[Vertex, float]]:
         """The factors of every product, and the noise of having each of them narrow. words: what they are otherwise."""
         root, narrow = self.graph.roots, self.dsp.narrow
-        divisions = {x for i, node in enumerate(self.graph.nodes) if node.op == "reciprocal" for x in (i, *node.args)}
+        divisions = {
+            x
+            for i, node in enumerate(self.graph.nodes)
+            if FIXED[node.op].shares_unit and node.op not in TRIG
+            for x in (i, *node.args)
+        }
         price: dict[Vertex, float] = {}
         edges: list[tuple[Vertex, Vertex]] = []
         for i, node in enumerate(self.graph.nodes):
-            if node.op == "mul":
-                a, b = (root[x] for x in node.args)
-                edges.append((a, b))
-            elif node.op == "mul_const":
-                a, constant = root[node.args[0]], float(node.constant or 0.0)
-                value, fmt = fixed_factor(constant, narrow)
-                price["constant", i] = float(weight[i] * self.sizes[a] * (value * fmt.step - constant) ** 2)
-                edges.append((a, ("constant", i)))
-            else:
+            if node.op not in PRODUCTS:
                 continue
-            for x in (root[x] for x in node.args):
+            factors: list[Vertex] = [root[x] for x in node.args]
+            for x in [root[x] for x in node.args]:
                 price[x] = 0.0 if words[x] <= narrow else float(weight[x] * self._unit[x] * 4.0**-narrow)
                 if x in divisions:
                     price[x] = DEAR
+            if node.constant is not None:
+                value, fmt = fixed_factor(node.constant, narrow)
+                error = value * fmt.step - node.constant
+                price["constant", i] = float(weight[i] * self.sizes[root[node.args[0]]] * error**2)
+                factors.append(("constant", i))
+            edges.append((factors[0], factors[1]))
         return edges, price
 
     def _alike(self, noise: Array, budget: float) -> Array:
@@ -113,7 +119,7 @@ class Within:
         """Nodes that share a sine or reciprocal unit with others, and so a width: wide, or narrow, nothing between."""
         found = np.zeros(len(self.graph), dtype=bool)
         for i, node in enumerate(self.graph.nodes):
-            if node.op in ("sin", "cos", "reciprocal"):
+            if FIXED[node.op].shares_unit:
                 found[i] = True
                 found[list(node.args)] = True
         return found
@@ -130,7 +136,8 @@ class Within:
 
     def _reach(self, i: int) -> float:
         ranges, guard = self.ranges, self.policy.guard_bits
-        if self.graph.nodes[i].op in ("input", "sin", "cos"):
+        op = self.graph.nodes[i].op
+        if op == "input" or FIXED[op].most:
             found = float(ranges.largest[i])
         else:
             found = float(ranges.reach[i] if guard is None else ranges.largest[i] * 2.0**guard)

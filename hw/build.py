@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import dynagate
-from dynagate import storage, untrusted
+from dynagate.base import storage, untrusted
+from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, with_files
+from dynagate.design.source import source_digest
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph, Port, trace
+from dynagate.graph.region import Region
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
-from dynagate.hw.design import FILE, FORMAT_VERSION, is_whole, sealed, with_files
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.regmap import REGISTERS
 from dynagate.hw.schedule import check_interval
-from dynagate.hw.source import source_digest
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
-from dynagate.region import Region
 from dynagate.robot import Robot
 
 TOP = "datapath"
@@ -37,7 +37,7 @@ WIDEST_STREAM = 65000
 """Bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶, and control takes some."""
 
 Step = Callable[[str], Any]
-"""Called with what is about to happen; see dynagate.progress."""
+"""Called with what is about to happen; see dynagate.cli.progress."""
 
 
 class BuildError(RuntimeError):

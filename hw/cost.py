@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 from dynagate.hw.plan import Operand, Plan, operands
 from dynagate.hw.units.rescale import rounding_constant
+from dynagate.hw.units.table import ELEMENTARY
 
 PER_MULTIPLEXER = 0.67
 """Tables for each bit of a two-way multiplexer of the trees by slot, measured: four ways fit into one, not always."""
 COMPARED = 5
 """Bits that a table compares with each other, and passes on."""
-PER_UNIT_BIT = {"sincos": 7, "reciprocal": 12}
-"""Tables inside a unit for each bit of its result, measured."""
 BUFFER_BITS, BUFFER_DEPTH, BUFFER_TABLES = 14, 32, 8
 """A RAM32M16: what the output buffer is made of."""
 
@@ -42,8 +41,8 @@ def lookup_tables(plan: Plan) -> Counter[str]:
         kind = plan.classes[name].kind
         nodes = {slot: node_at[p] for slot, p in by_slot.items()}
         found["multiplexers"] += _multiplexed(plan, nodes)
-        if kind in PER_UNIT_BIT:
-            found["units"] += PER_UNIT_BIT[kind] * max(formats[i].width for i in nodes.values())
+        if kind in ELEMENTARY:
+            found["units"] += ELEMENTARY[kind].tables * max(formats[i].width for i in nodes.values())
             continue
         guards = []
         for i in nodes.values():

@@ -21,11 +21,9 @@ from dynagate.fixedpoint.format import Format
 from dynagate.hw.flow import Flow
 from dynagate.hw.overflow import INPUTS, Flags, gather
 from dynagate.hw.plan import Plan, UnitClass, operands
-from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.multiply import Multiply
-from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal, shift_of
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
-from dynagate.hw.units.sincos import SinCos
+from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
 
 
 class Datapath(wiring.Component):
@@ -96,18 +94,14 @@ class _Values:
         for i in plan.position:
             if nodes[i].op == "input":
                 self._on_slot(i, 0, self.chain[i][0].eq(payload[plan.signal_names[i]]))
-            elif plan.holds(i):
-                self._add(i)
-        make = {
-            "multiply": self._multiplier,
-            "sincos": self._sincos,
-            "reciprocal": self._reciprocal,
-        }
+            elif isinstance(row := HARDWARE[nodes[i].op], Own):
+                self._own(i, row)
         node_at = {p: i for i, p in plan.position.items()}
         for (name, instance), by_slot in sorted(plan.binding.operations_of(plan.schedule).items()):
             operations = {slot: node_at[p] for slot, p in sorted(by_slot.items())}
             unit = plan.classes[name]
-            make[unit.kind](unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
+            make = self._multiplier if unit.kind == "multiply" else self._elementary
+            make(unit, f"{name.lower().replace('.', '_').replace('-', 'm')}_{instance}", operations)
 
     def connect(self, flow: Flow) -> None:
         """Slots to what changes with them."""
@@ -173,11 +167,12 @@ class _Values:
         index = plan.register_index(root, cycle)
         return self.chain[root][index - 1] if index else self.live[root]
 
-    def _add(self, i: int) -> None:
-        node, formats = self.formatted.graph.nodes[i], self.formatted.formats
+    def _own(self, i: int, row: Own) -> None:
+        """A unit of the operation's own."""
+        formats = self.formatted.formats
         cycle = self.plan.start(i)
-        wires = add_wires(
-            self._home(i), node.op, self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
+        wires = row.wires(
+            self._home(i), self._operands(i), formats[i], self.formatted.arithmetic, self.plan.signal_names[i]
         )
         value = wires.value
         last = self.plan.ready(i) - 1
@@ -255,26 +250,19 @@ class _Values:
     def _connect_ports(self, core: Any, ports: dict[str, dict[int, Value]]) -> None:
         self.units.d.comb += [getattr(core, name).eq(self._by_slot(values)) for name, values in ports.items()]
 
-    def _sincos(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
-        core = SinCos(*unit.formats)
+    def _elementary(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
+        core = ELEMENTARY[unit.kind].core(*unit.key)
         self.units.submodules[name] = core
-        ports: dict[str, dict[int, Value]] = {"x": {}, "cosine": {}}
-        for slot, i in operations.items():
-            node = self.formatted.graph.nodes[i]
-            ports["x"][slot] = self.read(node.args[0], self.plan.start(i))
-            ports["cosine"][slot] = Const(int(node.op == "cos"), 1)
-            self._unit_result(i, core)
-        self._connect_ports(core, ports)
-
-    def _reciprocal(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
-        core = Reciprocal(*unit.widths)
-        self.units.submodules[name] = core
-        ports: dict[str, dict[int, Value]] = {"x": {}, "shift": {}}
+        ports: dict[str, dict[int, Value]] = {"x": {}}
         formats = self.formatted.formats
         for slot, i in operations.items():
-            (a,) = self.formatted.graph.nodes[i].args
+            node = self.formatted.graph.nodes[i]
+            row = HARDWARE[node.op]
+            assert isinstance(row, Elementary)
+            (a,) = node.args
             ports["x"][slot] = self.read(a, self.plan.start(i))
-            ports["shift"][slot] = Const(shift_of(formats[a], formats[i]), signed(SHIFT_BITS))
+            for port, value in row.constants(formats[a], formats[i]).items():
+                ports.setdefault(port, {})[slot] = value
             self._unit_result(i, core)
         self._connect_ports(core, ports)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.confidence import Statement
-from dynagate.graph import OPS
-from dynagate.region import KINDS, REST
-from dynagate.untrusted import plain_text
+from dynagate.graph.region import KINDS, REST
+from dynagate.hw.units.table import HARDWARE, Own
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -126,7 +126,7 @@ def _units(built: Build) -> str:
         share = used[name] / (limits[name] * plan.ii)
         dsp = limits[name] * unit.dsp_blocks
         rows.append((f"`{name}`", limits[name], unit.latency, used[name], f"{share:.0%}", dsp))
-    adders = sum(OPS[node.op].unit == "add" for node in built.graph.nodes)
+    adders = sum(isinstance(HARDWARE[node.op], Own) for node in built.graph.nodes)
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
     text = "## Units\n\n" + _table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
     tables = Counter(built.design["lookup_tables_estimated"])

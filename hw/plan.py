@@ -8,19 +8,18 @@ from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
-from dynagate.graph import OPS
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.modulo import modulo_schedule
 from dynagate.hw.schedule import MOST_STAGES, Operation, Problem, Schedule, check_interval, registers_held
-from dynagate.hw.units import add, multiply, reciprocal, sincos
+from dynagate.hw.units import add, multiply
+from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own, Product, Wiring, dsp_blocks
 
-SPARE = {"multiply": 1.01, "sincos": 2.0, "reciprocal": 2.0}
-"""Units for each that full use needs: everything waits for sines, pivots of like branches come together, and a slot
-that is free here and there saves registers."""
+SPARE = 1.01
+"""Multipliers for each that full use needs: a slot that is free here and there saves registers."""
 
 
 @dataclass(frozen=True)
@@ -39,25 +38,23 @@ class Stages:
 
 @dataclass(frozen=True)
 class UnitClass:
-    """A class of shared units. kind: multiply, sincos or reciprocal. widths, formats: what they are built for."""
+    """A class of shared units. kind: "multiply", or that of an elementary unit. key: what they are built for, as
+    `Elementary.key` says; of multipliers the operand widths."""
 
     name: str
     kind: str
     latency: int
-    widths: tuple[int, int] = (0, 0)
-    formats: tuple[Format, ...] = ()
+    key: tuple[Any, ...]
+
+    @property
+    def spare(self) -> float:
+        """Units for each that full use needs."""
+        return SPARE if self.kind == "multiply" else ELEMENTARY[self.kind].spare
 
     @property
     def dsp_blocks(self) -> int:
         """DSP48E2 blocks of one unit's products."""
-        if self.kind == "multiply":
-            return multiply.dsp_blocks(*self.widths)
-        inside: list[tuple[int, ...]]
-        if self.kind == "sincos":
-            inside = list(sincos.products(*self.formats))
-        else:
-            inside = [p for step in reciprocal.newton_steps(*self.widths) for p in (step.inner, step.outer)]
-        return sum(multiply.dsp_blocks(*widths[:2]) for widths in inside)
+        return dsp_blocks(self.kind, self.key)
 
 
 class Operand(NamedTuple):
@@ -73,7 +70,7 @@ def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
     found = [Operand(a, formatted.formats[a]) for a in args]
     if node in formatted.constants:
         found.append(Operand(None, formatted.constants[node][1]))
-    if OPS[formatted.graph.nodes[node].op].unit == "multiply":
+    if isinstance(HARDWARE[formatted.graph.nodes[node].op], Product):
         found.sort(key=lambda operand: -operand.format.width)
     return tuple(found)
 
@@ -171,7 +168,7 @@ class Plan:
 
 
 def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Plan:
-    """Classes of units, a verified schedule with ceil(operations / ii) units of each (`SPARE` has the exceptions), and
+    """Classes of units, a verified schedule with ceil(operations / ii) units of each (and some to spare), and
     the binding.
 
     Raises ScheduleError: ii is below 1 or above `schedule.LONGEST_INTERVAL`.
@@ -184,7 +181,8 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
     position: dict[int, int] = {}
     operations: list[Operation] = []
     for i, node in enumerate(graph.nodes):
-        if node.op in ("shift", "const"):
+        row = HARDWARE[node.op]
+        if isinstance(row, Wiring) and node.op != "input":
             continue
         position[i], width = len(operations), formatted.formats[i].width
         reads = tuple(position[root[a]] for a in node.args if root[a] in position)
@@ -192,10 +190,10 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
             unit = classes[class_of[i]]
             operations.append(Operation(node.name, reads, unit.latency, unit.name, holds=False, width=width))
         else:
-            extra = stages.add if OPS[node.op].unit == "add" else 0
+            extra = stages.add if isinstance(row, Own) else 0
             operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width))
     wanted = Counter(class_of.values())
-    limits = {name: math.ceil(count * SPARE[classes[name].kind] / ii) for name, count in wanted.items()}
+    limits = {name: math.ceil(count * classes[name].spare / ii) for name, count in wanted.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
     schedule = modulo_schedule(Problem(tuple(operations), ii, limits, outputs))
     draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0))
@@ -215,25 +213,20 @@ def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str],
     found: dict[str, UnitClass] = {}
     products: dict[str, list[tuple[int, int]]] = {}
     for i, node in enumerate(graph.nodes):
-        kind = OPS[node.op].unit
-        if kind == "multiply":
+        row = HARDWARE[node.op]
+        if isinstance(row, Product):
             wide, narrow = (operand.format.width for operand in operands(formatted, i))
             name = "multiply" if multiply.dsp_blocks(wide, narrow) == 1 else "multiply_wide"
             products.setdefault(name, []).append((wide, narrow))
-        elif kind == "sincos":
-            key = formats[node.args[0]], formats[i]
-            name = f"sincos_{key[0]}_{key[1]}"
+        elif isinstance(row, Elementary):
+            key = row.key(formats[node.args[0]], formats[i])
+            name = "_".join([row.kind, *map(str, key)])
             if name not in found:
-                found[name] = UnitClass(name, kind, sincos.latency(*key), formats=key)
-        elif kind == "reciprocal":
-            ends = formats[node.args[0]].width, formats[i].width
-            name = f"reciprocal_{ends[0]}_{ends[1]}"
-            if name not in found:
-                found[name] = UnitClass(name, kind, reciprocal.latency(*ends), widths=ends)
+                found[name] = UnitClass(name, row.kind, row.latency(*key), key)
         else:
             continue
         class_of[i] = name
     for name, pairs in products.items():
         widths = max(a for a, _ in pairs), max(b for _, b in pairs)
-        found[name] = UnitClass(name, "multiply", multiply.latency(*widths) + stages.multiply, widths=widths)
+        found[name] = UnitClass(name, "multiply", multiply.latency(*widths) + stages.multiply, widths)
     return class_of, found

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.storage import write
+from dynagate.design.payload import Stream, pack_integers, stream_of
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Integers
 from dynagate.hw import axi_lite
@@ -19,9 +21,7 @@ from dynagate.hw.axi import WORD
 from dynagate.hw.axi_stream import NAN
 from dynagate.hw.build import SHELL_TOP, TOP, Build, short_hash
 from dynagate.hw.units.float32 import from_float32, to_float32
-from dynagate.payload import Stream, pack_integers, stream_of
 from dynagate.sim.verilate import PORTS, SimulationError, cocotb_program, environment
-from dynagate.storage import write
 
 SHELL_PORTS = ("aclk", "aresetn")
 STREAM_WIRES = ("tdata", "tvalid", "tready", "tlast")

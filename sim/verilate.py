@@ -22,10 +22,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.storage import scratch, sweep
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.compile import machine, run
 from dynagate.sim.sources import SimulationError, read_sources
-from dynagate.storage import scratch, sweep
 
 HARNESS = Path(__file__).parent / "harness.cpp"
 PORTS = (

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.storage import scratch
 from dynagate.fixedpoint.evaluate import quantise_inputs
 from dynagate.hw.build import Build, BuildError
 from dynagate.hw.datapath import Datapath
-from dynagate.storage import scratch
 
 
 def write_vcd(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], path: str | PathLike[str]) -> None:

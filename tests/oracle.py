@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pinocchio
 from dynagate import FUNCTIONS, Robot, evaluate, trace
-from dynagate.algorithms import Function
-from dynagate.truth import relative_errors
+from dynagate.dynamics import Function
+from dynagate.graph.truth import relative_errors
 
 from tests import tolerances
 from tests.samples import State, inputs_of, states

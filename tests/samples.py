@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from dynagate import FUNCTIONS, Robot, evaluate, trace
-from dynagate.configuration import normalised
+from dynagate.dynamics.configuration import normalised
 
 State = dict[str, np.ndarray]
 

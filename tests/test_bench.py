@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from dynagate import Region, evaluate, robots, trace
 from dynagate.bench import codegen, comparison, grid, measure, peers, report
 from dynagate.cli import main
-from dynagate.urdf import read_urdf
+from dynagate.robot.urdf import read_urdf
 
 from tests.samples import inputs_of, states
 

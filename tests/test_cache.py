@@ -17,15 +17,15 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import build, robots
+from dynagate.base.storage import DAY, scratch, sweep
+from dynagate.design.files import with_files
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.hw.build import Build
-from dynagate.hw.design import with_files
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.compile import CompileError, compiler
 from dynagate.sim import verilate
 from dynagate.sim.runner import run_datapath_bench
 from dynagate.sim.verilate import SimulationError, library
-from dynagate.storage import DAY, scratch, sweep
 
 FUNCTION = "mass_matrix"
 SOMEBODY = 12345

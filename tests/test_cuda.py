@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import ctypes
 import shutil
 import subprocess
 from pathlib import Path
 
-import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
 from dynagate.graph import Graph
+from dynagate.graph.truth import relative_errors
 from dynagate.native import cuda
 from dynagate.native.cuda import emit_cuda
-from dynagate.truth import relative_errors
 
 from tests import tolerances
+from tests.cuda_text import as_host_code
 from tests.samples import inputs_of, states
 
 CARDS = ("sm_80", "sm_89", "sm_90")
@@ -55,26 +54,13 @@ def test_a_long_function_is_cut_into_segments(planes: bool, tmp_path: Path, monk
 
 
 def _check(loaded: Robot, name: str, planes: bool, tmp_path: Path) -> None:
-    robot = loaded.name
     graph = graph_of(loaded, name)
     state = states(loaded, 33, seed=2)
     state["minv"] = evaluate(trace(loaded, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
     inputs = inputs_of(name, state)
-    source = tmp_path / "kernel.cpp"
-    source.write_text(emit_cuda(graph, double=True))
-    subprocess.run(["g++", "-O1", "-shared", "-fPIC", source, "-o", tmp_path / "kernel.so"], check=True)
-    function = getattr(ctypes.CDLL(str(tmp_path / "kernel.so")), f"{robot}_{name}{'_planes' if planes else ''}")
-
-    def laid_out(array: np.ndarray) -> np.ndarray:
-        return np.ascontiguousarray(np.moveaxis(array, 0, -1) if planes else array)
-
-    given = [laid_out(inputs[port.name]) for port in graph.inputs]
-    results = [laid_out(np.zeros((33, *port.shape))) for port in graph.outputs]
-    pointers = [ctypes.c_void_p(array.ctypes.data) for array in (*given, *results)]
-    function(*pointers, ctypes.c_long(33))
-    for port, got in zip(graph.outputs, results, strict=True):
-        array = np.moveaxis(got, -1, 0) if planes else got
-        assert relative_errors(array, evaluate(graph, inputs)[port.name]).max() <= tolerances.SAME_FORMULA, port.name
+    results = as_host_code(graph, inputs, tmp_path, planes=planes)
+    for output, expected in evaluate(graph, inputs).items():
+        assert relative_errors(results[output], expected).max() <= tolerances.SAME_FORMULA, output
 
 
 @pytest.mark.parametrize("card", CARDS)

@@ -15,17 +15,17 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, build, robots, trace
+from dynagate.design.files import load, sealed, with_files
+from dynagate.design.source import source_digest, source_files
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.host import DesignError, DeviceError, read_design
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build, BuildError
-from dynagate.hw.design import load, sealed, with_files
-from dynagate.hw.source import source_digest, source_files
 from dynagate.sim.verilate import SimulationError
 
-from tests.test_package import FOLDERS, ROOT, imports, modules
+from tests.test_package import PACKAGE, imports, modules
 
 FUNCTION = "mass_matrix"
 
@@ -219,17 +219,13 @@ def test_a_file_in_the_place_of_a_design_is_named(sound: Build, tmp_path: Path) 
 
 def layout(target: Path) -> None:
     """The package as a wheel installs it."""
-    for package in sorted(FOLDERS):
-        folder = target.joinpath(*package.split("."))
-        shutil.copytree(
-            ROOT / FOLDERS[package], folder, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True
-        )
+    shutil.copytree(PACKAGE, target / "dynagate", ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def test_the_source_digest_is_that_of_the_content_wherever_it_lies(tmp_path: Path) -> None:
     site = tmp_path / "native" / "host"
     layout(site)
-    program = "import dynagate; from dynagate.hw.source import *; print(dynagate.__file__, source_digest())"
+    program = "import dynagate; from dynagate.design.source import *; print(dynagate.__file__, source_digest())"
 
     def digest_there() -> str:
         done = subprocess.run(
@@ -245,7 +241,7 @@ def test_the_source_digest_is_that_of_the_content_wherever_it_lies(tmp_path: Pat
         ("hw/datasheet.py", True),
         ("host/links.py", True),
         ("hw/units/add.py", False),
-        ("algorithms/tree.py", False),
+        ("dynamics/tree.py", False),
     ):
         path = site / "dynagate" / file
         text = path.read_text()
@@ -268,12 +264,13 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.fixedpoint.files",  # what it reads is in design.json
         "dynagate.hw.cost",
         "dynagate.hw.datasheet",
-        "dynagate.hw.design",
-        "dynagate.hw.source",
+        "dynagate.design.files",
+        "dynagate.design.source",
         "dynagate.hw.yosys",  # the name of its error alone
-        "dynagate.storage",
-        "dynagate.truth",  # relative errors alone
-        "dynagate.untrusted",
-        "dynagate.urdf",  # the robot is in design.json
+        "dynagate.base.storage",
+        "dynagate.graph.truth",  # relative errors alone
+        "dynagate.base.untrusted",
+        "dynagate.robot",  # the names of robot.model
+        "dynagate.robot.urdf",  # the robot is in design.json
     }
     assert counted <= set(known)

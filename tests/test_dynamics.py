@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Robot, evaluate, robots, trace, truth
-from dynagate.algorithms import Tree
-from dynagate.algorithms.prefix import along
-from dynagate.truth import relative_errors
+from dynagate import FUNCTIONS, Robot, evaluate, robots, trace
+from dynagate.dynamics import Tree
+from dynagate.dynamics.prefix import along
+from dynagate.graph import truth
+from dynagate.graph.truth import relative_errors
 
 from tests import tolerances
 from tests.oracle import GRADIENT_FRAMES, compare

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -25,9 +26,10 @@ from dynagate.fixedpoint.format import (
     rescale,
     to_float,
 )
+from dynagate.fixedpoint.integers import FIXED
 from dynagate.graph import OPS, GraphError
-from dynagate.region import LimitError
-from dynagate.truth import relative_errors
+from dynagate.graph.region import LimitError
+from dynagate.graph.truth import relative_errors
 from fxpmath import Fxp
 
 from tests import tolerances
@@ -62,8 +64,8 @@ def test_op_equals_fxpmath_for_every_operand(name: str, arithmetic: Arithmetic) 
     op = OPS[name]
     for (fa, fb), to in itertools.product(SOURCES, TARGETS):
         a, b = (grid.ravel() for grid in np.meshgrid(every(fa), every(fb)))
-        operands = [Fixed(a, fa), Fixed(b, fb)][: op.arity + op.has_constant]
-        got = op.integer(operands, to, arithmetic)
+        operands = [Fixed(a, fa), Fixed(b, fb)][: op.arity + bool(op.constant)]
+        got = FIXED[name].compute(operands, to, arithmetic)
         exact = op.real(*(to_float(value, fmt) for value, fmt in operands))
         expected = by_fxpmath(exact, to, arithmetic)
         np.testing.assert_array_equal(got.value, expected, err_msg=f"{fa} {fb} -> {to}")
@@ -71,10 +73,47 @@ def test_op_equals_fxpmath_for_every_operand(name: str, arithmetic: Arithmetic) 
         np.testing.assert_array_equal(got.overflow, (rounded < to.lowest) | (rounded > to.highest))
 
 
+@pytest.mark.parametrize("arithmetic", MODES, ids=lambda m: f"{m.rounding}-{m.overflow}")
+def test_select_takes_the_positive_side_of_every_condition(arithmetic: Arithmetic) -> None:
+    fc = Format(3, 1)
+    for (fa, fb), to in itertools.product(SOURCES, TARGETS):
+        c, a, b = (grid.ravel() for grid in np.meshgrid(every(fc), every(fa), every(fb)))
+        got = FIXED["select"].compute([Fixed(c, fc), Fixed(a, fa), Fixed(b, fb)], to, arithmetic)
+        exact = np.where(c > 0, to_float(a, fa), to_float(b, fb))
+        np.testing.assert_array_equal(got.value, by_fxpmath(exact, to, arithmetic), err_msg=f"{fa} {fb} -> {to}")
+        rounded = np.floor(np.ldexp(exact, to.frac) + (0.5 if arithmetic.rounding == HALF_UP else 0.0))
+        np.testing.assert_array_equal(got.overflow, (rounded < to.lowest) | (rounded > to.highest))
+
+
+@pytest.mark.parametrize(
+    ("source", "to"),
+    [
+        (Format(9, 4), Format(8, 5)),
+        (Format(9, 5), Format(7, 5)),
+        (Format(8, 7), Format(9, 2)),
+        (Format(24, 18), Format(24, 20)),
+        (Format(32, 0), Format(32, 28)),
+        (Format(32, 31), Format(20, 3)),
+    ],
+    ids=str,
+)
+def test_square_roots_are_rounded_half_up(source: Format, to: Format) -> None:
+    x = every(source) if source.width < 10 else np.random.default_rng(3).integers(source.lowest, source.highest, 500)
+    got = FIXED["sqrt"].compute([Fixed(x, source)], to, Arithmetic())
+    for value, root, flag in zip(x.tolist(), got.value.tolist(), got.overflow, strict=True):
+        # the largest integer r with (r - 1/2)² ≤ value 2**(2 frac - source.frac)
+        square = Fraction(max(value, 0)) * Fraction(2) ** (2 * to.frac - source.frac)
+        exact = math.isqrt(math.floor(4 * square))
+        exact = (exact + 1) // 2
+        assert (2 * exact - 1) ** 2 <= 4 * square < (2 * exact + 1) ** 2 or exact == 0
+        assert flag == (value < 0 or exact > to.highest)
+        assert flag or root == exact
+
+
 def test_every_op_is_covered_by_an_oracle() -> None:
-    elementary = {"sin", "cos", "reciprocal"}
+    elementary = {"sin", "cos", "reciprocal", "sqrt"}
     trivial = {"input", "const", "shift"}
-    assert set(OPS) == set(EXACT) | elementary | trivial
+    assert set(OPS) == set(EXACT) | elementary | trivial | {"select"}
 
 
 @pytest.mark.parametrize("arithmetic", MODES, ids=lambda m: f"{m.rounding}-{m.overflow}")
@@ -83,7 +122,7 @@ def test_wide_words_equal_python_integers(arithmetic: Arithmetic) -> None:
     random = np.random.default_rng(2)
     fmt, to = Format(40, 30), Format(40, 12)
     a, b = (random.integers(fmt.lowest, fmt.highest, 200) for _ in range(2))
-    got = OPS["mul"].integer([Fixed(a, fmt), Fixed(b, fmt)], to, arithmetic)
+    got = FIXED["mul"].compute([Fixed(a, fmt), Fixed(b, fmt)], to, arithmetic)
     shift = 60 - 12
     for x, y, value, flag in zip(a.tolist(), b.tolist(), got.value.tolist(), got.overflow, strict=True):
         rounded = (x * y + ((1 << (shift - 1)) if arithmetic.rounding == HALF_UP else 0)) >> shift

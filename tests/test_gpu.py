@@ -19,12 +19,12 @@ import numpy as np
 import pytest
 from dynagate import evaluate, robots, trace
 from dynagate.graph import Graph
+from dynagate.graph.truth import relative_errors
 from dynagate.host import DeviceError, Results
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.arrays import new_arrays
 from dynagate.native.compile import CompileError, Toolchain
 from dynagate.native.gpu import GpuError, GpuKernel
-from dynagate.truth import relative_errors
 
 from tests import tolerances
 from tests.samples import inputs_of, states

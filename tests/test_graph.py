@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from dynagate import evaluate, robots, trace
+from dynagate.base.naming import label, scope
 from dynagate.graph import OPS, Graph, GraphError, Node, Port
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw
 from dynagate.graph.trace import Expr, Trace
-from dynagate.naming import label, scope
 
 from tests import tolerances
 
@@ -242,8 +242,8 @@ def test_evaluate_names_bad_inputs() -> None:
 @pytest.mark.parametrize("op", [op for op in OPS.values() if op.arity], ids=lambda op: op.name)
 def test_partials_are_the_derivatives(op) -> None:
     """The op table's derivative column against a complex step of its float column."""
-    constant = [2.0] if op.has_constant else []
-    operands = [0.7, -1.3][: op.arity]
+    constant = [2.0] if op.constant else []
+    operands = [0.7, -1.3, 2.1][: op.arity]
     partials = op.partials(*operands, *constant)
     for k in range(op.arity):
         stepped = [complex(x, 1e-30 * (j == k)) for j, x in enumerate(operands)]

@@ -18,12 +18,12 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Accelerator, build, robots
+from dynagate.design.files import sealed
+from dynagate.design.payload import Field, Port, Stream, pack_integers, unpack_integers
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.fixedpoint.format import Format
 from dynagate.host import DesignError, DeviceError, read_design
 from dynagate.hw.build import Build
-from dynagate.hw.design import sealed
-from dynagate.payload import Field, Port, Stream, pack_integers, unpack_integers
 
 from tests.samples import State
 

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Region, Robot, evaluate, robots, trace
 from dynagate.graph import Graph
+from dynagate.graph.truth import relative_errors
 from dynagate.host import DeviceError
 from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.compile import C, CompileError, cache_folder, compiler, library, machine
 from dynagate.native.emit import emit
 from dynagate.native.kernel import Kernel
-from dynagate.truth import relative_errors
 
 from tests import tolerances
 from tests.samples import inputs_of, states

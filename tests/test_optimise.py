@@ -17,10 +17,10 @@ from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.goal import DSP48E2, MULT18X18, Goal, dsp_blocks
 from dynagate.fixedpoint.noise import predicted_errors
 from dynagate.fixedpoint.optimise import AccuracyError, optimise
+from dynagate.graph.truth import relative_errors
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.units import multiply
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
-from dynagate.truth import relative_errors
 
 from tests.test_real_robots import PANDA
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Graph, Region, Robot, build, evaluate, robots, trace
-from dynagate.algorithms import FUNCTIONS
+from dynagate.dynamics import FUNCTIONS
 from dynagate.fixedpoint.assign import NOISE_MARGIN, Policy, WordLengths, assign, assign_word
 from dynagate.fixedpoint.confidence import OVERFLOWS, block_floors, measured, state
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
@@ -17,9 +17,9 @@ from dynagate.fixedpoint.optimise import AccuracyError, _Search, optimise
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.fixedpoint.sweep import measure
 from dynagate.graph import Node, Port
+from dynagate.graph.region import KINDS, REST
+from dynagate.graph.truth import relative_errors
 from dynagate.host.report import check_on_simulator
-from dynagate.region import KINDS, REST
-from dynagate.truth import relative_errors
 
 from tests.test_real_robots import DATA
 

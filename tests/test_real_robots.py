@@ -11,7 +11,7 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import Robot, evaluate, trace
-from dynagate.truth import relative_errors
+from dynagate.graph.truth import relative_errors
 
 from tests import tolerances
 from tests.oracle import compare, pinocchio_model

@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Robot, robots, trace
-from dynagate.algorithms import Tree
-from dynagate.algorithms.frames import reference_links
-from dynagate.algorithms.gradients import sparsest
-from dynagate.algorithms.inverse_dynamics import inverse_dynamics
-from dynagate.algorithms.mass_matrix import mass_matrix
-from dynagate.algorithms.reduction import LARGER, Dipole, bodies, moved_frames, regrouped
-from dynagate.configuration import normalised
-from dynagate.robot import IDENTITY, vector3
+from dynagate.dynamics import Tree
+from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.frames import reference_links
+from dynagate.dynamics.gradients import sparsest
+from dynagate.dynamics.inverse_dynamics import inverse_dynamics
+from dynagate.dynamics.mass_matrix import mass_matrix
+from dynagate.dynamics.reduction import LARGER, Dipole, bodies, moved_frames, regrouped
+from dynagate.robot.model import IDENTITY, vector3
 
 from tests import tolerances
 from tests.robots import random_urdf

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Region, Robot, RobotError, evaluate, robots, trace
-from dynagate.algorithms import Tree
-from dynagate.robot import matrix3, vector3
-from dynagate.truth import relative_errors
+from dynagate.dynamics import Tree
+from dynagate.graph.truth import relative_errors
+from dynagate.robot.model import matrix3, vector3
 
 from tests import tolerances
 from tests.oracle import compare, pinocchio_model

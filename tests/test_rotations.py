@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Robot, RobotError, RobotWarning, robots, trace
-from dynagate.rotations import NEAR, Rounding
+from dynagate.robot.rotations import NEAR, Rounding
 
 ARM = robots.path("two_joint_arm").read_text()
 SHORT = ["1.5708", "1.57", "-1.571", "3.1416", "3.14", "4.712"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from dynagate import evaluate, robots, trace
 from dynagate.graph import Graph
+from dynagate.graph.truth import relative_errors
 from dynagate.native.program import program
 from dynagate.native.sums import LATENCY, RECIPROCAL_LATENCY, chained, fusable
-from dynagate.truth import relative_errors
 
 from tests import tolerances
 from tests.samples import inputs_of, states

@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import Region, Robot, RobotError, evaluate, robots, trace, truth
-from dynagate.configuration import integrate, neutral
+from dynagate import Region, Robot, RobotError, evaluate, robots, trace
+from dynagate.dynamics.configuration import integrate, neutral
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.robot import JOINT_TYPES, Joint, Link, matrix3, vector3
-from dynagate.truth import relative_errors
+from dynagate.graph import truth
+from dynagate.graph.truth import relative_errors
+from dynagate.robot.model import JOINT_TYPES, Joint, Link, matrix3, vector3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

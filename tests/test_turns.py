@@ -8,8 +8,8 @@ import random
 import dynagate
 import numpy as np
 from dynagate import Region, evaluate, robots, trace
+from dynagate.graph.truth import relative_errors
 from dynagate.host import Results
-from dynagate.truth import relative_errors
 
 from tests import tolerances
 

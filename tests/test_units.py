@@ -6,12 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dynagate.fixedpoint.elementary import root_shift
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise
 from dynagate.hw.units import reciprocal, sincos
 from dynagate.hw.units.add import Add
 from dynagate.hw.units.float32 import FromFloat, ToFloat
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
 from dynagate.hw.units.reciprocal import Reciprocal, shift_of
+from dynagate.hw.units.root import Root
+from dynagate.hw.units.select import Select
 from dynagate.hw.units.sincos import SinCos
 from dynagate.sim.runner import run_unit_bench
 from dynagate.sim.verilate import SimulationError
@@ -121,6 +124,45 @@ def test_reciprocal(formats: tuple[Format, Format], units: Path) -> None:
     expected = unit.model(x, source, to)
     inputs = {"x": x, "shift": np.full(len(x), shift_of(source, to))}
     run_unit_bench("reciprocal", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+
+
+@pytest.mark.parametrize(
+    "formats",
+    [
+        (Format(10, 6), Format(9, 7)),
+        (Format(9, 3), Format(10, 2)),
+        (Format(8, 7), Format(9, 1)),
+        (Format(24, 21), Format(24, 20)),
+        (Format(32, 20), Format(32, 26)),
+    ],
+    ids=str,
+)
+def test_square_root(formats: tuple[Format, Format], units: Path) -> None:
+    source, to = formats
+    unit = Root(source.width, to.width, root_shift(source, to))
+    x = every(source) if source.width <= 10 else some(source, 5)
+    expected = unit.model(x, source, to)
+    run_unit_bench("root", unit, {"x": x}, {"o": expected.value, "overflow": expected.overflow}, units)
+
+
+@pytest.mark.parametrize("arithmetic", [Arithmetic(HALF_UP, SATURATE), Arithmetic(FLOOR, WRAP)], ids=str)
+@pytest.mark.parametrize(
+    ("sources", "to"),
+    [
+        ([Format(3, 0), Format(5, 2), Format(4, 3)], Format(4, 1)),
+        ([Format(24, 20), Format(24, 17), Format(22, 19)], Format(20, 16)),
+    ],
+    ids=str,
+)
+def test_select(sources: list[Format], to: Format, arithmetic: Arithmetic, units: Path) -> None:
+    unit = Select(sources, to, arithmetic)
+    a, b = pairs(*sources[1:])
+    condition = np.resize(every(sources[0]) if sources[0].width < 10 else some(sources[0], 9), len(a))
+    np.random.default_rng(1).shuffle(condition)
+    columns = (condition, a, b)
+    expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
+    inputs = {f"i{k}": column for k, column in enumerate(columns)}
+    run_unit_bench("select", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
 
 
 FLOATS = np.array(

@@ -12,6 +12,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Graph, Region, Robot, RobotError, build, robots, trace
+from dynagate.base.untrusted import LONGEST, file_name, identifier, plain_text
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
 from dynagate.fixedpoint.sweep import Point, draw
@@ -23,7 +24,6 @@ from dynagate.native.cuda import cuda_source, emit_cuda
 from dynagate.native.emit import emit
 from dynagate.native.kernel import Kernel
 from dynagate.sim.waveform import write_vcd
-from dynagate.untrusted import LONGEST, file_name, identifier, plain_text
 
 FUNCTION = "mass_matrix"
 

@@ -8,7 +8,7 @@ from amaranth.hdl import Const, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled
-from dynagate.graph import OPS
+from dynagate.fixedpoint.integers import FIXED
 from dynagate.hw.units.rescale import Wires, differ, fit, rounding_constant, shift_left
 
 LATENCY = 1
@@ -52,7 +52,7 @@ class Add(wiring.Component):
 
     def model(self, *operands: Fixed) -> Rescaled:
         """The op table's meaning on integers."""
-        return OPS[self.op].integer(operands, self.to, self.arithmetic)
+        return FIXED[self.op].compute(operands, self.to, self.arithmetic)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

@@ -1,0 +1,119 @@
+"""The operations in fixed point: what each computes on integers. Hardware computes the same, bit for bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dynagate.fixedpoint import elementary
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled, rescale, wide
+from dynagate.graph.ops import table
+
+Integer = Callable[[Sequence[Fixed], Format, Arithmetic], Rescaled]
+"""(operands, to, arithmetic) -> the result in the format `to`. A constant is the last operand."""
+
+
+def _add(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    return _sum(operands, (1, 1), to, arithmetic)
+
+
+def _sub(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    return _sum(operands, (1, -1), to, arithmetic)
+
+
+def _neg(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    return _sum(operands, (-1,), to, arithmetic)
+
+
+def _same(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    return _sum(operands, (1,), to, arithmetic)
+
+
+def _sum(operands: Sequence[Fixed], signs: Sequence[int], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    frac = max(format.frac for _, format in operands)
+    bits = 2 + max(format.width + frac - format.frac for _, format in operands) + max(0, to.frac - frac)
+    total: Any = 0
+    for (value, format), sign in zip(operands, signs, strict=True):
+        total = total + sign * (wide(value, bits) << (frac - format.frac))
+    return rescale(total, frac, to, arithmetic)
+
+
+def _mul(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    (a, fa), (b, fb) = operands
+    bits = fa.width + fb.width + max(0, to.frac - fa.frac - fb.frac)
+    return rescale(wide(a, bits) * wide(b, bits), fa.frac + fb.frac, to, arithmetic)
+
+
+def _shift(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    (value, format), (exponent, _) = operands
+    moved = Format(format.width, format.frac - int(exponent))
+    return _sum([Fixed(value, moved)], (1,), to, arithmetic)
+
+
+def _select(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    (condition, _), *choices = operands
+    frac = _finest([fmt for _, fmt in choices])
+    bits = 1 + max(fmt.width + frac - fmt.frac for _, fmt in choices) + max(0, to.frac - frac)
+    positive, otherwise = (wide(np.asarray(value), bits) << (frac - fmt.frac) for value, fmt in choices)
+    return rescale(np.where(np.asarray(condition) > 0, positive, otherwise), frac, to, arithmetic)
+
+
+def _elementary(compute: Callable[..., Rescaled]) -> Integer:
+    def integer(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+        ((value, format),) = operands
+        return compute(value, format, to)
+
+    return integer
+
+
+def _finest(formats: Sequence[Format]) -> int:
+    return max(format.frac for format in formats)
+
+
+def _together(formats: Sequence[Format]) -> int:
+    return sum(format.frac for format in formats)
+
+
+@dataclass(frozen=True)
+class FixedOp:
+    """An operation in fixed point.
+
+    compute: its meaning on integers.
+    exact(formats): the fraction bits of the exact result, of the operands' formats, a constant's last. None where the
+    result is rounded whatever its format is, or is given.
+    noise: the variance of the error of such a result, in units of step² / 12.
+    most: the magnitude that results have at most and without a margin. None where it is that of their range.
+    shares_unit: operands and results have one width, so that one hardware unit serves all operations of the kind.
+    """
+
+    compute: Integer
+    exact: Callable[[Sequence[Format]], int] | None = None
+    noise: float = 0.0
+    most: float | None = None
+    shares_unit: bool = False
+
+
+ELEMENTARY = 2.0
+"""Noise of sin, cos and 1/x: their tables and steps add as much again as the rounding."""
+
+FIXED = table(
+    "fixedpoint.integers",
+    {
+        "input": FixedOp(_same, noise=1.0),
+        "const": FixedOp(_same, most=0.0),
+        "add": FixedOp(_add, _finest),
+        "sub": FixedOp(_sub, _finest),
+        "add_const": FixedOp(_add, _finest),
+        "neg": FixedOp(_neg, _finest),
+        "mul": FixedOp(_mul, _together),
+        "mul_const": FixedOp(_mul, _together),
+        "shift": FixedOp(_shift),
+        "sin": FixedOp(_elementary(elementary.sine), noise=ELEMENTARY, most=1.0, shares_unit=True),
+        "cos": FixedOp(_elementary(elementary.cosine), noise=ELEMENTARY, most=1.0, shares_unit=True),
+        "sqrt": FixedOp(_elementary(elementary.square_root), noise=1.0, shares_unit=True),
+        "select": FixedOp(_select, lambda formats: _finest(formats[1:])),
+        "reciprocal": FixedOp(_elementary(elementary.reciprocal), noise=ELEMENTARY, shares_unit=True),
+    },
+)

@@ -1,0 +1,74 @@
+"""Square root by digit recurrence: one bit a cycle, without restoring (Ercegovac and Lang, Digital Arithmetic, ch. 6).
+
+The root of the operand's integer, moved up by `shift` bits, is found from its top bit down. The remainder is what the
+bits so far leave of the operand. Its sign is the next bit, and says whether the next step subtracts or adds.
+"""
+
+from __future__ import annotations
+
+import math
+
+from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from dynagate.fixedpoint.elementary import LAST, root_shift, square_root
+from dynagate.fixedpoint.format import Format, Integers, Rescaled
+from dynagate.hw.units.rescale import delayed, differ, fit
+
+
+def root_bits(source_width: int, shift: int) -> int:
+    """Bits of the root, one below the result's last included."""
+    return max(math.ceil((source_width - 1 + shift) / 2), 1)
+
+
+def latency(source_width: int, to_width: int, shift: int) -> int:
+    """A stage for each bit, one that rounds."""
+    return root_bits(source_width, shift) + 1
+
+
+class Root(wiring.Component):
+    """o = √x, rounded half up, `latency` cycles later. A new operand every cycle.
+
+    shift: `root_shift` of the formats of operand and result.
+
+    ========  ===  ==============================================
+    x         in   the operand, signed
+    o         out  the result, signed; 0 where x is negative
+    overflow  out  x is negative, or the result does not fit
+    ========  ===  ==============================================
+    """
+
+    def __init__(self, source_width: int, to_width: int, shift: int) -> None:
+        self.source_width, self.to_width, self.shift = source_width, to_width, shift
+        self.bits = root_bits(source_width, shift)
+        self.latency = latency(source_width, to_width, shift)
+        super().__init__({"x": In(signed(source_width)), "o": Out(signed(to_width)), "overflow": Out(1)})
+
+    def model(self, x: Integers, source: Format, to: Format) -> Rescaled:
+        assert root_shift(source, to) == self.shift
+        return square_root(x, source, to)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        negative = self.x[-1]
+        size = self.x[:-1] & (~negative).replicate(self.source_width - 1)
+        moved: Value = Cat(Const(0, self.shift), size) if self.shift >= 0 else size[-self.shift :]
+        rest: Value = Cat(moved, Const(0, 2 * self.bits - len(moved)))
+        root: Value = Const(0, 0)
+        remainder: Value = Const(0, signed(2))
+        for k in range(self.bits):
+            # subtract 4 root + 1 from a remainder that is not negative, add 4 root + 3 to a negative one
+            subtracts = ~remainder[-1]
+            term = Cat(~subtracts, Const(1, 1), root ^ subtracts.replicate(k), subtracts).as_signed()
+            left = Signal(signed(k + 3), name=f"remainder_{k}", reset_less=True)
+            brought_down = Cat(rest[-2:], remainder).as_signed()
+            m.d.sync += left.eq(brought_down + term + subtracts)
+            root = Cat(~left[-1], delayed(m, root, 1, f"root_{k}")) if k else ~left[-1]
+            rest = delayed(m, rest[:-2], 1, f"rest_{k}")
+            remainder = left
+        rounded = Signal(unsigned(self.bits + 1), name="rounded", reset_less=True)
+        m.d.sync += rounded.eq(root + 1)
+        wires = fit(m, Cat(rounded[1:], Const(0, 1)).as_signed(), 0, Format(self.to_width, 0), LAST, "o")
+        flagged = delayed(m, negative, self.latency, "negative")
+        m.d.comb += [self.o.eq(wires.value), self.overflow.eq(flagged | differ(wires.guard))]
+        return m

@@ -1,0 +1,125 @@
+"""The operations in hardware: which unit computes each, and how it is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from amaranth.hdl import Const, Module, Value, signed
+from dynagate.fixedpoint.elementary import root_shift
+from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.graph.ops import table
+from dynagate.hw.units import multiply, reciprocal, root, sincos
+from dynagate.hw.units.add import add_wires
+from dynagate.hw.units.rescale import Wires
+from dynagate.hw.units.select import select_wires
+
+ROOT_TABLES = 14
+"""Lookup tables per bit of a square root, measured at 24 bits."""
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """No unit: an input's register, a constant, a moved binary point."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A unit for each operation. wires(m, operands, to, arithmetic, name): what is before its register, which makes its
+    latency one cycle."""
+
+    wires: Callable[[Module, Sequence[tuple[Value, Format]], Format, Arithmetic, str], Wires]
+
+
+@dataclass(frozen=True)
+class Product:
+    """A slot of a shared multiplier."""
+
+
+@dataclass(frozen=True)
+class Elementary:
+    """A slot of a shared unit that computes a function of one operand.
+
+    kind: the unit's name. key(operand, to): what a unit is built for, of the formats of operand and result; operations
+    of one key share units. Of a key: latency in cycles, products (the operand widths of those inside), and core, a
+    component with the ports x, o and overflow.
+    constants(operand, to): the values of the core's other ports, by name, for one operation.
+    spare: units for each that full use needs. tables: lookup tables per bit of the result, measured.
+    """
+
+    kind: str
+    key: Callable[[Format, Format], tuple[Any, ...]]
+    latency: Callable[..., int]
+    products: Callable[..., Sequence[tuple[int, ...]]]
+    core: Callable[..., Any]
+    tables: int
+    constants: Callable[[Format, Format], Mapping[str, Value]] = field(default=lambda operand, to: {})
+    spare: float = 2.0
+
+
+def _own(op: str) -> Own:
+    return Own(lambda m, operands, to, arithmetic, name: add_wires(m, op, operands, to, arithmetic, name))
+
+
+def _sincos(cosine: int) -> Elementary:
+    return Elementary(
+        "sincos",
+        key=lambda operand, to: (operand, to),
+        latency=sincos.latency,
+        products=sincos.products,
+        core=sincos.SinCos,
+        tables=7,
+        constants=lambda operand, to: {"cosine": Const(cosine, 1)},
+    )
+
+
+HARDWARE = table(
+    "hw.units",
+    {
+        "input": Wiring(),
+        "const": Wiring(),
+        "shift": Wiring(),
+        "add": _own("add"),
+        "sub": _own("sub"),
+        "add_const": _own("add_const"),
+        "neg": _own("neg"),
+        "mul": Product(),
+        "mul_const": Product(),
+        "sin": _sincos(0),
+        "cos": _sincos(1),
+        "select": Own(select_wires),
+        "sqrt": Elementary(
+            "root",
+            key=lambda operand, to: (operand.width, to.width, root_shift(operand, to)),
+            latency=root.latency,
+            products=lambda *key: (),
+            core=root.Root,
+            tables=ROOT_TABLES,
+        ),
+        "reciprocal": Elementary(
+            "reciprocal",
+            key=lambda operand, to: (operand.width, to.width),
+            latency=reciprocal.latency,
+            products=lambda *widths: [p for step in reciprocal.newton_steps(*widths) for p in (step.inner, step.outer)],
+            core=reciprocal.Reciprocal,
+            tables=12,
+            constants=lambda operand, to: {
+                "shift": Const(reciprocal.shift_of(operand, to), signed(reciprocal.SHIFT_BITS))
+            },
+        ),
+    },
+)
+
+ELEMENTARY = {row.kind: row for row in HARDWARE.values() if isinstance(row, Elementary)}
+"""One row of each kind of unit: they agree in all but `constants`."""
+
+
+def products_of(kind: str, key: Sequence[Any]) -> Sequence[tuple[int, ...]]:
+    """Operand widths of the products inside a unit; of a multiplier its own."""
+    return [tuple(key)] if kind == "multiply" else ELEMENTARY[kind].products(*key)
+
+
+def dsp_blocks(kind: str, key: Sequence[Any]) -> int:
+    """DSP48E2 blocks of one unit's products."""
+    return sum(multiply.dsp_blocks(*widths[:2]) for widths in products_of(kind, key))

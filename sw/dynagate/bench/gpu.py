@@ -1,0 +1,161 @@
+"""A GPU measured: arrays that stay there, arrays in host memory, partitions; and GRiD beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from dynagate.bench.grid import grid
+from dynagate.bench.measure import Timing, timing
+from dynagate.graph.region import Region
+from dynagate.host import Accelerator, DeviceError, open
+from dynagate.native.compile import CompileError
+from dynagate.native.gpu import has_driver
+from dynagate.robot import Robot
+
+GRADIENT = "forward_dynamics_gradient"
+MANY = (262_144, 1_048_576)
+"""Batches of arrays that stay on the GPU, besides those of all devices."""
+
+IN_GRAPH = 10
+SEED, STATES = 3, 4096
+
+LAYOUTS: dict[str, dict[str, Any]] = {"rows": {}, "packed": {"pack": True}, "planes": {"layout": "planes"}}
+"""Of results: numpy's rows, rows without zeros and second entries of symmetric pairs, and the batch innermost."""
+
+PARTS = (
+    "forward_dynamics",
+    "mass_matrix_inverse",
+    "inverse_dynamics_gradient",
+    "forward_dynamics_gradient_given_minv",
+)
+"""Functions that the partitions compute the gradient by."""
+
+Options = Callable[[str], dict[str, Any]]
+
+
+def measured(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> dict[str, Any] | str:
+    """Nanoseconds per batch of the gradient in float32, as JSON takes them, or why there are none.
+
+    card; host: arrays in host memory, copies included, and new results or the same ones each time; partitions: of the
+    same; resident: arrays that stay on the GPU, per layout, "ns" of a launch in a CUDA graph of ten, "call_ns" of a
+    call from Python that is waited for; grid: of GRiD's kernel likewise. The last three may be a reason instead.
+    options: of an algorithm, by function.
+    """
+    if not has_driver():
+        return "no CUDA driver"
+    try:
+        return _measured(robot, region, batches, options)
+    except (CompileError, DeviceError) as error:
+        return str(error)
+
+
+def _measured(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> dict[str, Any]:
+    host = list(_host(robot, region, batches, options))
+    if find_spec("cupy") is None:
+        why = "CuPy is not installed, which times arrays that stay on the GPU: pip install 'dynagate[gpu]'"
+        return {"host": host, "card": "a GPU", "partitions": why, "resident": why, "grid": why}
+    cupy = import_module("cupy")
+    many = sorted({*batches, *MANY})
+    return {
+        "host": host,
+        "card": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
+        "partitions": list(_partitions(cupy, robot, region, batches, options)),
+        "resident": [row for layout in LAYOUTS for row in _resident(cupy, robot, region, many, layout, options)],
+        "grid": grid(robot, [batch for batch in many if batch <= max(batches)]),
+    }
+
+
+def states(region: Region, batch: int, layout: str = "rows") -> dict[str, Any]:
+    """A batch of states in float32; beyond STATES they come again."""
+    order: Any = "F" if layout == "planes" else "C"
+    sample = region.sample(GRADIENT, min(batch, STATES), SEED)
+    return {k: np.asarray(np.resize(v, (batch, *v.shape[1:])), np.float32, order=order) for k, v in sample.items()}
+
+
+def _host(robot: Robot, region: Region, batches: Sequence[int], options: Options) -> Iterator[dict[str, Any]]:
+    with open(robot, GRADIENT, device="cuda", dtype=np.float32, **options(GRADIENT)) as accelerator:
+        for batch in batches:
+            inputs = states(region, batch)
+            out = accelerator(**inputs)
+            for results, call in (
+                ("the same", lambda: accelerator(out=out, **inputs)),  # noqa: B023
+                ("new", lambda: accelerator(**inputs)),  # noqa: B023
+            ):
+                yield {"results": results, "batch": batch, **asdict(timing(call, 0.3))}
+
+
+def _resident(
+    cupy: Any, robot: Robot, region: Region, batches: Sequence[int], layout: str, options: Options
+) -> Iterator[dict[str, Any]]:
+    stream = cupy.cuda.Stream(non_blocking=True)
+    chosen = {"dtype": np.float32, **options(GRADIENT), **LAYOUTS[layout]}
+    with stream, open(robot, GRADIENT, device="cuda", stream=stream.ptr, **chosen) as accelerator:
+        for batch in batches:
+            inputs = {name: cupy.asarray(array) for name, array in states(region, batch, layout).items()}
+            out = accelerator(**inputs)
+            stream.synchronize()
+
+            def call() -> None:
+                accelerator(out=out, **inputs)  # noqa: B023
+                stream.synchronize()
+
+            called = timing(call, 0.3)
+            stream.begin_capture()
+            for _ in range(IN_GRAPH):
+                accelerator(out=out, **inputs)
+            graph = stream.end_capture()
+            taken = _on_the_card(cupy, stream, lambda: graph.launch(stream)).per(IN_GRAPH)  # noqa: B023
+            yield {"layout": layout, "batch": batch, **asdict(taken), "call_ns": called.ns}
+
+
+def _on_the_card(cupy: Any, stream: Any, launch: Callable[[], Any], repeats: int = 25) -> Timing:
+    """By the card's own clock."""
+    taken = []
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    for _ in range(repeats):
+        begin.record(stream)
+        launch()
+        end.record(stream)
+        end.synchronize()
+        taken.append(1e6 * cupy.cuda.get_elapsed_time(begin, end))
+    return Timing.of(taken[2:])
+
+
+def _partitions(
+    cupy: Any, robot: Robot, region: Region, batches: Sequence[int], options: Options
+) -> Iterator[dict[str, Any]]:
+    """Split (∂ID on the GPU, the rest in C on one thread), fused (all on the GPU, kernel by kernel), completely
+    fused (one kernel)."""
+    with ExitStack() as stack:
+
+        def opened(name: str, device: str) -> Accelerator:
+            return stack.enter_context(open(robot, name, device=device, dtype=np.float32, **options(name)))
+
+        card = {name: opened(name, "cuda") for name in (*PARTS, GRADIENT)}
+        core = {name: opened(name, "cpu") for name in ("forward_dynamics", "mass_matrix_inverse")}
+
+        def split(q: Any, qd: Any, tau: Any) -> Any:
+            qdd = core["forward_dynamics"](q=q, qd=qd, tau=tau).qdd
+            minv = core["mass_matrix_inverse"](q=q).minv
+            gradient = card["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd)
+            return [np.matmul(-minv, part) for part in (gradient.dtau_dq, gradient.dtau_dqd)]
+
+        def fused(**state: Any) -> Any:
+            q, qd, tau = (cupy.asarray(state[name]) for name in ("q", "qd", "tau"))
+            qdd = card["forward_dynamics"](q=q, qd=qd, tau=tau).qdd
+            minv = card["mass_matrix_inverse"](q=q).minv
+            gradient = card["forward_dynamics_gradient_given_minv"](q=q, qd=qd, qdd=qdd, minv=minv)
+            return [cupy.asnumpy(part) for part in (qdd, minv, gradient.dqdd_dq, gradient.dqdd_dqd)]
+
+        calls: Mapping[str, Callable[..., Any]] = {"split": split, "fused": fused, "completely fused": card[GRADIENT]}
+        for batch in batches:
+            state = states(region, batch)
+            for name, call in calls.items():
+                yield {"partition": name, "batch": batch, **asdict(timing(lambda: call(**state), 0.3))}  # noqa: B023

@@ -1,0 +1,96 @@
+"""Times: warm up, repeat, and tell the median and the spread."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynagate.native.compile import compiler
+from dynagate.native.kernel import Kernel
+
+SECONDS = 0.3
+LEAST = 7
+"""A figure is the median of as many repeats as fit in SECONDS, at least LEAST."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Nanoseconds: median, and the distance of the quartiles, over `repeats`."""
+
+    ns: float
+    spread: float
+    repeats: int
+
+    @staticmethod
+    def of(taken: Sequence[float]) -> Timing:
+        low, middle, high = np.quantile(taken, [0.25, 0.5, 0.75])
+        return Timing(float(middle), float(high - low), len(taken))
+
+    def per(self, count: int) -> Timing:
+        return Timing(self.ns / count, self.spread / count, self.repeats)
+
+
+def timing(call: Callable[[], Any], share: float = 1.0) -> Timing:
+    """Two calls to warm up, then repeats for a share of SECONDS."""
+    call()
+    call()
+    taken: list[float] = []
+    end = time.perf_counter() + share * SECONDS
+    while len(taken) < LEAST or time.perf_counter() < end:
+        start = time.perf_counter_ns()
+        call()
+        taken.append(time.perf_counter_ns() - start)
+    return Timing.of(taken)
+
+
+def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Timing:
+    """One sample by the kernel, called from C."""
+    written = kernel.written(kernel.new_outputs(1))
+    read = kernel.read(inputs)
+    repeat = _repeat()
+    one = ctypes.cast(kernel.one, ctypes.c_void_p)
+    return timing(lambda: repeat(one, read.pointers, written.pointers, count)).per(count)
+
+
+@cache
+def _repeat() -> Any:
+    folder = tempfile.mkdtemp(prefix="dynagate-bench-")
+    target = Path(folder) / "repeat.so"
+    source = str(files("dynagate.bench") / "repeat.c")
+    subprocess.run([compiler(), "-O2", "-shared", "-fPIC", source, "-o", str(target)], check=True)
+    function = ctypes.CDLL(str(target)).repeat
+    pointers = ctypes.POINTER(ctypes.c_void_p)
+    function.argtypes, function.restype = [ctypes.c_void_p, pointers, pointers, ctypes.c_long], None
+    return function
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on."""
+    model, flags = platform.processor(), ""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.is_file():
+        fields = dict(line.split(":", 1) for line in cpuinfo.read_text().splitlines() if ":" in line)
+        fields = {key.strip(): value.strip() for key, value in fields.items()}
+        model, flags = fields.get("model name", model), fields.get("flags", "")
+    vectors = next((name for name in ("avx512f", "avx2", "asimd", "sse2") if name in flags), "unknown")
+    version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
+    return {
+        "cpu": model,
+        "cores": os.cpu_count(),
+        "vectors": vectors,
+        "compiler": version.splitlines()[0] if version else "unknown",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }

@@ -1,0 +1,97 @@
+"""Which errors are the user's to mend, and how they are told; all others keep their traceback."""
+
+from __future__ import annotations
+
+import dis
+import errno
+import re
+import subprocess
+from types import TracebackType
+from typing import Any
+
+import click
+
+from dynagate.cli.extras import EXTRAS, install
+
+FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
+
+_OPTIONS = {
+    name: f"--{name.replace('_', '-')}"
+    for name in ("floating_base", "ignore_friction", "allow_unphysical", "round_rotations")
+}
+_BOTH = re.compile(r"\b[a-z_]+=[^\n]*? \((--[^\n]*?)\)(?=[ ;.,]|$)", re.MULTILINE)
+"""Options as Python takes them, and in brackets as the command line does."""
+
+_KEYWORDS = re.compile(r"\b(lock|velocity|acceleration|effort|unlimited|lax)=(True)?(?=[\s,;.)]|$)")
+
+
+class Commands(click.Group):
+    """A group whose commands end without a traceback where the user can mend what is wrong."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (click.ClickException, click.Abort, click.exceptions.Exit):
+            raise
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, OSError) and error.errno == errno.EPIPE:
+                raise  # the reader of a pipe has gone: click ends in silence
+            message = explained(error, ctx.invoked_subcommand or "")
+            if message is None:
+                error.add_note(FAULT)
+                raise
+            raise click.ClickException(message) from error
+
+
+def explained(error: BaseException, command: str) -> str | None:
+    """What to tell the user of a command; None for an error that is a fault of the program."""
+    match error:
+        case KeyboardInterrupt():
+            return "interrupted"
+        case MemoryError():
+            return f"not enough memory ({error or 'no size known'}); expected fewer states, or a smaller batch or robot"
+        case ImportError():
+            return _missing(error, command)
+        case OSError():
+            names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+            return ": ".join([*names[:1], error.strerror]) if error.strerror else str(error)
+        case subprocess.CalledProcessError():
+            program = error.cmd if isinstance(error.cmd, str) else error.cmd[0]
+            return f"'{program}' failed with status {error.returncode}"
+        case ValueError() | RuntimeError() if _on_purpose(error):
+            return as_options(str(error))
+    return None
+
+
+def as_options(text: str) -> str:
+    """A text that names Python's options, with those of the command line."""
+    text = re.sub(r", add [^\n]*\non the command line (.*)", r", add \1", _BOTH.sub(r"\1", text))
+    for name, option in _OPTIONS.items():
+        text = re.sub(rf"\b{name}\b(=True)?", option, text)
+    return _KEYWORDS.sub(r"--\1", text).replace(": lock names joint", ": --lock names joint")
+
+
+def _missing(error: ImportError, command: str) -> str | None:
+    module = (error.name or "").partition(".")[0]
+    if command not in EXTRAS or module in ("", "dynagate"):
+        return None
+    return f"'dynagate {command}' needs the module '{module}' ({error}); {install(EXTRAS[command])}"
+
+
+def _on_purpose(error: BaseException) -> bool:
+    """Whether this package raised the error itself: one of its own classes, or by a `raise` statement of its modules.
+    What numpy or an operator raises is a fault of the program."""
+    if _is_ours(type(error).__module__):
+        return True
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and _is_ours(trace.tb_frame.f_globals.get("__name__", "")) and _at_raise(trace)
+
+
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] == "dynagate"
+
+
+def _at_raise(trace: TracebackType) -> bool:
+    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"

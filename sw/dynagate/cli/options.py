@@ -1,0 +1,219 @@
+"""The options of several commands: what to compute, by which algorithm, in which formats and pipeline."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dynagate.cli import parameters
+from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
+from dynagate.cli.robot import Command, with_options
+from dynagate.dynamics import FUNCTIONS, Function
+from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
+from dynagate.fixedpoint.goal import MULTIPLIERS
+from dynagate.graph.choose import FRAMES
+from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES
+from dynagate.robot import Robot
+
+DEFAULT_WORD = 24
+MOST_STATES = 10_000_000
+MASSES = ("body", "shared")
+WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
+
+ii_option = click.option(
+    "--ii", default=8, show_default=True, type=count(LONGEST_INTERVAL), metavar="CYCLES", help="Cycles between samples."
+)
+seed_option = click.option("--seed", default=1, show_default=True, type=count(2**63 - 1, 0), help="Of the states.")
+
+
+def function_option(text: str) -> Command:
+    return click.option(
+        "--function",
+        "name",
+        default="forward_dynamics_gradient",
+        type=click.Choice(list(FUNCTIONS)),
+        metavar="FUNCTION",
+        show_default=True,
+        help=f"{text}: {', '.join(FUNCTIONS)}.",
+    )
+
+
+def states_option(default: int, text: str) -> Command:
+    return click.option("--states", default=default, show_default=True, type=count(MOST_STATES), help=text)
+
+
+def folder_option(text: str, **settings: Any) -> Command:
+    return click.option("--folder", type=parameters.Folder(), metavar="FOLDER", help=text, **settings)
+
+
+def design_options(command: Command) -> Command:
+    """Function, interval, formats, stages and folder. The command gets a `Goal` or None as `goal`, and `Stages`."""
+
+    @functools.wraps(command)
+    def checked(*robot: Any, **rest: Any) -> Any:
+        from dynagate.hw.plan import Stages
+
+        errors, word = rest.pop("errors"), rest.pop("word")
+        refined = {name: rest.pop(name) for name in ("target", "floor", "near_rest")}
+        _check_formats(errors, refined, word, rest["formats"], FUNCTIONS[rest["name"]])
+        rest["goal"] = _goal(errors, **refined)
+        rest["stages"] = Stages(**rest["stages"])
+        return command(*robot, word=word or DEFAULT_WORD, **rest)
+
+    return with_options(
+        checked,
+        function_option("What to build"),
+        ii_option,
+        click.option(
+            "--word",
+            type=count(LARGEST_WORD, SMALLEST_WORD),
+            metavar="BITS",
+            help=f"Bits of every value.  [default: {DEFAULT_WORD}]",
+        ),
+        click.option(
+            "--error",
+            "errors",
+            multiple=True,
+            type=Named(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", alone=True),
+            callback=mapping,
+            metavar="[BLOCK=]ERROR",
+            help="Find words for this relative L2 error of 99.9 % of the states, of all output blocks or of some.",
+        ),
+        click.option(
+            "--target",
+            type=click.Choice(list(MULTIPLIERS)),
+            help=f"With --error, the multiplier to fill.  [default: {next(iter(MULTIPLIERS))}]",
+        ),
+        click.option(
+            "--floor",
+            type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
+            metavar="PART",
+            help="With --error, blocks smaller than this part of their root mean square err relative to that size.  "
+            "[default: 0.1]",
+        ),
+        click.option("--near-rest", is_flag=True, help="With --error, promise it for states near rest too."),
+        click.option(
+            "--stages",
+            multiple=True,
+            type=Named(
+                parameters.whole(0, MOST_STAGES),
+                f"multiply=N or add=N, N a whole number from 0 to {MOST_STAGES}",
+                names=("multiply", "add"),
+            ),
+            callback=mapping,
+            metavar="multiply=N | add=N",
+            help="More registers behind products, sums.",
+        ),
+        click.option(
+            "--formats",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Take the formats from this file.",
+        ),
+        folder_option("Where designs are kept.", default="build/designs", show_default=True),
+    )
+
+
+def _check_formats(
+    errors: dict[str, float], refined: dict[str, Any], word: int | None, formats: Path | None, function: Function
+) -> None:
+    """Formats come from one place, and errors are those of blocks that there are."""
+    asked = [option for option, value in (("--word", word), ("--error", errors), ("--formats", formats)) if value]
+    if len(asked) > 1:
+        raise click.UsageError(f"{' and '.join(asked)} are both given; expected one: each decides the formats")
+    for name, value in refined.items():
+        if value is not None and value is not False and not errors:
+            raise click.UsageError(f"--{name.replace('_', '-')} without --error; expected both: it refines an error")
+    blocks = [output.name for output in function.outputs]
+    for block in errors:
+        if block and block not in blocks:
+            raise click.BadParameter(
+                f"no output block '{block}'{parameters.nearest(block, blocks)}; {function.name} has "
+                f"{', '.join(blocks)}",
+                param_hint="'--error'",
+            )
+
+
+def _goal(errors: dict[str, float], target: str | None, floor: float | None, near_rest: bool) -> Any:
+    """What --error and the options that refine it ask for, or None."""
+    from dynagate.fixedpoint.goal import DSP48E2, FLOOR, Goal
+
+    if not errors:
+        return None
+    return Goal(
+        one_or_named(errors),
+        floor=FLOOR if floor is None else floor,
+        kinds=("uniform", "rest") if near_rest else ("uniform",),
+        dsp=MULTIPLIERS[target] if target else DSP48E2,
+    )
+
+
+class _Frame(click.ParamType):
+    """A frame's name, or the index of a link."""
+
+    name = "frame"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str | int:
+        index = parameters.whole(0, 10**6)(value)
+        if index is None and value not in FRAMES:
+            self.fail(f"{value}; expected {', '.join(FRAMES)}, or a link's index, 0 or more", param, ctx)
+        return value if index is None else index
+
+
+def algorithm_options(command: Command) -> Command:
+    """The command gets them as one mapping, `algorithm`, checked for its function; for any where it has none."""
+
+    @functools.wraps(command)
+    def gathered(robot: Robot, *region: Any, form: str | None, prefix: bool, **rest: Any) -> Any:
+        algorithm = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
+        algorithm = {option: value for option, value in algorithm.items() if value is not None}
+        functions = [FUNCTIONS[rest["name"]]] if "name" in rest else list(FUNCTIONS.values())
+        _check_algorithm(robot, functions, algorithm)
+        return command(robot, *region, algorithm=algorithm, **rest)
+
+    return with_options(
+        gathered,
+        click.option(
+            "--form", metavar="FORM", help="Algorithm, as `dynagate info` lists them; the first unless given."
+        ),
+        click.option(
+            "--frame",
+            type=_Frame(),
+            metavar="FRAME",
+            help=f"Frame of the gradients: {', '.join(FRAMES)}, or a link's index.",
+        ),
+        click.option("--mass", type=click.Choice(MASSES), help="Frames in which the gradients take M."),
+        click.option("--prefix", is_flag=True, help="Gradients with prefix products and sums: fewer levels."),
+    )
+
+
+def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dict[str, Any]) -> None:
+    """Raises BadParameter: none of the functions has this form or option, or the robot no such link."""
+    forms = list(dict.fromkeys(form for function in functions for form in function.forms))
+    form = algorithm.get("form")
+    if form is not None and form not in forms:
+        known = f"{functions[0].name} has {', '.join(forms)}" if len(functions) == 1 else f"expected {', '.join(forms)}"
+        raise click.BadParameter(f"no form '{form}'{parameters.nearest(form, forms)}; {known}", param_hint="'--form'")
+    frame = algorithm.get("frame")
+    if isinstance(frame, int) and frame >= len(robot.links):
+        raise click.BadParameter(
+            f"no link {frame}; expected a link's index from 0 to {len(robot.links) - 1}, or {', '.join(FRAMES)}",
+            param_hint="'--frame'",
+        )
+    taken: set[str] = set()
+    for function in functions:
+        # a function alone is traced in its first form unless another is asked for, all functions in all forms
+        used = [form] if form else list(function.forms)[: 1 if len(functions) == 1 else None]
+        taken.update(name for each in used for name in function.options.get(each, ()))
+    for option in sorted(algorithm.keys() - {"form"} - taken):
+        what = f"form {form}" if form else functions[0].name
+        raise click.UsageError(f"{what} has no option --{option}; expected it left out, or another form or function")
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text."""
+    return "\n".join(["\b", "Examples:", *(f"  dynagate {line}" for line in lines)])

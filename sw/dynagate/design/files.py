@@ -1,0 +1,92 @@
+"""design.json: the hash of its content, the checksums of the Verilog beside it, and reading it back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from dynagate.base.storage import read_json
+
+FORMAT_VERSION = 2
+FILE = "design.json"
+EXPECTED = "the folder that dynagate.build returned"
+REBUILD = "build the design again"
+
+
+class DesignError(ValueError):
+    """A design that is missing, damaged, of another format version, or not the device's; the text names the file and
+    what was expected."""
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The content as JSON has it, and its hash: a sha256 over all but the hash itself and `files`."""
+    plain = json.loads(json.dumps(content))
+    plain["hash"] = _hash(plain)
+    return plain
+
+
+def with_files(design: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+    """The design with `files`: the sha256 of each file beside it, by name. The hash does not cover them, because the
+    Verilog holds the hash."""
+    return {**design, "files": {name: _sha256(text.encode()) for name, text in texts.items()}}
+
+
+def _hash(content: Mapping[str, Any]) -> str:
+    covered = {key: value for key, value in content.items() if key not in ("hash", "files")}
+    return _sha256(json.dumps(covered, sort_keys=True).encode())
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def load(path: str | PathLike[str]) -> dict[str, Any]:
+    """The content of design.json, by its path or its folder's, checked against its hash; files that are listed in it
+    and lie beside it are checked against their checksums. Raises DesignError."""
+    path = Path(path) / FILE if os.path.isdir(path) else Path(path)
+    content = read_json(path, DesignError, "design", EXPECTED)
+    if content.get("format") != FORMAT_VERSION:
+        raise DesignError(f"{path} has format {content.get('format')!r}; expected {FORMAT_VERSION}: {REBUILD}")
+    if content.get("hash") != (actual := _hash(content)):
+        raise DesignError(
+            f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
+            f"{REBUILD}"
+        )
+    names, listed = verilog_files(content), content.get("files")
+    if not isinstance(listed, dict) or set(listed) != names:
+        raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(names))}; {REBUILD}")
+    for name in names:
+        _check_file(path.parent / name, listed[name])
+    return content
+
+
+def verilog_files(content: Mapping[str, Any]) -> set[str]:
+    """Names of the files with a design's Verilog."""
+    return {"datapath.v", "accelerator.v"} if "axi" in content else {"datapath.v"}
+
+
+def _check_file(path: Path, checksum: object) -> None:
+    try:
+        actual = _sha256(path.read_bytes())
+    except FileNotFoundError:  # a host with a device needs no Verilog
+        return
+    except OSError as error:
+        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
+    if actual != checksum:
+        raise DesignError(
+            f"{path} was changed or damaged: its sha256 is {actual:.16}, expected {checksum!s:.16}; {REBUILD}"
+        )
+
+
+def is_whole(folder: Path, design: Mapping[str, Any]) -> bool:
+    """Whether a folder holds this design and its Verilog, none of it damaged."""
+    try:
+        content = load(folder)
+    except DesignError:
+        return False
+    return content["hash"] == design["hash"] and all((folder / name).is_file() for name in verilog_files(content))

@@ -1,0 +1,47 @@
+"""The digest of the generator's source: a change of the generator is a change of the design."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import dynagate
+
+DECIDING = ("base/naming.py", "robot/model.py", "dynamics", "graph", "fixedpoint", "hw")
+"""What decides a design, by place within the package."""
+
+APART = (
+    "fixedpoint/files.py",
+    "fixedpoint/sweep.py",
+    "graph/truth.py",
+    "hw/cost.py",
+    "hw/datasheet.py",
+    "hw/synth.py",
+    "hw/yosys.py",
+)
+"""Files of these folders that read, describe or measure designs. What they find is in design.json, if it is kept."""
+
+
+@cache
+def source_digest() -> str:
+    """16 hexadecimal digits, the same for a checkout and a wheel of it, wherever they lie."""
+    digest = hashlib.sha256()
+    for name, path in source_files():
+        content = path.read_bytes()
+        digest.update(f"{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:16]
+
+
+def source_files() -> list[tuple[str, Path]]:
+    """The files that decide a design, sorted, named by their place in the package such as hw/units/add.py."""
+    return sorted((name, path) for name, path in _all_files() if name not in APART)
+
+
+def _all_files() -> Iterator[tuple[str, Path]]:
+    (top,) = map(Path, dynagate.__path__)
+    for place in DECIDING:
+        path = top / place
+        for file in [path] if path.is_file() else path.resolve().rglob("*.py"):
+            yield (place if path.is_file() else f"{place}/{file.relative_to(path.resolve()).as_posix()}"), file

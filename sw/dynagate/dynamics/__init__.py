@@ -1,0 +1,212 @@
+"""Rigid-body algorithms as plain mathematics over any scalar, and the functions of one robot that they make.
+
+`FUNCTIONS` is the one list of what can be traced, evaluated and built: names, inputs and outputs with their shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dynagate.dynamics import (
+    articulated,
+    body_columns,
+    forward_dynamics,
+    gradients,
+    inverse_dynamics,
+    kinematics,
+    mass_matrix,
+)
+from dynagate.dynamics.spatial import array
+from dynagate.dynamics.tree import Tree
+from dynagate.robot import Robot
+
+CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
+SCALAR, POINT, POINTS, JACOBIANS = "scalar", "point", "points", "jacobians"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
+    forces (links, 6), scalar (), point (3,), points (links, 3) or jacobians (links, 6, nv)."""
+
+    name: str
+    kind: str
+
+    def shape(self, robot: Robot) -> tuple[int, ...]:
+        nv, links = robot.nv, len(robot.links)
+        shapes: dict[str, tuple[int, ...]] = {
+            CONFIGURATION: (robot.nq,),
+            VECTOR: (nv,),
+            MATRIX: (nv, nv),
+            SYMMETRIC: (nv, nv),
+            FORCES: (links, 6),
+            SCALAR: (),
+            POINT: (3,),
+            POINTS: (links, 3),
+            JACOBIANS: (links, 6, nv),
+        }
+        return shapes[self.kind]
+
+
+Algorithm = Callable[..., Any]
+EXTERNAL = Argument("f_ext", FORCES)
+"""Optional input: force on each link from outside, [moment; force] at the link's origin in the link's frame, in N m
+and N."""
+
+
+@dataclass(frozen=True)
+class Function:
+    """One row of the function table. forms: the algorithms that compute it, by name, the default first.
+    options: what the algorithms take besides their inputs, by form."""
+
+    name: str
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    forms: dict[str, Algorithm]
+    options: dict[str, tuple[str, ...]]
+
+    @property
+    def needs_inverse(self) -> bool:
+        """Whether the algorithms divide by what resists each joint."""
+        return not {"qdd", "minv"}.isdisjoint(argument.name for argument in self.outputs)
+
+    @property
+    def takes_external_forces(self) -> bool:
+        return not {"qdd", "tau"}.isdisjoint(argument.name for argument in self.inputs)
+
+    def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
+        """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""
+        if external_forces and not self.takes_external_forces:
+            raise ValueError(f"{self.name} does not depend on external forces")
+        return (*self.inputs, EXTERNAL) if external_forces else self.inputs
+
+    def __call__(
+        self, robot: Robot | Tree, *inputs: Sequence[Any], form: str | None = None, **options: Any
+    ) -> tuple[Any, ...]:
+        """The outputs in order; f_ext (links, 6) may follow the inputs.
+
+        Raises ValueError for a form or an option that the function does not have, RobotError where it needs M⁻¹ and the
+        robot has none."""
+        form = form or next(iter(self.forms))
+        if form not in self.forms:
+            raise ValueError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
+        known = self.options.get(form, ())
+        for option in options:
+            if option not in known:
+                listed = ", ".join(known) or "none"
+                raise ValueError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
+        tree = robot if isinstance(robot, Tree) else Tree(robot)
+        if self.needs_inverse:
+            mass_matrix.check_invertible(tree)
+        if len(inputs) > len(self.inputs):
+            options["external"] = inputs[-1]
+        result = self.forms[form](tree, *inputs[: len(self.inputs)], **options)
+        return result if len(self.outputs) > 1 else (result,)
+
+
+def _arguments(names: str) -> tuple[Argument, ...]:
+    kinds = {
+        "q": CONFIGURATION,
+        "minv": SYMMETRIC,
+        "m": SYMMETRIC,
+        "kinetic_energy": SCALAR,
+        "potential_energy": SCALAR,
+        "centre_of_mass": POINT,
+        "link_positions": POINTS,
+        "link_jacobians": JACOBIANS,
+    }
+    return tuple(Argument(name, kinds.get(name, MATRIX if "_" in name else VECTOR)) for name in names.split())
+
+
+def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, external: Any = None) -> tuple[Any, ...]:
+    return gradients.solved_for_acceleration(minv, *body_columns.inverse_dynamics_gradient(tree, q, qd, qdd, external))
+
+
+def _whole_gradient_by_columns(tree: Tree, q: Any, qd: Any, tau: Any, external: Any = None) -> tuple[Any, ...]:
+    """Everything on chip in body frames: direct M⁻¹, q̈ from it, then the columns."""
+    minv = articulated.mass_matrix_inverse(tree, q)
+    bias = inverse_dynamics.inverse_dynamics(tree, q, qd, [0.0] * tree.nv, external)
+    qdd = list(minv @ array([t - b for t, b in zip(tau, bias, strict=True)]))
+    return qdd, *_gradient_by_columns(tree, q, qd, qdd, minv, external), minv
+
+
+_KINEMATICS: list[tuple[str, str, Algorithm]] = [
+    ("kinetic_energy", "q qd", kinematics.kinetic_energy),
+    ("potential_energy", "q", kinematics.potential_energy),
+    ("centre_of_mass", "q", kinematics.centre_of_mass),
+    ("link_positions", "q", kinematics.link_positions),
+    ("link_jacobians", "q", kinematics.link_jacobians),
+]
+FUNCTIONS: dict[str, Function] = {
+    f.name: f
+    for f in [
+        Function(
+            "inverse_dynamics",
+            _arguments("q qd qdd"),
+            _arguments("tau"),
+            {"newton_euler": inverse_dynamics.inverse_dynamics, "spatial": body_columns.inverse_dynamics},
+            {},
+        ),
+        Function(
+            "mass_matrix",
+            _arguments("q"),
+            _arguments("m"),
+            {"composite_bodies": mass_matrix.mass_matrix},
+            {},
+        ),
+        Function(
+            "mass_matrix_inverse",
+            _arguments("q"),
+            _arguments("minv"),
+            {"ltdl": mass_matrix.mass_matrix_inverse, "direct": articulated.mass_matrix_inverse},
+            {},
+        ),
+        Function(
+            "forward_dynamics",
+            _arguments("q qd tau"),
+            _arguments("qdd"),
+            {"mass_matrix_solve": forward_dynamics.forward_dynamics, "aba": articulated.forward_dynamics},
+            {},
+        ),
+        Function(
+            "inverse_dynamics_gradient",
+            _arguments("q qd qdd"),
+            _arguments("dtau_dq dtau_dqd"),
+            {
+                "closed_form": gradients.inverse_dynamics_gradient,
+                "body_columns": body_columns.inverse_dynamics_gradient,
+            },
+            {"closed_form": ("frame", "prefix")},
+        ),
+        Function(
+            "forward_dynamics_gradient",
+            _arguments("q qd tau"),
+            _arguments("qdd dqdd_dq dqdd_dqd minv"),
+            {"closed_form": gradients.forward_dynamics_gradient, "body_columns": _whole_gradient_by_columns},
+            {"closed_form": ("frame", "mass", "prefix")},
+        ),
+        Function(
+            "forward_dynamics_gradient_given_minv",
+            _arguments("q qd qdd minv"),
+            _arguments("dqdd_dq dqdd_dqd"),
+            {"closed_form": gradients.forward_dynamics_gradient_given_minv, "body_columns": _gradient_by_columns},
+            {"closed_form": ("frame", "prefix")},
+        ),
+        *(
+            Function(name, _arguments(inputs), _arguments(name), {"recursive": f}, {})
+            for name, inputs, f in _KINEMATICS
+        ),
+    ]
+}
+
+
+def function(name: str) -> Function:
+    """The function with this name. Raises ValueError that lists the names."""
+    if name not in FUNCTIONS:
+        raise ValueError(f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}")
+    return FUNCTIONS[name]
+
+
+__all__ = ["EXTERNAL", "FUNCTIONS", "Argument", "Function", "Tree", "function"]

@@ -1,0 +1,74 @@
+"""Configurations and the velocities that lead from one to another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+
+def neutral(robot: Robot) -> Array:
+    """q (nq,) with every joint at zero and every quaternion the identity."""
+    q = np.zeros(robot.nq)
+    q[[part.stop - 1 for part in robot.quaternions()]] = 1.0
+    return q
+
+
+def normalised(robot: Robot, q: Array) -> Array:
+    """q (..., nq), with every quaternion brought to length 1 in place."""
+    for part in robot.quaternions():
+        q[..., part] /= np.linalg.norm(q[..., part], axis=-1, keepdims=True)
+    return q
+
+
+def integrate(robot: Robot, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
+    """The configurations (..., nq) reached from q (..., nq) with the constant velocity v (..., nv) in unit time.
+
+    This is what a derivative by q means: column j is the slope along v = ε e_j. A quaternion is multiplied from the
+    right by exp(ω/2); a floating joint follows the screw (linear, angular) of its own frame (Solà, Deray & Atchuthan,
+    "A micro Lie theory", 2018, eqs. 172-174). Complex v of tiny size gives complex steps.
+    """
+    q, v = np.asarray(q), np.asarray(v)
+    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    result = np.empty((*batch, robot.nq), np.result_type(q, v, np.float64))
+    for link, iq, iv in robot.slices():
+        if not link.joint.has_quaternion:
+            result[..., iq] = q[..., iq] + v[..., iv]
+            continue
+        turn, rate = q[..., iq.stop - 4 : iq.stop], v[..., iv.stop - 3 : iv.stop]
+        squared = np.sum(rate * rate, axis=-1)[..., None]
+        angle = np.sqrt(squared)
+        half_sinc = np.divide(np.sin(0.5 * angle), angle, out=np.full_like(angle, 0.5), where=angle != 0.0)
+        result[..., iq.stop - 4 : iq.stop] = _times(turn, rate * half_sinc, np.cos(0.5 * angle))
+        if link.joint.type == "floating":
+            speed = v[..., iv.start : iv.start + 3]
+            across = np.cross(rate, speed)
+            screw = speed + 2.0 * half_sinc**2 * across + _cubic(squared) * np.cross(rate, across)
+            result[..., iq.start : iq.start + 3] = q[..., iq.start : iq.start + 3] + _turned(turn, screw)
+    return result
+
+
+def _times(quaternion: Array, vector: Array, scalar: Array) -> Array:
+    """quaternion ∘ (vector, scalar), each (x, y, z, w)."""
+    axis, w = quaternion[..., :3], quaternion[..., 3:]
+    imaginary = w * vector + scalar * axis + np.cross(axis, vector)
+    return np.concatenate([imaginary, w * scalar - np.sum(axis * vector, axis=-1)[..., None]], axis=-1)
+
+
+def _turned(quaternion: Array, vector: Array) -> Array:
+    """The vector turned by a unit quaternion."""
+    axis, w = quaternion[..., :3], quaternion[..., 3:]
+    across = 2.0 * np.cross(axis, vector)
+    return vector + w * across + np.cross(axis, across)
+
+
+def _cubic(squared: Array) -> Array:
+    """(θ - sin θ) / θ³ of θ²; by its series where the difference would cancel."""
+    x, angle = squared, np.sqrt(squared)
+    series = 1 / 6 - x / 120 * (1 - x / 42 * (1 - x / 72 * (1 - x / 110)))
+    return np.divide(angle - np.sin(angle), angle**3, out=series, where=np.abs(x) > 0.1)

@@ -1,0 +1,219 @@
+"""The fewest numbers that make a robot's joint torques: link frames moved along their axes, inertias regrouped.
+
+A frame may lie anywhere on its joint's axis: where neighbouring axes meet, nothing lies between their frames. And what
+a joint does not feel of its link, the parent may carry (Gautier & Khalil, "Direct calculation of minimum set of
+inertial parameters of serial robots", IEEE Trans. Robotics and Automation 6(3), 1990). Torques, M and their derivatives
+stay what they are; where links and their masses are does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics.spatial import Array, Inertia, array
+from dynagate.robot.model import Link, Robot, summed, vector3
+
+Vector = npt.NDArray[np.float64]
+TURNING = ("revolute", "continuous")
+Z = np.array([0.0, 0.0, 1.0])
+
+
+def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
+    """The aligned robot with the frames of turning links moved along z, and how far each was, in m: the choice of
+    places with the fewest numbers between the frames, nearest to where they were."""
+    places = _places(robot)
+    # by link and place: numbers below it, metres moved, and the children's places; leaves first
+    best: list[dict[float, tuple[int, float, dict[int, float]]]] = [{} for _ in robot.links]
+    children: list[list[int]] = [[] for _ in robot.links]
+    for k, parent in enumerate(robot.parents):
+        if parent >= 0:
+            children[parent].append(k)
+    for i in reversed(range(len(robot.links))):
+        for place in places[i]:
+            numbers, metres, chosen = 0, abs(place), {}
+            for k in children[i]:
+                below = {
+                    s: (int(np.count_nonzero(_translation(robot.links[k], place, s))) + best[k][s][0], best[k][s][1])
+                    for s in places[k]
+                }
+                chosen[k] = min(below, key=lambda s: below[s])
+                numbers += below[chosen[k]][0]
+                metres += below[chosen[k]][1]
+            best[i][place] = numbers, metres, chosen
+    found = [0.0] * len(robot.links)
+    for i, parent in enumerate(robot.parents):
+        if parent < 0:
+            found[i] = min(best[i], key=lambda s: best[i][s][:2])
+        for k, place in best[i][found[i]][2].items():
+            found[k] = place
+    links = []
+    for link, place in zip(robot.links, found, strict=True):
+        above = found[link.parent] if link.parent >= 0 else 0.0
+        joint = replace(link.joint, translation=vector3(_translation(link, above, place)))
+        links.append(replace(link, joint=joint, com=vector3(summed(link.com, -place * Z))))
+    return replace(robot, links=tuple(links)), found
+
+
+def _places(robot: Robot) -> list[list[float]]:
+    """Where on its axis each link's frame may lie: where it is, and nearest to a neighbour's axis."""
+    found = [[0.0] for _ in robot.links]
+    far = 2.0 * max(float(np.linalg.norm(link.joint.translation)) for link in robot.links)
+    for i, link in enumerate(robot.links):
+        p = link.parent
+        if p < 0 or link.joint.type not in TURNING or robot.links[p].joint.type not in TURNING:
+            continue
+        t, axis = np.array(link.joint.translation), np.array(link.joint.rotation)[:, 2]
+        between = 1.0 - axis[2] ** 2
+        if between < 1e-9:  # parallel: any place on one axis has its nearest on the other
+            found[i].append(-float(t @ axis))
+            found[p].append(float(t[2]))
+        else:
+            along = axis[2] * t[2] - t @ axis
+            found[i].append(float(along / between))
+            found[p].append(float((t[2] - axis[2] * (t @ axis)) / between))
+    return [[s for k, s in enumerate(some) if k == 0 or 0.0 < abs(s) <= far] for some in found]
+
+
+def _translation(link: Link, above: float, place: float) -> Vector:
+    """From the parent's frame, moved by `above`, to the link's, moved by `place`."""
+    axis = np.array(link.joint.rotation)[:, 2]
+    return summed(link.joint.translation, place * axis, -above * Z, within=1e-14)
+
+
+class Dipole(NamedTuple):
+    """Mass distribution without mass: second moment Σ = spread 1 + point firstᵀ + first pointᵀ, first moment `first`.
+
+    Spread and point are in kg m² and m, `first` in kg m. Any turning link can be written so, in the seven numbers that
+    its joints feel, because its mass and what lies on its axis may be carried by the parent. About another origin,
+    p away, the point is p + point and the rest stays.
+    """
+
+    spread: float
+    first: Array
+    point: Array
+
+    def inertia(self) -> Inertia:
+        h, p = np.array(self.first, dtype=float), np.array(self.point, dtype=float)
+        return Inertia(0.0, array(h), array(self.spread * np.eye(3) + np.outer(p, h) + np.outer(h, p)))
+
+
+Body = Inertia | Dipole
+
+
+def regrouped(robot: Robot) -> list[Inertia]:
+    """`bodies`, none as a dipole."""
+    return [body for body in bodies(robot, [False] * len(robot.links)) if isinstance(body, Inertia)]
+
+
+def bodies(robot: Robot, as_dipole: Sequence[bool]) -> list[Body]:
+    """The bodies of the aligned robot's links without what their joints do not feel, which is added to the parent's.
+
+    A joint turning about z does not feel mass on z: m, h_z and Σ_zz. A spherical one does not feel mass at its centre.
+    A sliding one does not feel Σ, of which nothing but the rotational inertia is left when m and h stay behind.
+    A link that can turn about one direction only feels of Σ no more than the inertia about it. A link that turns
+    about a vertical axis of the base does not even feel where its mass is.
+
+    as_dipole: per link, whether to write it as a Dipole, where it turns and takes no large numbers so.
+    """
+    mass = [link.mass for link in robot.links]
+    first = [np.array(link.first_moment()) for link in robot.links]
+    second = [np.array(link.second_moment()) for link in robot.links]
+    planar = _planar(robot)
+    found: list[Body] = []
+    for i in reversed(range(len(robot.links))):
+        joint, p = robot.links[i].joint, robot.parents[i]
+        body: Body = _felt(joint.type, mass[i], first[i], second[i])
+        if i in planar:
+            about_axis = second[i][0, 0] + second[i][1, 1]
+            felt = planar[i] * first[i] * (1.0 - Z)
+            if as_dipole[i]:
+                body = Dipole(0.5 * about_axis, array(felt), array(np.zeros(3)))
+            else:
+                body = Inertia(0.0, array(felt), array(np.diag([about_axis, 0.0, 0.0])))
+        elif joint.type in TURNING and as_dipole[i]:
+            body = _dipole(first[i], second[i]) or body
+        found.append(body)
+        if p >= 0:
+            kept = body.inertia() if isinstance(body, Dipole) else body
+            m = mass[i] - kept.mass
+            h = first[i] - np.array(kept.first, dtype=float)
+            s = second[i] - np.array(kept.second, dtype=float)
+            if joint.type in TURNING:  # the rest is rounding, or not felt by the parent either
+                h, s = h * Z, s * np.outer(Z, Z)
+            turn, t = np.array(joint.rotation), np.array(joint.translation)
+            seen = turn @ h
+            mass[p] += m
+            first[p] = summed(first[p], seen, m * t)
+            second[p] = summed(second[p], turn @ s @ turn.T, np.outer(seen, t) + np.outer(t, seen), m * np.outer(t, t))
+            second[p] = 0.5 * (second[p] + second[p].T)
+    return found[::-1]
+
+
+def _felt(kind: str, mass: float, first: Vector, second: Vector) -> Inertia:
+    """What a joint of this kind feels of a body."""
+    if kind in TURNING:
+        mass, first, second = 0.0, first * (1.0 - Z), second * (1.0 - np.outer(Z, Z))
+    elif kind == "spherical":
+        mass = 0.0
+    elif kind == "prismatic":
+        second = np.zeros((3, 3))
+    return Inertia(mass, array(first), array(second))
+
+
+def _planar(robot: Robot) -> dict[int, float]:
+    """The turning links that can turn about no other direction than their joint's, as seen from the base. 0 where not
+    even the first moment is felt: on the base, about the direction of gravity; else 1."""
+    directions: list[Vector | None] = []  # per link: the one direction it turns about, zero where it only slides
+    found = {}
+    for i, link in enumerate(robot.links):
+        above = np.zeros(3) if link.parent < 0 else directions[link.parent]
+        turn = np.array(link.joint.rotation)
+        seen = None if above is None else turn.T @ above
+        if link.joint.type in TURNING and seen is not None and not seen[:2].any():
+            found[i] = 1.0
+            if link.parent < 0:
+                pull = summed(turn.T @ np.array(robot.gravity))
+                found[i] = float(pull[:2].any())
+            directions.append(Z)
+        else:
+            directions.append(seen if link.joint.type == "prismatic" else None)
+    return found
+
+
+LARGER = 2.0
+"""The numbers of a dipole, multiplied, may exceed the largest second moment that they stand for by this factor."""
+
+
+def _dipole(first: Vector, second: Vector) -> Dipole | None:
+    """The body of a turning link as a dipole, up to what its joint does not feel; None where that takes large numbers.
+
+    In axes along and across (h_x, h_y) in the plane, spread and point solve Σ but for Σ_zz; h_z is free.
+    """
+    size, length = float(np.abs(second).max()), float(np.hypot(*first[:2]))
+    if length == 0.0 or size == 0.0:
+        return None
+    c, s = first[:2] / length
+    across = np.array([[c, s], [-s, c]])
+    flat = across @ second[:2, :2] @ across.T
+    to_axis = across @ second[:2, 2]
+    small = 1e-14 * size
+    along, aside = (flat[0, 0] - flat[1, 1]) / (2.0 * length), flat[0, 1] / length
+    if abs(flat[0, 1]) <= small:
+        aside = 0.0
+    if abs(to_axis[1]) <= small:
+        h_z = 0.0
+    elif aside == 0.0:
+        return None
+    else:
+        h_z = to_axis[1] / aside
+    up = (to_axis[0] - along * h_z) / length
+    point = np.array([*(across.T @ (along, aside)), up])
+    if np.linalg.norm(point) * math.hypot(length, h_z) > LARGER * size:
+        return None
+    return Dipole(float(flat[1, 1]), array([first[0], first[1], h_z]), array(summed(point)))

@@ -1,0 +1,158 @@
+"""Rotations, 3-vectors and 6-vectors over any scalar.
+
+A scalar is anything with +, -, * and 1.0/x: float, complex, numpy batch, traced expression. Vectors and matrices
+are numpy object arrays of scalars, so `A @ x` reads as in the book. Spatial vectors are pairs
+(angular, linear), after Featherstone's [angular; linear].
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+ROUNDING = 1e-15
+"""What rounding leaves of two numbers that cancel, beside them."""
+
+Scalar = Any
+Array = npt.NDArray[Any]
+"""A vector (3,) or matrix (3, 3) of scalars, dtype object."""
+
+
+def array(values: Any) -> Array:
+    """Scalars as an object array; numpy numbers become Python's own, which keep traced arithmetic exact."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        values = values.tolist()
+    return np.array(values, dtype=object)
+
+
+def zeros(*shape: int) -> Array:
+    return array(np.zeros(shape))
+
+
+def sin(x: Scalar) -> Scalar:
+    return x.sin() if hasattr(x, "sin") else np.sin(x)
+
+
+def cos(x: Scalar) -> Scalar:
+    return x.cos() if hasattr(x, "cos") else np.cos(x)
+
+
+def sqrt(x: Scalar) -> Scalar:
+    """The root of x, which must not be negative."""
+    return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
+
+
+def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:
+    """`positive` where the condition is above 0, else `otherwise`. Both are computed."""
+    for operand in (condition, positive, otherwise):
+        if hasattr(operand, "select"):
+            return operand.select(condition, positive, otherwise)
+    chosen: Any = np.where(np.real(condition) > 0.0, positive, otherwise)
+    return chosen[()]  # a number, not an array without axes
+
+
+def difference(a: Scalar, b: Scalar) -> Scalar:
+    """a - b, and 0 where both are numbers and this is their rounding."""
+    left = a - b
+    numbers = isinstance(a, float) and isinstance(b, float)
+    return 0.0 if numbers and abs(left) <= ROUNDING * (abs(a) + abs(b)) else left
+
+
+def cross(a: Array, b: Array) -> Array:
+    return array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def skew(a: Array) -> Array:
+    """[a]×, so that skew(a) @ b == cross(a, b)."""
+    return array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+def symmetric(entry: Any) -> Array:
+    """A symmetric 3 × 3 matrix from entry(a, b), asked for a <= b alone."""
+    result = zeros(3, 3)
+    for a in range(3):
+        for b in range(a, 3):
+            result[a, b] = result[b, a] = entry(a, b)
+    return result
+
+
+def rotate_symmetric(rotation: Array, matrix: Array) -> Array:
+    """R S Rᵀ for symmetric S, computing six entries."""
+    half = rotation @ matrix
+    return symmetric(lambda a, b: half[a] @ rotation[b])
+
+
+def inertia_from_second_moment(second: Array) -> Array:
+    """tr(Σ) 1 - Σ, with the diagonal as sums of two: Σyy + Σzz, ..."""
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = second
+    return array([[yy + zz, -xy, -xz], [-xy, xx + zz, -yz], [-xz, -yz, xx + yy]])
+
+
+class Motion(NamedTuple):
+    """Spatial motion vector (angular, linear)."""
+
+    angular: Array
+    linear: Array
+
+    def __add__(self, other: Motion) -> Motion:  # type: ignore[override]
+        return Motion(self.angular + other.angular, self.linear + other.linear)
+
+    def scaled(self, s: Scalar) -> Motion:
+        return Motion(self.angular * s, self.linear * s)
+
+    def cross(self, other: Motion) -> Motion:
+        """self × other, Featherstone 2008, eq. 2.31."""
+        return Motion(
+            cross(self.angular, other.angular),
+            cross(self.angular, other.linear) + cross(self.linear, other.angular),
+        )
+
+    def cross_force(self, force: Force) -> Force:
+        """self ×* force, Featherstone 2008, eq. 2.32."""
+        return Force(
+            cross(self.angular, force.angular) + cross(self.linear, force.linear),
+            cross(self.angular, force.linear),
+        )
+
+    def dot(self, force: Force) -> Scalar:
+        return self.angular @ force.angular + self.linear @ force.linear
+
+
+class Force(NamedTuple):
+    """Spatial force vector (moment, force)."""
+
+    angular: Array
+    linear: Array
+
+    def __add__(self, other: Force) -> Force:  # type: ignore[override]
+        return Force(self.angular + other.angular, self.linear + other.linear)
+
+    def scaled(self, s: Scalar) -> Force:
+        return Force(self.angular * s, self.linear * s)
+
+    def __sub__(self, other: Force) -> Force:
+        return Force(self.angular - other.angular, self.linear - other.linear)
+
+
+ZERO_MOTION = Motion(zeros(3), zeros(3))
+
+
+class Inertia(NamedTuple):
+    """Spatial inertia about the frame's origin: mass, first moment h = m c, second moment Σ = ∫ r rᵀ dm."""
+
+    mass: Scalar
+    first: Array
+    second: Array
+
+    def __add__(self, other: Inertia) -> Inertia:  # type: ignore[override]
+        total = symmetric(lambda a, b: self.second[a, b] + other.second[a, b])
+        return Inertia(self.mass + other.mass, self.first + other.first, total)
+
+    def __matmul__(self, motion: Motion) -> Force:
+        rotational = inertia_from_second_moment(self.second)
+        return Force(
+            rotational @ motion.angular + cross(self.first, motion.linear),
+            motion.linear * self.mass - cross(self.first, motion.angular),
+        )

@@ -1,0 +1,83 @@
+"""Count the products of an algorithm at a random state, without tracing it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+
+class Products:
+    """The different products that were asked for. Equal values are one product, as a trace would share them."""
+
+    def __init__(self) -> None:
+        self._random = np.random.default_rng(1)
+        self._different: set[tuple[int, int]] = set()
+
+    def __len__(self) -> int:
+        return len(self._different)
+
+    def inputs(self, count: int) -> list[Varying]:
+        """Scalars that vary, each of its own value."""
+        return [Varying(float(x), self) for x in self._random.uniform(0.5, 2.0, count)]
+
+    def times(self, a: float, b: float) -> Varying:
+        mantissa, exponent = math.frexp(abs(a * b))
+        self._different.add((round(mantissa * 2**32), exponent))
+        return Varying(a * b, self)
+
+
+class Varying:
+    """A number that varies with the state, and its value at one. Plain numbers are constants to it, and products with
+    powers of two are free."""
+
+    __slots__ = ("products", "value")
+
+    def __init__(self, value: float, products: Products) -> None:
+        self.value = value
+        self.products = products
+
+    def __neg__(self) -> Varying:
+        return Varying(-self.value, self.products)
+
+    def __add__(self, other: Any) -> Any:
+        term = other.value if isinstance(other, Varying) else other
+        total = self.value + term
+        return Varying(total, self.products) if abs(total) > 1e-12 * abs(term) else 0.0
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Varying):
+            return self.products.times(self.value, other.value)
+        if other == 0.0:
+            return 0.0
+        if math.frexp(abs(other))[0] == 0.5:
+            return Varying(self.value * other, self.products)
+        return self.products.times(self.value, other)
+
+    __rmul__ = __mul__
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return other * Varying(1.0 / self.value, self.products)
+
+    def sqrt(self) -> Varying:
+        return Varying(math.sqrt(abs(self.value)), self.products)
+
+    def select(self, condition: Any, positive: Any, otherwise: Any) -> Varying:
+        """Between all three values, so that it equals none of them."""
+        values = (x.value if isinstance(x, Varying) else x for x in (condition, positive, otherwise))
+        return Varying(sum(k * x for k, x in enumerate(values, start=3)), self.products)
+
+    def sin(self) -> Varying:
+        return Varying(math.sin(self.value), self.products)
+
+    def cos(self) -> Varying:
+        return Varying(math.cos(self.value), self.products)

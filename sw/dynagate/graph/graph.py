@@ -1,0 +1,184 @@
+"""The dataflow graph of one function of one robot: what every backend starts from."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import takewhile
+
+from dynagate.graph.ops import OPS
+
+
+class GraphError(ValueError):
+    """A graph that breaks the contract; the text names the node."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation. args: ids of its operands, all smaller than its own. constant: of ops that carry one.
+    name: says where it comes from, such as `minv.link3.m_5`; unique in its graph."""
+
+    op: str
+    args: tuple[int, ...]
+    constant: float | None
+    name: str
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether it is always zero, which no backend needs to compute or write."""
+        return self.op == "const" and self.constant == 0.0
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named array of nodes at the graph's edge, in row-major order. An entry may occur twice (a symmetric matrix).
+
+    unit_vectors: (start, stop) of entries that have length 1 together, as a quaternion's do; the graph holds only so.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    nodes: tuple[int, ...]
+    unit_vectors: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Counts:
+    """Operations by kind. depth: the longest chain, every operation but negation counting one, sin/cos none."""
+
+    mul: int
+    mul_const: int
+    add: int
+    neg: int
+    reciprocal: int
+    trig: int
+    depth: int
+    sqrt: int = 0
+    select: int = 0
+
+    @property
+    def products(self) -> int:
+        return self.mul + self.mul_const
+
+
+_PLACE = re.compile(r"base|(link|dof)\d+")
+
+
+def _scope(node: Node) -> tuple[str, ...]:
+    """The part of the algorithm and the place in the tree that a name begins with."""
+    first, *rest = node.name.split(".")
+    return (first, *takewhile(_PLACE.fullmatch, rest)) if rest and first not in OPS else ("shared",)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """nodes: parents first, so a node's id is its position. Equal sources give equal graphs, ids and names included."""
+
+    name: str
+    robot: str
+    nodes: tuple[Node, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        """Per node, the nodes that read it, once per operand."""
+        found: list[list[int]] = [[] for _ in self.nodes]
+        for i, node in enumerate(self.nodes):
+            for a in node.args:
+                found[a].append(i)
+        return tuple(tuple(f) for f in found)
+
+    @cached_property
+    def output_nodes(self) -> tuple[int, ...]:
+        """The nodes of all outputs, each once, in order of first occurrence."""
+        return tuple(dict.fromkeys(i for port in self.outputs for i in port.nodes))
+
+    @cached_property
+    def input_nodes(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
+
+    @cached_property
+    def roots(self) -> tuple[int, ...]:
+        """Per node, the one whose bits it has: its own, but for a shift, which moves the binary point and not a bit."""
+        found: list[int] = []
+        for i, node in enumerate(self.nodes):
+            found.append(found[node.args[0]] if OPS[node.op].constant == "exponent" else i)
+        return tuple(found)
+
+    @cached_property
+    def scopes(self) -> tuple[str, ...]:
+        """The passes of the algorithm: the first part of the nodes' names, in order of first occurrence. Nodes that
+        several share, which have none of their own, are under "shared"."""
+        return tuple(dict.fromkeys(path[0] for path in self.scope_paths))
+
+    @cached_property
+    def scope_paths(self) -> tuple[tuple[str, ...], ...]:
+        """Per node, its scope and the link (and degree of freedom) within: ("kin", "link3")."""
+        return tuple(map(_scope, self.nodes))
+
+    @cached_property
+    def scope_of(self) -> tuple[int, ...]:
+        """Per node, the position of its scope in `scopes`."""
+        place = {scope: k for k, scope in enumerate(self.scopes)}
+        return tuple(place[path[0]] for path in self.scope_paths)
+
+    def counts(self) -> Counts:
+        kinds = Counter(OPS[node.op].counted for node in self.nodes)
+        depth = [0] * len(self.nodes)
+        for i, node in enumerate(self.nodes):
+            cost = 0 if OPS[node.op].counted in ("", "neg", "trig") else 1
+            depth[i] = cost + max((depth[a] for a in node.args), default=0)
+        return Counts(
+            **{kind: kinds[kind] for kind in {op.counted for op in OPS.values()} - {""}},
+            depth=max((depth[i] for i in self.output_nodes), default=0),
+        )
+
+    def check(self) -> Graph:
+        """Returns the graph. Raises GraphError where it breaks its contract."""
+        for fault in self._faults():
+            raise GraphError(f"graph '{self.name}' of '{self.robot}': {fault}")
+        return self
+
+    def _faults(self) -> Iterator[str]:
+        names: dict[str, int] = {}
+        for i, node in enumerate(self.nodes):
+            where = f"node {i} '{node.name}'"
+            if node.op not in OPS:
+                yield f"{where} has op '{node.op}', which the op table does not list"
+                continue
+            op = OPS[node.op]
+            if len(node.args) != op.arity:
+                yield f"{where}: {node.op} has {len(node.args)} operands, expected {op.arity}"
+            if any(not 0 <= a < i for a in node.args):
+                yield f"{where} reads {node.args}; operands must come before it"
+            if (node.constant is not None) != bool(op.constant):
+                yield f"{where}: {node.op} {'needs a' if op.constant else 'takes no'} constant"
+            if node.name in names:
+                yield f"{where} has the name of node {names[node.name]}"
+            names[node.name] = i
+        for port in (*self.inputs, *self.outputs):
+            size = 1
+            for extent in port.shape:
+                size *= extent
+            if size != len(port.nodes) or any(not 0 <= i < len(self.nodes) for i in port.nodes):
+                yield f"port '{port.name}' of shape {port.shape} lists nodes {port.nodes[:4]}..."
+            if any(not 0 <= a < b <= len(port.nodes) for a, b in port.unit_vectors):
+                yield f"port '{port.name}' of {len(port.nodes)} nodes has unit vectors at {port.unit_vectors}"
+        ports = {i for port in self.inputs for i in port.nodes}
+        for i, node in enumerate(self.nodes):
+            if (node.op == "input") != (i in ports):
+                yield f"node {i} '{node.name}' is an input of no port, or a port lists it wrongly"
+        live = set(self.output_nodes) | ports
+        for i in reversed(range(len(self.nodes))):
+            if i in live:
+                live.update(self.nodes[i].args)
+        for i, node in enumerate(self.nodes):
+            if i not in live:
+                yield f"node {i} '{node.name}' is dead: no output needs it"

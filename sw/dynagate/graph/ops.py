@@ -1,0 +1,79 @@
+"""The operations: what each means on floats, and its derivative.
+
+Every other stage has a table of its own, with a row for each of these operations: `fixedpoint.integers`,
+`native.expressions`, `hw.units`. `table` checks at import that no row is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from dynagate.dynamics.spatial import cos, select, sin, sqrt
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Op:
+    """An operation of so many operands (arity).
+
+    real(*operands): its meaning on floats, complex numbers, numpy arrays of them, and traced expressions. A constant is
+    the last operand.
+    partials(*operands): the derivative with respect to each operand that is a node.
+    counted: the column of an operation count that it falls under.
+    constant: what the constant of an operation that carries one is.
+    analytic: whether two of them that are equal at random states are equal everywhere.
+    """
+
+    name: str
+    arity: int
+    real: Callable[..., Any]
+    partials: Callable[..., tuple[Any, ...]]
+    counted: str
+    constant: Literal["", "value", "term", "factor", "exponent"] = ""
+    analytic: bool = True
+
+
+def _partials_of_select(condition: Any, positive: Any, otherwise: Any) -> tuple[Any, ...]:
+    return 0.0 * condition, select(condition, 1.0, 0.0), select(condition, 0.0, 1.0)
+
+
+OPS: dict[str, Op] = {
+    op.name: op
+    for op in [
+        Op("input", 0, lambda: None, lambda: (), ""),
+        Op("const", 0, lambda c: c, lambda c: (), "", "value"),
+        Op("add", 2, lambda a, b: a + b, lambda a, b: (1.0, 1.0), "add"),
+        Op("sub", 2, lambda a, b: a - b, lambda a, b: (1.0, -1.0), "add"),
+        Op("add_const", 1, lambda a, c: a + c, lambda a, c: (1.0,), "add", "term"),
+        Op("neg", 1, lambda a: -a, lambda a: (-1.0,), "neg"),
+        Op("mul", 2, lambda a, b: a * b, lambda a, b: (b, a), "mul"),
+        Op("mul_const", 1, lambda a, c: a * c, lambda a, c: (c,), "mul_const", "factor"),
+        # times 2**c: a move of the binary point, free in hardware
+        Op("shift", 1, lambda a, c: a * 2.0**c, lambda a, c: (2.0**c,), "mul_const", "exponent"),
+        Op("sin", 1, sin, lambda a: (np.cos(a),), "trig"),
+        Op("cos", 1, cos, lambda a: (-np.sin(a),), "trig"),
+        Op("sqrt", 1, sqrt, lambda a: (0.5 / np.sqrt(a),), "sqrt", analytic=False),
+        Op("select", 3, select, _partials_of_select, "select", analytic=False),
+        Op("reciprocal", 1, lambda a: 1.0 / a, lambda a: (-1.0 / (a * a),), "reciprocal"),
+    ]
+}
+
+SUMS = ("add", "sub", "add_const")
+PRODUCTS = ("mul", "mul_const")
+TRIG = ("sin", "cos")
+
+
+def table(name: str, rows: Mapping[str, Row]) -> Mapping[str, Row]:
+    """The rows of a stage's table by operation. Raises ValueError: an operation has no row, or a row no operation."""
+    for operation in OPS:
+        if operation not in rows:
+            raise ValueError(f"table {name} has no row for operation '{operation}'")
+    for operation in rows:
+        if operation not in OPS:
+            raise ValueError(f"table {name} has a row for '{operation}', which graph.ops does not list")
+    return rows

@@ -1,0 +1,31 @@
+"""Outputs without what every caller knows: entries that are always zero, and the second one of a symmetric pair."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph.graph import Graph
+
+ZERO = -1
+Packing = dict[str, npt.NDArray[np.int64]]
+
+
+def packed(graph: Graph) -> tuple[Graph, Packing]:
+    """The graph with each output as a vector of its different entries, in row-major order of their first places; and
+    per output, in its full shape, where in the vector each entry is, ZERO where it is always zero."""
+    ports, packing = [], {}
+    for port in graph.outputs:
+        used = dict.fromkeys(i for i in port.nodes if not graph.nodes[i].is_zero)
+        place = {i: k for k, i in enumerate(used)}
+        packing[port.name] = np.array([place.get(i, ZERO) for i in port.nodes], np.int64).reshape(port.shape)
+        ports.append(replace(port, shape=(len(used),), nodes=tuple(used)))
+    return replace(graph, outputs=tuple(ports)), packing
+
+
+def unpacked(values: npt.NDArray[np.floating], where: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
+    """An output (batch, *shape) from its vector (batch, entries)."""
+    full = values[:, np.maximum(where, 0)] if values.shape[1] else np.zeros((len(values), *where.shape), values.dtype)
+    return np.where(where == ZERO, values.dtype.type(0), full)

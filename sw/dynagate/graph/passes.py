@@ -1,0 +1,264 @@
+"""From the nodes that a trace recorded to a Graph: balance sums, place signs, drop dead nodes, name and number."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dynagate.graph.graph import Graph, Node, Port
+from dynagate.graph.identities import merge_identities
+from dynagate.graph.ops import SUMS
+from dynagate.graph.rebuild import (
+    Entry,
+    Raw,
+    RawNode,
+    Rebuilt,
+    RecordedPort,
+    live_nodes,
+    rebuilt,
+    replay,
+    with_sign,
+)
+
+BALANCE_COST = {
+    "mul": 3,
+    "mul_const": 3,
+    "add": 1,
+    "sub": 1,
+    "add_const": 1,
+    "sin": 12,
+    "cos": 12,
+    "reciprocal": 12,
+}
+"""Typical pipeline stages of an operation: which term of a sum comes last, so that it is added last."""
+
+UnitVectors = Mapping[str, tuple[tuple[int, int], ...]]
+
+
+def lower(
+    name: str,
+    robot: str,
+    raw: Raw,
+    inputs: Sequence[RecordedPort],
+    outputs: Sequence[RecordedPort],
+    new_trace: Callable[[], Any],
+    unit_vectors: UnitVectors | None = None,
+    sizes: Mapping[int, float] | None = None,
+    step: Callable[[str], object] = lambda text: None,
+) -> Graph:
+    """The checked graph. new_trace makes the empty recorder that a pass rebuilds the nodes in. unit_vectors: as `Port`
+    has them, by the input's name. sizes: how large the inputs are, as `merge_identities` takes it. step: called with
+    what each pass is about to do."""
+    unit_vectors = unit_vectors or {}
+    units = [[entry[0] for entry in port[2][a:b]] for port in inputs for a, b in unit_vectors.get(port[0], ())]
+    step(f"finding equal ones among {len(raw.nodes):,} operations of {name}")
+    raw, inputs, outputs = merge_identities(raw, inputs, outputs, units, sizes or {}, new_trace)
+    step(f"balancing the sums among {len(raw.nodes):,} operations of {name}")
+    raw, inputs, outputs = balance_sums(raw, inputs, outputs, new_trace)
+    signed = _SignPlacer(raw, [entry for port in outputs for entry in port[2]])
+    ports = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]
+    graph = _number(name, robot, signed.raw, [(p[0], p[1], [e[0] for e in p[2]]) for p in inputs], ports)
+    marked = tuple(replace(port, unit_vectors=unit_vectors.get(port.name, ())) for port in graph.inputs)
+    return replace(graph, inputs=marked).check()
+
+
+def balance_sums(
+    raw: Raw,
+    inputs: Sequence[RecordedPort],
+    outputs: Sequence[RecordedPort],
+    new_trace: Callable[[], Any],
+) -> Rebuilt:
+    """Rebuild every sum of several terms as a tree in which the terms that are ready last are added last.
+
+    Only partial sums that nothing else reads are taken apart, so no sharing is lost.
+    """
+    wanted = [entry for port in outputs for entry in port[2]]
+    live = live_nodes(raw, [*wanted, *(entry for port in inputs for entry in port[2])])
+    uses = [0] * len(raw.nodes)
+    for i, node in enumerate(raw.nodes):
+        if live[i]:
+            for a in node.args:
+                uses[a] += 1
+    for entry in wanted:
+        if isinstance(entry, tuple):
+            uses[entry[0]] += 1
+    inner = [False] * len(raw.nodes)  # a partial sum that belongs to the one sum that reads it
+    for i, node in enumerate(raw.nodes):
+        if live[i] and node.op in SUMS:
+            for a in node.args:
+                inner[a] = raw.nodes[a].op in SUMS and uses[a] == 1
+    trace = new_trace()
+    place: dict[int, Any] = {}
+    ready: list[int] = []  # of the trace's nodes
+    noted: set[int] = set()
+
+    def terms(i: int, sign: int, found: list[tuple[int, int]]) -> float:
+        """Collects (node, sign) of the sum at i; returns its constant."""
+        node = raw.nodes[i]
+        constant = 0.0
+        signs = (sign, -sign if node.op == "sub" else sign)
+        for a, s in zip(node.args, signs, strict=False):
+            if inner[a]:
+                constant += terms(a, s, found)
+            else:
+                found.append((a, s))
+        return constant + (sign * float(node.constant or 0.0) if node.op == "add_const" else 0.0)
+
+    def note(value: Any, name: str, named: bool) -> Any:
+        if not hasattr(value, "id"):  # folded to a number
+            return value
+        id = value.id
+        for node in trace.nodes[len(ready) :]:
+            ready.append(BALANCE_COST.get(node.op, 0) + max((ready[a] for a in node.args), default=0))
+        if id not in noted:
+            noted.add(id)
+            trace.names[id], trace.named[id] = name, named
+        elif named and not trace.named[id]:
+            trace.names[id], trace.named[id] = name, True
+        return value
+
+    for i, node in enumerate(raw.nodes):
+        if not live[i] or inner[i]:
+            continue
+        name, named = raw.names[i], raw.named[i]
+        if node.op not in SUMS:
+            place[i] = note(replay(node, [place[a] for a in node.args], trace, name), name, named)
+            continue
+        found: list[tuple[int, int]] = []
+        total: Any = terms(i, 1, found)
+        queue: list[tuple[int, int, Any]] = []
+        pending = [with_sign(place[a], sign) for a, sign in found]
+        order = 0
+        while pending or len(queue) > 1:
+            for value in pending:
+                if hasattr(value, "id"):
+                    heapq.heappush(queue, (ready[value.id], order, value))
+                    order += 1
+                else:
+                    total = total + value
+            pending = []
+            if len(queue) > 1:
+                (_, _, x), (_, _, y) = heapq.heappop(queue), heapq.heappop(queue)
+                last = not queue and total == 0.0
+                pending = [note(x + y, name if last else f"{name}.part", named and last)]
+        for _, _, value in queue:
+            total = value + total
+        place[i] = note(total, name, named)
+    return rebuilt(trace, place, inputs, outputs)
+
+
+class _SignPlacer:
+    """Turns signs at the outputs into nodes, at the least cost.
+
+    -(a - b) is b - a, a negated constant product negates its constant, and the minus of a sum moves to the operand
+    where it is cheapest, down to one shared negation: -M⁻¹ X negates entries of M⁻¹, not of the result.
+    """
+
+    def __init__(self, raw: Raw, outputs: Sequence[Entry]) -> None:
+        self.raw = Raw(list(raw.nodes), list(raw.names), list(raw.named))
+        self.negated: dict[int, int] = {}
+        self.constants: dict[float, int] = {}
+        self.uses = [0] * len(raw.nodes)
+        for i, is_live in enumerate(live_nodes(raw, outputs)):
+            if is_live:
+                for a in raw.nodes[i].args:
+                    self.uses[a] += 1
+        # an entry that occurs twice with one sign (a symmetric matrix) is one use of the node
+        for i, _ in {e for e in outputs if isinstance(e, tuple)}:
+            self.uses[i] += 1
+
+    def node_of(self, entry: Entry) -> int:
+        if not isinstance(entry, tuple):
+            if entry not in self.constants:
+                self.constants[entry] = self._new(RawNode("const", (), entry), "const")
+            return self.constants[entry]
+        i, sign = entry
+        return i if sign > 0 else self.negate(i)
+
+    def _new(self, node: RawNode, name: str) -> int:
+        self.raw.nodes.append(node)
+        self.raw.names.append(name)
+        self.raw.named.append(False)
+        return len(self.raw.nodes) - 1
+
+    def _cost(self, i: int) -> int:
+        """Negations needed to have -node i."""
+        if i in self.negated:
+            return 0
+        node = self.raw.nodes[i]
+        if self.uses[i] == 1:
+            if node.op in ("sub", "mul_const"):
+                return 0
+            if node.op in ("add", "mul"):
+                return min(self._cost(a) for a in node.args)
+        return 1
+
+    def negate(self, i: int) -> int:
+        """The id of a node that computes minus node i; single-use nodes are rewritten in place."""
+        if i in self.negated:
+            return self.negated[i]
+        node = self.raw.nodes[i]
+        result = i
+        if self.uses[i] == 1 and node.op == "sub":
+            self.raw.nodes[i] = node._replace(args=node.args[::-1])
+        elif self.uses[i] == 1 and node.op == "mul_const":
+            self.raw.nodes[i] = node._replace(constant=-float(node.constant or 0.0))
+        elif self.uses[i] == 1 and node.op in ("add", "mul"):
+            a, b = node.args
+            # ties: the operand that more nodes share
+            if (self._cost(b), -self.uses[b]) < (self._cost(a), -self.uses[a]):
+                a, b = b, a
+            minus = self.negate(a)
+            self.raw.nodes[i] = RawNode("sub" if node.op == "add" else "mul", (minus, b), None)
+        else:
+            result = self._new(RawNode("neg", (i,), None), self.raw.names[i] + ".neg")
+        self.negated[i] = result
+        return result
+
+
+def _number(
+    name: str,
+    robot: str,
+    raw: Raw,
+    inputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
+    outputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
+) -> Graph:
+    """Order the live nodes parents first (inputs, then depth first from the outputs) and make the names unique."""
+    order: dict[int, int] = {}
+    for port in inputs:
+        for i in port[2]:
+            order.setdefault(i, len(order))
+    for port in outputs:
+        for root in port[2]:
+            stack = [root]
+            while stack:
+                i = stack[-1]
+                missing = [a for a in raw.nodes[i].args if a not in order]
+                if i in order or not missing:
+                    stack.pop()
+                    order.setdefault(i, len(order))
+                else:
+                    stack.extend(reversed(missing))
+    taken: dict[str, int] = {}
+    nodes = []
+    for i in order:
+        op, args, constant = raw.nodes[i]
+        if op == "mul_const" and constant is not None and math.frexp(abs(constant))[0] == 0.5 and constant > 0.0:
+            op, constant = "shift", float(math.frexp(constant)[1] - 1)
+        nodes.append(Node(op, tuple(order[a] for a in args), constant, _unique(raw.names[i], taken)))
+
+    ports = [[Port(p[0], p[1], tuple(order[i] for i in p[2])) for p in side] for side in (inputs, outputs)]
+    return Graph(name, robot, tuple(nodes), tuple(ports[0]), tuple(ports[1]))
+
+
+def _unique(name: str, taken: dict[str, int]) -> str:
+    """The name, or the name with the next free number. taken: name -> the last number tried with it."""
+    candidate = name
+    while candidate in taken:
+        taken[name] += 1
+        candidate = f"{name}.{taken[name]}"
+    taken[candidate] = 1
+    return candidate

@@ -1,0 +1,238 @@
+"""The states that a design is made for, and the one seeded sampler of them that every layer uses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics import EXTERNAL, function
+from dynagate.dynamics.configuration import normalised
+from dynagate.graph import Graph, trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.robot import Robot, RobotError
+
+DEFAULT_ACCELERATION = 10.0
+"""rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
+
+EXTERNAL_MOMENT = 5.0
+EXTERNAL_FORCE = 50.0
+"""N m and N on each link: a hand's push."""
+
+POSITION = 1.0
+"""m: how far from the origin a floating joint is sampled. Nothing but positions depends on it."""
+
+REST = 0.05
+"""Near rest: this part of the largest speed and acceleration."""
+
+Kind = Literal["uniform", "limits", "rest"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Array = npt.NDArray[np.float64]
+UNITS = {"velocity": "rad/s", "effort": "N m"}
+"""Of the limits that turning joints have."""
+
+Limits = float | Sequence[float] | Mapping[str, float] | None
+
+
+class LimitError(RobotError):
+    """Joints without a limit that a region needs. limit: "velocity" or "effort"; joints: all that lack it, by name."""
+
+    def __init__(self, limit: str, joints: Sequence[str]) -> None:
+        self.limit, self.joints = limit, tuple(joints)
+        unit = UNITS[limit]
+        names = ", ".join(f"'{name}'" for name in joints)
+        what, have, give = ("joint", "has", "one") if len(joints) == 1 else ("joints", "have", "them")
+        super().__init__(f"{what} {names} {have} no {limit} limit; give {give} in the URDF or as {limit}= ({unit})")
+
+
+@dataclass(frozen=True)
+class Region:
+    """Bounds of the states. q: (lower, upper) per number of the configuration, rad or m, (-1, 1) in a quaternion, which
+    takes any direction; |q̇| <= velocity per degree of freedom, rad/s or m/s; and either |q̈| <= acceleration, rad/s² or
+    m/s², with the torques that move the robot so, or |τ| <= effort, N m or N, with the accelerations that these cause:
+    the other of the two is None.
+
+    External forces, where a function takes them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
+    """
+
+    robot: Robot
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    velocity: tuple[float, ...]
+    acceleration: tuple[float, ...] | None
+    effort: tuple[float, ...] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        robot: Robot,
+        *,
+        velocity: Limits = None,
+        acceleration: Limits = None,
+        effort: Limits | Literal["limits"] = None,
+    ) -> Region:
+        """The region inside the joint limits; a continuous joint takes one turn, -π to π, a floating one POSITION m.
+
+        velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
+        URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION. effort: N m or N, likewise, instead of the limits
+        in the URDF, or "limits" for those, and instead of accelerations.
+        Raises LimitError: joints have no limit and none is given; RobotError: acceleration and effort are both given, a
+        limit is no positive number, or names a joint that the robot does not have.
+        """
+        if acceleration is not None and effort is not None:
+            raise RobotError("acceleration and effort are both given; expected one: the other follows from it")
+        lower, upper = [], []
+        for link in robot.links:
+            joint = link.joint
+            free = 1.0 if joint.has_quaternion else math.pi
+            low = [-free if joint.lower is None else joint.lower] * joint.nq
+            high = [free if joint.upper is None else joint.upper] * joint.nq
+            if joint.type == "floating":
+                low[:3], high[:3] = [-POSITION] * 3, [POSITION] * 3
+            lower += low
+            upper += high
+        accelerations = efforts = None
+        if effort is not None:
+            efforts = _of_joints(robot, "effort", None if effort == "limits" else effort)
+        else:
+            usual = [DEFAULT_ACCELERATION] * robot.nv
+            accelerations = _per_dof(robot, "acceleration", usual if acceleration is None else acceleration, usual)
+        speeds = _of_joints(robot, "velocity", velocity)
+        return cls(robot, tuple(lower), tuple(upper), speeds, accelerations, efforts)
+
+    def text(self) -> str:
+        """In a few words, numbers in rad, m, s and N."""
+
+        def span(values: Sequence[float]) -> str:
+            low, high = min(values), max(values)
+            return f"{low:g}" if low == high else f"{low:g} to {high:g}"
+
+        name, limits = ("torques", self.effort) if self.effort else ("accelerations", self.acceleration or ())
+        speeds = f"speeds up to {span(self.velocity)}"
+        return f"positions within limits, {speeds}, {name} up to {span(limits)} (rad, m, s, N)"
+
+    def bounds(self, name: str) -> list[tuple[float, float]] | None:
+        """(low, high) per entry of an input; None for one that follows from the others (tau or qdd, minv)."""
+        if name == "q":
+            return list(zip(self.lower, self.upper, strict=True))
+        if name == "f_ext":
+            limits = [EXTERNAL_MOMENT] * 3 + [EXTERNAL_FORCE] * 3
+            return [(-x, x) for x in limits] * len(self.robot.links)
+        symmetric = {"qd": self.velocity, "qdd": self.acceleration, "tau": self.effort}.get(name)
+        return None if symmetric is None else [(-x, x) for x in symmetric]
+
+    def sample(
+        self, name: str, count: int, seed: int, *, kind: Kind = "uniform", external_forces: bool = False
+    ) -> dict[str, Array]:
+        """Inputs of the function of this name, (count, ...) each; quaternions take all directions.
+
+        kind: "uniform" in the region; "limits", a third each with every joint at its limits, with every speed and
+        acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and
+        external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
+        rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
+        Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
+        Raises ValueError: count is less than 1, or there is no such kind or function.
+        """
+        if count < 1:
+            raise ValueError(f"{count} states; expected 1 or more")
+        random = np.random.default_rng(seed)
+        robot, nv = self.robot, self.robot.nv
+        at_limits = _at_limits(robot, kind, count, seed)
+        scale = REST if kind == "rest" else 1.0
+
+        def symmetric(limits: npt.ArrayLike, joints: npt.NDArray[np.bool_]) -> Array:
+            """Up to ±limits, and there for the joints that are at their limits."""
+            part = random.uniform(-1.0, 1.0, (count, *np.shape(limits)))
+            return np.where(joints, np.sign(part), part) * (scale * np.asarray(limits, dtype=np.float64))
+
+        q = random.uniform(self.lower, self.upper, (count, robot.nq))
+        ends = np.where(2.0 * q < np.add(self.lower, self.upper), self.lower, self.upper)
+        state = {"q": np.where(at_limits.positions, ends, q), "qd": symmetric(self.velocity, at_limits.speeds)}
+        if self.effort is not None and kind != "rest":
+            effect, dynamics = "qdd", "forward_dynamics"
+            state["tau"] = symmetric(self.effort, at_limits.speeds)
+        else:
+            effect, dynamics = "tau", "inverse_dynamics"
+            state["qdd"] = symmetric(self.acceleration or [DEFAULT_ACCELERATION] * nv, at_limits.speeds)
+        for part in robot.quaternions():
+            state["q"][:, part] = random.normal(size=(count, 4))
+        normalised(robot, state["q"])
+        needed = [argument.name for argument in function(name).inputs_with(external_forces)]
+        if external_forces:
+            limits = np.tile(np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3), (len(robot.links), 1))
+            state["f_ext"] = symmetric(limits, np.all(at_limits.speeds, axis=1).reshape(count, 1, 1))
+        if effect in needed:
+            state[effect] = evaluate(_graph(robot, dynamics, external_forces), state)[effect]
+        if "minv" in needed:
+            state["minv"] = evaluate(_graph(robot, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+        return {key: state[key] for key in needed}
+
+    def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
+        """`sample` for the inputs that a graph has, external forces among them or not."""
+        external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
+        return self.sample(graph.name, count, seed, kind=kind, external_forces=external_forces)
+
+
+class _AtLimits(NamedTuple):
+    """Which numbers of q (count, nq), and which speeds, accelerations and torques (count, nv), are at their limits."""
+
+    positions: npt.NDArray[np.bool_]
+    speeds: npt.NDArray[np.bool_]
+
+
+def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
+    if kind not in KINDS:
+        raise ValueError(f"states of kind '{kind}'; expected one of {', '.join(KINDS)}")
+    positions, speeds = np.zeros((count, robot.nq), dtype=bool), np.zeros((count, robot.nv), dtype=bool)
+    if kind == "limits":
+        positions[0::3], speeds[0::3], speeds[1::3] = True, True, True
+        single = np.random.default_rng([seed, 1]).integers(len(robot.links), size=count)
+        for k, (_, iq, iv) in enumerate(robot.slices()):
+            rows = np.flatnonzero((np.arange(count) % 3 == 2) & (single == k))
+            positions[rows, iq] = True
+            speeds[rows, iv] = True
+    return _AtLimits(positions, speeds)
+
+
+@lru_cache(maxsize=8)
+def _graph(robot: Robot, name: str, external_forces: bool = False) -> Graph:
+    """The graph that torques, accelerations or M⁻¹ of sampled states come from."""
+    return trace(robot, name, external_forces=external_forces)
+
+
+def _of_joints(robot: Robot, name: Literal["velocity", "effort"], given: Limits) -> tuple[float, ...]:
+    """The limits of this name per degree of freedom: those that are given, and the URDF's for the rest."""
+    limits: list[float] = []
+    missing: list[str] = []
+    for link in robot.links:
+        joint = link.joint
+        limit = joint.velocity if name == "velocity" else joint.effort
+        if not limit and (given is None or (isinstance(given, Mapping) and joint.name not in given)):
+            missing.append(joint.name)
+        limits += [limit or 0.0] * joint.nv
+    if missing:
+        raise LimitError(name, missing)
+    return tuple(limits) if given is None else _per_dof(robot, name, given, limits)
+
+
+def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) -> tuple[float, ...]:
+    if isinstance(values, Mapping):
+        unknown = set(values) - {link.joint.name for link in robot.links}
+        if unknown:
+            raise RobotError(f"{name} names joint '{min(unknown)}', which robot '{robot.name}' does not have")
+        limits = list(default)
+        for link, _, dofs in robot.slices():
+            limits[dofs] = [values.get(link.joint.name, x) for x in limits[dofs]]
+    else:
+        limits = [values] * robot.nv if isinstance(values, int | float) else list(() if values is None else values)
+    if len(limits) != robot.nv or not all(math.isfinite(x) and x > 0.0 for x in limits):
+        raise RobotError(
+            f"{name}={values}; expected positive numbers: one, or {robot.nv}, one per degree of freedom, "
+            "or by joint name"
+        )
+    return tuple(float(x) for x in limits)

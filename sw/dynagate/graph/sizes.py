@@ -1,0 +1,49 @@
+"""How large a robot's inputs are in its own units: to draw random states in which every term counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics import Argument, Tree
+from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.mass_matrix import mass_matrix
+
+Array = npt.NDArray[np.float64]
+
+
+def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
+    """Per argument its entries' typical size, in the argument's shape. An arm in millimetres and milligrams has other
+    numbers than one in metres and kilograms, and the same ratios of terms.
+
+    The length is the largest in the robot, the time that in which a body falls as far, and a torque what accelerates
+    its joint in this time.
+    """
+    robot = tree.robot
+    length = max(float(np.abs([link.joint.translation, link.com]).max()) for link in robot.links) or 1.0
+    gravity = float(np.linalg.norm(robot.gravity))
+    time = np.sqrt(length / gravity) if gravity > 0.0 else 1.0
+    random = np.random.default_rng(0)
+    q = normalised(robot, random.uniform(-1.0, 1.0, tree.nq))
+    inertia = np.abs(np.diag(mass_matrix(tree, q.tolist()).astype(np.float64)))
+    inertia[inertia == 0.0] = inertia.max() or 1.0
+    slides = np.array([tree.slides(d) for d in range(tree.nv)])
+    unit = np.where(slides, length, 1.0)
+    position = np.ones(tree.nq)
+    for link, q_part, _ in robot.slices():
+        free = q_part.stop - q_part.start - 4 if link.joint.has_quaternion else 0
+        if free or link.joint.type == "prismatic":
+            position[q_part.start : q_part.start + (free or 1)] = length
+    torque = inertia * unit / time**2
+    force = float((torque / np.where(slides, 1.0, length)).max())
+    by_name = {
+        "q": position,
+        "qd": unit / time,
+        "qdd": unit / time**2,
+        "tau": torque,
+        "minv": 1.0 / np.sqrt(np.outer(inertia, inertia)),
+        "f_ext": np.repeat([force * length, force], 3),
+    }
+    return [np.broadcast_to(by_name[a.name], a.shape(robot)).astype(np.float64) for a in arguments]

@@ -1,0 +1,86 @@
+"""design.json as the host reads it: arrays to payload words and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.design.files import REBUILD, DesignError, load
+from dynagate.design.payload import Stream, Words, pack_integers, stream_of, unpack_integers
+from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.host.inputs import Arrays, check_range
+
+
+@dataclass(frozen=True)
+class DesignFile:
+    """hash: 64 bits that the device must show. overflow: bits of the output payload, one for each scope."""
+
+    robot: str
+    function: str
+    ii: int
+    latency: int
+    hash: int
+    input: Stream
+    output: Stream
+    overflow: range
+
+
+def read_design(path: str | PathLike[str]) -> DesignFile:
+    """Read design.json, or the one in a folder, and check it and the Verilog beside it. Raises DesignError."""
+    content = load(path)
+    try:
+        return design_of(content)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
+
+
+def design_of(content: Mapping[str, Any]) -> DesignFile:
+    return DesignFile(
+        content["robot"]["name"],
+        content["function"],
+        content["ii"],
+        content["latency"],
+        int(content["hash"][:16], 16),
+        stream_of(content["stream"]["input"]),
+        stream_of(content["stream"]["output"]),
+        range(first := content["stream"]["output"]["overflow"], first + len(content["stream"]["output"]["scopes"])),
+    )
+
+
+def pack_inputs(design: DesignFile, arrays: Arrays, batch: int) -> Words:
+    """Arrays (batch, *shape) by name, as `inputs.checked` gives them -> payload words (batch, words).
+
+    Raises ValueError that names the input which is outside the range that the formats were chosen for.
+    """
+    columns: dict[int, npt.NDArray[np.int64]] = {}
+    for port in design.input.ports:
+        flat = arrays[port.name].astype(np.float64).reshape(batch, len(port.fields))
+        for k, index in enumerate(port.fields):
+            field = design.input.fields[index]
+            check_range(port, k, flat[:, k], (field.low, field.high), field.format.step)
+            columns[index] = quantise(flat[:, k], field.format).value
+    return pack_integers(design.input, columns, batch)
+
+
+def unpack_outputs(
+    design: DesignFile, words: Words
+) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
+    """Payload words -> float64 arrays (batch, *shape) by name, and which samples overflowed on their way."""
+    columns = [
+        to_float(integers, field.format)
+        for integers, field in zip(unpack_integers(design.output, words), design.output.fields, strict=True)
+    ]
+    outputs = {
+        port.name: np.stack([columns[index] for index in port.fields], axis=1).reshape(len(words), *port.shape)
+        for port in design.output.ports
+    }
+    overflow = np.zeros(len(words), dtype=bool)
+    for place in design.overflow:
+        word, bit = divmod(place, 32)
+        overflow |= (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
+    return outputs, overflow

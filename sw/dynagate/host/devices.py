@@ -1,0 +1,364 @@
+"""What computes for an `Accelerator`: float64 numpy, integers, compiled C, or a datapath in simulation."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph import Graph, trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.ops import TRIG
+from dynagate.graph.packing import Packing, packed
+from dynagate.graph.region import Region
+from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
+from dynagate.host.inputs import (
+    TOO_LARGE,
+    Arrays,
+    Port,
+    check_angles,
+    check_finite,
+    check_range,
+    check_results,
+    moderate,
+)
+from dynagate.host.links import DeviceError, Link, SimLink, Transfer
+from dynagate.native.arrays import lies
+from dynagate.native.gpu import GpuError, GpuKernel
+from dynagate.native.kernel import TANGLED
+from dynagate.robot import Robot
+
+if TYPE_CHECKING:
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.hw.build import Build
+    from dynagate.native.kernel import Placed
+
+Step = Callable[[str], Any]
+Overflow = npt.NDArray[np.bool_]
+
+
+class Device(ABC):
+    """Arrays by name in, arrays by name out. text: what it is, in a few words. checks_finite: `run` refuses inputs that
+    are not, else the caller does. packing: of outputs that are packed, as `graph.packing` has it. angles: by input the
+    entries of a sample, counted through, that are angles."""
+
+    robot: str
+    function: str
+    inputs: Sequence[Port]
+    outputs: Sequence[Port]
+    text: str
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+    transfer: Transfer = Transfer(0, 0.0)
+    checks_finite: bool = False
+    packing: Packing | None = None
+    angles: Mapping[str, Sequence[int]] = {}
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.inputs}
+
+    def new_outputs(self, batch: int) -> Arrays:
+        return {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self.outputs}
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        """Whether results can be written into an array as it lies in memory."""
+        return bool(array.flags.c_contiguous)
+
+    def clear(self, outputs: Arrays) -> None:  # noqa: B027
+        """Zeros in the entries of outputs that `run` does not write, as they always are zero."""
+
+    def target(self, outputs: Arrays) -> Any:
+        """Outputs as `run` takes them, again and again."""
+        return outputs
+
+    def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
+        """The same for arrays in a GPU's memory, where the device is one."""
+        raise TypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
+
+    def prepared(self, arrays: Arrays, batch: int, target: Any) -> Callable[[], None] | None:
+        """`run` on the same arrays again and again, as long as the device is open, where that is faster and nothing
+        overflows. Several threads may call it at a time."""
+        return None
+
+    @abstractmethod
+    def run(self, arrays: Arrays, batch: int, target: Any) -> Overflow:
+        """Fills the outputs from checked inputs; returns which samples overflowed."""
+
+    def close(self) -> None:  # noqa: B027
+        """Gives back what the device holds."""
+
+    def _of(self, graph: Graph) -> None:
+        self.robot, self.function = graph.robot, graph.name
+        self.inputs, self.outputs = graph.inputs, graph.outputs
+        angles = {a for node in graph.nodes if node.op in TRIG for a in node.args}
+        entries = {port.name: [k for k, i in enumerate(port.nodes) if i in angles] for port in graph.inputs}
+        self.angles = {name: places for name, places in entries.items() if places}
+
+    def _traced(self, robot: Robot, function: str, pack: bool, options: Mapping[str, Any]) -> Graph:
+        graph = trace(robot, function, **options)
+        if pack:
+            graph, self.packing = packed(graph)
+        self._of(graph)
+        return graph
+
+
+class NumpyDevice(Device):
+    """The reference: the graph in float64. pack: as for "cpu"."""
+
+    text = "numpy, float64"
+
+    def __init__(
+        self, robot: Robot, function: str, *, pack: bool = False, step: Step | None = None, **options: Any
+    ) -> None:
+        self.graph = self._traced(robot, function, pack, options)
+
+    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+        if not batch:
+            return np.zeros(0, dtype=bool)
+        check_angles(arrays, self.angles, self.dtype)
+        with np.errstate(all="ignore"):  # what becomes too large is looked for below
+            results = evaluate(self.graph, {name: array.astype(np.float64) for name, array in arrays.items()})
+        check_results(results, self.dtype)
+        for name, value in results.items():
+            target[name][...] = value
+        return np.zeros(batch, dtype=bool)
+
+
+class FixedDevice(Device):
+    """The integers that hardware computes, in numpy."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        function: str,
+        *,
+        policy: Policy | None = None,
+        region: Region | None = None,
+        step: Step | None = None,
+        **options: Any,
+    ) -> None:
+        from dynagate.fixedpoint.assign import assign
+
+        self.formatted = assign(trace(robot, function, **options), region or Region.of(robot), policy)
+        self._of(self.formatted.graph)
+        self.text = "integers"
+
+    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+        from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+
+        if not batch:
+            return np.zeros(0, dtype=bool)
+        doubles = {name: array.astype(np.float64) for name, array in arrays.items()}
+        self._check_ranges(doubles)
+        result = evaluate_fixed(self.formatted, doubles)
+        for name, value in result.outputs.items():
+            target[name][...] = value
+        return result.overflow
+
+    def _check_ranges(self, arrays: Arrays) -> None:
+        for port in self.formatted.graph.inputs:
+            flat = arrays[port.name].reshape(-1, len(port.nodes))
+            for k, i in enumerate(port.nodes):
+                check_range(port, k, flat[:, k], self.formatted.bounds[i], self.formatted.formats[i].step)
+
+
+class CpuDevice(Device):
+    """C compiled for this machine, vectors over the batch. Inputs are checked as they are read, and results by the
+    processor's flags; arrays are only looked through if that says so.
+
+    dtype: float64 or float32. threads: how many share a batch. layout: "rows" or "planes", as `native.kernel` has it.
+    pack: outputs are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
+    """
+
+    checks_finite = True
+
+    def __init__(
+        self,
+        robot: Robot,
+        function: str,
+        *,
+        dtype: npt.DTypeLike = np.float64,
+        threads: int = 1,
+        layout: str = "rows",
+        pack: bool = False,
+        step: Step | None = None,
+        **options: Any,
+    ) -> None:
+        from dynagate.native.kernel import Kernel
+
+        graph = self._traced(robot, function, pack, options)
+        self.dtype = np.dtype(dtype)
+        if step:
+            step("C compiler: kernel")
+        self.kernel = Kernel(graph, self.dtype, threads=threads, layout=layout)
+        self.text = f"C, {self.dtype}, {threads} thread{'s' if threads > 1 else ''}"
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return self.kernel.new_inputs(batch)
+
+    def new_outputs(self, batch: int) -> Arrays:
+        return self.kernel.new_outputs(batch)
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        return self.kernel.fits(array)
+
+    def clear(self, outputs: Arrays) -> None:
+        self.kernel.clear(outputs)
+
+    def target(self, outputs: Arrays) -> Placed:
+        return self.kernel.written(outputs)
+
+    def run(self, arrays: Arrays, batch: int, target: Placed) -> Overflow:
+        if batch and (status := self.kernel.status(arrays, target, batch)):
+            self._refuse(status, arrays, target)
+        return np.zeros(batch, dtype=bool)
+
+    def _refuse(self, status: int, arrays: Arrays, target: Placed) -> None:
+        """Raises ValueError: what the kernel has noticed."""
+        if status & TANGLED:
+            raise ValueError("out lies over inputs of other samples in memory; expected arrays apart, or the same ones")
+        check_finite(arrays, self.dtype)
+        check_angles(arrays, self.angles, self.dtype)
+        check_results({port.name: array for port, array in zip(self.outputs, target.arrays, strict=True)}, self.dtype)
+        raise ValueError(TOO_LARGE.format(self.dtype))
+
+    def prepared(self, arrays: Arrays, batch: int, target: Placed) -> Callable[[], None] | None:
+        call = self.kernel.prepared(arrays, target, batch) if batch else None
+        if call is None:
+            return None
+
+        def run() -> None:
+            if status := call():
+                self._refuse(status, arrays, target)
+
+        return run
+
+    def close(self) -> None:
+        self.kernel.close()
+
+
+@contextmanager
+def _on(card: str) -> Iterator[None]:
+    """What fails on a GPU as a device's failure."""
+    try:
+        yield
+    except GpuError as error:
+        raise DeviceError(f"{card}: {error}") from None
+
+
+class CudaDevice(Device):
+    """A GPU. Arrays in host memory pass through pinned memory in chunks; arrays that are on the GPU stay there.
+
+    dtype, layout, pack: as of "cpu". number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU
+    are ready and results will be; 0 is the default one.
+    """
+
+    checks_finite = True
+
+    def __init__(
+        self,
+        robot: Robot,
+        function: str,
+        *,
+        dtype: npt.DTypeLike = np.float32,
+        layout: str = "rows",
+        pack: bool = False,
+        number: int = 0,
+        stream: int = 0,
+        step: Step | None = None,
+        **options: Any,
+    ) -> None:
+        graph = self._traced(robot, function, pack, options)
+        self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
+        if step:
+            step("nvcc: kernel")
+        with _on(f"GPU {number}"):
+            self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
+        self.text = f"CUDA, {self.dtype}, card {number}"
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return self.kernel.new_inputs(batch)
+
+    def new_outputs(self, batch: int) -> Arrays:
+        with _on(self.text):
+            return self.kernel.new_outputs(batch)
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        return lies(array, self._layout)
+
+    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+        ordinary = moderate(arrays, self.dtype)
+        if not ordinary:
+            check_finite(arrays, self.dtype)
+            check_angles(arrays, self.angles, self.dtype)
+        if any(np.may_share_memory(a, b) for a in arrays.values() for b in target.values()):
+            arrays = {name: array.copy() for name, array in arrays.items()}  # read when the first chunks are written
+        with _on(self.text):
+            self.kernel(arrays, target)
+        if not ordinary:
+            check_results(target, self.dtype)
+        return np.zeros(batch, dtype=bool)
+
+    def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
+        try:  # `_on` would take a microsecond more
+            return self.kernel.launch(arrays, outputs, self.stream)
+        except GpuError as error:
+            raise DeviceError(f"{self.text}: {error}") from None
+
+    def close(self) -> None:
+        self.kernel.close()
+
+
+class StreamDevice(Device):
+    """A datapath behind a link."""
+
+    def __init__(self, design: DesignFile, link: Link) -> None:
+        self.design, self._link = design, link
+        self.robot, self.function = design.robot, design.function
+        self.inputs, self.outputs = design.input.ports, design.output.ports
+        self.text = f"ii {design.ii}, latency {design.latency}, {type(link).__name__}"
+
+    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+        payloads = pack_inputs(self.design, arrays, batch)
+        words = self._link.stream(payloads) if batch else np.zeros((0, self.design.output.words), dtype=np.uint32)
+        values, overflow = unpack_outputs(self.design, words)
+        for name, value in values.items():
+            target[name][...] = value
+        self.transfer = self._link.transfer
+        return overflow
+
+    def close(self) -> None:
+        self._link.close()
+
+
+def open_design(design: Build | str | PathLike[str], *, step: Step | None = None, **options: Any) -> StreamDevice:
+    """The datapath of a design in simulation, compiled by Verilator on first use; options are those of `SimLink`."""
+    from dynagate.sim.verilate import library
+
+    folder = Path(design) if isinstance(design, str | PathLike) else design.folder
+    content = read_design(folder)
+    progress = step is not None
+    return StreamDevice(
+        content, SimLink(library(folder / "datapath.v", step=step), content, progress=progress, **options)
+    )
+
+
+def _simulated(robot: Robot, function: str, *, step: Step | None = None, **options: Any) -> StreamDevice:
+    from dynagate.hw.build import build
+
+    of_link = {key: options.pop(key) for key in ("pauses", "seed") if key in options}
+    return open_design(build(robot, function, step=step, **options), step=step, **of_link)
+
+
+DEVICES: dict[str, Callable[..., Device]] = {
+    "numpy": NumpyDevice,
+    "fixed": FixedDevice,
+    "cpu": CpuDevice,
+    "cuda": CudaDevice,
+    "sim": _simulated,
+}

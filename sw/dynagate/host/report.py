@@ -1,0 +1,196 @@
+"""The main job, end to end: build, simulate, stream random states, compare with the other ways to compute it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.goal import FLOOR, Goal
+from dynagate.graph import truth
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Kind, Region
+from dynagate.host.accelerator import Results, open
+from dynagate.hw.build import Build, build
+from dynagate.hw.plan import Stages
+from dynagate.robot import Robot
+
+ERROR_LIMIT = 1e-3
+"""Relative L2 error of a block that a result may have: what the published accelerators reach."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Errors of one output against the float64 graph. median, at_quantile, largest: of uniform states; limits, rest:
+    the largest at the region's limits and near rest; truth: the largest against the truth computed another way, None
+    where there is none. exact: every integer equals the integer executor's. allowed: what `at_quantile` may be.
+    An error is |e| / max(|x|, floor) over the block."""
+
+    name: str
+    exact: bool
+    median: float
+    at_quantile: float
+    largest: float
+    limits: float
+    rest: float
+    truth: float | None
+    allowed: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """states, overflows: by kind of states. quantile: of uniform states that must keep the allowed error (1: all)."""
+
+    built: Build
+    states: dict[Kind, int]
+    overflows: dict[Kind, int]
+    latency: int
+    cycles_per_sample: float
+    blocks: tuple[Block, ...]
+    quantile: float
+
+    @property
+    def passed(self) -> bool:
+        """Every integer is equal, results came at full speed, errors are within what is allowed, and no more states of
+        each kind overflowed than designs for an accuracy may have."""
+        return (
+            all(b.exact and b.at_quantile <= b.allowed for b in self.blocks)
+            and (self.quantile < 1.0 or all((b.truth or 0.0) <= b.allowed for b in self.blocks))
+            and all(
+                count <= OVERFLOWS[kind] * self.states[kind] + 1.0 * (kind == "limits")
+                for kind, count in self.overflows.items()
+            )
+            and (sum(self.states.values()) < 2 or self.cycles_per_sample == self.built.plan.ii)
+        )
+
+    def _words(self) -> str:
+        word = self.built.design["formats"]["word"]
+        widths = [f.width for f in self.built.formatted.formats]
+        return f"{word}-bit words" if isinstance(word, int) else f"words of {min(widths)} to {max(widths)} bits"
+
+    def text(self) -> str:
+        design, plan = self.built.design, self.built.plan
+        c = design["counts"]
+        units = design["units"]
+        lines = [
+            f"{self.built.robot.name} {self.built.graph.name}, {self._words()}, II = {plan.ii}",
+            f"  operations      {c['mul']} products, {c['mul_const']} constant products, {c['add']} additions, "
+            f"{c['neg']} negations, {c['reciprocal']} reciprocals, {c['trig']} sin/cos, depth {c['depth']}",
+            f"  units           {units.get('multiply', 0)} multipliers, {units.get('sincos', 0)} sin/cos, "
+            f"{units.get('reciprocal', 0)} reciprocal; {design['dsp_blocks']} DSP48E2 blocks (counted)",
+            f"  registers       {design['registers']['words']} words, {design['registers']['bits']} bits "
+            "(datapath values)",
+            f"  latency         {self.latency} cycles measured; {plan.latency} in the datapath, "
+            f"{plan.schedule.problem.critical_path()} on its longest path",
+            f"  throughput      {self.cycles_per_sample:g} cycles per result measured over "
+            f"{sum(self.states.values())} states",
+            "  overflows       "
+            + ", ".join(f"{count} of {self.states[kind]} {WHICH[kind]}" for kind, count in self.overflows.items()),
+            f"  {'error':<14}{'in the region':>20}{'at its limits':>16}{'near rest':>12}{'truth*':>10}   integers",
+            f"  {'':<14}{'median':>10}{'largest':>10}{'largest':>16}{'largest':>12}{'largest':>10}",
+        ]
+        for b in self.blocks:
+            truth = "-" if b.truth is None else f"{b.truth:.1e}"
+            lines.append(
+                f"    {b.name:<12}{b.median:>10.1e}{b.largest:>10.1e}{b.limits:>16.1e}{b.rest:>12.1e}{truth:>10}   "
+                f"{'equal' if b.exact else 'DIFFER'}"
+            )
+        lines.append(
+            f"  errors are |e| / max(|x|, floor) per state, the floor {FLOOR:.0%} of the block's size in the region"
+        )
+        lines.append("  * Newton-Euler by complex step, M from unit accelerations, LU; inputs not quantised")
+        lines.append("PASS" if self.passed else "FAIL")
+        return "\n".join(lines)
+
+
+def check_on_simulator(
+    robot: Robot,
+    function: str,
+    *,
+    ii: int,
+    word: int = 24,
+    region: Region | None = None,
+    goal: Goal | None = None,
+    formats: str | PathLike[str] | None = None,
+    stages: Stages | None = None,
+    folder: str | PathLike[str],
+    states: int = 1024,
+    seed: int = 1,
+    step: Callable[[str], Any] | None = None,
+    **options: Any,
+) -> Report:
+    """Build, compile, stream `states` uniform states, a quarter as many at the region's limits and as many near rest,
+    and compare. The errors are those of `build` and `open`."""
+    say = step or (lambda text: None)
+    built = build(
+        robot,
+        function,
+        ii=ii,
+        policy=Policy(word=word) if goal is None else None,
+        goal=goal,
+        formats=formats,
+        stages=stages,
+        region=region,
+        folder=folder,
+        step=say,
+        **options,
+    )
+    counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
+    parts = [built.region.states(built.graph, count, seed, kind) for kind, count in counts.items()]
+    inputs: dict[str, Any] = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    with open(built, step=say) as accelerator:
+        say(f"streaming {sum(counts.values())} states")
+        results = accelerator(**inputs)
+        transfer = accelerator.transfer
+    say("comparing")
+    ends = np.cumsum(list(counts.values()))
+    places = {kind: slice(end - count, end) for (kind, count), end in zip(counts.items(), ends, strict=True)}
+    return Report(
+        built,
+        counts,
+        {kind: int(results.overflow[place].sum()) for kind, place in places.items()},
+        transfer.latency,
+        transfer.per_sample,
+        _blocks(built, inputs, results, places, goal),
+        goal.quantile if goal else 1.0,
+    )
+
+
+def _blocks(
+    built: Build, inputs: dict[str, Any], results: Results, places: dict[Kind, slice], goal: Goal | None
+) -> tuple[Block, ...]:
+    reference = evaluate(built.graph, inputs)
+    fixed = evaluate_fixed(built.formatted, inputs)
+    other: dict[str, Any] = {}
+    if built.graph.name in ("forward_dynamics", "forward_dynamics_gradient") and "f_ext" not in inputs:
+        other = truth.forward_dynamics_gradient(built.robot, inputs)
+    floors = block_floors(built.graph, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
+    flags_equal = bool(np.array_equal(results.overflow, fixed.overflow))
+    blocks = []
+    for name, expected in reference.items():
+        integers = getattr(results, name)
+        errors = truth.relative_errors(integers, expected, floors[name])
+        uniform = errors[places["uniform"]]
+        beside_truth = None
+        if name in other:
+            beside_truth = truth.relative_errors(integers, other[name], floors[name])[places["uniform"]]
+        blocks.append(
+            Block(
+                name,
+                flags_equal and bool(np.array_equal(integers, fixed.outputs[name])),
+                float(np.median(uniform)),
+                float(np.quantile(uniform, goal.quantile if goal else 1.0)),
+                float(uniform.max()),
+                float(errors[places["limits"]].max()),
+                float(errors[places["rest"]].max()),
+                None if beside_truth is None else float(beside_truth.max()),
+                goal.of(name) if goal else ERROR_LIMIT,
+            )
+        )
+    return tuple(blocks)

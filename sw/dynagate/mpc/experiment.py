@@ -1,0 +1,185 @@
+"""The narrowest formats with which the controller still works, policy by policy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.goal import Goal
+from dynagate.fixedpoint.optimise import AccuracyError, optimise
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Region
+from dynagate.mpc.problem import Derivatives, Reach, Solution, solve, track
+from dynagate.robot import Robot
+
+FUNCTION = "forward_dynamics_gradient"
+REACHES = {
+    "iiwa14": Reach((0.0, 0.5, 0.0, -1.2, 0.0, 0.8, 0.0), (1.0, -0.3, 0.6, -0.6, 0.5, -0.4, 0.9)),
+    "two_joint_arm": Reach((0.3, 0.2), (-1.0, 1.1)),
+}
+CLOSE = 0.01
+"""Cost beyond that of float64 derivatives that still counts as the same solution."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """policy and setting: a word length, or for "optimised" an error. words: shortest to longest. same: whether the
+    cost is within CLOSE of float64's. tracking: RMS error in rad of the disturbed controller, infinite if it fails."""
+
+    policy: str
+    setting: float
+    words: tuple[int, int]
+    success: bool
+    iterations: int
+    cost: float
+    same: bool
+    tracking: float
+
+
+def exact(robot: Robot) -> Derivatives:
+    """Derivatives in float64."""
+    graph = trace(robot, FUNCTION)
+    return lambda state: evaluate(graph, state)
+
+
+def rounded(formatted: FormattedGraph) -> Derivatives:
+    """Derivatives from the integers that the hardware computes."""
+    return lambda state: evaluate_fixed(formatted, state).outputs
+
+
+@contextmanager
+def simulated(
+    robot: Robot, formatted: FormattedGraph, region: Region, step: Callable[[str], Any] | None = None
+) -> Iterator[Derivatives]:
+    """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
+    from dynagate.fixedpoint.evaluate import quantise_inputs
+    from dynagate.fixedpoint.files import write_formats
+    from dynagate.host.design_file import read_design, unpack_outputs
+    from dynagate.host.links import SimLink
+    from dynagate.hw.build import build
+    from dynagate.sim.runner import input_payloads
+    from dynagate.sim.verilate import library
+
+    with TemporaryDirectory() as scratch:
+        file = Path(scratch) / "formats.json"
+        write_formats(formatted, file)
+        built = build(robot, FUNCTION, formats=file, region=region, step=step)
+    design = read_design(built.folder)
+    link = SimLink(library(built.verilog, step=step), design)
+
+    def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        # iterates leave the region: numbers too large for an input's format become its largest, as in `rounded`
+        return unpack_outputs(design, link.stream(input_payloads(built, quantise_inputs(formatted, state))))[0]
+
+    try:
+        yield streamed
+    finally:
+        link.close()
+
+
+def experiment(
+    robot: Robot,
+    reach: Reach,
+    region: Region,
+    settings: dict[str, Sequence[float]],
+    step: Callable[[str], Any] | None = None,
+) -> tuple[Solution, list[Outcome]]:
+    """The float64 solution; and an outcome of float64 and of each policy ("global", "word": word lengths; "optimised":
+    errors; "rtl": word lengths, and the datapath in simulation in place of its integers) and setting. Formats are for
+    the region and for the states that the float64 controller came through."""
+    if step:
+        step("float64")
+    visited: dict[str, list[np.ndarray]] = {"q": [], "qd": [], "tau": []}
+    derivatives = _recording(exact(robot), visited)
+    reference = solve(robot, reach, derivatives)
+    tracking = _tracking(robot, reach, derivatives)
+    trajectories = {name: np.concatenate(parts) for name, parts in visited.items()}
+    outcomes = [Outcome("float64", 64, (64, 64), True, reference.iterations, reference.cost, True, tracking)]
+    graph = trace(robot, FUNCTION)
+    for policy, values in settings.items():
+        for value in values:
+            if step:
+                step(f"{policy} {value:g}")
+            try:
+                formatted = _formats(graph, region, policy, value, trajectories)
+            except AccuracyError:
+                continue
+            rtl = policy == "rtl"
+            with simulated(robot, formatted, region, step) if rtl else nullcontext(rounded(formatted)) as derivatives:
+                found = solve(robot, reach, derivatives)
+                tracking = _tracking(robot, reach, derivatives)
+            widths = [f.width for f in formatted.formats]
+            same = found.success and found.cost <= (1.0 + CLOSE) * reference.cost
+            outcomes.append(
+                Outcome(
+                    policy,
+                    value,
+                    (min(widths), max(widths)),
+                    found.success,
+                    found.iterations,
+                    found.cost,
+                    same,
+                    tracking,
+                )
+            )
+    return reference, outcomes
+
+
+def _tracking(robot: Robot, reach: Reach, derivatives: Derivatives) -> float:
+    """Around the reach's goal, by its sway at half a turn a second, 2 s, with its noise."""
+    goal, rate = np.array(reach.goal), np.pi
+    sway = np.broadcast_to(reach.sway, goal.shape)
+
+    def path(t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        wave = np.sin(rate * t), rate * np.cos(rate * t), -(rate**2) * np.sin(rate * t)
+        return goal + sway * wave[0], sway * wave[1], sway * wave[2]
+
+    with np.errstate(all="ignore"):
+        errors = track(robot, path, derivatives, noise=reach.noise)
+    return float(np.sqrt(np.mean(np.square(errors)))) if np.isfinite(errors).all() else math.inf
+
+
+def _recording(derivatives: Derivatives, visited: dict[str, list[np.ndarray]]) -> Derivatives:
+    """The derivatives, and every state that they are asked for."""
+
+    def recorded(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        for name, values in state.items():
+            visited[name].append(values)
+        return derivatives(state)
+
+    return recorded
+
+
+def _formats(
+    graph: Any, region: Region, policy: str, value: float, trajectories: dict[str, np.ndarray]
+) -> FormattedGraph:
+    if policy == "optimised":
+        return optimise(graph, region, Goal(value), trajectories=trajectories).formatted
+    return ONE_WORD["word" if policy == "rtl" else policy](graph, region, Policy(word=int(value)), trajectories)
+
+
+def table(reference: Solution, outcomes: Sequence[Outcome]) -> str:
+    lines = [
+        f"float64: {'converged' if reference.success else 'not converged'} in {reference.iterations} iterations, "
+        f"cost {reference.cost:.6g}",
+        f"{'policy':<12}{'setting':>9}{'words':>9}{'success':>9}{'iterations':>12}{'cost':>13}"
+        f"{f'within {CLOSE:.0%}':>11}{'tracking':>11}",
+    ]
+    for o in outcomes:
+        words = f"{o.words[0]}-{o.words[1]}"
+        cost = f"{o.cost:.6g}" if np.isfinite(o.cost) else "-"
+        lines.append(
+            f"{o.policy:<12}{o.setting:>9g}{words:>9}{o.success!s:>9}{o.iterations:>12}{cost:>13}"
+            f"{'yes' if o.same else 'no':>11}{o.tracking:>11.5f}"
+        )
+    return "\n".join(lines)

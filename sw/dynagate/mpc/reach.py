@@ -1,0 +1,166 @@
+"""A reach for any robot: postures drawn from its region by a seed, near enough for its speed and torque limits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Region
+from dynagate.mpc.problem import Array, Derivatives, Reach, solve
+from dynagate.robot import Robot, RobotError
+
+TRIES = 20
+"""Seeds, one after another, until the float64 controller reaches within the limits."""
+
+NEAR = 0.1
+"""s: how far a joint goes, at its largest speed; the controller is about ten times as fast as the mean of a second."""
+
+MARGIN = 0.1
+"""Part of a joint's range at each end in which no posture is drawn."""
+
+SHAKE = 10.0
+"""rad/s² or m/s²: what the noise on a torque accelerates its joint by, at most."""
+
+
+@dataclass(frozen=True)
+class DrawnReach:
+    """A reach on which the float64 controller converges. seed: what drew it. load: largest torque on the way over its
+    effort limit, 0 where there are none. inside: whether it keeps the position and effort limits."""
+
+    reach: Reach
+    seed: int
+    load: float
+    inside: bool
+
+    def text(self) -> str:
+        """In a line."""
+        seconds = self.reach.knots * self.reach.dt
+        text = f"reach of seed {self.seed}, {seconds:g} s, torques up to {self.load:.0%} of the effort limits"
+        return text if self.inside else f"{text}: not within all limits, which no seed that was tried keeps"
+
+
+Posture = Mapping[str, float]
+"""Positions by joint, rad or m."""
+
+
+def drawn(
+    robot: Robot,
+    region: Region,
+    seed: int,
+    *,
+    seconds: float = 1.0,
+    start: Posture | None = None,
+    goal: Posture | None = None,
+) -> Reach:
+    """A reach inside the region's positions; the same seed draws the same one. start, goal: of some joints, instead of
+    drawn ones. Raises RobotError: the robot has quaternions, or a joint is unknown or outside its limits."""
+    low, high = _range(robot, region)
+    margin = MARGIN * (high - low)
+    random = np.random.default_rng(seed)
+    first = random.uniform(low + margin, high - margin)
+    step = np.minimum(0.5 * (high - low), NEAR * np.array(region.velocity))
+    last = random.uniform(np.maximum(low + margin, first - step), np.minimum(high - margin, first + step))
+    first = _with(robot, region, "start", first, start)
+    last = _with(robot, region, "goal", last, goal)
+    minv = evaluate(trace(robot, "mass_matrix_inverse"), {"q": last[None]})["minv"][0]
+    return Reach(
+        start=tuple(first.tolist()),
+        goal=tuple(last.tolist()),
+        knots=knots(seconds),
+        sway=tuple(np.minimum(0.3, 0.25 * (high - low)).tolist()),
+        noise=tuple(np.minimum(1.0, SHAKE / np.diagonal(minv)).tolist()),
+    )
+
+
+def changed(
+    robot: Robot,
+    region: Region,
+    kept: Reach,
+    *,
+    seconds: float = 1.0,
+    start: Posture | None = None,
+    goal: Posture | None = None,
+) -> Reach:
+    """A reach with the positions of some joints, and its time, replaced. Raises RobotError as `drawn`."""
+    return replace(
+        kept,
+        start=tuple(_with(robot, region, "start", np.array(kept.start), start).tolist()),
+        goal=tuple(_with(robot, region, "goal", np.array(kept.goal), goal).tolist()),
+        knots=knots(seconds),
+    )
+
+
+def knots(seconds: float) -> int:
+    """Steps of so many seconds."""
+    return max(round(seconds / Reach.dt), 1)
+
+
+def find(
+    robot: Robot,
+    region: Region,
+    derivatives: Derivatives,
+    seed: int,
+    step: Callable[[str], Any] | None = None,
+    **choices: Any,
+) -> DrawnReach:
+    """The first reach from this seed on that the controller masters within the limits, or, if none of TRIES does, the
+    one with the least torques. step: called with what is about to happen. choices: of `drawn`. Raises RobotError: as
+    `drawn`, or the controller converges on none."""
+    best: DrawnReach | None = None
+    low, high = (np.array(limits) for limits in (region.lower, region.upper))
+    for number in range(seed, seed + TRIES):
+        if step:
+            step(f"reach of seed {number}")
+        reach = drawn(robot, region, number, **choices)
+        solution = solve(robot, reach, derivatives)
+        if not solution.success:
+            continue
+        postures = solution.states[:, : robot.nv]
+        load = _load(robot, solution.torques)
+        inside = load <= 1.0 and bool(((low <= postures) & (postures <= high)).all())
+        candidate = DrawnReach(reach, number, load, inside)
+        if inside:
+            return candidate
+        best = min((best or candidate, candidate), key=lambda reach: reach.load)
+    if best is None:
+        raise RobotError(
+            f"robot '{robot.name}': the float64 controller converges on no reach of seeds {seed} to "
+            f"{seed + TRIES - 1}; expected more seconds, or a start and a goal that it masters"
+        )
+    return best
+
+
+def _range(robot: Robot, region: Region) -> tuple[Array, Array]:
+    """Lower and upper positions, of wide joints the turn about what is nearest to zero."""
+    if robot.nq != robot.nv:
+        raise RobotError(f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom")
+    low, high = np.array(region.lower), np.array(region.upper)
+    middle = np.clip(0.0, low, high)
+    return np.maximum(low, middle - math.pi), np.minimum(high, middle + math.pi)
+
+
+def _with(robot: Robot, region: Region, name: str, posture: Array, positions: Posture | None) -> Array:
+    """The posture with the positions of some joints replaced."""
+    joints = [link.joint.name for link in robot.links]
+    result = posture.copy()
+    for joint, position in (positions or {}).items():
+        if joint not in joints:
+            raise RobotError(f"{name} names joint '{joint}', which robot '{robot.name}' does not have")
+        i = joints.index(joint)
+        if not region.lower[i] <= position <= region.upper[i]:
+            raise RobotError(
+                f"{name} of joint '{joint}' is {position:g}; expected {region.lower[i]:g} to {region.upper[i]:g}"
+            )
+        result[i] = position
+    return result
+
+
+def _load(robot: Robot, torques: Array) -> float:
+    limits = np.array([link.joint.effort or math.inf for link in robot.links])
+    return float((np.abs(torques) / limits).max())

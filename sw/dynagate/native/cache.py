@@ -1,0 +1,109 @@
+"""Folders of the user's cache with what was compiled: the user's own, complete, put in place at once.
+
+A library runs as part of this process, so it is loaded from nowhere else. A checksum beside it shows whether a full
+disk or a kill cut it short. Owner and mode show whether somebody else can have put it there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from dynagate.base.storage import DAY, scratch
+
+CACHE_VARIABLE = "DYNAGATE_CACHE"
+CHECKSUM = "sha256"
+"""The file in a kept folder with the checksum of all others."""
+
+UNUSED_DAYS = 60
+"""What was not used for so long is removed when something else is compiled."""
+
+ADVICE = f"set {CACHE_VARIABLE} to a folder that can be written"
+OWN = f"expected one that only you can write: remove it, or set {CACHE_VARIABLE} to a folder of your own"
+
+
+def cache_folder() -> Path:
+    """$DYNAGATE_CACHE, or dynagate in the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(os.environ.get(CACHE_VARIABLE) or Path(base) / "dynagate").absolute()
+
+
+def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Exception]) -> Path:
+    """`target`, a folder of a cache, made again unless it is there complete.
+
+    make: called with a scratch folder and the folder to fill. Two processes may make the same at once.
+    Raises `failure`: the cache cannot be written; it, the folder or a file in it is somebody else's, or others may
+    write it.
+    """
+    if _is_complete(target, failure):
+        with suppress(OSError):  # a cache that can only be read does as well
+            os.utime(target)
+        return target
+    _make_own(target, failure)
+    with scratch(target.parent, failure, target.name, ADVICE) as place:
+        _remove_unused(target.parent)
+        work, made = place / "work", place / "made"
+        for folder in (work, made):
+            folder.mkdir(mode=0o700)
+        make(work, made)
+        (made / CHECKSUM).write_text(_checksum(made))
+        for path in made.rglob("*"):
+            path.chmod(0o700)  # whatever the umask is
+        if not _is_complete(target, failure):  # else another process was faster
+            _replace(target, made, place / "damaged")
+    return target
+
+
+def _make_own(target: Path, failure: type[Exception]) -> None:
+    """The cache that is to hold the target."""
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise failure(f"cannot keep {target.name} in {target.parent} ({error.strerror}); {ADVICE}") from error
+    _check_own(target.parent, failure)
+
+
+def _check_own(path: Path, failure: type[Exception]) -> None:
+    status = path.stat()
+    if status.st_uid not in (os.geteuid(), 0):  # root can change anything anyway
+        raise failure(f"{path} belongs to user {status.st_uid}; {OWN}")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise failure(f"{path} can be written by others (mode {stat.S_IMODE(status.st_mode):o}); {OWN}")
+
+
+def _is_complete(target: Path, failure: type[Exception]) -> bool:
+    try:
+        for path in (target.parent, target, *target.rglob("*")):
+            _check_own(path, failure)
+        return (target / CHECKSUM).read_bytes() == _checksum(target).encode()
+    except OSError:
+        return False
+
+
+def _checksum(folder: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.name != CHECKSUM:
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(folder)} {len(content)}\n".encode() + content)
+    return digest.hexdigest()
+
+
+def _replace(target: Path, made: Path, aside: Path) -> None:
+    with suppress(FileNotFoundError):
+        target.rename(aside)
+    made.rename(target)
+
+
+def _remove_unused(cache: Path) -> None:
+    """Remove kept folders, and nothing else that lies in the cache."""
+    for path in cache.iterdir():
+        with suppress(OSError):
+            if (path / CHECKSUM).is_file() and time.time() - path.stat().st_mtime > UNUSED_DAYS * DAY:
+                shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,124 @@
+"""C source -> a shared library, by the system's compiler, in a cache under the hash of all that it is made of."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from dynagate.base.storage import full_disk
+from dynagate.native.cache import cache_folder, kept
+from dynagate.native.emit import Source
+
+C_FLAGS = (
+    "-std=gnu11",
+    "-O2",
+    "-march=native",
+    "-ffp-contract=fast",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fPIC",
+    "-pthread",
+    "-shared",
+)
+CARDS = (80, 89, 90)
+NVCC_FLAGS = (
+    "-O3",
+    "-std=c++17",
+    "--shared",
+    "-Xcompiler=-fPIC",
+    "--threads=0",  # cards side by side
+    *(f"-gencode=arch=compute_{card},code=sm_{card}" for card in CARDS),
+    f"-gencode=arch=compute_{CARDS[-1]},code=compute_{CARDS[-1]}",  # newer cards compile this for themselves
+)
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """How a source becomes a shared library.
+
+    find: the compiler's path, or raises CompileError. suffix: of the file that is compiled. target: arguments with
+    which the compiler tells what it compiles for, if that depends on the machine.
+    """
+
+    find: Callable[[], str]
+    flags: tuple[str, ...]
+    suffix: str
+    target: tuple[str, ...] = ()
+
+
+class CompileError(RuntimeError):
+    """The C compiler is missing or failed, or its result could not be kept; the text says which and where."""
+
+
+def compiler() -> str:
+    """The C compiler's path: $CC, or cc. Raises CompileError."""
+    return _program("CC", "cc", "C", "GCC or Clang")
+
+
+def nvcc() -> str:
+    """CUDA's compiler: $NVCC, or nvcc. Raises CompileError."""
+    return _program("NVCC", "nvcc", "CUDA", "nvcc")
+
+
+def _program(variable: str, usual: str, language: str, expected: str) -> str:
+    name = os.environ.get(variable, usual)
+    found = shutil.which(name)
+    if found is None:
+        raise CompileError(
+            f"no {language} compiler '{name}' on the path; expected {expected}, or one named by {variable}"
+        )
+    return found
+
+
+C = Toolchain(compiler, C_FLAGS, ".c", ("-march=native", "-dM", "-E", "-x", "c", os.devnull))
+CUDA = Toolchain(nvcc, NVCC_FLAGS, ".cu")
+
+
+def library(source: Source, *, double: bool, folder: Path | None = None, toolchain: Toolchain = C) -> Path:
+    """The shared library of a source, compiled for this machine unless the cache holds it.
+
+    folder: a cache, the user's unless given. Raises CompileError.
+    """
+    program, flags = toolchain.find(), toolchain.flags
+    precision = ["-DDYNAGATE_DOUBLE"] if double else []
+    content = [source.stamp, *flags, *precision, machine(program, toolchain.target)]
+    key = hashlib.sha256("\0".join(content).encode()).hexdigest()[:16]
+    file = f"{source.name}-{'f64' if double else 'f32'}.so"
+
+    def make(work: Path, result: Path) -> None:
+        for name, text in source.files.items():
+            (work / name).write_text(text)
+        command = [program, *flags, *precision, str(work / f"{source.name}{toolchain.suffix}")]
+        run([*command, "-o", str(result / file)], CompileError, folder=work)
+
+    return kept((folder or cache_folder()) / f"{Path(file).stem}-{key}", make, CompileError) / file
+
+
+@cache
+def machine(program: str, target: tuple[str, ...]) -> str:
+    """What the compiler makes of this machine: its version, and what it tells of its target when asked so. Raises
+    CompileError."""
+    version = run([program, "--version"], CompileError)
+    return version + (run([program, *target], CompileError) if target else "")
+
+
+def run(
+    command: Sequence[str],
+    failure: type[Exception],
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """What a tool prints. folder: where it writes. Raises `failure` with the end of its messages."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
+        full = full_disk(folder) if folder else ""
+        raise failure(f"{Path(command[0]).name} failed with status {done.returncode}:\n{tail}{full}")
+    return done.stdout

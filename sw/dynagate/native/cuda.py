@@ -1,0 +1,280 @@
+"""Graph -> CUDA source: a thread per sample, in registers, or in segments with local memory between them where that is
+too much for the compiler. The same text compiles as host code, for checks."""
+
+from __future__ import annotations
+
+import hashlib
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import accumulate
+
+from dynagate.graph import Graph
+from dynagate.graph.ops import TRIG
+from dynagate.graph.packing import ZERO, Packing
+from dynagate.native.emit import Source, expression, head_comment, kernel_name, segments, where_tables
+from dynagate.native.program import Program, program
+from dynagate.native.sums import chained
+
+SHARED = "dynagate_sample.cuh"
+HOST_SIDE = "dynagate_cuda.h"
+
+LANES = 32
+THREADS = 64
+"""In a block: two warps, for the shared memory that each needs."""
+
+SHARED_BYTES = 96 * 2**10
+"""Of a block, at most: what the least of the cards in use has."""
+
+MOST_OPERATIONS = 8000
+"""In one piece: the compiler takes 3 s for iiwa14's 3,000, and more than four minutes for Atlas' 40,000."""
+
+SEGMENT_OPERATIONS = 2000
+REGISTERS = 160
+"""Values kept at once in a segment, beside which the compiler needs a few for itself."""
+
+MOSTLY = 0.5
+"""Of an output's entries: if more may not be zero, its zeros pass through shared memory too, and all of it as one."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Where rows of an output wait in shared memory. at: of each entry in a sample's row there, `ZERO` for entries that
+    are always zero and not there; None if the row is as in the output. pitch: from one sample's to the next."""
+
+    size: int
+    at: tuple[int, ...] | None
+    pitch: int
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Of all outputs, and the threads of a block; 0 if a sample's results are too many: then they are not staged, and
+    entries that are always zero are not written."""
+
+    outputs: tuple[Staged, ...]
+    threads: int
+
+
+def staging(graph: Graph, *, double: bool) -> Staging:
+    """How the rows of a graph's outputs pass through shared memory."""
+    outputs = []
+    for port in graph.outputs:
+        used = [not graph.nodes[i].is_zero for i in port.nodes]
+        size, count = len(used), sum(used)
+        if size % 2 and count >= MOSTLY * size:
+            outputs.append(Staged(size, None, size))
+        else:
+            before = accumulate(used, initial=0)
+            at = tuple(k if u else ZERO for k, u in zip(before, used, strict=False))
+            outputs.append(Staged(size, at, count | 1))  # odd: lanes are then in different banks
+    warp = LANES * (8 if double else 4) * sum(output.pitch for output in outputs)
+    warps = min(THREADS // LANES, SHARED_BYTES // warp)
+    return Staging(tuple(outputs), warps * LANES)
+
+
+def emit_cuda(graph: Graph, *, double: bool = False, packing: Packing | None = None) -> str:
+    """One file with `NAME_sample`, the mathematics of a sample, and two kernels that run it for a batch.
+
+    NAME(inputs..., outputs..., batch): arrays (batch, ...) in row-major order, blocks of NAME_THREADS threads with
+    NAME_SHARED bytes of dynamic shared memory. NAME_planes(the same): arrays with the batch as the last axis, which the
+    threads of a warp read and write side by side, no shared memory; entries of outputs that are always zero are not
+    written. Compiled by nvcc or NVRTC these are kernels; by a C++ compiler they are loops over the batch with the same
+    arguments, so that their numbers can be checked without a GPU. packing: where the entries of the graph's outputs
+    are, if they are packed, for tables in the file.
+    """
+    name = kernel_name(graph)
+    text = "\n".join(_lines(chained(graph), name, double, packing or {}))
+    stamp = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{head_comment(graph, stamp)}{text}\n"
+
+
+def cuda_source(graph: Graph, *, double: bool = False) -> Source:
+    """The kernels with their host side, `dynagate_cuda.h`, as one library."""
+    name = kernel_name(graph)
+    inputs = [f"inputs[{k}]" for k in range(len(graph.inputs))]
+    outputs = [f"outputs[{k}]" for k in range(len(graph.outputs))]
+    arguments = ", ".join([*inputs, *outputs, "batch"])
+    sizes = ", ".join(str(len(port.nodes)) for port in (*graph.inputs, *graph.outputs))
+    host = [
+        "",
+        "#include <cuda_runtime.h>",
+        f"#define INPUTS {len(inputs)}",
+        f"#define OUTPUTS {len(outputs)}",
+        f"static const int ports[] = {{{sizes}}};",
+        "#ifdef __CUDACC__",
+        "static cudaError_t prepare() {",
+        f"    return cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {name}_SHARED);",
+        "}",
+        "static void launch(real *const *inputs, real *const *outputs, long batch, int planes, cudaStream_t stream) {",
+        f"    const long blocks = (batch + {name}_THREADS - 1) / {name}_THREADS;",
+        f"    if (planes) {name}_planes<<<blocks, {name}_THREADS, 0, stream>>>({arguments});",
+        f"    else {name}<<<blocks, {name}_THREADS, {name}_SHARED, stream>>>({arguments});",
+        "}",
+        "#else",
+        "static cudaError_t prepare() { return cudaSuccess; }",
+        "static void launch(real *const *inputs, real *const *outputs, long batch, int planes, cudaStream_t) {",
+        f"    if (planes) {name}_planes({arguments});",
+        f"    else {name}({arguments});",
+        "}",
+        "#endif",
+        f'#include "{HOST_SIDE}"',
+        "",
+    ]
+    shared = (files("dynagate.native") / HOST_SIDE).read_text()
+    text = emit_cuda(graph, double=double) + "\n".join(host)
+    stamp = hashlib.sha256(f"{text}\0{shared}".encode()).hexdigest()[:16]
+    return Source(name, {f"{name}.cu": text, HOST_SIDE: shared}, stamp)
+
+
+def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[str]:
+    inputs = [f"in{k}" for k in range(len(graph.inputs))]
+    outputs = [f"out{k}" for k in range(len(graph.outputs))]
+    given = ", ".join(f"const real *__restrict__ {a}" for a in inputs)
+    written = ", ".join(f"real *__restrict__ {a}" for a in outputs)
+    arguments = f"{given}, {written}"
+    staged = staging(graph, double=double)
+    yield f"typedef {'double' if double else 'float'} real;"
+    yield "#define NUMBER real"
+    yield (files("dynagate.native") / SHARED).read_text()
+    for side, names in ((graph.inputs, inputs), (graph.outputs, outputs)):
+        for a, port in zip(names, side, strict=True):
+            yield f"/* {a}: {port.name} (batch{''.join(f', {n}' for n in port.shape)}) */"
+    yield from where_tables(name, packing)
+    yield "\n/* Entries lie `entry` apart, or outputs where `store` finds them if staged. */"
+    body = _statements(graph, staged)
+    if sum(1 for node in graph.nodes if node.args) > MOST_OPERATIONS:
+        steps = program(graph, REGISTERS, SEGMENT_OPERATIONS)
+        yield f"#define SEGMENT(s) {name}_segment_##s"
+        yield "#define ARGUMENTS real *restrict m"
+        yield "#define INPUT(p, j, slot) m[slot]\n#define OUTPUT(p, j, slot) m[slot]"
+        yield segments(graph, steps)
+        body = _calls(graph, staged, steps)
+    yield f"SAMPLE void {name}_sample({arguments}, long entry, bool staged) {{"
+    yield from body
+    yield "}\n"
+    yield f"#define {name}_THREADS {staged.threads or THREADS}"
+    shifted = [f"{a} + t * {len(p.nodes)}" for a, p in zip(inputs, graph.inputs, strict=True)]
+    if staged.threads:
+        yield from _staged(name, staged, arguments, shifted)
+    else:
+        shifted += [f"{a} + t * {len(p.nodes)}" for a, p in zip(outputs, graph.outputs, strict=True)]
+        yield f"#define {name}_SHARED 0\n"
+        yield from _each(name, name, arguments, f"{name}_sample({', '.join(shifted)}, 1, false);")
+    moved = ", ".join(f"{a} + t" for a in (*inputs, *outputs))
+    yield from _each(name, f"{name}_planes", arguments, f"{name}_sample({moved}, batch, false);")
+
+
+def _each(name: str, kernel: str, arguments: str, call: str) -> Iterator[str]:
+    """A kernel of samples that have nothing to do with each other."""
+    yield "#ifdef __CUDACC__"
+    bounds = f"__launch_bounds__({name}_THREADS)"
+    yield f'extern "C" __global__ void {bounds} {kernel}({arguments}, long batch) {{'
+    yield "    const long t = (long)blockIdx.x * blockDim.x + threadIdx.x;"
+    yield f"    if (t < batch) {call}\n}}\n#else"
+    yield f'extern "C" void {kernel}({arguments}, long batch) {{'
+    yield f"    for (long t = 0; t < batch; t++) {call}\n}}\n#endif"
+
+
+def _staged(name: str, staging: Staging, arguments: str, inputs: list[str]) -> Iterator[str]:
+    """The kernel whose warps gather their results in shared memory and write them row after row."""
+    numbers = LANES * sum(output.pitch for output in staging.outputs)
+    yield f"#define {name}_SHARED ({staging.threads // LANES} * {numbers} * (int)sizeof(real))\n"
+    stores, own, offset = [], [], 0
+    for k, output in enumerate(staging.outputs):
+        to = f"out{k} + first * {output.size}"
+        if output.at is None:
+            stores.append(f"store_flat<{output.size}>({to}, own + {offset}, lane, rows);")
+        else:
+            text = f"TABLE {name}_staged{k}[{output.size}] = {{{', '.join(map(str, output.at))}}};"
+            yield from textwrap.wrap(text, 118, subsequent_indent="    ")
+            stores.append(f"store<{output.size}, {output.pitch}>({to}, own + {offset}, {name}_staged{k}, lane, rows);")
+        own.append(f"own + {offset} + lane * {output.pitch}")
+        offset += LANES * output.pitch
+    call = f"if (lane < rows) {name}_sample({', '.join([*inputs, *own])}, 1, true);"
+    yield "#ifdef __CUDACC__"
+    yield f'extern "C" __global__ void __launch_bounds__({name}_THREADS) {name}({arguments}, long batch) {{'
+    yield "    extern __shared__ __align__(16) real shared[];"
+    yield f"    real *const own = shared + threadIdx.x / LANES * {numbers};"
+    yield "    const int lane = threadIdx.x % LANES;"
+    yield "    const long t = (long)blockIdx.x * blockDim.x + threadIdx.x, first = t - lane;"
+    yield "    const int rows = batch - first < LANES ? (int)(batch - first) : LANES;"
+    yield f"    {call}"
+    yield "    __syncwarp();"
+    yield from (f"    {text}" for text in stores)
+    yield "}\n#else"
+    yield f'extern "C" void {name}({arguments}, long batch) {{'
+    yield f"    real own[{numbers}] __attribute__((aligned(16)));"
+    yield "    for (long first = 0; first < batch; first += LANES) {"
+    yield "        const int rows = batch - first < LANES ? (int)(batch - first) : LANES;"
+    yield "        for (int lane = 0; lane < LANES; lane++) {"
+    yield "            const long t = first + lane;"
+    yield f"            {call}\n        }}"
+    yield "        for (int lane = 0; lane < LANES; lane++) {"
+    yield from (f"            {text}" for text in stores)
+    yield "        }\n    }\n}\n#endif"
+
+
+def _written(graph: Graph, staging: Staging) -> dict[int, list[str]]:
+    """Node that may not be zero -> where it goes."""
+    written: dict[int, list[str]] = {}
+    for k, (port, staged) in enumerate(zip(graph.outputs, staging.outputs, strict=True)):
+        for j, i in enumerate(port.nodes):
+            if not graph.nodes[i].is_zero:
+                at = j if staged.at is None else staged.at[j]
+                written.setdefault(i, []).append(f"out{k}[staged ? {at} : {j} * entry]")
+    return written
+
+
+def _zeros(graph: Graph, staging: Staging) -> Iterator[str]:
+    """Entries that are always zero where a row lies whole in shared memory."""
+    for k, (port, staged) in enumerate(zip(graph.outputs, staging.outputs, strict=True)):
+        if staged.at is None:
+            yield from (f"    if (staged) out{k}[{j}] = 0;" for j, i in enumerate(port.nodes) if graph.nodes[i].is_zero)
+
+
+def _calls(graph: Graph, staging: Staging, steps: Program) -> Iterator[str]:
+    """The same by segments: inputs, sines and cosines into a sample's slots, outputs from there."""
+    yield from _zeros(graph, staging)
+    yield f"    real m[{steps.slots}];\n    m[0] = 0;"
+    for k, port in enumerate(graph.inputs):
+        yield from (f"    m[{steps.slot[i]}] = in{k}[{j} * entry];" for j, i in enumerate(port.nodes))
+    slot = {
+        (graph.nodes[i].args[0], graph.nodes[i].op): at for i, at in steps.slot.items() if graph.nodes[i].op in TRIG
+    }
+    for a in dict.fromkeys(a for a, _ in slot):
+        yield f"    real sin{a}, cos{a};\n    sine_cosine(m[{steps.slot[a]}], &sin{a}, &cos{a});"
+        yield from (f"    m[{slot[a, op]}] = {op}{a};" for op in TRIG if (a, op) in slot)
+    yield from (f"    SEGMENT({s})(m);" for s in range(len(steps.segments)))
+    for i, targets in _written(graph, staging).items():
+        yield from (f"    {target} = m[{steps.slot[i]}];" for target in targets)
+
+
+def _statements(graph: Graph, staging: Staging) -> Iterator[str]:
+    """Inputs are read where they are first needed, outputs written as soon as they are known: short lives."""
+    place: dict[int, str] = {}
+    for k, port in enumerate(graph.inputs):
+        for j, i in enumerate(port.nodes):
+            place.setdefault(i, f"in{k}[{j} * entry]")
+    written = _written(graph, staging)
+    yield from _zeros(graph, staging)
+    read: set[int] = set()
+    angles: set[int] = set()
+    for i, node in enumerate(graph.nodes):
+        if node.op == "input" and i not in written:
+            continue
+        for a in (*node.args, *([i] if node.op == "input" else [])):
+            if a in place and a not in read:
+                read.add(a)
+                yield f"    const real v{a} = {place[a]};"
+        if node.op in TRIG:
+            a = node.args[0]
+            if a not in angles:
+                angles.add(a)
+                yield f"    real sin{a}, cos{a};"
+                yield f"    sine_cosine(v{a}, &sin{a}, &cos{a});"
+            yield f"    const real v{i} = {node.op}{a};"
+        elif node.op != "input" and not node.is_zero:
+            yield f"    const real v{i} = {expression(graph, i)};"
+        yield from (f"    {target} = v{i};" for target in written.get(i, ()))

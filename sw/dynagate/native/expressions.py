@@ -1,0 +1,45 @@
+"""The operations in C and CUDA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dynagate.graph.ops import table
+
+
+@dataclass(frozen=True)
+class NativeOp:
+    """An operation in C.
+
+    text: the expression, {0}, {1} and {2} the operands, a constant last; that of a shift is 2**constant.
+    cycles: from operands to result on processors of the day; on others sums take longer, and are as right.
+    infinity: what becomes of operands that are infinite. They remain infinite or turn into NaN ("stays"), become NaN
+    ("nan"), or may become a number, as 1 / infinity does ("lost"). NaN remains NaN in all of these. The
+    result may be that of another operand ("hidden").
+    """
+
+    text: str
+    cycles: int = 4
+    infinity: Literal["stays", "nan", "lost", "hidden"] = "stays"
+
+
+NATIVE = table(
+    "native.expressions",
+    {
+        "input": NativeOp("", 0),
+        "const": NativeOp("{0}", 0),
+        "add": NativeOp("{0} + {1}"),
+        "sub": NativeOp("{0} - {1}"),
+        "add_const": NativeOp("{0} + {1}"),
+        "neg": NativeOp("-{0}"),
+        "mul": NativeOp("{0} * {1}"),
+        "mul_const": NativeOp("{0} * {1}"),
+        "shift": NativeOp("{0} * {1}"),
+        "sin": NativeOp("sin({0})", 0, "nan"),  # of inputs alone, before all else
+        "cos": NativeOp("cos({0})", 0, "nan"),
+        "sqrt": NativeOp("dg_sqrt({0})", 20),
+        "select": NativeOp("dg_select({0}, {1}, {2})", 2, "hidden"),
+        "reciprocal": NativeOp("1 / {0}", 24, "lost"),
+    },
+)

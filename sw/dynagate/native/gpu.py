@@ -1,0 +1,270 @@
+"""A graph on a GPU, behind numpy arrays or arrays that are there already."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping
+from ctypes.util import find_library
+from importlib import import_module
+from operator import is_
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph import Graph, Port
+from dynagate.native.arrays import check, laid_out, new_arrays
+from dynagate.native.compile import CUDA, CompileError, Toolchain, library
+from dynagate.native.cuda import cuda_source, staging
+from dynagate.native.pinned import Pinned
+
+DLPACK_CUDA = 2  # kDLCUDA
+
+TORCH = "torch"
+CUPY = "cupy"
+"""Whose arrays are known by their type: reading its attributes takes a tenth of the time that the interface takes."""
+
+LEAST_PINNED = 2**18
+"""Bytes of a batch's results from which on the GPU writes them to where they belong: one copy per output then."""
+
+
+class GpuError(RuntimeError):
+    """The GPU or its driver is missing or failed; the text says at which call."""
+
+
+def on_gpu(value: Any) -> bool:
+    """Whether an array lies in a GPU's memory: it has the CUDA array interface, or says so by DLPack."""
+    if isinstance(value, np.ndarray):
+        return False
+    if _has_interface(value):
+        return True
+    return hasattr(value, "__dlpack_device__") and value.__dlpack_device__()[0] == DLPACK_CUDA
+
+
+def _has_interface(value: Any) -> bool:
+    return type(value).__module__ == CUPY or hasattr(value, "__cuda_array_interface__")
+
+
+def has_driver() -> bool:
+    """Whether CUDA's driver is installed, without which nothing need be compiled."""
+    return find_library("cuda") is not None
+
+
+class GpuKernel:
+    """The CUDA of a graph, compiled for the cards of `compile.CARDS` and newer, on one of them.
+
+    layout: as of `kernel.Kernel`. device: the card's number. Raises ValueError: another dtype or layout; CompileError;
+    GpuError.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        dtype: npt.DTypeLike,
+        *,
+        layout: str = "rows",
+        device: int = 0,
+        folder: Path | None = None,
+        toolchain: Toolchain = CUDA,
+    ) -> None:
+        self.graph, self.dtype, self.layout = graph, np.dtype(dtype), layout
+        self._context: ctypes.c_void_p | None = None
+        check(self.dtype, layout)
+        double = self.dtype == np.float64
+        path = library(cuda_source(graph, double=double), double=double, folder=folder, toolchain=toolchain)
+        try:
+            self._functions = ctypes.CDLL(str(path))
+        except OSError as error:
+            raise CompileError(f"{path} is not the library of {graph.name}: {error}") from None
+        pointer, pointers = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
+        arguments = [pointer, pointers, pointers, ctypes.c_long, ctypes.c_int]
+        for name, types in {
+            "open": [ctypes.c_int, ctypes.POINTER(pointer)],
+            "run": [*arguments, ctypes.c_int],
+            "launch": [*arguments, pointer],
+            "close": [pointer],
+            "pinned": [ctypes.c_size_t, ctypes.POINTER(pointer)],
+            "unpinned": [pointer],
+        }.items():
+            function = getattr(self._functions, f"dynagate_cuda_{name}")
+            function.argtypes, function.restype = types, None if name in ("close", "unpinned") else ctypes.c_char_p
+        context = pointer()
+        _require(self._functions.dynagate_cuda_open(device, ctypes.byref(context)))
+        self._context = context
+        self._pinned = Pinned(self._new_pinned, self._functions.dynagate_cuda_unpinned)
+        self._row_bytes = self.dtype.itemsize * sum(len(port.nodes) for port in graph.outputs)
+        self._launched: _Launched | None = None
+        self._inputs = [port.name for port in graph.inputs]
+        self._outputs = [port.name for port in graph.outputs]
+        self._expected_batch, self._expected = -1, list[tuple[tuple[int, ...], tuple[int, ...]]]()
+        self._writes_all = layout == "rows" and staging(graph, double=double).threads > 0
+
+    def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Arrays in host memory, (batch, *shape) by name; outputs of the kernel's dtype, in its layout. They go through
+        pinned memory in chunks, copies beside computation; outputs of `new_outputs` in rows are written by the GPU
+        itself. Raises GpuError; outputs are undefined then."""
+        given = [laid_out(inputs[port.name], self.dtype, self.layout) for port in self.graph.inputs]
+        read = [array.ctypes.data for array in given]
+        written = [outputs[port.name].ctypes.data for port in self.graph.outputs]
+        batch = len(inputs[self.graph.inputs[0].name])
+        direct = self.layout == "rows" and all(map(self._pinned.holds, written))
+        pointers = self._pointers(read, written)
+        _require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
+
+    def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """Zeros (batch, *shape) by name in the kernel's layout, to be filled."""
+        return new_arrays(self.graph.inputs, self.dtype, self.layout, batch)
+
+    def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """Arrays (batch, *shape) by name in the kernel's layout, to be written: those that are large enough for it to
+        pay in pinned memory, which is used again when the last array in it is gone. Raises GpuError."""
+        if self.layout == "planes" or batch * self._row_bytes < LEAST_PINNED:
+            return new_arrays(self.graph.outputs, self.dtype, self.layout, batch)
+        return {port.name: self._pinned.new((batch, *port.shape), self.dtype) for port in self.graph.outputs}
+
+    def _new_pinned(self, size: int) -> int:
+        memory = ctypes.c_void_p()
+        _require(self._functions.dynagate_cuda_pinned(size, ctypes.byref(memory)))
+        return memory.value or 0
+
+    def launch(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0) -> dict[str, Any]:
+        """Arrays on the GPU, by the CUDA array interface or DLPack, in the kernel's dtype and layout: no copies.
+
+        outputs: to be written, or None for new ones, PyTorch's if the inputs are, else CuPy's. stream: a cudaStream_t
+        as a number, on which the inputs are ready; it may be capturing a graph if outputs are given. Comes back at
+        once; in planes, entries that are always zero are not written. CuPy's arrays that are given again are known by
+        identity, and so kept until others come. Raises ValueError or TypeError naming an array that does not fit, and
+        GpuError.
+        """
+        if outputs is not None and self._launched is not None:
+            values = [*map(inputs.get, self._inputs), *map(outputs.get, self._outputs)]
+            if all(map(is_, values, self._launched.arrays)):
+                self._launch(self._launched, stream)
+                return dict(outputs)
+        given = [_viewed(inputs[port.name]) for port in self.graph.inputs]
+        arrays = [_GpuArray.of(value) for value in given]
+        batch = arrays[0].shape[0] if arrays[0].shape else 0
+        found = dict(outputs) if outputs is not None else self._outputs_like(given[0], batch)
+        arrays += [_GpuArray.of(found[port.name]) for port in self.graph.outputs]
+        if batch != self._expected_batch:
+            self._expected = [self._lying(port, batch) for port in (*self.graph.inputs, *self.graph.outputs)]
+            self._expected_batch = batch
+        for k, (array, (shape, strides)) in enumerate(zip(arrays, self._expected, strict=True)):
+            if array.shape != shape or array.dtype != self.dtype or array.strides != strides:
+                self._check(k, array, shape, strides)
+        addresses = [array.pointer for array in arrays]
+        pointers = self._pointers(addresses[: len(given)], addresses[len(given) :])
+        launched = _Launched([*given, *(found[name] for name in self._outputs)], *pointers, batch)
+        self._launch(launched, stream)
+        self._launched = launched if all(type(value).__module__ == CUPY for value in launched.arrays) else None
+        return found
+
+    def _launch(self, launched: _Launched, stream: int) -> None:
+        _, read, written, batch = launched
+        _require(self._functions.dynagate_cuda_launch(self._context, read, written, batch, self._planes, stream))
+
+    def close(self) -> None:
+        """Gives back the GPU's memory."""
+        if self._context is not None:
+            self._functions.dynagate_cuda_close(self._context)
+            self._context = self._launched = None
+            self._pinned.close()
+
+    @property
+    def _planes(self) -> int:
+        return int(self.layout == "planes")
+
+    def _pointers(self, read: list[int], written: list[int]) -> tuple[Any, Any]:
+        if self._context is None:
+            raise GpuError(f"the kernel of {self.graph.name} is closed")
+        return (ctypes.c_void_p * len(read))(*read), (ctypes.c_void_p * len(written))(*written)
+
+    def _outputs_like(self, like: Any, batch: int) -> dict[str, Any]:
+        """New arrays of PyTorch beside its own, else of CuPy: other libraries' cannot be written, or made so."""
+        options: dict[str, Any] = {"dtype": self.dtype}
+        kind = CUPY
+        if type(like).__module__.partition(".")[0] == TORCH:
+            kind, options = TORCH, {"dtype": like.dtype, "device": like.device}
+        try:
+            module = import_module(kind)
+        except ImportError:
+            raise TypeError(
+                f"new results beside a {type(like).__name__} on a GPU are CuPy's, which is not installed; "
+                "install it, or give arrays to write as `out`"
+            ) from None
+        found = {}
+        for port in self.graph.outputs:
+            if self._planes:
+                found[port.name] = module.moveaxis(module.zeros((*port.shape, batch), **options), -1, 0)
+            else:
+                new = module.empty if self._writes_all else module.zeros
+                found[port.name] = new((batch, *port.shape), **options)
+        return found
+
+    def _lying(self, port: Port, batch: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shape and strides of a port's array."""
+        shape = (batch, *port.shape)
+        if not self._planes:
+            return shape, _steps(shape, self.dtype)
+        *others, first = _steps((*port.shape, batch), self.dtype)
+        return shape, (first, *others)
+
+    def _check(self, k: int, array: _GpuArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+        """Raises ValueError, unless strides differ only where they mean nothing."""
+        ports = [f"input '{port.name}'" for port in self.graph.inputs] + [f"out.{p.name}" for p in self.graph.outputs]
+        if array.shape != shape or array.dtype != self.dtype:
+            raise ValueError(f"{ports[k]} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
+        if shape[0] and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, strides, strict=True)):
+            raise ValueError(f"{ports[k]} does not lie in {self.layout} without gaps, as this kernel takes it")
+
+
+class _Launched(NamedTuple):
+    """Arrays on a GPU, checked, and as the library takes them."""
+
+    arrays: list[Any]
+    read: Any
+    written: Any
+    batch: int
+
+
+class _GpuArray(NamedTuple):
+    """An array on a GPU; strides in bytes."""
+
+    pointer: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    strides: tuple[int, ...]
+
+    @staticmethod
+    def of(value: Any) -> _GpuArray:
+        if type(value).__module__ == CUPY:
+            return _GpuArray(value.data.ptr, value.shape, value.dtype, value.strides)
+        if not hasattr(value, "__cuda_array_interface__"):
+            raise TypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
+        said = value.__cuda_array_interface__
+        shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
+        return _GpuArray(said["data"][0] or 0, shape, dtype, said.get("strides") or _steps(shape, dtype))
+
+
+def _steps(shape: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[int, ...]:
+    """The strides of rows without gaps, in bytes."""
+    return tuple(dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape)))
+
+
+def _viewed(value: Any) -> Any:
+    """An array with the CUDA array interface: itself, or what CuPy makes of it by DLPack."""
+    if _has_interface(value) or not on_gpu(value):
+        return value
+    try:
+        return import_module("cupy").from_dlpack(value)
+    except ImportError:
+        raise TypeError(
+            f"a {type(value).__name__} has no CUDA array interface; to take it by DLPack, install CuPy"
+        ) from None
+
+
+def _require(fault: bytes | None) -> None:
+    if fault is not None:
+        raise GpuError(fault.decode())

@@ -1,0 +1,178 @@
+"""A compiled graph behind numpy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph import Graph
+from dynagate.native.arrays import TYPES, check, good_stride, in_planes, laid_out, lies, new_arrays, of_type, stride_of
+from dynagate.native.compile import CompileError, library
+from dynagate.native.emit import Source, emit
+from dynagate.native.pool import Pool
+
+SHARED_ROWS = 512
+"""Batches of fewer rows are left to one thread."""
+
+TANGLED = 2
+"""What a kernel returns where it would write results over inputs of other samples."""
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Arrays that a kernel reads or writes, to keep while it does, and their addresses. stride: from one plane to the
+    next; 0 for rows."""
+
+    arrays: list[npt.NDArray[Any]]
+    pointers: Any
+    stride: int
+
+
+def _address(array: npt.NDArray[Any]) -> int:
+    try:  # three times as fast as below
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
+    except (TypeError, ValueError, BufferError):  # read-only, empty or not in rows
+        return array.ctypes.data
+
+
+@lru_cache
+def _long(number: int) -> ctypes.c_long:
+    """A number as C takes it: that, and no declared arguments, spares half a microsecond a call."""
+    return ctypes.c_long(number)
+
+
+class Kernel:
+    """The C of a graph, compiled for this machine. Use it from one thread at a time; it has `threads` of its own.
+
+    layout: "rows", arrays (batch, ...) one sample after another; or "planes", the same arrays with the batch innermost
+    in memory, which needs no transposition and touches no entry that is always zero. Planes may be further apart than
+    the batch is long.
+    Raises ValueError: a dtype but float32 and float64, less than one thread, another layout; CompileError.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        dtype: npt.DTypeLike,
+        *,
+        threads: int = 1,
+        layout: str = "rows",
+        folder: Path | None = None,
+    ) -> None:
+        self.dtype = np.dtype(dtype)
+        check(self.dtype, layout)
+        if threads < 1:
+            raise ValueError(f"{threads} threads; expected 1 or more")
+        self.graph, self.layout = graph, layout
+        self.source: Source = emit(graph)
+        path = library(self.source, double=self.dtype == np.float64, folder=folder)
+        try:
+            loaded = ctypes.CDLL(str(path))
+            suffix = TYPES[self.dtype]
+            self._rows = getattr(loaded, f"{self.source.name}_{suffix}")
+            self._planes = getattr(loaded, f"{self.source.name}_planes_{suffix}")
+            self.one = getattr(loaded, f"{self.source.name}_one_{suffix}")
+        except (OSError, AttributeError) as error:
+            raise CompileError(f"{path} is not the library of {self.source.name}: {error}") from None
+        self._read: Arrays | None = None  # whose addresses are known
+        self._given = Placed([], None, 0)
+        self._inputs = ctypes.c_void_p * len(graph.inputs)
+        self._outputs = ctypes.c_void_p * len(graph.outputs)
+        whole_batch = self._planes if layout == "planes" else self._rows
+        self._whole_batch = ctypes.cast(whole_batch, ctypes.c_void_p).value or 0
+        self._pool = Pool(threads, folder) if threads > 1 else None
+        self._zeros = {
+            port.name: np.reshape([graph.nodes[i].is_zero for i in port.nodes], port.shape) for port in graph.outputs
+        }
+
+    def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
+        return new_arrays(self.graph.inputs, self.dtype, self.layout, batch, good_stride(batch, self.dtype))
+
+    def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
+        """The same for outputs."""
+        return new_arrays(self.graph.outputs, self.dtype, self.layout, batch, good_stride(batch, self.dtype))
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        """Whether an array (batch, ...) lies in memory as the layout says."""
+        if self.layout == "rows" or len(array) == 1:
+            return lies(array, "rows")
+        return stride_of(array) is not None
+
+    def __call__(self, inputs: Arrays, written: Placed, batch: int) -> bool:
+        """inputs: (batch, *shape) by name, any strides and real dtype. written: where results go; entries that the
+        graph has as always zero are left alone. Returns whether results are right: see `status`."""
+        return self.status(inputs, written, batch) == 0
+
+    def status(self, inputs: Arrays, written: Placed, batch: int) -> int:
+        """The same call; returns 0, or `TANGLED`, or 1 if an input is not finite, an angle too large, or values
+        overflow."""
+        read = self.read(inputs)  # kept until the call is done
+        return int(self._call(read, written, batch)())
+
+    def prepared(self, inputs: Arrays, written: Placed, batch: int) -> Callable[[], int] | None:
+        """Binds arrays for repeated calls: a function that returns their `status`, or None if inputs must be converted
+        each time. The caller keeps the arrays."""
+        read = self.read(inputs)
+        return self._call(read, written, batch) if inputs is self._read else None
+
+    def _call(self, read: Placed, written: Placed, batch: int) -> Callable[[], int]:
+        pointers = read.pointers, written.pointers
+        if batch == 1:
+            return partial(self.one, *pointers)
+        strides = read.stride, written.stride
+        if self._pool is not None and batch >= SHARED_ROWS:
+            return partial(self._pool.run, self._whole_batch, *pointers, strides, batch)
+        if self.layout == "rows":
+            return partial(self._rows, *pointers, _long(0), _long(batch))
+        return partial(self._planes, *pointers, *map(_long, (*strides, 0, batch)))
+
+    def clear(self, outputs: Arrays) -> None:
+        """Zeros in the entries of outputs that the graph has as always zero."""
+        for name, where in self._zeros.items():
+            outputs[name][:, where] = 0
+
+    def read(self, inputs: Arrays) -> Placed:
+        """The inputs in the kernel's dtype and layout.
+
+        A mapping that is given again must hold the same arrays.
+        """
+        if inputs is self._read:
+            return self._given
+        asked = [np.asarray(inputs[port.name]) for port in self.graph.inputs]
+        if self.layout == "rows" or len(asked[0]) == 1:
+            given, stride = [laid_out(array, self.dtype, "rows") for array in asked], 0
+        else:
+            given, stride = in_planes(self.graph.inputs, [of_type(array, self.dtype) for array in asked])
+        found = Placed(given, self._inputs(*map(_address, given)), stride)
+        if all(own is inputs[port.name] for own, port in zip(given, self.graph.inputs, strict=True)):
+            self._read, self._given = inputs, found
+        return found
+
+    def written(self, outputs: Arrays) -> Placed:
+        """Arrays as `new_outputs` makes them, to be written again and again. Raises ValueError where planes of some are
+        further apart than those of others."""
+        arrays = [outputs[port.name] for port in self.graph.outputs]
+        stride = 0
+        if self.layout == "planes":
+            strides = {port.name: stride_of(outputs[port.name]) for port in self.graph.outputs}
+            differing = sorted({found for found in strides.values() if found})
+            if len(differing) > 1:
+                raise ValueError(f"planes of results are {strides} numbers apart; expected results of one call")
+            stride = differing[0] if differing else len(arrays[0])
+        return Placed(arrays, self._outputs(*map(_address, arrays)), stride)
+
+    def close(self) -> None:
+        """Ends the kernel's threads; it goes on with the calling one."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None

@@ -1,0 +1,167 @@
+"""Graph -> what a kernel loads, computes and stores, in order: values in registers as long as Belady's rule lets them.
+
+A compiler that gets thousands of operations at once stores many values twice and reloads what it has just stored. Here
+each value is stored at most once, when its register is needed for one that is used sooner (L. A. Belady, "A study of
+replacement algorithms for a virtual-storage computer", 1966), and lies in the slot of one that is no longer needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from dynagate.graph import Graph
+from dynagate.graph.ops import TRIG
+from dynagate.native.sums import fusable
+
+
+@dataclass(frozen=True)
+class Step:
+    """A value between memory and a register, or computed."""
+
+    action: Literal["load", "compute", "store"]
+    node: int
+    slot: int = 0
+
+
+@dataclass
+class Program:
+    """segments: runs of steps; nothing but memory passes from one to the next. fused: sum -> the product, which has no
+    step of its own, that is computed with it. slot: of inputs, their sines and cosines, and outputs. slots: how many
+    there are, slot 0, which holds zero, included."""
+
+    segments: list[list[Step]]
+    fused: dict[int, int]
+    slot: dict[int, int]
+    slots: int
+
+
+def program(graph: Graph, registers: int, segment_operations: int) -> Program:
+    """The steps of a graph in its own order, for so many registers, cut into even segments of about so many operations.
+
+    Parts that share nothing but inputs, such as legs on a fixed base, come one after the other: fewer values live at a
+    time. Raises ValueError: a sine or cosine is taken of something that is not an input.
+    """
+    for node in graph.nodes:
+        if node.op in TRIG and graph.nodes[node.args[0]].op != "input":
+            raise ValueError(f"{graph.name}: node '{node.name}' takes the {node.op} of what is not an input")
+    fused = _fused(graph)
+    without = set(fused.values())
+    operands = {i: _operands(graph, fused, i) for i in _computed(graph) if i not in without}
+    part = _parts(operands)
+    order = sorted(operands, key=lambda i: (part[i], i))
+    operands = {i: operands[i] for i in order}
+    count = max(1, round(len(order) / segment_operations))
+    cuts = {len(order) * s // count for s in range(1, count)}
+    memory = _Memory(graph, operands, registers)
+    segments: list[list[Step]] = [[]]
+    for at, i in enumerate(order):
+        if at in cuts:
+            segments[-1] += memory.emptied()
+            segments.append([])
+        segments[-1] += memory.computed(at, i)
+    return Program(segments, fused, memory.fixed, memory.slots)
+
+
+def _computed(graph: Graph) -> Iterator[int]:
+    """All but inputs, their sines and cosines, and zeros."""
+    return (i for i, node in enumerate(graph.nodes) if node.op not in ("input", *TRIG) and not node.is_zero)
+
+
+def _fused(graph: Graph) -> dict[int, int]:
+    """Sum -> the product that is computed with it, of products that all their sums have room for: a multiplication and
+    an addition in one instruction, and the product in no register. Few sums first."""
+    fused: dict[int, int] = {}
+    for product in sorted(fusable(graph), key=lambda i: (len(graph.users[i]), i)):
+        sums = graph.users[product]
+        if len(set(sums)) == len(sums) and not any(i in fused for i in sums):
+            fused |= dict.fromkeys(sums, product)
+    return fused
+
+
+def _operands(graph: Graph, fused: Mapping[int, int], i: int) -> list[int]:
+    """What must be in registers to compute a node and the product in it."""
+    parts = (graph.nodes[a].args if fused.get(i) == a else (a,) for a in graph.nodes[i].args)
+    return list(dict.fromkeys(a for part in parts for a in part))
+
+
+def _parts(operands: Mapping[int, Sequence[int]]) -> dict[int, int]:
+    """Operation -> the first one of those that it is connected with."""
+    first = {i: i for i in operands}
+
+    def root(i: int) -> int:
+        while first[i] != i:
+            first[i] = i = first[first[i]]
+        return i
+
+    for i, args in operands.items():
+        for a in args:
+            if a in operands:
+                low, high = sorted((root(a), root(i)))
+                first[high] = low
+    return {i: root(i) for i in operands}
+
+
+@dataclass
+class _Memory:
+    """Which values are in registers and which in memory, as the operations pass by."""
+
+    graph: Graph
+    operands: Mapping[int, Sequence[int]]
+    registers: int
+    fixed: dict[int, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        nodes = self.graph.nodes
+        given = [*self.graph.input_nodes, *(i for i, node in enumerate(nodes) if node.op in TRIG)]
+        wanted = [i for i in self.graph.output_nodes if not nodes[i].is_zero]
+        self.fixed = {i: k for k, i in enumerate(dict.fromkeys([*given, *wanted]), start=1)}
+        self.slots = len(self.fixed) + 1
+        self._slot = {**{i: 0 for i, node in enumerate(nodes) if node.is_zero}, **self.fixed}
+        self._stored = {i for i in self._slot if i in given or nodes[i].is_zero}
+        self._free: list[int] = []
+        self._held: set[int] = set()
+        self._uses: dict[int, list[int]] = {}  # of each value, the last one first
+        for at, args in reversed(list(enumerate(self.operands.values()))):
+            for a in args:
+                self._uses.setdefault(a, []).append(at)
+
+    def computed(self, at: int, i: int) -> Iterator[Step]:
+        """The steps of operation number `at`."""
+        for a in self.operands[i]:
+            if a not in self._held:
+                self._held.add(a)
+                yield Step("load", a, self._slot[a])
+        yield Step("compute", i)
+        for a in self.operands[i]:
+            self._uses[a].pop()
+            if not self._uses[a]:
+                self._held.discard(a)
+                if a in self._slot and a in self.operands and a not in self.fixed:
+                    self._free.append(self._slot.pop(a))
+        if i in self.fixed:
+            yield from self._stores(i)
+        if self._uses.get(i):
+            self._held.add(i)
+        while len(self._held) > self.registers:
+            latest = max(self._held, key=lambda a: (self._uses[a][-1], a))
+            self._held.remove(latest)
+            yield from self._stores(latest)
+
+    def emptied(self) -> Iterator[Step]:
+        """Everything to memory."""
+        for a in sorted(self._held):
+            yield from self._stores(a)
+        self._held.clear()
+
+    def _stores(self, i: int) -> Iterator[Step]:
+        if i in self._stored:
+            return
+        if i not in self._slot:
+            if not self._free:
+                self._free.append(self.slots)
+                self.slots += 1
+            self._slot[i] = self._free.pop()
+        self._stored.add(i)
+        yield Step("store", i, self._slot[i])

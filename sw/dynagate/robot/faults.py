@@ -1,0 +1,55 @@
+"""All faults of a robot file in one error, with the options that let a user go on."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from dynagate.robot.model import RobotError
+
+SHOWN = 10
+
+
+class Faults:
+    """What a file cannot be read for. Reading goes on, so that a user learns of all at once."""
+
+    def __init__(self, lock: Mapping[str, float]) -> None:
+        self._lines: list[str] = []
+        self._options: dict[str, Any] = {}
+        self._without_option = 0
+        self._given = {joint: float(position) for joint, position in lock.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._lines)
+
+    def add(self, text: str, *, lock: Mapping[str, float] | None = None, **options: bool) -> None:
+        """A fault, and the options of the reader that accept it. lock: joints to hold, at a position each."""
+        self._lines.append(text)
+        if not options and lock is None:
+            self._without_option += 1
+        self._options |= options
+        if lock is not None:
+            self._options["lock"] = {**self._given, **self._options.get("lock", {}), **lock}
+
+    def error(self) -> RobotError:
+        shown = self._lines[:SHOWN]
+        if len(self._lines) > SHOWN:
+            shown.append(f"and {len(self._lines) - SHOWN} more")
+        text = shown[0] if len(shown) == 1 else "\n  ".join([f"{len(self._lines)} faults:", *shown])
+        if not self._options:
+            return RobotError(text)
+        purpose = "to accept the others" if self._without_option else "to read it"
+        python = ", ".join(f"{name}={value!r}" for name, value in self._options.items())
+        if len(shown) == 1:
+            return RobotError(f"{text}; {purpose}, add {python} ({self._flags()})")
+        return RobotError(f"{text}\n{purpose}, add {python}\non the command line {self._flags()}")
+
+    def _flags(self) -> str:
+        flags = []
+        for name, value in self._options.items():
+            if isinstance(value, Mapping):
+                flags += [f"--{name} {shlex.quote(f'{joint}={position!r}')}" for joint, position in value.items()]
+            else:
+                flags.append(f"--{name.replace('_', '-')}")
+        return " ".join(flags)

@@ -1,0 +1,115 @@
+"""The XML of a robot file: parsed without entities, network or surprises, and its numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynagate.robot.model import RobotError
+
+MAX_BYTES = 16 * 2**20
+
+OVERLOOKED = {
+    "ERR_UNKNOWN_VERSION": "an XML declaration of an unknown version",
+    "ERR_VERSION_MISSING": "an XML declaration without a version",
+    "ERR_XMLDECL_NOT_FINISHED": "an XML declaration that does not end",
+    "ERR_RESERVED_XML_NAME": "an XML declaration that is not at the start",
+    "NS_ERR_UNDEFINED_NAMESPACE": "names with an undeclared prefix",
+    "ERR_DOCUMENT_END": "what comes after the root element",
+}
+"""libxml2's names of the errors that `lax` overlooks: none of them can lose a part of the robot's element."""
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
+
+
+def parse(path: Path, *, lax: bool) -> tuple[Any, list[str]]:
+    """The file's <robot> element, and what was overlooked to get it.
+
+    lax: overlook the errors listed in OVERLOOKED. Entities, document types and what is too large are refused as ever.
+    Raises RobotError.
+    """
+    from lxml import etree
+
+    if not path.is_file():
+        raise RobotError(f"no such file ({path}); expected a URDF file")
+    if path.stat().st_size > MAX_BYTES:
+        raise RobotError(f"{path.stat().st_size} bytes; a URDF of more than {MAX_BYTES} bytes is refused")
+    text = path.read_bytes()
+    overlooked: list[str] = []
+    try:
+        root = etree.fromstring(text, parser=_parser())
+    except etree.XMLSyntaxError as error:
+        root, kinds = _recovered(text)
+        harmless = root is not None and kinds <= set(OVERLOOKED)
+        if not harmless or not lax:
+            option = "; lax=True (--lax) overlooks that" if harmless else ""
+            raise RobotError(f"not well-formed XML: {error.msg}{option}") from None
+        overlooked = [text for kind, text in OVERLOOKED.items() if kind in kinds]
+    if root.getroottree().docinfo.doctype:
+        raise RobotError("has a document type declaration; entities are refused, expected plain URDF")
+    if root.tag != "robot":
+        raise RobotError(f"root element is <{root.tag}>; expected <robot>")
+    return root, overlooked
+
+
+def _parser(*, recover: bool = False) -> Any:
+    from lxml import etree
+
+    return etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, huge_tree=False, recover=recover)
+
+
+def _recovered(text: bytes) -> tuple[Any, set[str]]:
+    """The root element as far as libxml2 makes sense of it, if any, and the names of its errors."""
+    from lxml import etree
+
+    parser = _parser(recover=True)
+    try:
+        root = etree.fromstring(text, parser=parser)
+    except etree.XMLSyntaxError:
+        return None, set()
+    return root, {entry.type_name for entry in parser.error_log if entry.level >= etree.ErrorLevels.ERROR}
+
+
+def only(element: Any, tag: str, where: str) -> Any:
+    """The element's child of this tag, or None. Raises RobotError if there are several."""
+    found = element.findall(tag)
+    if len(found) > 1:
+        raise RobotError(f"{where} has {len(found)} <{tag}> (line {found[1].sourceline}); expected one")
+    return found[0] if found else None
+
+
+def attribute(element: Any, key: str, where: str) -> str:
+    value = element.get(key)
+    if value is None:
+        raise RobotError(f"{where}: <{element.tag}> has no attribute '{key}'")
+    return str(value)
+
+
+def number(element: Any, key: str, where: str) -> float:
+    return float(numbers(element, key, where, 1)[0])
+
+
+def numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
+    """So many finite numbers in ASCII digits. Raises RobotError that names the attribute."""
+    text = attribute(element, key, where)
+    here = f"{where}: <{element.tag} {key}='{text}'>"
+    if "$" in text:
+        raise RobotError(f"{here} is a macro; expected a file that xacro has expanded")
+    if not all(NUMBER.fullmatch(word) for word in text.split()):
+        raise RobotError(f"{here} is not made of numbers")
+    values = np.array([float(word) for word in text.split()])
+    if len(values) != count or not np.isfinite(values).all():
+        raise RobotError(f"{here}; expected {count} finite number(s)")
+    if any(0.0 < abs(value) < sys.float_info.min for value in values):
+        raise RobotError(f"{here} is too small for a float; expected 0, or {sys.float_info.min:.2g} or more")
+    return values
+
+
+def finite(value: Any) -> bool:
+    """Whether an option's value is a finite number."""
+    return isinstance(value, int | float | np.floating | np.integer) and math.isfinite(value)

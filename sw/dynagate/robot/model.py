@@ -1,0 +1,340 @@
+"""The robot: an immutable tree of links, parents first.
+
+Every moving link carries the joint that connects it to its parent. Lengths in m, angles in rad, masses in kg,
+inertias in kg m². Fixed joints do not appear here: `dynagate.robot.urdf` merges them into the link they are bolted to.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+Vector3 = tuple[float, float, float]
+Matrix3 = tuple[Vector3, Vector3, Vector3]
+
+IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+DIRECTIONS: dict[str, tuple[int, ...]] = {
+    "revolute": (2,),
+    "continuous": (2,),
+    "prismatic": (5,),
+    "spherical": (0, 1, 2),
+    "floating": (3, 4, 5, 0, 1, 2),
+}
+"""Joint type -> the directions of its degrees of freedom in the link's own frame, in the order of the velocity vector:
+0 to 2 turn about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`)."""
+
+JOINT_TYPES = tuple(DIRECTIONS)
+STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
+
+
+UNPRINTABLE = "a name holds a line break or another character that cannot be printed; expected one line of text"
+
+
+class RobotError(ValueError):
+    """A robot description that is malformed or unphysical. The text names the link or joint and the fault."""
+
+
+class RobotWarning(UserWarning):
+    """A robot description that can be read and hardly means what it says. The text names the option that mends it."""
+
+
+def vector3(values: Any) -> Vector3:
+    """Three numbers as a tuple of floats."""
+    x, y, z = (float(v) for v in values)
+    return (x, y, z)
+
+
+def matrix3(values: Any) -> Matrix3:
+    """A 3 × 3 array as a tuple of rows."""
+    a, b, c = (vector3(row) for row in values)
+    return (a, b, c)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """The joint above a link: where it sits on the parent link, its axis, and its limits.
+
+    rotation, translation: pose of the joint frame in the parent link's frame, at q = 0.
+    axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
+    A limit that the file does not give is None. damping: N m s/rad. armature: inertia of the rotor seen
+    through the gear, kg m². A prismatic joint has m for rad and N for N m.
+    Spherical and floating joints have no axis and no position limits; their velocity limit, damping and armature hold
+    for each degree of freedom.
+    """
+
+    name: str
+    type: str
+    rotation: Matrix3 = IDENTITY
+    translation: Vector3 = (0.0, 0.0, 0.0)
+    axis: Vector3 = (0.0, 0.0, 1.0)
+    lower: float | None = None
+    upper: float | None = None
+    velocity: float | None = None
+    effort: float | None = None
+    damping: float = 0.0
+    armature: float = 0.0
+
+    @property
+    def nv(self) -> int:
+        """Degrees of freedom."""
+        return len(DIRECTIONS[self.type])
+
+    @property
+    def nq(self) -> int:
+        """Numbers in the configuration: a unit quaternion is one more than its degrees of freedom."""
+        return self.nv + self.has_quaternion
+
+    @property
+    def has_quaternion(self) -> bool:
+        return self.type in ("spherical", "floating")
+
+
+@dataclass(frozen=True)
+class Link:
+    """A moving body. parent: index of the parent link, -1 for the base.
+
+    com: centre of mass in the link frame. inertia: about the centre of mass, in the link frame's axes.
+    """
+
+    name: str
+    parent: int
+    joint: Joint
+    mass: float
+    com: Vector3
+    inertia: Matrix3
+
+    def joined(self, mass: float, com: Vector3, inertia: Matrix3) -> Link:
+        """The link with another body bolted to it; com and inertia (about com) of that body in this link's frame."""
+        total = self.mass + mass
+        if total == 0.0:
+            return self
+        centre = (self.mass * np.array(self.com) + mass * np.array(com)) / total
+        about_centre = np.zeros((3, 3))
+        for m, c, i in ((self.mass, self.com, self.inertia), (mass, com, inertia)):
+            d = np.array(c) - centre
+            about_centre += np.array(i) + m * (d @ d * np.eye(3) - np.outer(d, d))
+        symmetric = 0.5 * (about_centre + about_centre.T)
+        return replace(self, mass=total, com=vector3(centre), inertia=matrix3(symmetric))
+
+    def first_moment(self) -> Vector3:
+        """h = m c, in kg m."""
+        return vector3(self.mass * c for c in self.com)
+
+    def second_moment(self) -> Matrix3:
+        """Σ = ∫ r rᵀ dm about the link origin, in kg m²; the rotational inertia is tr(Σ) 1 - Σ."""
+        inertia = np.array(self.inertia)
+        about_com = summed(0.5 * np.trace(inertia) * np.eye(3), -inertia)
+        return matrix3(summed(about_com, self.mass * np.outer(self.com, self.com)))
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A tree of links, parents before children, each moved by the joint above it. A floating base is a first link with
+    a floating joint.
+
+    q (nq,) lists the joints' configurations in the order of the links and v (nv,) their velocities. A floating joint
+    has (x, y, z, qx, qy, qz, qw), position and unit quaternion in the parent's frame, and (linear, angular) velocity in
+    the link's own frame, as Pinocchio has them; a spherical joint has the quaternion and the angular velocity.
+    gravity: acceleration of free fall in the base frame, m/s². rounding: the largest angle in rad by which the reader
+    turned a joint or an inertia of the file to make right angles exact; no part of what the robot is.
+    """
+
+    name: str
+    links: tuple[Link, ...]
+    gravity: Vector3 = field(default=STANDARD_GRAVITY)
+    rounding: float = field(default=0.0, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            raise RobotError(f"robot {self.name!r}: {UNPRINTABLE}")
+        if not self.links:
+            raise RobotError(f"robot '{self.name}' has no moving joint; expected at least one")
+        if len(self.gravity) != 3 or not np.isfinite(self.gravity).all():
+            raise RobotError(f"robot '{self.name}' has gravity {self.gravity}; expected three finite numbers in m/s²")
+        for index, link in enumerate(self.links):
+            self._check(index, link)
+
+    def _check(self, index: int, link: Link) -> None:
+        for kind, name in (("link", link.name), ("joint", link.joint.name)):
+            if not name.isprintable():
+                raise RobotError(f"{kind} {name!r}: {UNPRINTABLE}")
+        if not -1 <= link.parent < index:
+            raise RobotError(
+                f"link '{link.name}' has parent index {link.parent}; expected -1 (the base) to {index - 1}"
+            )
+        if link.joint.type not in JOINT_TYPES:
+            raise RobotError(
+                f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(JOINT_TYPES)}, fixed"
+            )
+        numbers = np.array([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis])
+        if not np.isfinite(numbers).all():
+            raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite")
+        if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
+            raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
+        if link.joint.has_quaternion and link.joint.axis != (0.0, 0.0, 1.0):
+            raise RobotError(f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)")
+        if not (0.0 <= link.joint.damping < math.inf and 0.0 <= link.joint.armature < math.inf):
+            raise RobotError(
+                f"joint '{link.joint.name}' has damping {link.joint.damping:g} and armature {link.joint.armature:g}; "
+                "expected finite numbers, 0 or more"
+            )
+        if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
+            raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
+
+    @property
+    def nq(self) -> int:
+        """Numbers in a configuration."""
+        return sum(link.joint.nq for link in self.links)
+
+    @property
+    def nv(self) -> int:
+        """Degrees of freedom."""
+        return sum(link.joint.nv for link in self.links)
+
+    def slices(self) -> Iterator[tuple[Link, slice, slice]]:
+        """Each link with its joint's places in q and in v."""
+        iq = iv = 0
+        for link in self.links:
+            yield link, slice(iq, iq + link.joint.nq), slice(iv, iv + link.joint.nv)
+            iq, iv = iq + link.joint.nq, iv + link.joint.nv
+
+    def quaternions(self) -> list[slice]:
+        """The places of unit quaternions in q."""
+        return [slice(q.stop - 4, q.stop) for link, q, _ in self.slices() if link.joint.has_quaternion]
+
+    @property
+    def parents(self) -> tuple[int, ...]:
+        return tuple(link.parent for link in self.links)
+
+    def ancestors(self, i: int) -> list[int]:
+        """The links from the base to link i, both ends of the chain in order, i last."""
+        chain: list[int] = []
+        while i >= 0:
+            chain.append(i)
+            i = self.links[i].parent
+        return chain[::-1]
+
+    def aligned(self) -> Robot:
+        """The same robot with every link frame turned so that its joint's axis is z and the joint frame is the link
+        frame at q = 0. Joint coordinates and torques are unchanged; the algorithms work on this form."""
+        turns: list[np.ndarray] = []
+        links = []
+        for link in self.links:
+            above = turns[link.parent] if link.parent >= 0 else np.eye(3)
+            turn = turn_z_to(np.array(link.joint.axis))
+            turns.append(turn)
+            joint = replace(
+                link.joint,
+                rotation=matrix3(without_noise(above.T @ np.array(link.joint.rotation) @ turn)),
+                translation=vector3(without_noise(above.T @ np.array(link.joint.translation))),
+                axis=(0.0, 0.0, 1.0),
+            )
+            links.append(
+                replace(
+                    link,
+                    joint=joint,
+                    com=vector3(without_noise(turn.T @ np.array(link.com))),
+                    inertia=matrix3(without_noise(turn.T @ np.array(link.inertia) @ turn)),
+                )
+            )
+        return replace(self, links=tuple(links))
+
+    def with_armature(self, armature: float | Sequence[float]) -> Robot:
+        """With rotor inertias (kg m², one number or one per joint), which URDF cannot express."""
+        count = len(self.links)
+        values = [armature] * count if isinstance(armature, int | float) else list(armature)
+        if len(values) != count:
+            raise RobotError(f"{len(values)} armatures for {count} joints of robot '{self.name}'")
+        links = [
+            replace(link, joint=replace(link.joint, armature=float(value)))
+            for link, value in zip(self.links, values, strict=True)
+        ]
+        return replace(self, links=tuple(links))
+
+    def with_payload(self, link: str, mass: float, com: Vector3, inertia: Matrix3) -> Robot:
+        """With a body held by a link. com and inertia (about com): in the link's frame. Raises RobotError: no such link
+        moves, or no body has such a mass and inertia."""
+        check_inertia("payload", mass, com, inertia)
+        names = [known.name for known in self.links]
+        if link not in names:
+            raise RobotError(f"robot '{self.name}' has no moving link '{link}'; expected one of {', '.join(names)}")
+        links = [known.joined(mass, com, inertia) if known.name == link else known for known in self.links]
+        return replace(self, links=tuple(links))
+
+    @classmethod
+    def from_urdf(cls, path: str | PathLike[str], **options: Any) -> Robot:
+        """Read a URDF file. Options and errors: see `dynagate.robot.urdf.read_urdf`."""
+        from dynagate.robot.urdf import read_urdf
+
+        return read_urdf(path, **options)
+
+
+SMALLEST = 1e-100
+"""kg and kg m²: less than this cannot be squared in a float."""
+
+
+def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> None:
+    """Refuse a mass distribution that no rigid body has.
+
+    The principal moments must be positive and keep the triangle inequality, which is that the second moment
+    Σ = tr(I)/2 1 - I has no negative eigenvalue (Traversaro, Brossette, Escande & Nori 2016).
+    """
+    if not mass > 0.0 or not math.isfinite(mass):
+        raise RobotError(f"link '{name}' has mass {mass:g} kg; a moving link needs a positive, finite mass")
+    matrix = np.array(inertia)
+    if not np.isfinite(matrix).all() or not np.isfinite(com).all():
+        raise RobotError(f"link '{name}' has an inertia or centre of mass that is not finite")
+    scale = float(np.abs(matrix).max())
+    if np.abs(matrix - matrix.T).max() > 1e-9 * scale:
+        raise RobotError(f"link '{name}' has an inertia matrix that is not symmetric")
+    if 0.0 < min(mass, scale) < SMALLEST:
+        raise RobotError(
+            f"link '{name}' has mass {mass:g} kg and moments of inertia up to {scale:g} kg m²; "
+            f"expected {SMALLEST:g} or more"
+        )
+    moments = np.linalg.eigvalsh(matrix)
+    if moments[0] <= 0.0:
+        raise RobotError(
+            f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m²; "
+            "all must be positive"
+        )
+    if moments[2] > (moments[0] + moments[1]) * (1.0 + 1e-3):  # files round their entries
+        raise RobotError(
+            f"link '{name}' has principal moments of inertia {np.array2string(moments, precision=6)} kg m², "
+            "which no body has: the largest exceeds the sum of the others"
+        )
+
+
+def turn_z_to(axis: np.ndarray) -> np.ndarray:
+    """A rotation that takes z to the axis; a permutation where the axis is a coordinate axis."""
+    axis = without_noise(axis)
+    k = int(np.argmax(np.abs(axis)))
+    if np.count_nonzero(axis) == 1:
+        turn = np.zeros((3, 3))
+        turn[(k + 1) % 3, 0] = turn[k, 2] = np.sign(axis[k])
+        turn[(k + 2) % 3, 1] = 1.0
+        return turn
+    least = np.zeros(3)
+    least[int(np.argmin(np.abs(axis)))] = 1.0
+    x = np.cross(least, axis)
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(axis, x), axis])
+
+
+def without_noise(values: Any) -> np.ndarray:
+    """Entries below 1e-15 of the largest are rounding errors of a rotation that left them zero."""
+    return summed(values)
+
+
+def summed(*terms: Any, within: float = 1e-15) -> np.ndarray:
+    """The sum of arrays, with entries that are rounding errors set to 0: those within this part of the largest entries
+    of the terms together."""
+    arrays = [np.asarray(term, dtype=float) for term in terms]
+    total = np.sum(arrays, axis=0)
+    total[np.abs(total) <= within * sum(float(np.abs(a).max(initial=0.0)) for a in arrays)] = 0.0
+    return total

@@ -1,0 +1,34 @@
+"""Small robots that ship with the package: kinematics and inertia, no meshes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dynagate.robot.model import Robot, RobotError
+
+_FOLDER = Path(__file__).parent
+
+
+def names() -> list[str]:
+    """The robots that `load` knows."""
+    return sorted(path.stem for path in _FOLDER.glob("*.urdf"))
+
+
+def path(name: str) -> Path:
+    """Where the shipped URDF of this name lies. Raises RobotError that lists the names."""
+    if name not in names():
+        raise RobotError(f"no shipped robot '{name}'; expected one of {', '.join(names())}, or a URDF file's path")
+    return _FOLDER / f"{name}.urdf"
+
+
+def is_path(text: str) -> bool:
+    """Whether `load` takes it for a file's path, not for a shipped robot's name."""
+    return text.endswith((".urdf", ".xml")) or "/" in text
+
+
+def load(name_or_path: str, **options: Any) -> Robot:
+    """A shipped robot by name, or any robot by the path of its URDF file; options as for `Robot.from_urdf`."""
+    if is_path(name_or_path):
+        return Robot.from_urdf(name_or_path, **options)
+    return Robot.from_urdf(path(name_or_path), **options)

@@ -1,0 +1,458 @@
+"""URDF file -> Robot.
+
+The XML is read in `markup`; what URDF means, with no silent defaults for what the dynamics depend on, is read here.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynagate.robot.faults import Faults
+from dynagate.robot.markup import attribute, finite, number, numbers, only, parse
+from dynagate.robot.model import (
+    JOINT_TYPES,
+    STANDARD_GRAVITY,
+    Joint,
+    Link,
+    Matrix3,
+    Robot,
+    RobotError,
+    RobotWarning,
+    Vector3,
+    check_inertia,
+    matrix3,
+    vector3,
+)
+from dynagate.robot.rotations import NEAR, Rounding
+
+ROOT_JOINT = "root_joint"
+"""The joint of a floating base, named as Pinocchio names it; a number follows where the file has a joint so named."""
+
+NOTHING: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `read_urdf` is told besides the file."""
+
+    floating_base: bool
+    gravity: Vector3
+    lock: Mapping[str, float]
+    damping: bool
+    ignore_friction: bool
+    allow_unphysical: bool
+    unlimited: bool
+    lax: bool
+    round_rotations: float
+
+    def check(self) -> None:
+        """Raises RobotError that names the option."""
+        if np.shape(self.gravity) != (3,) or not all(finite(g) for g in self.gravity):
+            raise RobotError(f"gravity={self.gravity}; expected three finite numbers in m/s²")
+        for joint, position in self.lock.items():
+            if not finite(position):
+                raise RobotError(f"lock={{'{joint}': {position}}}; expected a finite position in rad or m")
+        if not finite(self.round_rotations) or not 0.0 <= self.round_rotations <= NEAR:
+            raise RobotError(f"round_rotations={self.round_rotations}; expected 0 to {NEAR:g} rad")
+
+
+def read_urdf(
+    path: str | PathLike[str],
+    *,
+    floating_base: bool = False,
+    gravity: Vector3 = STANDARD_GRAVITY,
+    lock: Mapping[str, float] | None = None,
+    damping: bool = True,
+    ignore_friction: bool = False,
+    allow_unphysical: bool = False,
+    unlimited: bool = False,
+    lax: bool = False,
+    round_rotations: float = 1e-9,
+) -> Robot:
+    """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
+
+    floating_base: the root link moves freely, by a floating joint called ROOT_JOINT, instead of being the base.
+    lock: joints to hold at a position (rad or m), by name, as if they were fixed there.
+    damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction, which
+    is not modelled and otherwise refused by name. allow_unphysical: accept masses and inertias that no body has.
+    unlimited: revolute joints without usable position limits have none, so that they are sampled from -π to π, and
+    negative velocity and effort limits count as not given. lax: overlook errors of the XML that lose nothing of the
+    robot, as an undeclared prefix; they are listed in a RobotWarning.
+    round_rotations: rotations within this angle of a right one, in rad, are taken for it. Files write π/2 with ten
+    digits or so, and 5e-12 instead of 0 costs a multiplier. Where they write it with fewer, a RobotWarning says which
+    value would do; 0 takes the file at its word. `Robot.rounding` is the largest angle by which that turned anything.
+
+    Raises RobotError: the file is missing, too large, not XML, or describes no tree of supported joints with
+    physical inertias. The text starts with the file's name and lists all that is wrong, by joint or link, with the
+    options that accept it.
+    """
+    path = Path(path)
+    options = Options(
+        floating_base, gravity, lock or {}, damping, ignore_friction, allow_unphysical, unlimited, lax, round_rotations
+    )
+    options.check()
+    try:
+        root, overlooked = parse(path, lax=lax)
+        reader = _Reader(root, options)
+        robot = reader.robot()
+    except RobotError as error:
+        raise RobotError(f"{path.name}: {error}") from None
+    for text in overlooked:
+        warnings.warn(f"{path.name}: lax overlooks {text}", RobotWarning, stacklevel=3)
+    if text := _near_right_angles(reader.rounding):
+        warnings.warn(f"{path.name}: {text}", RobotWarning, stacklevel=3)
+    return robot
+
+
+def _near_right_angles(rounding: Rounding) -> str:
+    """What to say of rotations that are right angles but for a file's few decimals; nothing where none are, or where
+    rounding is not wanted."""
+    if not rounding.missed or rounding.within == 0.0:
+        return ""
+    largest = max(rounding.missed.values())
+    enough = min(10.0 ** math.ceil(math.log10(largest)), NEAR)
+    kinds = [(kind, sum(where.startswith(kind) for where in rounding.missed)) for kind in ("joint", "link")]
+    value = f"{enough:.0e}".replace("e-0", "e-")
+    count = " and ".join(f"{n} {kind}{'' if n == 1 else 's'}" for kind, n in kinds if n)
+    return (
+        f"rotations of {count} are up to {largest:.1e} rad from right angles, as 1.5708 is from π/2, which costs "
+        f"products; round_rotations={value} (--round-rotations {value}) makes them right angles"
+    )
+
+
+@dataclass
+class _Place:
+    """A link on the way down the tree. owner: index of the moving link that it sits on, -1 for the base. rotation,
+    translation: where it is there."""
+
+    name: str
+    joint: str | None
+    owner: int
+    rotation: np.ndarray
+    translation: np.ndarray
+
+
+class _Reader:
+    """One file. What can be accepted by an option goes to `faults` and is read on as if it were."""
+
+    def __init__(self, root: Any, options: Options) -> None:
+        self.options = options
+        self.faults = Faults(options.lock)
+        self.rounding = Rounding(options.round_rotations)
+        self.name = root.get("name") or "robot"
+        self.link_elements = _named(root, "link")
+        self.joint_elements = _named(root, "joint")
+        self.links: list[Link] = []
+        self.unread = False  # something had a fault, so masses are not known
+
+    def robot(self) -> Robot:
+        top, children = self._tree()
+        if self.options.floating_base:
+            self._link(top, -1, Joint(self._root_joint(), "floating"))
+        self._walk(top, children)
+        if not self.unread and not self.options.allow_unphysical:
+            self._check_masses()
+        if not self.links and not self.faults:
+            self.faults.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
+        if self.faults:
+            raise self.faults.error()
+        return Robot(self.name, tuple(self.links), vector3(self.options.gravity), rounding=self.rounding.turned)
+
+    def _tree(self) -> tuple[str, dict[str, list[str]]]:
+        """The root link, and per link the joints below it. Raises RobotError where they are no tree."""
+        if not self.link_elements:
+            raise RobotError("has no <link>; expected at least one")
+        unknown = [name for name in self.options.lock if name not in self.joint_elements]
+        if unknown:
+            raise RobotError(f"lock names joint {_some(unknown)}, which the file does not define")
+        children: dict[str, list[str]] = {name: [] for name in self.link_elements}
+        above: dict[str, str] = {}
+        for name, element in self.joint_elements.items():
+            with _Collected(self):
+                parent, child = (self._end(element, name, end) for end in ("parent", "child"))
+                if child in above:
+                    raise RobotError(
+                        f"link '{child}' is the child of joints '{above[child]}' and '{name}': a loop; expected a tree"
+                    )
+                above[child] = name
+                children[parent].append(name)
+        if self.faults:
+            raise self.faults.error()
+        roots = [name for name in self.link_elements if name not in above]
+        if not roots:
+            raise RobotError(f"the joints {_some(self.joint_elements)} form a loop; expected a tree with one root link")
+        if len(roots) > 1:
+            raise RobotError(f"has {len(roots)} root links ({_some(roots)}); expected one")
+        return roots[0], children
+
+    def _end(self, element: Any, joint: str, end: str) -> str:
+        found = only(element, end, f"joint '{joint}'")
+        name = None if found is None else found.get("link")
+        if not name:
+            raise RobotError(f"joint '{joint}' has no <{end} link=>")
+        if name not in self.link_elements:
+            raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define")
+        return str(name)
+
+    def _root_joint(self) -> str:
+        """A name that no joint of the file has."""
+        name, k = ROOT_JOINT, 1
+        while name in self.joint_elements:
+            name, k = f"{ROOT_JOINT}_{k + 1}", k + 1
+        return name
+
+    def _walk(self, top: str, children: dict[str, list[str]]) -> None:
+        """Depth first, so that a chain's links are numbered one after another."""
+        seen = set()
+        stack = [_Place(top, None, len(self.links) - 1, np.eye(3), np.zeros(3))]
+        while stack:
+            place = stack.pop()
+            seen.add(place.name)
+            if place.joint is not None:
+                with _Collected(self):
+                    self._pass(place, place.joint)
+            for below in reversed(children[place.name]):
+                turn, shift = np.eye(3), np.zeros(3)
+                with _Collected(self):
+                    turn, shift = self._origin(self.joint_elements[below], f"joint '{below}'")
+                rotation = self.rounding.rotation(place.rotation @ turn, f"joint '{below}'")
+                translation = place.rotation @ shift + place.translation
+                child = self.joint_elements[below].find("child").get("link")
+                stack.append(_Place(child, below, place.owner, rotation, translation))
+        unreached = [name for name in self.link_elements if name not in seen]
+        if unreached:
+            raise RobotError(f"links {_some(unreached)} form a loop away from the root '{top}'; expected a tree")
+
+    def _pass(self, place: _Place, name: str) -> None:
+        """Through a joint: a moving one begins a link, by which the place is then; a fixed one's link is merged."""
+        element = self.joint_elements[name]
+        kind = attribute(element, "type", f"joint '{name}'")
+        held = self._held(element, name, kind)
+        if held is not None:
+            self._turn_held(place, element, name, kind, held)
+            kind = "fixed"
+        if kind != "fixed":
+            joint = self._joint(element, name, kind, place)
+            self._link(place.name, place.owner, joint)
+            place.owner, place.rotation, place.translation = len(self.links) - 1, np.eye(3), np.zeros(3)
+        elif place.owner >= 0:
+            self._merge(place)
+
+    def _held(self, element: Any, name: str, kind: str) -> float | None:
+        """Where a moving joint is held: by the option, or as if by it where nothing else accepts the joint."""
+        if kind == "fixed":
+            return None
+        _check_type(name, kind)
+        if name in self.options.lock:
+            return self.options.lock[name]
+        where = f"joint '{name}'"
+        limit = only(element, "limit", where)
+        mimic = only(element, "mimic", where)
+        if mimic is not None:
+            position = number(mimic, "offset", where) if mimic.get("offset") else 0.0
+            text = f"{where} mimics another joint; mimic joints are not supported"
+        elif kind in ("revolute", "prismatic") and limit is not None and limit.get("lower") and limit.get("upper"):
+            position, upper = number(limit, "lower", where), number(limit, "upper", where)
+            if position != upper or (self.options.unlimited and kind == "revolute"):
+                return None
+            text = f"{where} has limits [{position}, {upper}]; expected lower < upper"
+        else:
+            return None
+        self.faults.add(text, lock={name: position})
+        return position
+
+    def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
+        """To where the link below a held joint is."""
+        if kind in ("spherical", "floating"):
+            raise RobotError(
+                f"joint '{name}' is {kind} and has no single position to lock it at; make it fixed in the file"
+            )
+        axis = self._axis(element, f"joint '{name}'")
+        if kind == "prismatic":
+            place.translation = place.translation + place.rotation @ axis * position
+            return
+        turn = self.rounding.about(axis, position, f"joint '{name}'")
+        place.rotation = self.rounding.rotation(place.rotation @ turn, f"joint '{name}'")
+
+    def _joint(self, element: Any, name: str, kind: str, place: _Place) -> Joint:
+        where = f"joint '{name}'"
+        free = kind in ("spherical", "floating")
+        axis = np.array([0.0, 0.0, 1.0]) if free else self._axis(element, where)
+        limit = only(element, "limit", where)
+        lower, upper = (None, None) if free or kind == "continuous" else self._range(limit, name, kind)
+        most: dict[str, float | None] = {}
+        for key in ("velocity", "effort"):
+            value = None if limit is None or limit.get(key) is None else number(limit, key, where)
+            if value is not None and value < 0.0:
+                if not self.options.unlimited:
+                    self.faults.add(f"{where} has a negative {key} limit ({value:g})", unlimited=True)
+                value = None
+            most[key] = value
+        return Joint(
+            name,
+            kind,
+            matrix3(place.rotation),
+            vector3(place.translation),
+            vector3(axis),
+            lower=lower,
+            upper=upper,
+            velocity=most["velocity"],
+            effort=most["effort"],
+            damping=self._damping(element, where),
+        )
+
+    def _range(self, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
+        """Position limits, None where the joint has none."""
+        where = f"joint '{name}'"
+        if limit is None or limit.get("lower") is None or limit.get("upper") is None:
+            text = f"{where} is {kind} but has no <limit lower= upper=>"
+        else:
+            lower, upper = number(limit, "lower", where), number(limit, "upper", where)
+            if lower < upper:
+                return lower, upper
+            text = f"{where} has limits [{lower}, {upper}]; expected lower < upper"
+        if kind == "prismatic":
+            self.faults.add(f"{text} in m", lock={name: 0.0})
+        elif not self.options.unlimited:
+            self.faults.add(text, unlimited=True)
+        return None, None
+
+    def _damping(self, element: Any, where: str) -> float:
+        dynamics = only(element, "dynamics", where)
+        if dynamics is None:
+            return 0.0
+        damping = number(dynamics, "damping", where) if dynamics.get("damping") else 0.0
+        friction = number(dynamics, "friction", where) if dynamics.get("friction") else 0.0
+        if friction != 0.0 and not self.options.ignore_friction:
+            self.faults.add(
+                f"{where} has friction {friction:g}; Coulomb friction is not modelled", ignore_friction=True
+            )
+        if not self.options.damping:
+            return 0.0
+        if damping < 0.0:
+            raise RobotError(f"{where} has damping {damping:g}; expected 0 or more, or damping=False to leave it out")
+        return damping
+
+    def _axis(self, element: Any, where: str) -> np.ndarray:
+        """Unit vector; (1, 0, 0) where the file gives none, as URDF says."""
+        found = only(element, "axis", where)
+        axis = np.array([1.0, 0.0, 0.0]) if found is None else numbers(found, "xyz", where, 3)
+        if float(np.linalg.norm(axis)) < 1e-9:
+            raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
+        return self.rounding.axis(axis, where)
+
+    def _origin(self, element: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
+        """Rotation and translation of <origin>; the identity where it is absent."""
+        origin = only(element, "origin", where)
+        if origin is None:
+            return np.eye(3), np.zeros(3)
+        xyz = numbers(origin, "xyz", where, 3) if origin.get("xyz") is not None else np.zeros(3)
+        rpy = numbers(origin, "rpy", where, 3) if origin.get("rpy") is not None else np.zeros(3)
+        return self.rounding.from_rpy(rpy.tolist(), where), xyz
+
+    def _link(self, name: str, owner: int, joint: Joint) -> None:
+        """A moving link with its own (mass, centre of mass, inertia about it); zeros where it is a mere frame."""
+        mass, com, inertia = NOTHING
+        with _Collected(self):
+            inertial = only(self.link_elements[name], "inertial", f"link '{name}'")
+            if inertial is not None:
+                values = self._mass_distribution(inertial, f"link '{name}'")
+                mass, com, inertia = values[0], vector3(values[1]), matrix3(values[2])
+        self.links.append(Link(name, owner, joint, mass, com, inertia))
+
+    def _merge(self, place: _Place) -> None:
+        """The body of a fixed link, into the moving link that it is bolted to."""
+        with _Collected(self):
+            inertial = only(self.link_elements[place.name], "inertial", f"link '{place.name}'")
+            if inertial is None:
+                return
+            mass, com, inertia = self._mass_distribution(inertial, f"link '{place.name}'")
+            com = place.rotation @ com + place.translation
+            inertia = place.rotation @ inertia @ place.rotation.T
+            self.links[place.owner] = self.links[place.owner].joined(mass, vector3(com), matrix3(inertia))
+
+    def _mass_distribution(self, inertial: Any, where: str) -> tuple[float, np.ndarray, np.ndarray]:
+        mass_element, inertia_element = only(inertial, "mass", where), only(inertial, "inertia", where)
+        if mass_element is None:
+            raise RobotError(f"{where} has an <inertial> without <mass value=>")
+        if inertia_element is None:
+            raise RobotError(f"{where} has an <inertial> without <inertia ixx= ... izz=>")
+        mass = number(mass_element, "value", where)
+        if mass < 0.0 and not self.options.allow_unphysical:
+            self.faults.add(f"{where} has mass {mass:g} kg; expected 0 or more", allow_unphysical=True)
+            self.unread = True
+        xx, xy, xz, yy, yz, zz = (
+            number(inertia_element, key, where) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+        )
+        inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        rotation, com = self._origin(inertial, where)
+        return mass, com, rotation @ inertia @ rotation.T
+
+    def _check_masses(self) -> None:
+        """Bodies must be possible, and a link without mass moves only what is below it: frames between the axes of one
+        joint are made so."""
+        moved = [link.mass for link in self.links]
+        for i in reversed(range(len(self.links))):
+            link = self.links[i]
+            if link.mass != 0.0 or np.any(link.inertia):
+                try:
+                    check_inertia(link.name, link.mass, link.com, link.inertia)
+                except RobotError as error:
+                    self.faults.add(str(error), allow_unphysical=True)
+                moved[i] = moved[i] or 1.0
+            if moved[i] == 0.0:
+                text = f"link '{link.name}' moves but has no mass, nor has any link beyond it; expected an <inertial>"
+                if link.joint.has_quaternion:
+                    self.faults.add(text)
+                else:
+                    self.faults.add(text, lock={link.joint.name: 0.0})
+            if link.parent >= 0:
+                moved[link.parent] += moved[i]
+
+
+class _Collected:
+    """Takes down a fault that no option accepts, and lets reading go on."""
+
+    def __init__(self, reader: _Reader) -> None:
+        self._reader = reader
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: object) -> bool:
+        if not isinstance(error, RobotError):
+            return False
+        self._reader.faults.add(str(error))
+        self._reader.unread = True
+        return True
+
+
+def _check_type(name: str, kind: str) -> None:
+    if kind not in JOINT_TYPES:
+        raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(JOINT_TYPES)}, fixed")
+
+
+def _named(root: Any, tag: str) -> dict[str, Any]:
+    elements: dict[str, Any] = {}
+    for element in root.findall(tag):
+        name = element.get("name")
+        if not name:
+            raise RobotError(f"line {element.sourceline}: a <{tag}> has no name")
+        if name in elements:
+            raise RobotError(f"line {element.sourceline}: a second <{tag}> is named '{name}'")
+        elements[name] = element
+    return elements
+
+
+def _some(names: Any) -> str:
+    names = sorted(names)
+    shown = ", ".join(f"'{name}'" for name in names[:4])
+    return shown + (", ..." if len(names) > 4 else "")
