@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from dynagate.fixedpoint import elementary
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Rescaled, rescale, wide
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Integers, Rescaled, rescale, wide
 from dynagate.graph.ops import table
 
 Integer = Callable[[Sequence[Fixed], Format, Arithmetic], Rescaled]
@@ -58,6 +59,29 @@ def _select(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Re
     bits = 1 + max(fmt.width + frac - fmt.frac for _, fmt in choices) + max(0, to.frac - frac)
     positive, otherwise = (wide(np.asarray(value), bits) << (frac - fmt.frac) for value, fmt in choices)
     return rescale(np.where(np.asarray(condition) > 0, positive, otherwise), frac, to, arithmetic)
+
+
+def root_shift(source: Format, to: Format) -> int:
+    """Bits by which the operand's integer is moved up. Its root is then the result's integer with a bit below it."""
+    return 2 * to.frac - source.frac + 2
+
+
+def square_root(x: Integers, source: Format, to: Format) -> Rescaled:
+    """√x, rounded half up; where x is negative 0 with the flag."""
+    shift = root_shift(source, to)
+    size = wide(np.maximum(x, 0), source.width + max(shift, 0))
+    root = _integer_root(size << shift if shift >= 0 else size >> -shift)
+    result = rescale((root + 1) >> 1, to.frac, to, Arithmetic())
+    return Rescaled(result.value, result.overflow | np.asarray(x < 0, dtype=bool))
+
+
+def _integer_root(x: Integers) -> Integers:
+    """The largest integers whose squares are not above x."""
+    if x.dtype == object:
+        return np.array([math.isqrt(int(v)) for v in x.ravel()], dtype=object).reshape(x.shape)
+    root = np.sqrt(x.astype(np.float64)).astype(np.int64)
+    root = root - (root * root > x)
+    return root + ((root + 1) * (root + 1) <= x)
 
 
 def _elementary(compute: Callable[..., Rescaled]) -> Integer:
@@ -112,7 +136,7 @@ FIXED = table(
         "shift": FixedOp(_shift),
         "sin": FixedOp(_elementary(elementary.sine), noise=ELEMENTARY, most=1.0, shares_unit=True),
         "cos": FixedOp(_elementary(elementary.cosine), noise=ELEMENTARY, most=1.0, shares_unit=True),
-        "sqrt": FixedOp(_elementary(elementary.square_root), noise=1.0, shares_unit=True),
+        "sqrt": FixedOp(_elementary(square_root), noise=1.0, shares_unit=True),
         "select": FixedOp(_select, lambda formats: _finest(formats[1:])),
         "reciprocal": FixedOp(_elementary(elementary.reciprocal), noise=ELEMENTARY, shares_unit=True),
     },

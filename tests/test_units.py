@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate.fixedpoint.elementary import root_shift
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise
+from dynagate.fixedpoint.integers import root_shift
 from dynagate.hw.units import reciprocal, sincos
 from dynagate.hw.units.add import Add
 from dynagate.hw.units.float32 import FromFloat, ToFloat

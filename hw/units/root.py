@@ -11,8 +11,8 @@ import math
 from amaranth.hdl import Cat, Const, Module, Signal, Value, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.fixedpoint.elementary import LAST, root_shift, square_root
-from dynagate.fixedpoint.format import Format, Integers, Rescaled
+from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled
+from dynagate.fixedpoint.integers import root_shift, square_root
 from dynagate.hw.units.rescale import delayed, differ, fit
 
 
@@ -68,7 +68,7 @@ class Root(wiring.Component):
             remainder = left
         rounded = Signal(unsigned(self.bits + 1), name="rounded", reset_less=True)
         m.d.sync += rounded.eq(root + 1)
-        wires = fit(m, Cat(rounded[1:], Const(0, 1)).as_signed(), 0, Format(self.to_width, 0), LAST, "o")
+        wires = fit(m, Cat(rounded[1:], Const(0, 1)).as_signed(), 0, Format(self.to_width, 0), Arithmetic(), "o")
         flagged = delayed(m, negative, self.latency, "negative")
         m.d.comb += [self.o.eq(wires.value), self.overflow.eq(flagged | differ(wires.guard))]
         return m

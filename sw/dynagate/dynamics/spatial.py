@@ -7,6 +7,7 @@ are numpy object arrays of scalars, so `A @ x` reads as in the book. Spatial vec
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,16 +42,27 @@ def cos(x: Scalar) -> Scalar:
 
 def sqrt(x: Scalar) -> Scalar:
     """The root of x, which must not be negative."""
-    return x.sqrt() if hasattr(x, "sqrt") else np.sqrt(x)
+    return _operation("sqrt", np.sqrt, x)
 
 
 def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:
     """`positive` where the condition is above 0, else `otherwise`. Both are computed."""
-    for operand in (condition, positive, otherwise):
-        if hasattr(operand, "select"):
-            return operand.select(condition, positive, otherwise)
+    if isinstance(condition, float):
+        return positive if condition > 0.0 else otherwise
+    return _operation("select", _select, condition, positive, otherwise)
+
+
+def _select(condition: Any, positive: Any, otherwise: Any) -> Any:
     chosen: Any = np.where(np.real(condition) > 0.0, positive, otherwise)
-    return chosen[()]  # a number, not an array without axes
+    return chosen[()]  # a number where all operands are numbers
+
+
+def _operation(name: str, of_numbers: Callable[..., Any], *operands: Scalar) -> Scalar:
+    """An operation that Python has no sign for. Scalars of other kinds say themselves what it makes of them."""
+    for operand in operands:
+        if hasattr(operand, "operation"):
+            return operand.operation(name, *operands)
+    return of_numbers(*operands)
 
 
 def difference(a: Scalar, b: Scalar) -> Scalar:

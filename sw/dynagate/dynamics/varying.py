@@ -68,12 +68,9 @@ class Varying:
     def __rtruediv__(self, other: Any) -> Any:
         return other * Varying(1.0 / self.value, self.products)
 
-    def sqrt(self) -> Varying:
-        return Varying(math.sqrt(abs(self.value)), self.products)
-
-    def select(self, condition: Any, positive: Any, otherwise: Any) -> Varying:
-        """Between all three values, so that it equals none of them."""
-        values = (x.value if isinstance(x, Varying) else x for x in (condition, positive, otherwise))
+    def operation(self, name: str, *operands: Any) -> Varying:
+        """A number that equals none of the operands."""
+        values = (x.value if isinstance(x, Varying) else x for x in operands)
         return Varying(sum(k * x for k, x in enumerate(values, start=3)), self.products)
 
     def sin(self) -> Varying:

@@ -64,11 +64,9 @@ class Expr:
     def cos(self) -> Expr:
         return self.trace.node("cos", (self.id,))
 
-    def sqrt(self) -> Expr:
-        return self.trace.node("sqrt", (self.trace.without_sign(self),))
-
-    def select(self, condition: Any, positive: Any, otherwise: Any) -> Any:
-        return self.trace.select(condition, positive, otherwise)
+    def operation(self, name: str, *operands: Any) -> Expr:
+        """An operation by its name, of expressions and numbers."""
+        return self.trace.node(name, tuple(map(self.trace.number, operands)))
 
     def set_name(self, name: str) -> None:
         self.trace.set_name(self.id, name)
@@ -123,13 +121,8 @@ class Trace:
         if not self.named[id]:
             self.names[id], self.named[id] = name, True
 
-    def select(self, condition: Any, positive: Any, otherwise: Any) -> Any:
-        if not isinstance(condition, Expr):
-            return positive if condition > 0.0 else otherwise
-        return self.node("select", tuple(map(self._number, (condition, positive, otherwise))))
-
-    def _number(self, value: Any) -> int:
-        """The id of a node with this value, a number's too."""
+    def number(self, value: Any) -> int:
+        """The id of a node with the value of an expression or a number."""
         return self.without_sign(value) if isinstance(value, Expr) else self.node("const", (), float(value)).id
 
     def add(self, a: Any, b: Any) -> Any:

@@ -14,6 +14,7 @@ from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.emit import Source, expression, head_comment, kernel_name, segments, where_tables
+from dynagate.native.expressions import functions
 from dynagate.native.program import Program, program
 from dynagate.native.sums import chained
 
@@ -138,6 +139,7 @@ def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"
     yield (files("dynagate.native") / SHARED).read_text()
+    yield from functions(node.op for node in graph.nodes)
     for side, names in ((graph.inputs, inputs), (graph.outputs, outputs)):
         for a, port in zip(names, side, strict=True):
             yield f"/* {a}: {port.name} (batch{''.join(f', {n}' for n in port.shape)}) */"

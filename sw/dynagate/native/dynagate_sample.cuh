@@ -21,9 +21,10 @@
 #define DG_RELOAD(x) (x)
 #define restrict __restrict__
 
-SAMPLE float dg_sqrt(float x) { return sqrtf(x); }
-SAMPLE double dg_sqrt(double x) { return sqrt(x); }
-template <typename number> SAMPLE number dg_select(number condition, number x, number y) { return condition > 0 ? x : y; }
+/* A function of numbers x, y and z. */
+#define DG_FUNCTION(name, value) \
+    SAMPLE real dg_##name(real x, real y, real z) { return (void)y, (void)z, (value); }
+#define DG_CALL(name, ...) dg_##name(__VA_ARGS__)
 
 /* sin and cos of x: x less the nearest multiple of pi/2, given in parts that multiply exactly up to about 1e4 rad, then
  * polynomials on [-pi/4, pi/4] that interpolate at Chebyshev points. Error below 2 units in the last place where the

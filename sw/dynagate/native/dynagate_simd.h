@@ -5,6 +5,7 @@
 #ifndef DYNAGATE_SIMD_H
 #define DYNAGATE_SIMD_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -106,24 +107,16 @@ DG_INLINE int dg_faults(void) {
     return (dg_flags() & DG_FAULTS) != 0;
 }
 
-/* Square roots, and x where the condition is positive, else y: of vectors and of single numbers. */
-#ifdef DYNAGATE_DOUBLE
-DG_INLINE real dg_sqrt_one(real x) { return __builtin_sqrt(x); }
-#else
-DG_INLINE real dg_sqrt_one(real x) { return __builtin_sqrtf(x); }
-#endif
-DG_INLINE vec dg_sqrt_vec(vec x) {
-    vec v;
-    for (int j = 0; j < DG_LANES; j++) v[j] = dg_sqrt_one(x[j]);
-    return v;
-}
-DG_INLINE real dg_select_one(real condition, real x, real y) { return condition > 0 ? x : y; }
-DG_INLINE vec dg_select_vec(vec condition, vec x, vec y) {
-    const ivec positive = (ivec)(condition > 0);
-    return (vec)(((ivec)x & positive) | ((ivec)y & ~positive));
-}
-#define dg_sqrt(x) _Generic((x), vec: dg_sqrt_vec, default: dg_sqrt_one)(x)
-#define dg_select(condition, x, y) _Generic((x), vec: dg_select_vec, default: dg_select_one)(condition, x, y)
+/* A function of single numbers x, y and z, and the same of vectors: dg_NAME_real, dg_NAME_vec. */
+#define DG_FUNCTION(name, value) \
+    DG_INLINE real dg_##name##_real(real x, real y, real z) { return (void)y, (void)z, (value); } \
+    DG_INLINE vec dg_##name##_vec(vec x, vec y, vec z) { \
+        vec v; \
+        for (int j = 0; j < DG_LANES; j++) v[j] = dg_##name##_real(x[j], y[j], z[j]); \
+        return v; \
+    }
+#define DG_CALL(name, ...) DG_PASTE3(dg_##name##_, NUMBER)(__VA_ARGS__)
+#define DG_PASTE3(a, b) DG_PASTE(a, b)
 
 /* A vector of FORM(0), FORM(1), ... literally: a loop that fills one may stay in the code. */
 #if DG_LANES == 16

@@ -18,7 +18,7 @@ from dynagate.base.untrusted import identifier, plain_text
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
-from dynagate.native.expressions import NATIVE
+from dynagate.native.expressions import functions, operation
 from dynagate.native.program import Program, program
 from dynagate.native.sums import chained
 from dynagate.native.watched import watched
@@ -180,7 +180,7 @@ def expression(
         operands.append(f"(real){2.0**node.constant if OPS[node.op].constant == 'exponent' else node.constant!r}")
     if node.op == "const":  # a vector of it, where NUMBER is one
         return f"(NUMBER){{0}} + {operands[0]}"
-    return NATIVE[node.op].text.format(*operands)
+    return operation(node.op, operands)
 
 
 def _windows(used: Sequence[bool]) -> list[tuple[int, int]]:
@@ -242,6 +242,7 @@ def _driver(graph: Graph, name: str, steps: Program, watch: Sequence[int]) -> st
         "watched_slot": [slot[i] for i in watch],
     }
     lines = [f'#include "{name}.h"\n#include "dynagate_simd.h"\n']
+    lines += functions(node.op for node in graph.nodes)
     lines += [f"#define {key} {value}" for key, value in numbers.items()]
     for move, together, side in (
         ("LOAD_INPUTS", "READ_INPUTS", graph.inputs),

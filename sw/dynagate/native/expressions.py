@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,16 +13,18 @@ from dynagate.graph.ops import table
 class NativeOp:
     """An operation in C.
 
-    text: the expression, {0}, {1} and {2} the operands, a constant last; that of a shift is 2**constant.
+    text: the expression, {0} and {1} the operands, a constant last; that of a shift is 2**constant.
+    function: where C has no operator for it, its value for single numbers x, y and z, the operands, instead.
     cycles: from operands to result on processors of the day; on others sums take longer, and are as right.
     infinity: what becomes of operands that are infinite. They remain infinite or turn into NaN ("stays"), become NaN
     ("nan"), or may become a number, as 1 / infinity does ("lost"). NaN remains NaN in all of these. The
     result may be that of another operand ("hidden").
     """
 
-    text: str
+    text: str = ""
     cycles: int = 4
     infinity: Literal["stays", "nan", "lost", "hidden"] = "stays"
+    function: str = ""
 
 
 NATIVE = table(
@@ -38,8 +41,22 @@ NATIVE = table(
         "shift": NativeOp("{0} * {1}"),
         "sin": NativeOp("sin({0})", 0, "nan"),  # of inputs alone, before all else
         "cos": NativeOp("cos({0})", 0, "nan"),
-        "sqrt": NativeOp("dg_sqrt({0})", 20),
-        "select": NativeOp("dg_select({0}, {1}, {2})", 2, "hidden"),
+        "sqrt": NativeOp(function="sqrt(x)", cycles=20),
+        "select": NativeOp(function="x > 0 ? y : z", cycles=2, infinity="hidden"),
         "reciprocal": NativeOp("1 / {0}", 24, "lost"),
     },
 )
+
+
+def operation(op: str, operands: Sequence[str]) -> str:
+    """The operation on operands in C."""
+    row = NATIVE[op]
+    if row.function:
+        return f"DG_CALL({op}, {', '.join([*operands, *[operands[0]] * (3 - len(operands))])})"
+    return row.text.format(*operands)
+
+
+def functions(ops: Iterable[str]) -> list[str]:
+    """The definitions that these operations need before they are called."""
+    used = set(ops)
+    return [f"DG_FUNCTION({op}, {row.function})" for op, row in NATIVE.items() if op in used and row.function]
