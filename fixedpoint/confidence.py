@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -61,12 +61,14 @@ class Sample:
 class Statement:
     """For each kind of states (`Region.sample`): with this confidence, a `quantile` of them has errors of at most
     `error`, by block, and at most `overflow_bound` of them overflow; infinity and 1 where the states are too few to
-    say. An error is |e| / max(|x|, floor) over a block; floors: by block, in its units."""
+    say. An error is |e| / max(|x|, floor) over a block; floors: by block, in its units. origins: how often
+    overflow began at a node."""
 
     quantile: float
     confidence: float
     floors: dict[str, float]
     samples: dict[Kind, Sample]
+    origins: Counter[int] = field(default_factory=Counter, compare=False)
 
     @property
     def error(self) -> dict[str, float]:
@@ -108,7 +110,9 @@ class Statement:
         return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        content = asdict(self)
+        del content["origins"]
+        return content
 
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Statement:
@@ -123,18 +127,20 @@ WHICH: dict[Kind, str] = {
 }
 
 
-def state(formatted: FormattedGraph, region: Region, goal: Goal | None = None) -> Statement:
+def state(formatted: FormattedGraph, region: Region, goal: Goal | None = None, *, draw: int = 0) -> Statement:
     """Measured by the integer executor against float64, on states that chose nothing. goal: its quantile, confidence,
-    floor, and how many fresh states; the errors that it asks for are not used."""
+    floor, and how many fresh states; the errors that it asks for are not used. draw: each has states of its own."""
     goal = goal or Goal(0.5)
     graph = formatted.graph
     floors = block_floors(graph, region, goal)
     samples: dict[Kind, Sample] = {}
-    for k, kind in enumerate(KINDS):
-        count, seed = goal.fresh if kind == "uniform" else min(goal.fresh, OTHERS), goal.seed + 1 + k
+    origins: Counter[int] = Counter()
+    for k, kind in enumerate(KINDS, start=1 + draw * len(KINDS)):
+        count, seed = goal.fresh if kind == "uniform" else min(goal.fresh, OTHERS), goal.seed + k
         inputs = region.states(graph, count, seed, kind)
         result = measured(formatted, inputs, evaluate(graph, inputs), floors)
         overflows = int(result.overflow.sum())
+        origins += result.origins
         samples[kind] = Sample(
             count,
             seed,
@@ -142,7 +148,7 @@ def state(formatted: FormattedGraph, region: Region, goal: Goal | None = None) -
             overflows / count,
             rate_bound(overflows, count, goal.confidence),
         )
-    return Statement(goal.quantile, goal.confidence, floors, samples)
+    return Statement(goal.quantile, goal.confidence, floors, samples, origins)
 
 
 def block_floors(graph: Graph, region: Region, goal: Goal) -> dict[str, float]:

@@ -164,6 +164,7 @@ class _Search:
         self.policy = replace(policy, word=goal.dsp.wide)
         inputs = sampled_states(graph, region, self.policy, trajectories)
         self.ranges = sampled_ranges(graph, inputs)
+        self.draws = 0
         self.targets = np.array([goal.of(port.name) for port in graph.outputs])
         self.floors = block_floors(graph, region, goal)
         counts = {kind: goal.states if kind in goal.kinds else max(goal.states // 4, 1) for kind in KINDS}
@@ -235,16 +236,20 @@ class _Search:
         return None
 
     def checked(self, formatted: FormattedGraph) -> Optimised | None:
-        """The formats with what fresh states say of them, or None where they do not keep the goal there."""
-        statement = state(formatted, self.region, self.goal)
-        return Optimised(formatted, statement) if not any(statement.faults(self.goal)) else None
+        """The formats with what fresh states say of them, or None where they do not keep the goal there. Nodes at which
+        overflow began have wider ranges from then on."""
+        statement = state(formatted, self.region, self.goal, draw=self.draws)
+        if not any(statement.faults(self.goal)):
+            return Optimised(formatted, statement)
+        self._widen(statement.origins)
+        self.draws += 1  # the states have chosen ranges now: others check the next formats
+        return None
 
     def promised(self, formatted: FormattedGraph) -> Optimised:
         """The same, or AccuracyError."""
-        statement = state(formatted, self.region, self.goal)
+        statement = state(formatted, self.region, self.goal, draw=self.draws)
         for fault in statement.faults(self.goal):
-            origins = self._measured(formatted, set()).origins
-            nodes = f"; overflow begins at {names_of(self.graph, origins)}" if origins else ""
+            nodes = f"; overflow begins at {names_of(self.graph, statement.origins)}" if statement.origins else ""
             raise AccuracyError(f"no words of up to {self.goal.dsp.wide} bits keep the goal: {fault}{nodes}")
         return Optimised(formatted, statement)
 
