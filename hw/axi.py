@@ -24,6 +24,11 @@ class Axi:
         if self.last not in (PER_SAMPLE, PER_BATCH):
             raise ValueError(f"TLAST per '{self.last}'; expected '{PER_SAMPLE}' or '{PER_BATCH}'")
 
+    @property
+    def lanes(self) -> int:
+        """32-bit words of a beat."""
+        return self.width // WORD
+
 
 def beats(words: int, width: int) -> int:
     """Beats of a sample, which begins with one of its own."""

@@ -24,7 +24,7 @@ from dynagate.hw.axi import Axi, beats
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
 from dynagate.hw.schedule import check_interval
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.robot import Robot
@@ -227,6 +227,8 @@ def describe(
                 "input": FROM_FLOAT_LATENCY,
                 "output": to_float_latency(max(formatted.formats[i].width for i in graph.output_nodes)),
             },
+            "identity": IDENTITY,
+            "version": VERSION,
             "registers": {name: register.as_dict() for name, register in REGISTERS.items()},
         }
     return sealed(design)

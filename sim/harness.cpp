@@ -1,5 +1,6 @@
-// A Verilated datapath as a shared library: streams a batch through i and o and counts cycles.
-// dynagate/sim/verilate.py compiles it beside the model; dynagate/host/links.py is its caller.
+// A Verilated device as a shared library: an input stream, an output stream and registers, a cycle of the clock at a time.
+// With DYNAGATE_SHELL the model is `accelerator`: AXI4-Stream and AXI4-Lite. Without, it is the bare `datapath`.
+// dynagate/sim/verilate.py compiles it beside the model; dynagate/host/sim_links.py is its caller.
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -12,13 +13,24 @@
 #include "verilated_vpi.h"
 #include "vpi_user.h"
 
+#ifdef DYNAGATE_SHELL
+#define CLOCK aclk
+#define IN_DATA s_axis_tdata
+#define IN_VALID s_axis_tvalid
+#define IN_READY s_axis_tready
+#define OUT_DATA m_axis_tdata
+#define OUT_VALID m_axis_tvalid
+#define OUT_READY m_axis_tready
+#else
 // Verilator writes the second of two underscores as ___05F; Amaranth's stream ports have two.
-#define i__payload i___05Fpayload
-#define i__valid i___05Fvalid
-#define i__ready i___05Fready
-#define o__payload o___05Fpayload
-#define o__valid o___05Fvalid
-#define o__ready o___05Fready
+#define CLOCK clk
+#define IN_DATA i___05Fpayload
+#define IN_VALID i___05Fvalid
+#define IN_READY i___05Fready
+#define OUT_DATA o___05Fpayload
+#define OUT_VALID o___05Fvalid
+#define OUT_READY o___05Fready
+#endif
 
 namespace {
 
@@ -57,103 +69,197 @@ struct Random {  // xorshift64*: the pauses of a run follow from its seed
     bool chance(uint32_t per_256) { return (next() & 255) < per_256; }
 };
 
+// A batch on both streams, as dynagate/host/sim_links.py has it. Data are rows of words, a row per beat. The pauses follow
+// from the random state. Cycles are counted by the device.
+struct Stream {
+    const uint32_t* source;
+    uint32_t* sink;
+    uint64_t in_words, out_words;    // of a beat
+    uint64_t in_sample, out_sample;  // beats of a sample and of its result
+    uint64_t in_packet, out_packet;  // beats up to TLAST
+    uint64_t to_send, to_receive;    // beats since the batch began
+    uint64_t sink_begin;             // the beat that goes to the first row of the sink
+    uint64_t sent, received;
+    uint64_t quiet;  // cycles since a beat moved
+    uint64_t offering;
+    uint64_t misplaced;  // results with TLAST in another place
+    Random random;
+    uint64_t gap, stall;  // chance out of 256, each cycle, that the source pauses or the sink is not ready
+    uint64_t first_accept, last_accept, first_output;
+};
+
+struct Access {  // of a register, over AXI4-Lite
+    uint32_t write, address, value, response;
+    bool address_taken, value_taken, done;
+};
+
 struct Device {
     VerilatedContext context;
     std::unique_ptr<Vtop> top;
     uint64_t cycle = 0;
 
-    Device() : top(new Vtop(&context)) { reset(); }
-    ~Device() { top->final(); }
+    Device() {
+        enter();
+        top.reset(new Vtop(&context));
+        reset();
+    }
+    ~Device() {
+        enter();
+        top->final();
+        top.reset();
+    }
+    // Verilator looks for a model's scopes in the thread's context, which may be that of a device deleted since.
+    void enter() { Verilated::threadContextp(&context); }
 
     void reset() {
-        top->clk = 0;
-        top->i__valid = 0;
-        top->o__ready = 0;
-        top->rst = 1;
+        top->CLOCK = 0;
+        top->IN_VALID = 0;
+        top->OUT_READY = 0;
+        hold_reset(true);
         for (int k = 0; k < 4; ++k) { settle(); tick(); }
-        top->rst = 0;
+        hold_reset(false);
         settle();
     }
     void settle() { top->eval(); }
     void tick() {
-        top->clk = 1;
+        top->CLOCK = 1;
         top->eval();
-        top->clk = 0;
+        top->CLOCK = 0;
         ++cycle;
+    }
+#ifdef DYNAGATE_SHELL
+    void hold_reset(bool on) {
+        top->aresetn = !on;
+        release();
+    }
+    void last(bool ends) { top->s_axis_tlast = ends; }
+    bool misplaced(bool ends) const { return (top->m_axis_tlast != 0) != ends; }
+    void release() {
+        top->s_axil_awvalid = top->s_axil_wvalid = top->s_axil_arvalid = 0;
+        top->s_axil_bready = top->s_axil_rready = 0;
+    }
+    void offer(const Access& access) {
+        top->s_axil_awaddr = top->s_axil_araddr = access.address;
+        top->s_axil_wdata = access.value;
+        top->s_axil_wstrb = 15;
+        top->s_axil_awvalid = access.write && !access.address_taken;
+        top->s_axil_wvalid = access.write && !access.value_taken;
+        top->s_axil_arvalid = !access.write && !access.address_taken;
+        top->s_axil_bready = access.write != 0;
+        top->s_axil_rready = access.write == 0;
+    }
+    void answer(Access& access) const {
+        if (top->s_axil_awvalid && top->s_axil_awready) access.address_taken = true;
+        if (top->s_axil_arvalid && top->s_axil_arready) access.address_taken = true;
+        if (top->s_axil_wvalid && top->s_axil_wready) access.value_taken = true;
+        if (top->s_axil_bvalid && top->s_axil_bready) {
+            access.response = top->s_axil_bresp;
+            access.done = true;
+        }
+        if (top->s_axil_rvalid && top->s_axil_rready) {
+            access.response = top->s_axil_rresp;
+            access.value = top->s_axil_rdata;
+            access.done = true;
+        }
+    }
+#else
+    void hold_reset(bool on) { top->rst = on; }
+    void last(bool) {}
+    bool misplaced(bool) const { return false; }
+    void release() {}
+    void offer(const Access&) {}
+    void answer(Access&) const {}
+#endif
+
+    // One cycle of both streams, and of the registers if one is accessed.
+    void advance(Stream& s, Access* access = nullptr) {
+        // an offer stands until it is taken: valid must not fall before the handshake
+        if (!s.offering && s.sent < s.to_send && !s.random.chance(s.gap)) {
+            put(top->IN_DATA, s.source + s.sent * s.in_words);
+            last((s.sent + 1) % s.in_packet == 0);
+            s.offering = 1;
+        }
+        top->IN_VALID = s.offering != 0;
+        top->OUT_READY = s.received < s.to_receive && !s.random.chance(s.stall);
+        if (access) offer(*access);
+        settle();
+        ++s.quiet;
+        if (top->IN_VALID && top->IN_READY) {
+            if (s.sent == 0) s.first_accept = cycle;
+            if (s.sent % s.in_sample == 0) s.last_accept = cycle;
+            s.offering = 0;
+            ++s.sent;
+            s.quiet = 0;
+        }
+        if (top->OUT_VALID && top->OUT_READY) {
+            get(top->OUT_DATA, s.sink + (s.received - s.sink_begin) * s.out_words);
+            if (s.received == 0) s.first_output = cycle;
+            ++s.received;
+            s.misplaced += misplaced(s.received % s.out_packet == 0);
+            s.quiet = 0;
+        }
+        if (access) answer(*access);
+        tick();
+        if (access && access->done) release();
     }
 };
 
-}  // namespace
+enum { DONE, GOES_ON, IDLE, OTHER_MODEL };
 
-// Where a batch's stream is: all zero but the random state at its beginning. Cycles are the device's own count.
-struct Stream {
-    uint64_t sent, received;
-    uint64_t quiet;  // cycles since anything was taken or given
-    uint64_t offering;
-    Random random;
-    uint64_t first_accept, last_accept, first_output;
-};
+}  // namespace
 
 extern "C" {
 
 void* dynagate_open() { return new Device; }
 void dynagate_close(void* device) { delete static_cast<Device*>(device); }
-void dynagate_reset(void* device) { static_cast<Device*>(device)->reset(); }
-uint64_t dynagate_hash(void* device) { return static_cast<Device*>(device)->top->design_hash; }
+void dynagate_reset(void* device) {
+    static_cast<Device*>(device)->enter();
+    static_cast<Device*>(device)->reset();
+}
 
-// Streams count samples of in_words 32-bit words each, from where the stream is; returns after about so many milliseconds,
-// or when all results are there, or nothing was taken or given for `idle` cycles: whether it is to be called again.
-// gap, stall: chance out of 256, each cycle, that the source pauses or the sink is not ready.
-int dynagate_run(void* handle, Stream* stream, const uint32_t* in, uint64_t in_words, uint32_t* out, uint64_t out_words,
-                 uint64_t count, uint64_t idle, uint32_t gap, uint32_t stall, uint32_t milliseconds) {
+// Runs until to_receive beats are there, no beat moved for `idle` cycles, or about so many milliseconds are over and
+// whole results are there. OTHER_MODEL: its beats have other numbers of words.
+int dynagate_run(void* handle, Stream* stream, uint64_t idle, uint32_t milliseconds) {
     Device& device = *static_cast<Device*>(handle);
-    Vtop& top = *device.top;
-    // a model whose samples take other numbers of words gives nothing
-    if (in_words != words_of(top.i__payload) || out_words != words_of(top.o__payload)) return 0;
+    device.enter();
     Stream s = *stream;
+    if (s.to_send && s.in_words != words_of(device.top->IN_DATA)) return OTHER_MODEL;
+    if (s.out_words != words_of(device.top->OUT_DATA)) return OTHER_MODEL;
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
-    bool goes_on = true;
-    for (uint64_t cycles = 1; goes_on; ++cycles) {
-        // an offer stands until it is taken: valid must not fall before the handshake
-        if (!s.offering && s.sent < count && !s.random.chance(gap)) {
-            put(top.i__payload, in + s.sent * in_words);
-            s.offering = 1;
-        }
-        top.i__valid = s.offering != 0;
-        top.o__ready = !s.random.chance(stall);
-        device.settle();
-        ++s.quiet;
-        if (top.i__valid && top.i__ready) {
-            if (s.sent == 0) s.first_accept = device.cycle;
-            s.last_accept = device.cycle;
-            s.offering = 0;
-            ++s.sent;
-            s.quiet = 0;
-        }
-        if (top.o__valid && top.o__ready) {
-            get(top.o__payload, out + s.received * out_words);
-            if (s.received == 0) s.first_output = device.cycle;
-            ++s.received;
-            s.quiet = 0;
-        }
-        device.tick();
-        goes_on = s.received < count && s.quiet < idle;
-        if (cycles % 64 == 0 && std::chrono::steady_clock::now() >= end) break;
-    }
-    if (!goes_on) {
-        top.i__valid = 0;
-        top.o__ready = 0;
-        device.settle();
+    int state = DONE;
+    bool late = false;
+    for (uint64_t cycles = 1; state == DONE && s.received < s.to_receive; ++cycles) {
+        device.advance(s);
+        if (cycles % 64 == 0) late = std::chrono::steady_clock::now() >= end;
+        if (s.received == s.to_receive) continue;
+        if (s.quiet >= idle) state = IDLE;
+        else if (late && s.received % s.out_sample == 0) state = GOES_ON;
     }
     *stream = s;
-    return goes_on;
+    return state;
 }
+
+#ifdef DYNAGATE_SHELL
+// Reads or writes a register while the streams go on. Returns AXI's response, or -1 if there is none for `idle` cycles.
+int dynagate_access(void* handle, Stream* stream, uint32_t write, uint32_t address, uint32_t* value, uint64_t idle) {
+    Device& device = *static_cast<Device*>(handle);
+    device.enter();
+    Access access = {write, address, *value, 0, false, false, false};
+    for (uint64_t cycles = 0; !access.done && cycles < idle; ++cycles) device.advance(*stream, &access);
+    device.release();
+    *value = access.value;
+    return access.done ? static_cast<int>(access.response) : -1;
+}
+#else
+uint64_t dynagate_hash(void* device) { return static_cast<Device*>(device)->top->design_hash; }
+#endif
 
 // One sample alone; values[cycle * signals + k] is signal k in each cycle from its acceptance on. The signals must
 // be public in the model. Returns the number of signals found: fewer than asked for means names[that] is not there.
 uint64_t dynagate_probe(void* handle, const uint32_t* in, const char* const* names, uint64_t signals,
                         uint64_t cycles, uint64_t* values) {
     Device& device = *static_cast<Device*>(handle);
+    device.enter();
     Vtop& top = *device.top;
     std::vector<vpiHandle> handles;
     for (uint64_t k = 0; k < signals; ++k) {
@@ -161,11 +267,11 @@ uint64_t dynagate_probe(void* handle, const uint32_t* in, const char* const* nam
         if (!found) return k;
         handles.push_back(found);
     }
-    put(top.i__payload, in);
-    top.i__valid = 1;
-    top.o__ready = 1;
+    put(top.IN_DATA, in);
+    top.IN_VALID = 1;
+    top.OUT_READY = 1;
     device.settle();
-    while (!top.i__ready) { device.tick(); device.settle(); }
+    while (!top.IN_READY) { device.tick(); device.settle(); }
     for (uint64_t cycle = 0; cycle < cycles; ++cycle) {
         device.settle();
         for (uint64_t k = 0; k < signals; ++k) {
@@ -178,7 +284,7 @@ uint64_t dynagate_probe(void* handle, const uint32_t* in, const char* const* nam
             values[cycle * signals + k] = bits;
         }
         device.tick();
-        top.i__valid = 0;
+        top.IN_VALID = 0;
     }
     return signals;
 }

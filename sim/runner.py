@@ -16,15 +16,12 @@ from dynagate.base.storage import write
 from dynagate.design.payload import Stream, pack_integers, stream_of
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Integers
-from dynagate.hw import axi_lite
 from dynagate.hw.axi import WORD
 from dynagate.hw.axi_stream import NAN
 from dynagate.hw.build import SHELL_TOP, TOP, Build, short_hash
 from dynagate.hw.units.float32 import from_float32, to_float32
-from dynagate.sim.verilate import PORTS, SimulationError, cocotb_program, environment
+from dynagate.sim.verilate import PORTS, SHELL_PORTS, SimulationError, cocotb_program, environment
 
-SHELL_PORTS = ("aclk", "aresetn")
-STREAM_WIRES = ("tdata", "tvalid", "tready", "tlast")
 PATTERNS = ("never", "rare", "mostly", "bursts")
 
 
@@ -65,9 +62,7 @@ def run_shell_bench(
     built one."""
     words = _with_bad_ones(built, inputs, seed)
     outputs, bad, overflow = expected_words(built, words)
-    ports = [*SHELL_PORTS, *(f"{stream}_{wire}" for stream in ("s_axis", "m_axis") for wire in STREAM_WIRES)]
-    ports += [f"s_axil_{name}" for name in axi_lite.PORTS]
-    program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, ports, also=[built.verilog])
+    program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
     data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
     _run(program, "dynagate.sim.bench_shell", {**data, "design": json.dumps(built.design)})
 

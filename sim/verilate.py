@@ -39,6 +39,16 @@ PORTS = (
     "o__ready",
     "design_hash",
 )
+"""Of module `datapath`."""
+_LITE = "awaddr awprot awvalid awready wdata wstrb wvalid wready bresp bvalid bready"
+_LITE += " araddr arprot arvalid arready rdata rresp rvalid rready"
+SHELL_PORTS = (
+    "aclk",
+    "aresetn",
+    *(f"{stream}_{wire}" for stream in ("s_axis", "m_axis") for wire in ("tdata", "tvalid", "tready", "tlast")),
+    *(f"s_axil_{wire}" for wire in _LITE.split()),
+)
+"""Of module `accelerator`."""
 VERILATOR_FLAGS = (
     "--cc",
     "--vpi",
@@ -67,12 +77,24 @@ def library(
     Raises SimulationError.
     """
     model = _Model.of("datapath", [verilog], [*(("datapath", name) for name in PORTS), *signals])
-    target = cache_folder() / f"datapath-{_key(model.key, HARNESS.read_text())}"
+    return _library(model, [], step)
+
+
+def shell_library(accelerator: Path, verilog: Path, *, step: Callable[[str], Any] | None = None) -> Path:
+    """The shared library of an accelerator, which is a datapath in its AXI shell, compiled unless the cache holds it.
+    Raises SimulationError."""
+    model = _Model.of("accelerator", [accelerator, verilog], [("accelerator", name) for name in SHELL_PORTS])
+    return _library(model, ["-DDYNAGATE_SHELL"], step)
+
+
+def _library(model: _Model, flags: Sequence[str], step: Callable[[str], Any] | None) -> Path:
+    target = cache_folder() / f"{model.top}-{_key(model.key, HARNESS.read_text(), *flags)}"
+    name = f"lib{model.top}.so"
 
     def make(work: Path, result: Path) -> None:
-        _link(model.compiled(step), result / "libdatapath.so", [HARNESS], ["-shared"])
+        _link(model.compiled(step), result / name, [HARNESS], ["-shared", *flags])
 
-    return kept(target, make, SimulationError) / "libdatapath.so"
+    return kept(target, make, SimulationError) / name
 
 
 def cocotb_program(

@@ -237,7 +237,7 @@ def test_threads_go_with_the_accelerator(arm: Build) -> None:
 def test_a_simulated_device_goes_with_its_accelerator(arm: Build) -> None:
     accelerator = dynagate.open(arm)
     accelerator(**arm.region.sample(FUNCTION, 3, seed=1))
-    end = accelerator.device._link._end
+    end = accelerator.device.driver.link._end
     assert end.alive
     del accelerator
     assert not end.alive
@@ -264,13 +264,13 @@ accelerator = dynagate.open(sys.argv[1], pauses=(0.99, 0.0))
 inputs = {name: np.zeros((1000, 2)) for name in ("q", "qd", "tau")}
 many = {name: np.zeros((3_000_000, 2)) for name in inputs}  # minutes
 expected = accelerator(**inputs).qdd
-link = accelerator.device._link
-stream, link.stream = link.stream, lambda payloads: (print("streaming", flush=True), stream(payloads))[1]
+link = accelerator.device.driver.link
+write, link.write = link.write, lambda samples: (write(samples), print("streaming", flush=True))
 try:
     accelerator(**many)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-link.stream = stream
+link.write = write
 assert np.array_equal(accelerator(**inputs).qdd, expected)
 print("right")
 """
@@ -292,7 +292,7 @@ def test_a_signal_handler_may_close_a_device_that_streams(arm: Build) -> None:
     before = signal.signal(signal.SIGALRM, lambda *_: accelerator.close())
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.3)
-        with pytest.raises(DeviceError, match="the simulated device was closed while it streamed"):
+        with pytest.raises(DeviceError, match="libdatapath.so was closed while it streamed"):
             accelerator(**{name: np.zeros((200_000, 2)) for name in ("q", "qd", "tau")})
     finally:
         signal.signal(signal.SIGALRM, before)
@@ -303,7 +303,7 @@ def test_a_signal_handler_may_close_a_device_that_streams(arm: Build) -> None:
 def test_slices_of_a_stream_change_nothing(arm: Build, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     for milliseconds in (0, 100_000):
-        monkeypatch.setattr("dynagate.host.links.SLICE_MS", milliseconds)
+        monkeypatch.setattr("dynagate.host.sim_links.SLICE_MS", milliseconds)
         with dynagate.open(arm, pauses=(0.2, 0.3), seed=4) as accelerator:
             for _ in range(2):
                 results = accelerator(**inputs)
@@ -401,7 +401,7 @@ def test_damaged_designs_are_refused(tmp_path: Path) -> None:
 
 
 def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
-    from dynagate.host.links import SimLink
+    from dynagate.host.sim_links import SimLink
 
     library = tmp_path / "libdatapath.so"
     library.write_bytes(b"\x7fELF")
@@ -417,8 +417,8 @@ def test_unknown_device_is_refused(arm: Build) -> None:
 def test_stuck_device_is_an_error_and_recovers(arm: Build, inputs: State, monkeypatch: pytest.MonkeyPatch) -> None:
     with dynagate.open(arm) as accelerator:
         with monkeypatch.context() as patch:
-            patch.setattr("dynagate.host.links.IDLE_CYCLES", 2)  # less than the interval
-            with pytest.raises(DeviceError, match="0 results for 200 samples after 2 idle cycles"):
+            patch.setattr("dynagate.host.sim_links.IDLE_CYCLES", 2)  # less than the interval
+            with pytest.raises(DeviceError, match="0 results for 200 samples: no beat moved for 2 cycles"):
                 accelerator(**inputs)
         check(accelerator, arm, inputs)
 

@@ -11,7 +11,7 @@ from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.build import Build
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
 from dynagate.sim.runner import expected_words, run_shell_bench
 from dynagate.sim.verilate import SimulationError
 
@@ -81,7 +81,8 @@ def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path
 
 def test_design_file_has_what_a_host_needs(designs: Path) -> None:
     axi = shell(designs, Axi(128, "batch"), 3).design["axi"]
-    assert axi["width"], axi["last"] == (128, "batch")
+    assert (axi["width"], axi["last"]) == (128, "batch")
+    assert (axi["identity"], axi["version"]) == (IDENTITY, VERSION)
     assert axi["words"] == {"input": 6, "output": 2}
     assert axi["beats"] == {"input": 2, "output": 1}
     assert {name: row["address"] for name, row in axi["registers"].items()} == {

@@ -275,8 +275,9 @@ def open(
     what: a robot; or what `dynagate.build` returned, or its folder, which know their function and go to "sim".
     options are the device's (`host.devices`): `dtype`, `layout` and `pack` of "cpu" and "cuda", `threads` of the one,
     `number` and `stream` of the other, `policy` and `region` of "fixed", those of `dynagate.build` and `SimLink` of
-    "sim"; `step` is called with what is about to happen; the rest go to the algorithm. Threads may share the
-    accelerator; their calls then wait for each other.
+    "sim", and `shell` (simulate the accelerator with its AXI streams and registers, not the bare datapath); `step` is
+    called with what is about to happen; the rest go to the algorithm. Threads may share the accelerator; their calls
+    then wait for each other.
     Raises ValueError for an unknown device, DesignError for a design or device that does not match, CompileError
     where there is no compiler.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -14,11 +14,27 @@ from dynagate.design.files import REBUILD, DesignError, load
 from dynagate.design.payload import Stream, Words, pack_integers, stream_of, unpack_integers
 from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.host.inputs import Arrays, check_range
+from dynagate.hw.axi import Axi
+from dynagate.hw.regmap import Register
+
+
+@dataclass(frozen=True)
+class ShellFile:
+    """The AXI shell: its streams, the registers by name, and what its registers `identity` and `version` show. beats:
+    of a sample on each stream."""
+
+    axi: Axi
+    input_beats: int
+    output_beats: int
+    identity: int
+    version: int
+    registers: dict[str, Register]
 
 
 @dataclass(frozen=True)
 class DesignFile:
-    """hash: 64 bits that the device must show. overflow: bits of the output payload, one for each scope."""
+    """hash: 64 bits that the device must show. overflow: bits of the output payload, one for each of the scopes.
+    shell: None if the design has none."""
 
     robot: str
     function: str
@@ -28,6 +44,8 @@ class DesignFile:
     input: Stream
     output: Stream
     overflow: range
+    scopes: tuple[str, ...]
+    shell: ShellFile | None
 
 
 def read_design(path: str | PathLike[str]) -> DesignFile:
@@ -40,6 +58,8 @@ def read_design(path: str | PathLike[str]) -> DesignFile:
 
 
 def design_of(content: Mapping[str, Any]) -> DesignFile:
+    output = content["stream"]["output"]
+    scopes = tuple(output["scopes"])
     return DesignFile(
         content["robot"]["name"],
         content["function"],
@@ -47,8 +67,24 @@ def design_of(content: Mapping[str, Any]) -> DesignFile:
         content["latency"],
         int(content["hash"][:16], 16),
         stream_of(content["stream"]["input"]),
-        stream_of(content["stream"]["output"]),
-        range(first := content["stream"]["output"]["overflow"], first + len(content["stream"]["output"]["scopes"])),
+        stream_of(output),
+        range(output["overflow"], output["overflow"] + len(scopes)),
+        scopes,
+        _shell_of(content["axi"]) if "axi" in content else None,
+    )
+
+
+def _shell_of(axi: Mapping[str, Any]) -> ShellFile:
+    return ShellFile(
+        Axi(axi["width"], axi["last"]),
+        axi["beats"]["input"],
+        axi["beats"]["output"],
+        axi["identity"],
+        axi["version"],
+        {
+            name: Register(name, row["address"], row["access"], row["meaning"], tuple(row["bits"]))
+            for name, row in axi["registers"].items()
+        },
     )
 
 
@@ -57,14 +93,21 @@ def pack_inputs(design: DesignFile, arrays: Arrays, batch: int) -> Words:
 
     Raises ValueError that names the input which is outside the range that the formats were chosen for.
     """
-    columns: dict[int, npt.NDArray[np.int64]] = {}
+    columns = {
+        index: quantise(column, design.input.fields[index].format).value
+        for index, column in _input_columns(design, arrays, batch)
+    }
+    return pack_integers(design.input, columns, batch)
+
+
+def _input_columns(design: DesignFile, arrays: Arrays, batch: int) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+    """Index and values (batch,) of each input field, checked against the range its format was chosen for."""
     for port in design.input.ports:
         flat = arrays[port.name].astype(np.float64).reshape(batch, len(port.fields))
         for k, index in enumerate(port.fields):
             field = design.input.fields[index]
             check_range(port, k, flat[:, k], (field.low, field.high), field.format.step)
-            columns[index] = quantise(flat[:, k], field.format).value
-    return pack_integers(design.input, columns, batch)
+            yield index, flat[:, k]
 
 
 def unpack_outputs(
@@ -75,12 +118,40 @@ def unpack_outputs(
         to_float(integers, field.format)
         for integers, field in zip(unpack_integers(design.output, words), design.output.fields, strict=True)
     ]
-    outputs = {
-        port.name: np.stack([columns[index] for index in port.fields], axis=1).reshape(len(words), *port.shape)
-        for port in design.output.ports
-    }
+    outputs = _output_arrays(design, columns)
     overflow = np.zeros(len(words), dtype=bool)
     for place in design.overflow:
         word, bit = divmod(place, 32)
         overflow |= (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
     return outputs, overflow
+
+
+def _output_arrays(design: DesignFile, columns: Sequence[npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Arrays (batch, *shape) by name. columns: (batch,) for each output field."""
+    return {
+        port.name: np.stack([columns[index] for index in port.fields], axis=1).reshape(-1, *port.shape)
+        for port in design.output.ports
+    }
+
+
+def pack_floats(design: DesignFile, shell: ShellFile, arrays: Arrays, batch: int) -> Words:
+    """Arrays (batch, *shape) by name -> float32 words of the input stream (batch, beats, words of a beat).
+
+    A sample begins with a beat of its own; the rest of its last beat is 0. Raises ValueError as `pack_inputs` does.
+    """
+    words = np.zeros((batch, shell.input_beats * shell.axi.lanes), dtype=np.uint32)
+    for index, column in _input_columns(design, arrays, batch):
+        words[:, index] = column.astype(np.float32).view(np.uint32)
+    return words.reshape(batch, shell.input_beats, shell.axi.lanes)
+
+
+def unpack_floats(design: DesignFile, words: Words) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
+    """Words of the output stream (batch, beats, words of a beat) -> float32 arrays (batch, *shape) by name, and which
+    samples have no result: all their words are NaN. Raises ValueError: only some words of a sample are."""
+    count, beats, lanes = words.shape
+    values = words.reshape(count, beats * lanes)[:, : len(design.output.fields)].view(np.float32)
+    nan = np.isnan(values)
+    empty = np.asarray(nan.all(axis=1))
+    if (torn := nan.any(axis=1) & ~empty).any():
+        raise ValueError(f"some words of result {int(np.argmax(torn))} are NaN; expected all of them or none")
+    return _output_arrays(design, list(values.T)), empty

@@ -17,7 +17,8 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed
 from dynagate.graph.region import Region
-from dynagate.host.design_file import DesignFile, pack_inputs, read_design, unpack_outputs
+from dynagate.host.design_file import read_design
+from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
 from dynagate.host.inputs import (
     TOO_LARGE,
     Arrays,
@@ -28,7 +29,8 @@ from dynagate.host.inputs import (
     check_results,
     moderate,
 )
-from dynagate.host.links import DeviceError, Link, SimLink, Transfer
+from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.sim_links import SimLink, SimShellLink
 from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.native.kernel import TANGLED
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.hw.build import Build
     from dynagate.native.kernel import Placed
+
+WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
 
 Step = Callable[[str], Any]
 Overflow = npt.NDArray[np.bool_]
@@ -317,41 +321,48 @@ class CudaDevice(Device):
 class StreamDevice(Device):
     """A datapath behind a link."""
 
-    def __init__(self, design: DesignFile, link: Link) -> None:
-        self.design, self._link = design, link
+    def __init__(self, driver: Driver) -> None:
+        self.driver, design = driver, driver.design
         self.robot, self.function = design.robot, design.function
-        self.inputs, self.outputs = design.input.ports, design.output.ports
-        self.text = f"ii {design.ii}, latency {design.latency}, {type(link).__name__}"
+        self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype
+        self.text = f"ii {design.ii}, latency {design.latency}, {type(driver.link).__name__}"
 
     def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
-        payloads = pack_inputs(self.design, arrays, batch)
-        words = self._link.stream(payloads) if batch else np.zeros((0, self.design.output.words), dtype=np.uint32)
-        values, overflow = unpack_outputs(self.design, words)
+        values, overflow = self.driver.run(arrays, batch)
         for name, value in values.items():
             target[name][...] = value
-        self.transfer = self._link.transfer
+        self.transfer = self.driver.transfer
         return overflow
 
     def close(self) -> None:
-        self._link.close()
+        self.driver.close()
 
 
-def open_design(design: Build | str | PathLike[str], *, step: Step | None = None, **options: Any) -> StreamDevice:
-    """The datapath of a design in simulation, compiled by Verilator on first use; options are those of `SimLink`."""
-    from dynagate.sim.verilate import library
+def open_design(
+    design: Build | str | PathLike[str], *, shell: bool = False, step: Step | None = None, **options: Any
+) -> StreamDevice:
+    """A design in simulation, compiled by Verilator on first use. shell: the whole accelerator, driven by its AXI
+    streams and registers, instead of its bare datapath. options are those of the link (`host.sim_links`)."""
+    from dynagate.sim.verilate import library, shell_library
 
     folder = Path(design) if isinstance(design, str | PathLike) else design.folder
     content = read_design(folder)
     progress = step is not None
-    return StreamDevice(
-        content, SimLink(library(folder / "datapath.v", step=step), content, progress=progress, **options)
-    )
+    if not shell:
+        link = SimLink(library(folder / "datapath.v", step=step), content, **options)
+        return StreamDevice(DatapathDriver(content, link, progress=progress))
+    if content.shell is None:
+        raise ValueError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
+    compiled = shell_library(folder / "accelerator.v", folder / "datapath.v", step=step)
+    return StreamDevice(ShellDriver(content, SimShellLink(compiled, content, **options), progress=progress))
 
 
 def _simulated(robot: Robot, function: str, *, step: Step | None = None, **options: Any) -> StreamDevice:
     from dynagate.hw.build import build
 
-    of_link = {key: options.pop(key) for key in ("pauses", "seed") if key in options}
+    of_link = {key: options.pop(key) for key in ("pauses", "seed", "shell") if key in options}
+    if of_link.get("shell") and options.get("axi") is None:
+        raise ValueError(f"shell=True without axi; {WITH_SHELL}")
     return open_design(build(robot, function, step=step, **options), step=step, **of_link)
 
 

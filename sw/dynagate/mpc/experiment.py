@@ -65,7 +65,8 @@ def simulated(
     from dynagate.fixedpoint.evaluate import quantise_inputs
     from dynagate.fixedpoint.files import write_formats
     from dynagate.host.design_file import read_design, unpack_outputs
-    from dynagate.host.links import SimLink
+    from dynagate.host.drivers import DatapathDriver
+    from dynagate.host.sim_links import SimLink
     from dynagate.hw.build import build
     from dynagate.sim.runner import input_payloads
     from dynagate.sim.verilate import library
@@ -75,16 +76,16 @@ def simulated(
         write_formats(formatted, file)
         built = build(robot, FUNCTION, formats=file, region=region, step=step)
     design = read_design(built.folder)
-    link = SimLink(library(built.verilog, step=step), design)
+    driver = DatapathDriver(design, SimLink(library(built.verilog, step=step), design))
 
     def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         # iterates leave the region: numbers too large for an input's format become its largest, as in `rounded`
-        return unpack_outputs(design, link.stream(input_payloads(built, quantise_inputs(formatted, state))))[0]
+        return unpack_outputs(design, driver.payloads(input_payloads(built, quantise_inputs(formatted, state))))[0]
 
     try:
         yield streamed
     finally:
-        link.close()
+        driver.close()
 
 
 def experiment(

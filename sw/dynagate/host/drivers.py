@@ -1,0 +1,255 @@
+"""What the host does above any link: checks at open, samples to beats and back, registers, counters."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from dynagate.design.payload import Words
+from dynagate.fixedpoint.format import quantise
+from dynagate.host.design_file import (
+    DesignError,
+    DesignFile,
+    ShellFile,
+    pack_floats,
+    pack_inputs,
+    unpack_floats,
+    unpack_outputs,
+)
+from dynagate.host.inputs import Arrays
+from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
+from dynagate.host.registers import Registers
+from dynagate.hw.regmap import BITS, REGISTERS, Register
+
+Outputs = dict[str, npt.NDArray[Any]]
+Overflow = npt.NDArray[np.bool_]
+
+
+class Driver(ABC):
+    """A design's device behind a link. registers: by name. progress: show on a terminal how far a batch is that takes
+    longer than a moment.
+
+    Raises DesignError: the device shows another design's hash. The link is closed then.
+    """
+
+    dtype: np.dtype[Any]
+    result: tuple[int, int]
+    """Beats of a result, and words of a beat."""
+
+    def __init__(self, design: DesignFile, link: Link, table: dict[str, Register], *, progress: bool = False) -> None:
+        self.design, self.link = design, link
+        self.registers = Registers(link, table)
+        self._progress, self._streaming = progress, False
+        try:
+            self._check()
+        except BaseException:
+            link.close()
+            raise
+
+    @abstractmethod
+    def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
+        """Results by name, (batch, *shape), and which samples overflowed. arrays: as `inputs.checked` gives them.
+        Raises ValueError naming an input outside the range that the formats were chosen for, DeviceError."""
+
+    def _check(self) -> None:
+        """Refuses the device of another design."""
+        shown = self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
+        if shown != self.design.hash:
+            raise DesignError(
+                f"{self.link.text} holds design {shown:016x}; design.json describes {self.design.hash:016x}: "
+                "build it again"
+            )
+
+    def stream(self, samples: Words) -> Words:
+        """Samples (batch, beats, words) in, results (batch, *self.result) out, in the same order.
+
+        Raises DeviceError where results do not come. The device is reset then, as it is after Ctrl-C, and stays usable.
+        """
+        if self._streaming:
+            raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
+        results: Words = np.zeros((len(samples), *self.result), dtype=np.uint32)
+        self._streaming = True
+        try:
+            self._stream(samples, results)
+        except BaseException as error:
+            if not self.link.closed:
+                self.link.reset()
+            elif isinstance(error, DeviceError):
+                raise DeviceError(f"{self.link.text} was closed while it streamed") from None
+            raise
+        finally:
+            self._streaming = False
+        return results
+
+    def _stream(self, samples: Words, results: Words) -> None:
+        received, count = 0, len(samples)
+        quiet = None if self._progress else True  # None: but for a terminal
+        with tqdm(total=count, desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
+            self.link.write(samples)
+            while received < count:
+                try:
+                    received += self.link.read(results[received:])
+                except SilenceError as error:
+                    raise DeviceError(f"{received} results for {count} samples: {error}{self._state()}") from None
+                bar.update(received - bar.n)
+
+    def _state(self) -> str:
+        """What the device says of itself when it is stuck."""
+        return ""
+
+    @property
+    def transfer(self) -> Transfer:
+        return self.link.transfer
+
+    def close(self) -> None:
+        self.link.close()
+
+
+class DatapathDriver(Driver):
+    """A bare datapath: integers in payloads, the host converts."""
+
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, design: DesignFile, link: Link, *, progress: bool = False) -> None:
+        self.result = (1, design.output.words)
+        table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
+        super().__init__(design, link, table, progress=progress)
+
+    def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
+        return unpack_outputs(self.design, self.payloads(pack_inputs(self.design, arrays, batch)))
+
+    def payloads(self, words: Words) -> Words:
+        """Payloads (batch, words) in and out."""
+        return self.stream(words[:, np.newaxis])[:, 0] if len(words) else np.zeros((0, self.result[1]), np.uint32)
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What a shell counted since the last clear. status: its bits that are 1. first_bad_input, first_overflow: indices
+    of samples, None where there is none. overflow_scopes: names of the passes."""
+
+    status: frozenset[str]
+    samples_in: int
+    samples_out: int
+    bad_inputs: int
+    first_bad_input: int | None
+    overflows: int
+    first_overflow: int | None
+    overflow_scopes: tuple[str, ...]
+    misaligned: int
+
+
+class ShellDriver(Driver):
+    """An accelerator in its AXI shell: float32 on the streams, the device converts. counters: of the last batch."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, design: DesignFile, link: Link, *, progress: bool = False) -> None:
+        if design.shell is None:
+            raise DesignError(f"{design.robot} {design.function} has no AXI shell; expected a build with axi=Axi(...)")
+        self.shell: ShellFile = design.shell
+        self.result = (self.shell.output_beats, self.shell.axi.lanes)
+        super().__init__(design, link, self.shell.registers, progress=progress)
+        self.reset()
+        self.counters = self.read_counters()
+
+    def _check(self) -> None:
+        shell, design = self.shell, self.design
+        for name, expected in (("identity", shell.identity), ("version", shell.version)):
+            self._check_register(name, expected)
+        super()._check()
+        for name, expected in (
+            ("ii", design.ii),
+            ("latency", design.latency),
+            ("input_words", len(design.input.fields)),
+            ("output_words", len(design.output.fields)),
+        ):
+            self._check_register(name, expected)
+
+    def _check_register(self, name: str, expected: int) -> None:
+        value = self.registers.read(name)
+        if value != expected:
+            raise DesignError(
+                f"{self.link.text} has 0x{value:X} in register '{name}'; design.json describes 0x{expected:X}: "
+                "build it again"
+            )
+
+    def reset(self) -> None:
+        """Soft reset: all but the registers' bus, counters and status included. The streams must be idle."""
+        self.registers.set("control", "reset")
+
+    def clear(self) -> None:
+        """Counters and status begin anew."""
+        self.registers.set("control", "clear")
+
+    def read_counters(self) -> Counters:
+        read = self.registers.read
+        bad, overflows, scopes = read("bad_inputs"), read("overflows"), read("overflow_scopes")
+        return Counters(
+            self.registers.bits("status"),
+            read("samples_in"),
+            read("samples_out"),
+            bad,
+            read("first_bad_input") if bad else None,
+            overflows,
+            read("first_overflow") if overflows else None,
+            tuple(name for k, name in enumerate(self.design.scopes) if scopes >> k & 1),
+            read("misaligned"),
+        )
+
+    def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
+        """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
+        an input that does not fit its format."""
+        words = self.floats(pack_floats(self.design, self.shell, arrays, batch))
+        try:
+            values, empty = unpack_floats(self.design, words)
+        except ValueError as error:
+            raise DeviceError(f"{self.link.text}: {error}") from None
+        self._check_counters(batch, empty)
+        if self.counters.first_bad_input is not None:
+            self._refuse(arrays, self.counters.first_bad_input)
+        return values, empty
+
+    def floats(self, samples: Words) -> Words:
+        """float32 words (batch, beats, words of a beat) in and out; `counters` are of this batch then."""
+        self.clear()
+        words = self.stream(samples) if len(samples) else np.zeros((0, *self.result), np.uint32)
+        self.counters = self.read_counters()
+        return words
+
+    def _check_counters(self, batch: int, empty: Overflow) -> None:
+        """Raises DeviceError: counters that do not agree with the results."""
+        counted = self.counters
+        first = min((k for k in (counted.first_bad_input, counted.first_overflow) if k is not None), default=None)
+        seen = (batch, batch, 0, int(np.argmax(empty)) if empty.any() else None)
+        if (counted.samples_in, counted.samples_out, counted.misaligned, first) != seen or not (
+            max(counted.bad_inputs, counted.overflows) <= empty.sum() <= counted.bad_inputs + counted.overflows
+        ):
+            raise DeviceError(
+                f"{self.link.text} counted {counted} for a batch of {batch} in which {int(empty.sum())} results are "
+                f"NaN, the first of them {seen[-1]}"
+            )
+
+    def _refuse(self, arrays: Arrays, sample: int) -> None:
+        """Raises ValueError: an input of a sample does not fit its format."""
+        for port in self.design.input.ports:
+            for value, index in zip(arrays[port.name][sample].reshape(-1), port.fields, strict=True):
+                fmt = self.design.input.fields[index].format
+                if not np.isfinite(value) or quantise(np.float32(value), fmt).overflow:
+                    low, high = fmt.limits
+                    raise ValueError(
+                        f"input '{port.name}' is {value:g} in sample {sample}; its format holds {low:g} to {high:g}"
+                    )
+        raise DeviceError(f"{self.link.text} says that an input of sample {sample} does not fit; all inputs do")
+
+    def _state(self) -> str:
+        counted = self.read_counters()
+        return (
+            f"; {counted.samples_in} samples entered the datapath, {counted.samples_out} results left it, "
+            f"{counted.misaligned} were misaligned"
+        )

@@ -1,0 +1,53 @@
+"""Registers by name, over any link."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dynagate.host.links import Link, RegisterError
+from dynagate.hw.regmap import WRITE, Register
+
+
+class Registers:
+    """The registers of a device by name. table: those that it has, as design.json lists them.
+
+    They can be read and written while a batch streams, from any thread. A name or a bit that is not in the table raises
+    RegisterError with the names that are.
+    """
+
+    def __init__(self, link: Link, table: Mapping[str, Register]) -> None:
+        self._link, self.table = link, dict(table)
+
+    def read(self, name: str) -> int:
+        """The 32 bits of a register."""
+        return self._link.read_register(self._of(name).address)
+
+    def bits(self, name: str) -> frozenset[str]:
+        """Names of a register's bits that are 1."""
+        value = self.read(name)
+        return frozenset(bit for k, bit in enumerate(self._of(name).bits) if value >> k & 1)
+
+    def write(self, name: str, value: int) -> None:
+        """Writes 32 bits. Raises RegisterError: the register is read-only."""
+        register = self._of(name)
+        try:
+            self._link.write_register(register.address, value)
+        except RegisterError as error:
+            if register.access == WRITE:
+                raise
+            writable = [row.name for row in self.table.values() if row.access == WRITE]
+            raise RegisterError(
+                f"register '{name}' is read-only; expected one of {', '.join(writable) or 'none'} ({error})"
+            ) from None
+
+    def set(self, name: str, bit: str) -> None:
+        """Writes 1 to one bit and 0 to the others."""
+        bits = self._of(name).bits
+        if bit not in bits:
+            raise RegisterError(f"register '{name}' has no bit '{bit}'; expected one of {', '.join(bits) or 'none'}")
+        self.write(name, 1 << bits.index(bit))
+
+    def _of(self, name: str) -> Register:
+        if name not in self.table:
+            raise RegisterError(f"no register '{name}'; expected one of {', '.join(self.table)}")
+        return self.table[name]

@@ -1,0 +1,242 @@
+"""Links to simulated devices: models that Verilator compiled, in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynagate.design.payload import Words
+from dynagate.host.design_file import DesignError, DesignFile
+from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError, Transfer
+from dynagate.hw.axi import PER_SAMPLE
+from dynagate.hw.regmap import ADDRESS_BITS, BITS, REGISTERS
+
+IDLE_CYCLES = 100_000
+"""A simulated device that neither takes nor gives anything for so long is stuck."""
+
+SLICE_MS = 20
+"""Of a stream at a time: after it Python hears of Ctrl-C."""
+
+OKAY, SLVERR, NO_ANSWER = 0, 2, -1
+"""Of AXI4-Lite, and of the harness where there is no response."""
+
+HASH = ("hash_low", "hash_high")
+"""Registers that stand for the port `design_hash` of a bare datapath."""
+
+
+class _Stream(ctypes.Structure):
+    """As sim/harness.cpp has it."""
+
+    _fields_ = [
+        ("source", ctypes.c_void_p),
+        ("sink", ctypes.c_void_p),
+        *(
+            (name, ctypes.c_uint64)
+            for name in (
+                *("in_words", "out_words", "in_sample", "out_sample", "in_packet", "out_packet"),
+                *("to_send", "to_receive", "sink_begin", "sent", "received", "quiet", "offering", "misplaced"),
+                *("random", "gap", "stall", "first_accept", "last_accept", "first_output"),
+            )
+        ),
+    ]
+
+
+DONE, GOES_ON, IDLE, OTHER_MODEL = range(4)
+"""What the harness says of a slice."""
+
+
+class _Simulated(Link):
+    """pauses: chance per cycle, 0 to 1, that the source has nothing and that the sink is not ready; seed decides when.
+
+    Raises DesignError: the library is no such model.
+    """
+
+    kind: str
+    packet: str = PER_SAMPLE
+    """What TLAST ends."""
+
+    def __init__(
+        self, library: Path, design: DesignFile, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
+    ) -> None:
+        self.text = library.name
+        self._gap, self._stall = (round(255 * p) for p in pauses)
+        self._seed = seed
+        # held for each call of the library; reentrant, because a signal handler may come between two
+        self._lock = threading.RLock()
+        self._turn = threading.RLock()  # whose turn it is next, so that no thread waits for all slices of another
+        self._stream = self._new_stream()
+        self._source: Words | None = None  # kept while the library reads it
+        self._in_use = False
+        try:
+            self._library = ctypes.CDLL(str(library))
+            self._declare()
+        except (OSError, AttributeError) as error:
+            raise DesignError(f"{library} is not {self.kind}: {error}") from None
+        self._device: int = self._library.dynagate_open()
+        self._end = weakref.finalize(self, self._library.dynagate_close, self._device)
+        self._end.atexit = False  # the process frees it
+
+    def _declare(self) -> None:
+        device, stream, u64, u32 = ctypes.c_void_p, ctypes.POINTER(_Stream), ctypes.c_uint64, ctypes.c_uint32
+        functions: dict[str, tuple[Any, list[Any]]] = {
+            "open": (device, []),
+            "close": (None, [device]),
+            "reset": (None, [device]),
+            "run": (ctypes.c_int, [device, stream, u64, u32]),
+            **self._own_functions(),
+        }
+        for name, (result, arguments) in functions.items():
+            function = getattr(self._library, f"dynagate_{name}")
+            function.restype, function.argtypes = result, arguments
+
+    def _own_functions(self) -> dict[str, tuple[Any, list[Any]]]:
+        """Result and arguments by name of what only this model's library has."""
+        raise NotImplementedError
+
+    def _new_stream(self) -> _Stream:
+        random = (self._seed * 0x9E3779B97F4A7C15 + 1) % 2**64
+        return _Stream(
+            in_sample=1, out_sample=1, in_packet=1, out_packet=1, random=random, gap=self._gap, stall=self._stall
+        )
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The device for one call of the library. What a signal handler closes meanwhile ends after the call."""
+        with self._turn:
+            self._lock.acquire()
+        try:
+            if self.closed:
+                raise DeviceError(f"the simulated device {self.text} is closed; open it again")
+            before, self._in_use = self._in_use, True
+            try:
+                yield self._device
+            finally:
+                self._in_use = before
+                if self.closed and not before:
+                    self._end()
+        finally:
+            self._lock.release()
+
+    def write(self, samples: Words) -> None:
+        with self._opened():
+            before = self._stream
+            if before.sent < before.to_send or before.received < before.to_receive:
+                raise DeviceError(f"{self.text} streams already; expected one batch at a time")
+            count, beats, words = samples.shape
+            self._source = np.ascontiguousarray(samples, dtype=np.uint32)
+            self._stream = stream = self._new_stream()
+            stream.source, stream.in_words, stream.in_sample = self._source.ctypes.data, words, beats
+            stream.to_send = count * beats
+            stream.in_packet = beats if self.packet == PER_SAMPLE else count * beats
+
+    def read(self, results: Words) -> int:
+        if not (results.flags.c_contiguous and results.flags.writeable and results.dtype == np.uint32):
+            raise ValueError("results cannot be written in one piece; expected a contiguous array of uint32")
+        count, beats, words = results.shape
+        with self._opened() as device:
+            stream = self._stream
+            samples = stream.to_send // stream.in_sample
+            stream.sink, stream.out_words, stream.out_sample = results.ctypes.data, words, beats
+            stream.out_packet = beats if self.packet == PER_SAMPLE else max(samples, 1) * beats
+            stream.sink_begin, stream.to_receive = stream.received, stream.received + count * beats
+            state = self._library.dynagate_run(device, stream, IDLE_CYCLES, SLICE_MS)
+            received = int(stream.received - stream.sink_begin) // beats
+            stream.to_receive = stream.received  # nothing is taken until the next call
+        if state == OTHER_MODEL:
+            raise DeviceError(f"{self.text} has streams of other widths than design.json describes: build it again")
+        if state == IDLE and not received:
+            raise SilenceError(f"no beat moved for {IDLE_CYCLES} cycles")
+        if stream.misplaced:
+            raise DeviceError(f"{self.text} set TLAST on another beat than the last of a {self.packet}")
+        return received
+
+    def reset(self) -> None:
+        with self._opened() as device:
+            self._library.dynagate_reset(device)
+            self._stream, self._source = self._new_stream(), None
+
+    def close(self) -> None:
+        with self._lock:
+            self.closed = True
+            if not self._in_use:
+                self._end()
+
+    @property
+    def transfer(self) -> Transfer:
+        stream = self._stream
+        samples = stream.sent // stream.in_sample
+        span = stream.last_accept - stream.first_accept
+        return Transfer(stream.first_output - stream.first_accept, span / (samples - 1) if samples > 1 else 0.0)
+
+
+class SimLink(_Simulated):
+    """A bare datapath: payloads of integers, one beat each. Its only registers are the halves of the design's hash."""
+
+    kind = "a simulated datapath"
+
+    def _own_functions(self) -> dict[str, tuple[Any, list[Any]]]:
+        return {"hash": (ctypes.c_uint64, [ctypes.c_void_p])}
+
+    def read_register(self, address: int) -> int:
+        halves = {REGISTERS[name].address: k for k, name in enumerate(HASH)}
+        if address not in halves:
+            raise self._no_register(f"0x{address:02X}")
+        with self._opened() as device:
+            return int(self._library.dynagate_hash(device) >> BITS * halves[address] & (1 << BITS) - 1)
+
+    def write_register(self, address: int, value: int) -> None:
+        raise self._no_register(f"0x{address:02X} that can be written")
+
+    def _no_register(self, which: str) -> RegisterError:
+        addresses = " and ".join(f"{name} at 0x{REGISTERS[name].address:02X}" for name in HASH)
+        return RegisterError(
+            f"a bare datapath has no register at {which}, only {addresses}; expected a design built with axi=Axi(...) "
+            "and opened with shell=True"
+        )
+
+
+class SimShellLink(_Simulated):
+    """A whole accelerator: float32 words on AXI4-Stream, registers on AXI4-Lite."""
+
+    kind = "a simulated accelerator"
+
+    def __init__(self, library: Path, design: DesignFile, **options: Any) -> None:
+        if design.shell is None:
+            raise DesignError(f"{design.robot} {design.function} has no AXI shell; expected a build with axi=Axi(...)")
+        self.packet = design.shell.axi.last
+        super().__init__(library, design, **options)
+
+    def _own_functions(self) -> dict[str, tuple[Any, list[Any]]]:
+        u64, u32 = ctypes.c_uint64, ctypes.c_uint32
+        value = ctypes.POINTER(u32)
+        return {"access": (ctypes.c_int, [ctypes.c_void_p, ctypes.POINTER(_Stream), u32, u32, value, u64])}
+
+    def read_register(self, address: int) -> int:
+        return self._access(address, 0, write=False)
+
+    def write_register(self, address: int, value: int) -> None:
+        self._access(address, value, write=True)
+
+    def _access(self, address: int, value: int, *, write: bool) -> int:
+        which = f"{'writing' if write else 'reading'} address 0x{address:02X} of {self.text}"
+        if address % 4 or not 0 <= address < 1 << ADDRESS_BITS:
+            raise RegisterError(f"{which}; expected a multiple of 4 below 0x{1 << ADDRESS_BITS:X}")
+        if not 0 <= value < 1 << BITS:
+            raise RegisterError(f"{which}: {value}; expected {BITS} bits")
+        word = ctypes.c_uint32(value)
+        with self._opened() as device:
+            response = self._library.dynagate_access(device, self._stream, write, address, word, IDLE_CYCLES)
+        if response == NO_ANSWER:
+            raise RegisterError(f"{which} was not answered in {IDLE_CYCLES} cycles")
+        if response != OKAY:
+            answer = "SLVERR" if response == SLVERR else f"response {response}"
+            why = "a register that can be written" if write else "an address that a register has"
+            raise RegisterError(f"{which} was answered with {answer}; expected {why}")
+        return word.value

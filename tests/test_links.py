@@ -1,0 +1,572 @@
+"""One face for every device: the same tests on a bare datapath and on whole accelerators of several stream widths."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import signal
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Accelerator, build, robots
+from dynagate.design.files import sealed
+from dynagate.design.payload import Words
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.evaluate import evaluate
+from dynagate.host import DesignError, DeviceError, Link, RegisterError
+from dynagate.host.drivers import ShellDriver
+from dynagate.host.links import SilenceError
+from dynagate.hw.axi import PER_SAMPLE, Axi
+from dynagate.hw.build import Build
+from dynagate.hw.regmap import REGISTERS
+from dynagate.sim.runner import expected_words
+
+from tests.samples import State
+
+FUNCTION = "forward_dynamics"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An implementation of the face. guard_bits: negative ones make many states overflow."""
+
+    shell: bool
+    axi: Axi
+    ii: int = 3
+    guard_bits: float = -0.3
+
+    def built(self, designs: Path) -> Build:
+        policy = Policy(word=20, guard_bits=self.guard_bits)
+        return build(robots.load("two_joint_arm"), FUNCTION, ii=self.ii, policy=policy, axi=self.axi, folder=designs)
+
+
+SHELLS = {
+    "shell of 32 bits": Kind(True, Axi(32, "batch"), ii=5, guard_bits=1.0),
+    "shell of 64 bits": Kind(True, Axi(64, "sample")),
+    "shell of 128 bits": Kind(True, Axi(128, "sample")),
+    "shell of 512 bits": Kind(True, Axi(512, "batch"), ii=1),
+}
+KINDS = {"datapath": Kind(False, Axi(128, "sample")), **SHELLS}
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest) -> Kind:
+    return KINDS[request.param]
+
+
+@pytest.fixture(params=list(SHELLS))
+def shell(request: pytest.FixtureRequest) -> Kind:
+    return SHELLS[request.param]
+
+
+@dataclass
+class Bench:
+    """An opened implementation, and what the integer executor expects of it."""
+
+    kind: Kind
+    built: Build
+    accelerator: Accelerator
+
+    @property
+    def driver(self):
+        return self.accelerator.device.driver
+
+    @property
+    def link(self) -> Link:
+        return self.driver.link
+
+    def states(self, count: int, seed: int = 1) -> State:
+        """Numbers that float32 holds, so that every implementation gets the same ones, in the ranges of the formats."""
+        sample = self.built.region.sample(FUNCTION, max(count, 1), seed)
+        formatted = self.built.formatted
+        for port in formatted.graph.inputs:
+            low, high = np.array([formatted.bounds[i] for i in port.nodes]).T
+            sample[port.name] = np.clip(sample[port.name], low, high)
+        return {name: value[:count].astype(np.float32).astype(np.float64) for name, value in sample.items()}
+
+    def check(self, count: int, seed: int = 1) -> None:
+        inputs = self.states(count, seed)
+        results = self.accelerator(**inputs)
+        if not count:
+            assert results.qdd.shape == (0, 2)
+            return
+        expected = evaluate(self.built.formatted, inputs)
+        qdd = expected.outputs["qdd"]
+        if self.kind.shell:
+            qdd = qdd.astype(np.float32)
+            qdd[expected.overflow] = np.nan
+        assert results.qdd.dtype == qdd.dtype
+        np.testing.assert_array_equal(results.qdd, qdd)
+        np.testing.assert_array_equal(results.overflow, expected.overflow)
+
+    def samples(self, count: int, seed: int = 1) -> Words:
+        """As the link takes them."""
+        from dynagate.host.design_file import pack_floats, pack_inputs
+
+        design, states = self.driver.design, self.states(count, seed)
+        if self.kind.shell:
+            return pack_floats(design, design.shell, states, count)
+        return pack_inputs(design, states, count)[:, np.newaxis]
+
+    def results(self, count: int) -> Words:
+        return np.zeros((count, *self.driver.result), np.uint32)
+
+
+def opened(kind: Kind, designs: Path, **options: object) -> Bench:
+    built = kind.built(designs)
+    return Bench(kind, built, dynagate.open(built, shell=kind.shell, **options))
+
+
+@pytest.fixture
+def bench(kind: Kind, designs: Path) -> Iterator[Bench]:
+    bench = opened(kind, designs, pauses=(0.3, 0.2), seed=5)
+    with bench.accelerator:
+        yield bench
+
+
+@pytest.fixture
+def shell_bench(shell: Kind, designs: Path) -> Iterator[Bench]:
+    bench = opened(shell, designs)
+    with bench.accelerator:
+        yield bench
+
+
+# every implementation
+
+
+@pytest.mark.parametrize("pauses", [(0.0, 0.0), (0.2, 0.3), (0.95, 0.0), (0.0, 0.95)], ids=str)
+def test_results_equal_the_integer_executor(pauses: tuple[float, float], kind: Kind, designs: Path) -> None:
+    bench = opened(kind, designs, pauses=pauses, seed=3)
+    with bench.accelerator:
+        for count in (1, 7, 0, 400):
+            bench.check(count, seed=count)
+        overflow = bench.accelerator(**bench.states(400, seed=400)).overflow
+        assert not overflow.all()
+        assert overflow.any() == (kind.guard_bits < 0)
+
+
+def test_at_full_speed_the_slowest_of_streams_and_datapath_sets_the_rate(kind: Kind, designs: Path) -> None:
+    bench = opened(kind, designs)
+    with bench.accelerator:
+        bench.check(1000)
+        beats = bench.samples(1).shape[1]
+        # the FIFO at the input takes a few samples at once
+        assert max(kind.ii, beats) - 0.05 <= bench.accelerator.transfer.per_sample <= max(kind.ii, beats)
+
+
+def test_several_may_be_open_at_once(kind: Kind, designs: Path) -> None:
+    benches = [opened(kind, designs, pauses=(0.1 * k, 0.1), seed=k) for k in range(3)]
+    for turn in range(3):
+        for k, bench in enumerate(benches):
+            bench.check(20 + k, seed=3 * turn + k)
+    benches[1].accelerator.close()
+    with ThreadPoolExecutor(2) as threads:
+        list(threads.map(lambda bench: bench.check(300), (benches[0], benches[2])))
+    benches[2].accelerator.close()
+    benches[0].check(9)
+    benches[0].accelerator.close()
+
+
+def test_another_design_is_refused_by_name(kind: Kind, designs: Path, tmp_path: Path) -> None:
+    built = kind.built(designs)
+    folder, other = altered(built, tmp_path, ii=built.plan.ii + 1)
+    shown, described = built.design["hash"][:16], other["hash"][:16]
+    library = "libaccelerator.so" if kind.shell else "libdatapath.so"
+    message = f"{library} holds design {shown}; design.json describes {described}: build it again"
+    with pytest.raises(DesignError, match=message):
+        dynagate.open(folder, shell=kind.shell)
+
+
+def altered(built: Build, folder: Path, **changes: object) -> tuple[Path, dict]:
+    """A copy of the design with other content in design.json, beside the same Verilog."""
+    copy = folder / "copy"
+    shutil.copytree(built.folder, copy)
+    design = json.loads((copy / "design.json").read_text())
+    other = sealed({**design, **changes})
+    (copy / "design.json").write_text(json.dumps(other))
+    return copy, other
+
+
+def test_a_closed_device_refuses_everything(bench: Bench) -> None:
+    bench.check(3)
+    bench.accelerator.close()
+    bench.link.close()
+    with pytest.raises(DeviceError, match="<Accelerator two_joint_arm .*> is closed; open it again"):
+        bench.accelerator(**bench.states(1))
+    address = REGISTERS["hash_low"].address
+    for use in (
+        lambda: bench.link.write(np.zeros((1, 1, 4), np.uint32)),
+        lambda: bench.link.read(bench.results(1)),
+        lambda: bench.link.read_register(address),
+        lambda: bench.link.reset(),
+    ):
+        with pytest.raises(DeviceError, match=r"the simulated device lib\w+\.so is closed; open it again"):
+            use()
+    if bench.kind.shell:
+        with pytest.raises(DeviceError, match=r"the simulated device lib\w+\.so is closed; open it again"):
+            bench.link.write_register(REGISTERS["control"].address, 0)
+
+
+def while_it_streams(bench: Bench, monkeypatch: pytest.MonkeyPatch, handler: object) -> None:
+    """Streams a batch that takes long, and has a signal's handler called meanwhile."""
+    write = bench.link.write
+
+    def write_and_wait(samples: Words) -> None:
+        write(samples)
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(bench.link, "write", write_and_wait)
+            bench.accelerator(**{name: np.zeros((200_000, 2)) for name in ("q", "qd", "tau")})
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_ctrl_c_is_heard_and_the_device_stays_usable(
+    kind: Kind, designs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = opened(kind, designs, pauses=(0.97, 0.0))
+    with bench.accelerator:
+        with pytest.raises(KeyboardInterrupt):
+            while_it_streams(bench, monkeypatch, signal.default_int_handler)
+        bench.check(50)
+
+
+def test_a_signal_handler_may_close_a_device_that_streams(
+    kind: Kind, designs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = opened(kind, designs, pauses=(0.97, 0.0))
+    with pytest.raises(DeviceError, match=r"lib\w+\.so was closed while it streamed"):
+        while_it_streams(bench, monkeypatch, lambda *_: bench.accelerator.close())
+    assert not bench.link._end.alive
+
+
+def test_reset_drops_what_was_under_way(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.check(5)
+    bench.link.write(bench.samples(40))
+    received = 0
+    with monkeypatch.context() as patch:
+        patch.setattr("dynagate.host.sim_links.SLICE_MS", 0)
+        received = bench.link.read(bench.results(40))
+    assert received < 40
+    bench.link.reset()
+    with monkeypatch.context() as patch:
+        patch.setattr("dynagate.host.sim_links.IDLE_CYCLES", 500)
+        with pytest.raises(SilenceError, match="no beat moved for 500 cycles"):
+            bench.link.read(bench.results(1))
+    bench.link.reset()
+    bench.check(30)
+
+
+def test_results_are_read_in_parts(bench: Bench) -> None:
+    count = 20
+    whole = bench.driver.stream(bench.samples(count))
+    parts = bench.results(count)
+    bench.link.write(bench.samples(count))
+    with pytest.raises(DeviceError, match=r"lib\w+\.so streams already; expected one batch at a time"):
+        bench.link.write(bench.samples(1))
+    for first, last in ((0, 1), (1, 4), (4, count)):
+        assert bench.link.read(parts[first:last]) == last - first
+    np.testing.assert_array_equal(parts, whole)
+    with pytest.raises(ValueError, match="results cannot be written in one piece; expected a contiguous array of uint"):
+        bench.link.read(parts[::2])
+    bench.check(4)
+
+
+def test_registers_are_read_while_samples_stream(kind: Kind, designs: Path) -> None:
+    bench = opened(kind, designs, pauses=(0.3, 0.3))
+    with bench.accelerator, ThreadPoolExecutor(1) as threads:
+        streaming = threads.submit(bench.check, 20_000)
+        name = "samples_out" if kind.shell else "hash_low"
+        seen = []
+        while not streaming.done():
+            seen.append(bench.driver.registers.read(name))
+        streaming.result()
+    if kind.shell:
+        within = [count for count in seen if 0 < count < 20_000]
+        assert within, "none was read while samples streamed"
+    else:
+        assert set(seen) == {bench.driver.design.hash & 0xFFFFFFFF}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_turns(seed: int, kind: Kind, designs: Path) -> None:
+    turn = random.Random(seed)
+    bench = opened(kind, designs, pauses=(turn.random() / 2, turn.random() / 2), seed=seed)
+
+    def abandon() -> None:
+        bench.link.write(bench.samples(turn.randint(1, 9)))
+        bench.link.reset()
+
+    def refuse() -> None:
+        with pytest.raises(ValueError, match="input 'q' is 9 at .* the formats were chosen for"):
+            bench.accelerator(**{**bench.states(3), "q": np.full((3, 2), 9.0)})
+
+    def read_hash() -> None:
+        assert bench.driver.registers.read("hash_high") == bench.driver.design.hash >> 32
+
+    turns = [
+        lambda: bench.check(turn.randint(0, 60), seed=turn.randint(0, 99)),
+        bench.link.reset,
+        abandon,
+        refuse,
+        read_hash,
+    ]
+    turns += [bench.driver.reset, bench.driver.clear] if kind.shell else []
+    with bench.accelerator:
+        for _ in range(40):
+            turn.choice(turns)()
+        bench.check(50)
+
+
+# the bare datapath
+
+
+def test_a_bare_datapath_has_its_hash_alone(designs: Path) -> None:
+    bench = opened(KINDS["datapath"], designs)
+    with bench.accelerator:
+        status = REGISTERS["status"].address
+        only = r"only hash_low at 0x08 and hash_high at 0x0C; expected a design built with axi=Axi\(\.\.\.\)"
+        with pytest.raises(RegisterError, match=f"a bare datapath has no register at 0x24, {only}"):
+            bench.link.read_register(status)
+        with pytest.raises(RegisterError, match=f"no register at 0x20 that can be written, {only}"):
+            bench.link.write_register(REGISTERS["control"].address, 1)
+        with pytest.raises(RegisterError, match="no register 'status'; expected one of hash_low, hash_high"):
+            bench.driver.registers.read("status")
+        with pytest.raises(
+            RegisterError, match=r"register 'hash_low' is read-only; expected one of none \(a bare data"
+        ):
+            bench.driver.registers.write("hash_low", 1)
+
+
+def test_a_design_without_a_shell_is_refused(designs: Path) -> None:
+    arm = robots.load("two_joint_arm")
+    with pytest.raises(ValueError, match=r"shell=True without axi; expected a design built with axi=Axi\(\.\.\.\), or"):
+        dynagate.open(arm, FUNCTION, device="sim", shell=True, folder=designs)
+    bare = build(arm, FUNCTION, ii=3, folder=designs)
+    with pytest.raises(ValueError, match=r"shell=True, but .* has no AXI shell; expected a design built with axi=Axi"):
+        dynagate.open(bare, shell=True)
+
+
+# the shell
+
+
+def test_words_are_the_ones_that_the_bench_of_the_hardware_expects(shell_bench: Bench) -> None:
+    samples = shell_bench.samples(60)
+    words, bad, _ = expected_words(shell_bench.built, samples.reshape(60, -1)[:, :6].copy())
+    assert not bad.any()
+    got = shell_bench.driver.stream(samples).reshape(60, -1)
+    np.testing.assert_array_equal(got[:, :2], words)
+    assert not got[:, 2:].any(), "what is left of the last beat is 0"
+
+
+def test_registers_by_name(shell_bench: Bench) -> None:
+    registers, design = shell_bench.driver.registers, shell_bench.built.design
+    shell_bench.check(12)
+    values = {name: registers.read(name) for name in REGISTERS}
+    fixed = ("identity", "version", "hash_low", "hash_high", "ii", "latency", "input_words", "output_words", "control")
+    assert [values[name] for name in fixed] == [
+        0x44594E47,
+        1,
+        int(design["hash"][8:16], 16),
+        int(design["hash"][:8], 16),
+        shell_bench.kind.ii,
+        design["latency"],
+        6,
+        2,
+        0,
+    ]
+    assert values["samples_in"] == values["samples_out"] == 12
+    with pytest.raises(RegisterError, match="no register 'speed'; expected one of identity, version, hash_low"):
+        registers.read("speed")
+    with pytest.raises(RegisterError, match="register 'control' has no bit 'start'; expected one of reset, clear"):
+        registers.set("control", "start")
+
+
+def test_read_only_and_unmapped_registers_are_refused(shell_bench: Bench) -> None:
+    link, registers = shell_bench.link, shell_bench.driver.registers
+    read_only = [name for name, register in REGISTERS.items() if register.access == "read"]
+    before = {name: registers.read(name) for name in read_only}
+    for name in read_only:
+        address = f"0x{REGISTERS[name].address:02X}"
+        message = rf"register '{name}' is read-only; expected one of control \(writing address {address} of .* SLVERR"
+        with pytest.raises(RegisterError, match=message):
+            registers.write(name, 3)
+    assert {name: registers.read(name) for name in read_only} == before
+    for address in (4 * len(REGISTERS), 0xFC):
+        with pytest.raises(
+            RegisterError, match=f"reading address 0x{address:02X} of libacc.* answered with SLVERR; exp"
+        ):
+            link.read_register(address)
+        with pytest.raises(
+            RegisterError, match=f"writing address 0x{address:02X} of libacc.* answered with SLVERR; exp"
+        ):
+            link.write_register(address, 1)
+    for address in (2, 0x100, -4):
+        with pytest.raises(RegisterError, match="reading address .* expected a multiple of 4 below 0x100"):
+            link.read_register(address)
+    with pytest.raises(RegisterError, match="writing address 0x20 of .*: 4294967296; expected 32 bits"):
+        registers.write("control", 1 << 32)
+    shell_bench.check(5)
+
+
+def test_counters_and_status_after_overflow_and_bad_inputs(shell_bench: Bench) -> None:
+    driver, count = shell_bench.driver, 60
+    samples = shell_bench.samples(count, seed=8)
+    for k, word in ((4, np.nan), (17, np.inf), (40, 1e30)):
+        samples.reshape(count, -1)[k, k % 6] = np.float32(word).view(np.uint32)
+    _, bad, scopes = expected_words(shell_bench.built, samples.reshape(count, -1)[:, :6].copy())
+    overflow = scopes.any(axis=1)
+    words = driver.floats(samples).reshape(count, -1)[:, :2].view(np.float32)
+    assert np.array_equal(np.isnan(words).all(axis=1), bad | overflow)
+    counters = driver.counters
+    assert counters == driver.read_counters()
+    assert (counters.samples_in, counters.samples_out, counters.misaligned) == (count, count, 0)
+    assert (counters.bad_inputs, counters.first_bad_input) == (bad.sum(), 4)
+    assert counters.overflows == overflow.sum()
+    assert counters.first_overflow == (int(np.argmax(overflow)) if overflow.any() else None)
+    names = driver.design.scopes
+    assert counters.overflow_scopes == tuple(name for name, any_ in zip(names, scopes.any(axis=0), strict=True) if any_)
+    assert counters.status == {"bad_input"} | ({"overflow"} if overflow.any() else set())
+    for begin_anew in (driver.clear, driver.reset):
+        driver.floats(samples)
+        begin_anew()
+        cleared = driver.read_counters()
+        assert cleared.status == frozenset()
+        assert (cleared.samples_in, cleared.bad_inputs, cleared.overflows, cleared.overflow_scopes) == (0, 0, 0, ())
+        assert (cleared.first_bad_input, cleared.first_overflow) == (None, None)
+    shell_bench.check(20)
+
+
+def test_counters_are_of_the_last_batch(shell_bench: Bench) -> None:
+    for count in (30, 5):
+        shell_bench.check(count, seed=8)
+        overflow = evaluate(shell_bench.built.formatted, shell_bench.states(count, seed=8)).overflow
+        assert shell_bench.driver.counters.samples_out == count
+        assert shell_bench.driver.counters.overflows == overflow.sum()
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_an_input_that_only_the_device_refuses_is_named(value: float, shell_bench: Bench) -> None:
+    arrays = shell_bench.states(12)
+    with pytest.raises(ValueError, match=r"input 'qd' is nan at \(7, 1\); expected finite numbers"):
+        shell_bench.accelerator(**{**arrays, "qd": with_entry(arrays["qd"], np.nan)})
+    low, high = shell_bench.driver.design.input.fields[3].format.limits
+    driver = shell_bench.driver
+    message = rf"input 'qd' is {value:g} in sample 7; its format holds {low:g} to {high:g}"
+    unchecked = {**arrays, "qd": with_entry(arrays["qd"], value)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dynagate.host.design_file.check_range", lambda *_: None)
+        with pytest.raises(ValueError, match=message.replace("+", r"\+")):
+            driver.run(unchecked, 12)
+    shell_bench.check(12)
+
+
+def with_entry(array: np.ndarray, value: float) -> np.ndarray:
+    changed = array.copy()
+    changed[7, 1] = value
+    return changed
+
+
+@pytest.mark.parametrize("shell", [kind for kind in SHELLS.values() if kind.axi.width < 512], ids=str)
+def test_a_sample_that_is_cut_short_is_counted(shell_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    beats = shell_bench.samples(1).shape[1]
+    cut = shell_bench.samples(3)[:, : beats - 1]
+    whole = 0 if shell_bench.driver.shell.axi.last == PER_SAMPLE else cut.shape[0] * (beats - 1) // beats
+    monkeypatch.setattr("dynagate.host.sim_links.IDLE_CYCLES", 500)
+    message = (
+        rf"{whole} results for 3 samples: no beat moved for 500 cycles; {whole} samples entered the datapath, "
+        rf"{whole} results left it, {3 if whole == 0 else 1} were misaligned"
+    )
+    with pytest.raises(DeviceError, match=message):
+        shell_bench.driver.floats(cut)
+    shell_bench.check(20)
+
+
+def test_tlast_of_results_is_checked(shell_bench: Bench) -> None:
+    samples = shell_bench.samples(3)
+    link = shell_bench.link
+    link.write(samples)
+    link.packet = "batch" if link.packet == PER_SAMPLE else "sample"
+    with pytest.raises(
+        DeviceError, match=rf"libaccelerator\.so set TLAST on another beat than the last of a {link.packet}"
+    ):
+        link.read(shell_bench.results(3))
+
+
+IDENTITY = {"identity": (0x12345678, "0x44594E47"), "version": (2, "0x1")}
+
+
+@pytest.mark.parametrize("name", list(IDENTITY))
+def test_registers_that_design_json_does_not_describe_are_refused(name: str, designs: Path, tmp_path: Path) -> None:
+    value, shown = IDENTITY[name]
+    built = SHELLS["shell of 128 bits"].built(designs)
+    folder, _ = altered(built, tmp_path, axi={**built.design["axi"], name: value})
+    message = rf"libaccelerator\.so has {shown} in register '{name}'; design.json describes 0x{value:X}: build it again"
+    with pytest.raises(DesignError, match=message):
+        dynagate.open(folder, shell=True)
+
+
+class Altered(Link):
+    """A real link, some registers of which read as other values."""
+
+    def __init__(self, link: Link, values: Mapping[str, int]) -> None:
+        self._link, self.text = link, "another device"
+        self._values = {REGISTERS[name].address: value for name, value in values.items()}
+        self.write, self.read, self.reset = link.write, link.read, link.reset
+        self.write_register = link.write_register
+
+    def write(self, samples: Words) -> None: ...
+    def read(self, results: Words) -> int: ...
+    def write_register(self, address: int, value: int) -> None: ...
+    def reset(self) -> None: ...
+
+    def read_register(self, address: int) -> int:
+        return self._values.get(address, self._link.read_register(address))
+
+    def close(self) -> None:
+        self.closed = True
+        self._link.close()
+
+
+@pytest.mark.parametrize("name", ["ii", "latency", "input_words", "output_words"])
+def test_a_device_with_other_streams_is_refused(name: str, designs: Path) -> None:
+    bench = opened(SHELLS["shell of 128 bits"], designs)
+    link = Altered(bench.link, {name: 77})
+    with pytest.raises(DesignError, match=f"another device has 0x4D in register '{name}'; design.json describes 0x"):
+        ShellDriver(bench.driver.design, link)
+    assert link.closed
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"samples_in": 9},
+        {"samples_out": 11},
+        {"misaligned": 1},
+        {"overflows": 0},
+        {"first_overflow": 8},
+        {"overflows": 10},
+    ],
+    ids=str,
+)
+def test_counters_that_do_not_agree_with_the_results_are_an_error(values: dict[str, int], designs: Path) -> None:
+    bench = opened(SHELLS["shell of 128 bits"], designs)
+    arrays = bench.states(10, seed=2)
+    overflow = evaluate(bench.built.formatted, arrays).overflow
+    assert 0 < overflow.sum() < 10
+    ShellDriver(bench.driver.design, Altered(bench.link, {})).run(arrays, 10)
+    with pytest.raises(
+        DeviceError, match=r"another device counted Counters\(.*\) for a batch of 10 in which \d results"
+    ):
+        ShellDriver(bench.driver.design, Altered(bench.link, values)).run(arrays, 10)
+    bench.accelerator.close()
