@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynagate.base.untrusted import plain_text
@@ -33,21 +34,21 @@ def _head(built: Build) -> str:
     problem = plan.schedule.problem
     widths = [f.width for f in built.formatted.formats]
     rows = [
-        ("design", f"`{design['hash'][:16]}`"),
-        ("generator", f"dynagate {design['versions']['dynagate']}, source {design['versions']['source']}"),
+        ("design", f"`{design.hash[:16]}`"),
+        ("generator", f"dynagate {design.versions.dynagate}, source {design.versions.source}"),
         ("made for", built.region.text()),
         ("words", f"{min(widths)} to {max(widths)} bits"),
         ("initiation interval", f"{plan.ii} cycles"),
         ("latency", f"{plan.latency} cycles in the datapath; {problem.critical_path()} with units without number"),
         ("a result every", f"{plan.ii} cycles; {plan.latency // plan.ii + 1} samples under way"),
     ]
-    if "axi" in design:
-        conversion = design["axi"]["conversion"]
-        total = sum(conversion.values()) + plan.latency
+    if design.axi is not None:
+        conversion = design.axi.conversion
+        total = conversion.input + plan.latency + conversion.output
         rows.append(
             (
                 "with float32 conversion",
-                f"{conversion['input']} + {plan.latency} + {conversion['output']} = {total} cycles",
+                f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles",
             )
         )
     return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{_table(('', ''), rows)}"
@@ -61,22 +62,21 @@ def _interfaces(built: Build) -> str:
             span = str(formats[0]) if len(formats) == 1 else f"{formats[0]} to {formats[-1]}"
             rows.append((side, f"`{port.name}`", " × ".join(map(str, port.shape)), len(set(port.nodes)), span))
     text = "## Interfaces\n\n" + _table(("", "port", "shape", "different numbers", "formats"), rows)
-    if "axi" not in built.design:
+    axi = built.design.axi
+    if axi is None:
         return text
-    axi = built.design["axi"]
-    words, count = axi["words"], axi["beats"]
     text += (
-        f"\n\nStreams of {axi['width']} bits: {words['input']} float32 words in {count['input']} beats in, "
-        f"{words['output']} words in {count['output']} beats out, TLAST per {axi['last']}.\n\n"
+        f"\n\nStreams of {axi.width} bits: {axi.words.input} float32 words in {axi.beats.input} beats in, "
+        f"{axi.words.output} words in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
     )
     registers = [
-        (f"0x{row['address']:02X}", f"`{name}`", row["access"], row["meaning"] + _bits(row["bits"]))
-        for name, row in axi["registers"].items()
+        (f"0x{register.address:02X}", f"`{name}`", register.access, register.meaning + _bits(register.bits))
+        for name, register in axi.registers.items()
     ]
     return text + _table(("address", "register", "access", "meaning"), registers)
 
 
-def _bits(names: list[str]) -> str:
+def _bits(names: Sequence[str]) -> str:
     return "".join(f"; bit {k} {name}" for k, name in enumerate(names))
 
 
@@ -129,7 +129,7 @@ def _units(built: Build) -> str:
     adders = sum(isinstance(HARDWARE[node.op], Own) for node in built.graph.nodes)
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
     text = "## Units\n\n" + _table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
-    tables = Counter(built.design["lookup_tables_estimated"])
+    tables = Counter(built.design.lookup_tables_estimated)
     parts = ", ".join(f"{name} {count}" for name, count in tables.most_common())
     muxes = f"{plan.binding.mux_inputs} multiplexer inputs"
     return (
@@ -141,7 +141,7 @@ def _units(built: Build) -> str:
 
 
 def _accuracy(built: Build) -> str:
-    content = built.design["formats"].get("statement")
+    content = built.design.formats.statement
     if content is None:
         return ""
     statement = Statement.of_dict(content)

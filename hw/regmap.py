@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dynagate.design.design import Register
 
 READ, WRITE = "read", "write"
 IDENTITY = 0x44594E47
@@ -11,20 +10,6 @@ IDENTITY = 0x44594E47
 VERSION = 1
 """Of the registers and the streams; a host refuses others."""
 BITS = 32
-
-
-@dataclass(frozen=True)
-class Register:
-    """address: in bytes, 32 bits each. bits: names of single bits, from bit 0 up."""
-
-    name: str
-    address: int
-    access: str
-    meaning: str
-    bits: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        return {key: getattr(self, key) for key in ("address", "access", "meaning", "bits")}
 
 
 def _table(*rows: tuple[str, str, str] | tuple[str, str, str, tuple[str, ...]]) -> dict[str, Register]:

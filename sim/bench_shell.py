@@ -18,6 +18,7 @@ from cocotbext.axi import (
     AxiStreamSink,
     AxiStreamSource,
 )
+from dynagate.design.design import Design
 from dynagate.hw.axi import PER_SAMPLE
 from dynagate.sim.bench import PERIOD_NS, pause_patterns, rounds, vectors
 
@@ -33,12 +34,13 @@ class Bench:
         data = vectors()
         self.inputs, self.outputs = data["inputs"], data["outputs"]
         self.bad, self.overflow = data["bad"], data["overflow"]
-        self.about = json.loads(str(data["design"]))
-        self.axi = self.about["axi"]
-        self.registers = {name: row["address"] for name, row in self.axi["registers"].items()}
+        self.design = Design.from_json(json.loads(str(data["design"])))
+        assert self.design.axi is not None
+        self.axi = self.design.axi
+        self.registers = {name: row.address for name, row in self.axi.registers.items()}
         self.seed = int(data["seed"])
         wires = {"clock": dut.aclk, "reset": dut.aresetn, "reset_active_level": False}
-        lanes = {"byte_lanes": self.axi["width"] // 8}
+        lanes = {"byte_lanes": self.axi.width // 8}
         self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), **wires, **lanes)
         self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), **wires, **lanes)
         self.lite = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), **wires)
@@ -59,7 +61,7 @@ class Bench:
 
     def frame(self, rows: Any, side: str = "input") -> bytes:
         """Samples as they lie in the beats of a stream."""
-        padded = np.zeros((len(rows), self.axi["beats"][side] * self.axi["width"] // 32), dtype="<u4")
+        padded = np.zeros((len(rows), getattr(self.axi.beats, side) * self.axi.width // 32), dtype="<u4")
         padded[:, : rows.shape[1]] = rows
         return padded.tobytes()
 
@@ -72,33 +74,34 @@ class Bench:
 
     @property
     def per_sample(self) -> bool:
-        return self.axi["last"] == PER_SAMPLE
+        return self.axi.last == PER_SAMPLE
 
     async def expect(self, chosen: Any) -> None:
         """The results of these samples, in frames as TLAST has it."""
         rows = self.outputs[chosen]
         frames = [rows[k : k + 1] for k in range(len(rows))] if self.per_sample else [rows]
-        cycles = 60 * len(rows) * (self.about["ii"] + self.axi["beats"]["input"] + self.axi["beats"]["output"]) + 5000
+        each = self.design.ii + self.axi.beats.input + self.axi.beats.output
+        cycles = 60 * len(rows) * each + 5000
         for k, part in enumerate(frames):
             got = await with_timeout(self.sink.recv(), cycles * PERIOD_NS, "ns")
             assert bytes(got.tdata) == self.frame(part, "output"), f"result {k} of {len(frames)} differs"
 
     async def quiet(self) -> None:
         """Nothing is left that nobody asked for."""
-        await ClockCycles(self.dut.aclk, self.about["latency"] + 200)
+        await ClockCycles(self.dut.aclk, self.design.latency + 200)
         assert self.sink.empty(), "a result came that no input asked for"
 
     async def read(self, name: str) -> int:
         return int.from_bytes((await self.lite.read(self.registers[name], 4)).data, "little")
 
     async def control(self, bit: str) -> None:
-        place = self.axi["registers"]["control"]["bits"].index(bit)
+        place = self.axi.registers["control"].bits.index(bit)
         await self.lite.write(self.registers["control"], (1 << place).to_bytes(4, "little"))
         await ClockCycles(self.dut.aclk, 4)
 
     async def status(self) -> set[str]:
         value = await self.read("status")
-        return {name for k, name in enumerate(self.axi["registers"]["status"]["bits"]) if value >> k & 1}
+        return {name for k, name in enumerate(self.axi.registers["status"].bits) if value >> k & 1}
 
 
 @cocotb.test()
@@ -137,14 +140,14 @@ async def registers_are_read_while_samples_stream(dut: Any) -> None:
     part = slice(0, min(len(bench.inputs), 64))
     await bench.send(bench.inputs[part])
     receiving = cocotb.start_soon(bench.expect(part))
-    about = bench.about
+    design = bench.design
     expected = {
         "identity": 0x44594E47,
         "version": 1,
-        "hash_low": int(about["hash"][8:16], 16),
-        "hash_high": int(about["hash"][:8], 16),
-        "ii": about["ii"],
-        "latency": about["latency"],
+        "hash_low": design.device_hash & 0xFFFFFFFF,
+        "hash_high": design.device_hash >> 32,
+        "ii": design.ii,
+        "latency": design.latency,
         "input_words": bench.inputs.shape[1],
         "output_words": bench.outputs.shape[1],
         "control": 0,
@@ -162,7 +165,7 @@ async def registers_are_read_while_samples_stream(dut: Any) -> None:
 @cocotb.test()
 async def a_misaligned_sample_is_dropped(dut: Any) -> None:
     bench = await Bench.start(dut)
-    beats, width = bench.axi["beats"]["input"], bench.axi["width"] // 8
+    beats, width = bench.axi.beats.input, bench.axi.width // 8
     if beats > 1:  # TLAST too early
         await bench.source.send(AxiStreamFrame(bench.frame(bench.inputs[:1])[:width]))
     if bench.per_sample:  # TLAST missing: two samples in one frame, both of which count
@@ -181,7 +184,7 @@ async def resets_in_mid_stream(dut: Any) -> None:
     for kind in ("soft", "hard"):
         bench.sink.pause = True
         await bench.send(bench.inputs[:20])
-        await ClockCycles(dut.aclk, bench.about["latency"] // 2 + 20)
+        await ClockCycles(dut.aclk, bench.design.latency // 2 + 20)
         bench.source.clear()
         while not bench.source.idle():
             bench.source.clear()
@@ -215,10 +218,10 @@ async def a_sample_alone_takes_what_its_parts_take(dut: Any) -> None:
     await bench.expect(slice(good, good + 1))
     counting.cancel()
     taken = seen["last"] - seen["first"] + 1
-    beats, conversion = bench.axi["beats"], bench.axi["conversion"]
-    parts = sum(beats.values()) + sum(conversion.values()) + bench.about["latency"]
+    beats, conversion = bench.axi.beats, bench.axi.conversion
+    parts = beats.input + beats.output + conversion.input + conversion.output + bench.design.latency
     dut._log.info("from the first beat in to the last beat out: %d cycles, %d of them in parts named", taken, parts)
-    assert parts <= taken <= parts + bench.about["ii"] + MOST_BETWEEN
+    assert parts <= taken <= parts + bench.design.ii + MOST_BETWEEN
 
 
 async def _note_beats(dut: Any, seen: dict[str, int]) -> None:

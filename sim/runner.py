@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -13,12 +12,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.storage import write
-from dynagate.design.payload import Stream, pack_integers, stream_of
+from dynagate.design.files import text_of
+from dynagate.design.payload import pack_integers
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Integers
-from dynagate.hw.axi import WORD
 from dynagate.hw.axi_stream import NAN
-from dynagate.hw.build import SHELL_TOP, TOP, Build, short_hash
+from dynagate.hw.build import SHELL_TOP, TOP, Build
 from dynagate.hw.units.float32 import from_float32, to_float32
 from dynagate.sim.verilate import PORTS, SHELL_PORTS, SimulationError, cocotb_program, environment
 
@@ -47,7 +46,7 @@ def run_datapath_bench(
             "outputs": payloads_out,
             "latency": built.plan.latency,
             "ii": built.plan.ii,
-            "hash": np.array(short_hash(built.design), dtype=np.uint64),
+            "hash": np.array(built.design.device_hash, dtype=np.uint64),
             "patterns": np.array(patterns),
             "seed": seed,
         },
@@ -64,7 +63,7 @@ def run_shell_bench(
     outputs, bad, overflow = expected_words(built, words)
     program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
     data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
-    _run(program, "dynagate.sim.bench_shell", {**data, "design": json.dumps(built.design)})
+    _run(program, "dynagate.sim.bench_shell", {**data, "design": text_of(built.design)})
 
 
 def _with_bad_ones(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], seed: int) -> npt.NDArray[np.uint32]:
@@ -86,7 +85,9 @@ def expected_words(
     """words: float32 bits of the inputs (samples, fields). Returns the words of the results (NaN for samples that had
     bad inputs or overflowed), which samples were bad, and which scopes overflowed (samples, scopes)."""
     graph, formats = built.graph, built.formatted.formats
-    lanes = built.design["axi"]["width"] // WORD
+    axi = built.design.axi
+    assert axi is not None, "the design has no AXI shell"
+    lanes = axi.lanes
     widths = [formats[i].width for i in graph.input_nodes]
     converted = [
         from_float32(np.ascontiguousarray(words[:, k]), formats[i], max(widths[k % lanes :: lanes]))
@@ -122,14 +123,14 @@ def expected_payloads(
     built: Build, inputs: Mapping[str, npt.NDArray[np.float64]]
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     """Input payloads of the states, and the output payloads that the integer executor gives."""
-    sink: Stream = stream_of(built.design["stream"]["output"])
+    sink = built.design.output
     integers = quantise_inputs(built.formatted, inputs)
     values = evaluate_integers(built.formatted, integers)
     count = len(values.overflow)
     graph = built.graph
     got = pack_integers(sink, {k: values.value[i] for k, i in enumerate(graph.output_nodes)}, count)
     for k, flags in enumerate(values.by_scope.T):
-        word, bit = divmod(built.design["stream"]["output"]["overflow"] + k, 32)
+        word, bit = divmod(sink.overflow + k, 32)
         got[:, word] |= flags.astype(np.uint32) << np.uint32(bit)
     return input_payloads(built, integers), got
 
@@ -138,7 +139,7 @@ def input_payloads(built: Build, integers: Mapping[int, Integers]) -> npt.NDArra
     """Payloads of the inputs, integers by node id."""
     nodes = built.graph.input_nodes
     columns = {k: integers[i] for k, i in enumerate(nodes)}
-    return pack_integers(stream_of(built.design["stream"]["input"]), columns, len(integers[nodes[0]]))
+    return pack_integers(built.design.input, columns, len(integers[nodes[0]]))
 
 
 def _run(program: Path, module: str, data: Mapping[str, Any]) -> None:

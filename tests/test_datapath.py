@@ -152,7 +152,7 @@ def test_design_file_says_which_module_has_each_signal(function: str, designs: P
     """Parts of the algorithm that keep nothing in registers have no module."""
     built = arm(designs, 3, function)
     bodies = modules_of(built)
-    for node in built.design["nodes"]:
+    for node in built.design.nodes:
         if node["ready"] is not None:
             assert re.search(rf"\b{node['signal']}\b", bodies[node["module"]]), node
 
@@ -195,7 +195,7 @@ def test_what_all_models_share_is_kept_in_the_cache(tmp_path: Path, monkeypatch:
 
 
 def test_region_and_word_decide_the_design(designs: Path) -> None:
-    hashes = {arm(designs, 2, "mass_matrix", word).design["hash"] for word in (16, 20)}
+    hashes = {arm(designs, 2, "mass_matrix", word).design.hash for word in (16, 20)}
     assert len(hashes) == 2
     built = arm(designs, 2, "mass_matrix", 16)
-    assert np.isfinite([field["frac"] for field in built.design["stream"]["input"]["fields"]]).all()
+    assert np.isfinite([field.frac for field in built.design.input.fields]).all()

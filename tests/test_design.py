@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 from dynagate import Region, build, robots, trace
 from dynagate.design.files import load, sealed, with_files
+from dynagate.design.files import load as load_design
 from dynagate.design.source import source_digest, source_files
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic
-from dynagate.host import DesignError, DeviceError, read_design
+from dynagate.host import DesignError, DeviceError
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build, BuildError
 from dynagate.sim.verilate import SimulationError
@@ -114,7 +115,7 @@ def test_a_damaged_design_is_refused_by_name(case: str, folder: Path) -> None:
 
 def test_a_design_without_its_verilog_is_refused_where_it_is_needed(folder: Path) -> None:
     (folder / "datapath.v").unlink()
-    assert read_design(folder).function == FUNCTION  # all that a host with a device needs
+    assert load_design(folder).function == FUNCTION  # all that a host with a device needs
     with pytest.raises(
         SimulationError, match=r"cannot read .*datapath.v .*; expected Verilog that dynagate wrote: build"
     ):
@@ -179,8 +180,8 @@ def test_a_sound_design_is_kept(sound: Build, monkeypatch: pytest.MonkeyPatch) -
 def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Build) -> None:
     content = load(sound.folder)
     assert set(content["files"]) == {"datapath.v", "accelerator.v"}
-    assert content["hash"] == sound.design["hash"]
-    assert sound.design["hash"][:16] in sound.verilog.read_text().split("\n", 1)[1]
+    assert content["hash"] == sound.design.hash
+    assert sound.design.hash[:16] in sound.verilog.read_text().split("\n", 1)[1]
     assert with_files(sound.design, {"datapath.v": "x"})["hash"] == content["hash"]
 
 
@@ -196,7 +197,7 @@ def test_designs_of_other_constants_or_arithmetic_are_others(tmp_path: Path) -> 
         replace(formatted, arithmetic=Arithmetic(rounding="floor")),
     ):
         write_formats(other, tmp_path / "formats.json")
-        hashes.add(build(robot, FUNCTION, ii=2, formats=tmp_path / "formats.json", folder=tmp_path).design["hash"])
+        hashes.add(build(robot, FUNCTION, ii=2, formats=tmp_path / "formats.json", folder=tmp_path).design.hash)
     assert len(hashes) == 3
 
 

@@ -18,11 +18,13 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Accelerator, build, robots
+from dynagate.design.design import Field, Port, Stream
+from dynagate.design.files import load as load_design
 from dynagate.design.files import sealed
-from dynagate.design.payload import Field, Port, Stream, pack_integers, unpack_integers
+from dynagate.design.payload import pack_integers, unpack_integers
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.fixedpoint.format import Format
-from dynagate.host import DesignError, DeviceError, read_design
+from dynagate.host import DesignError, DeviceError
 from dynagate.hw.build import Build
 
 from tests.samples import State
@@ -384,7 +386,7 @@ def test_library_of_another_design_is_refused(arm: Build, tmp_path: Path) -> Non
     design = json.loads((folder / "design.json").read_text())
     other = sealed({**design, "ii": 4})
     (folder / "design.json").write_text(json.dumps(other))
-    shown, described = arm.design["hash"][:16], other["hash"][:16]
+    shown, described = arm.design.hash[:16], other["hash"][:16]
     with pytest.raises(DesignError, match=f"holds design {shown}; design.json describes {described}: build it again"):
         dynagate.open(folder)
 
@@ -394,10 +396,10 @@ def test_damaged_designs_are_refused(tmp_path: Path) -> None:
         dynagate.open(tmp_path / "nothing")
     (tmp_path / "design.json").write_text("{")
     with pytest.raises(DesignError, match="design.json is not a design file: Expecting .*; expected the folder"):
-        read_design(tmp_path)
+        load_design(tmp_path)
     (tmp_path / "design.json").write_text("{}")
     with pytest.raises(DesignError, match="design.json has format None; expected 2: build the design again"):
-        read_design(tmp_path)
+        load_design(tmp_path)
 
 
 def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
@@ -406,7 +408,7 @@ def test_truncated_library_is_refused(arm: Build, tmp_path: Path) -> None:
     library = tmp_path / "libdatapath.so"
     library.write_bytes(b"\x7fELF")
     with pytest.raises(DesignError, match="libdatapath.so is not a simulated datapath"):
-        SimLink(library, read_design(arm.folder))
+        SimLink(library, load_design(arm.folder))
 
 
 def test_unknown_device_is_refused(arm: Build) -> None:

@@ -107,7 +107,7 @@ class Bench:
 
     def samples(self, count: int, seed: int = 1) -> Words:
         """As the link takes them."""
-        from dynagate.host.design_file import pack_floats, pack_inputs
+        from dynagate.host.words import pack_floats, pack_inputs
 
         design, states = self.driver.design, self.states(count, seed)
         if self.kind.shell:
@@ -176,7 +176,7 @@ def test_several_may_be_open_at_once(kind: Kind, designs: Path) -> None:
 def test_another_design_is_refused_by_name(kind: Kind, designs: Path, tmp_path: Path) -> None:
     built = kind.built(designs)
     folder, other = altered(built, tmp_path, ii=built.plan.ii + 1)
-    shown, described = built.design["hash"][:16], other["hash"][:16]
+    shown, described = built.design.hash[:16], other["hash"][:16]
     library = "libaccelerator.so" if kind.shell else "libdatapath.so"
     message = f"{library} holds design {shown}; design.json describes {described}: build it again"
     with pytest.raises(DesignError, match=message):
@@ -465,7 +465,7 @@ def test_an_input_that_only_the_device_refuses_is_named(value: float, shell_benc
     message = rf"input 'qd' is {value:g} in sample 7; its format holds {low:g} to {high:g}"
     unchecked = {**arrays, "qd": with_entry(arrays["qd"], value)}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dynagate.host.design_file.check_range", lambda *_: None)
+        patch.setattr("dynagate.host.words.check_range", lambda *_: None)
         with pytest.raises(ValueError, match=message.replace("+", r"\+")):
             driver.run(unchecked, 12)
     shell_bench.check(12)

@@ -173,7 +173,7 @@ def test_external_forces_are_built_with_a_goal_and_run(designs: Path) -> None:
         ARM, "inverse_dynamics", ii=8, goal=Goal(1e-3), folder=designs, states=64, external_forces=True
     )
     assert report.passed, report.text()
-    assert report.built.design["formats"]["statement"]["samples"]["limits"]["states"] == 16384
+    assert report.built.design.formats.statement["samples"]["limits"]["states"] == 16384
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ def holds_its_goal(robot: Robot, function: str) -> None:
 
 def test_the_statement_is_in_design_and_datasheet(designs: Path) -> None:
     built = build(ARM, "forward_dynamics", ii=4, goal=Goal(1e-3), folder=designs)
-    statement = built.design["formats"]["statement"]
+    statement = built.design.formats.statement
     assert list(statement["samples"]) == list(KINDS)
     text = (built.folder / "datasheet.md").read_text()
     assert "| output | floor | uniform in the region | at its limits | near rest (5% of speed) |" in text

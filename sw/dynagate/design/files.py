@@ -6,13 +6,15 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from dynagate.base.storage import read_json
+from dynagate.design.design import Design
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
@@ -23,17 +25,20 @@ class DesignError(ValueError):
     what was expected."""
 
 
-def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
-    """The content as JSON has it, and its hash: a sha256 over all but the hash itself and `files`."""
-    plain = json.loads(json.dumps(content))
-    plain["hash"] = _hash(plain)
-    return plain
+def sealed(design: Design) -> Design:
+    """The design with its hash: a sha256 over all but the hash itself and `files`."""
+    return replace(design, hash=_hash(design.to_json()))
 
 
-def with_files(design: Mapping[str, Any], texts: Mapping[str, str]) -> dict[str, Any]:
+def with_files(design: Design, texts: Mapping[str, str]) -> Design:
     """The design with `files`: the sha256 of each file beside it, by name. The hash does not cover them, because the
     Verilog holds the hash."""
-    return {**design, "files": {name: _sha256(text.encode()) for name, text in texts.items()}}
+    return replace(design, files={name: _sha256(text.encode()) for name, text in texts.items()})
+
+
+def text_of(design: Design) -> str:
+    """What design.json holds."""
+    return json.dumps(design.to_json(), indent=1) + "\n"
 
 
 def _hash(content: Mapping[str, Any]) -> str:
@@ -45,8 +50,8 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def load(path: str | PathLike[str]) -> dict[str, Any]:
-    """The content of design.json, by its path or its folder's, checked against its hash; files that are listed in it
+def load(path: str | PathLike[str]) -> Design:
+    """The design of design.json, by its path or its folder's, checked against its hash; files that are listed in it
     and lie beside it are checked against their checksums. Raises DesignError."""
     path = Path(path) / FILE if os.path.isdir(path) else Path(path)
     content = read_json(path, DesignError, "design", EXPECTED)
@@ -57,17 +62,28 @@ def load(path: str | PathLike[str]) -> dict[str, Any]:
             f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
             f"{REBUILD}"
         )
-    names, listed = verilog_files(content), content.get("files")
-    if not isinstance(listed, dict) or set(listed) != names:
+    try:
+        design = Design.from_json(content)
+    except Exception as error:  # cattrs' are of several kinds
+        faults = "; ".join(_faults(error))
+        raise DesignError(f"{path} is not a design: {faults}; {REBUILD}") from None
+    names = verilog_files(design)
+    if set(design.files) != names:
         raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(names))}; {REBUILD}")
     for name in names:
-        _check_file(path.parent / name, listed[name])
-    return content
+        _check_file(path.parent / name, design.files[name])
+    return design
 
 
-def verilog_files(content: Mapping[str, Any]) -> set[str]:
+def _faults(error: Exception) -> list[str]:
+    from cattrs import transform_error
+
+    return list(transform_error(error, path="design"))
+
+
+def verilog_files(design: Design) -> set[str]:
     """Names of the files with a design's Verilog."""
-    return {"datapath.v", "accelerator.v"} if "axi" in content else {"datapath.v"}
+    return {"datapath.v"} if design.axi is None else {"datapath.v", "accelerator.v"}
 
 
 def _check_file(path: Path, checksum: object) -> None:
@@ -83,10 +99,10 @@ def _check_file(path: Path, checksum: object) -> None:
         )
 
 
-def is_whole(folder: Path, design: Mapping[str, Any]) -> bool:
+def is_whole(folder: Path, design: Design) -> bool:
     """Whether a folder holds this design and its Verilog, none of it damaged."""
     try:
-        content = load(folder)
+        kept = load(folder)
     except DesignError:
         return False
-    return content["hash"] == design["hash"] and all((folder / name).is_file() for name in verilog_files(content))
+    return kept.hash == design.hash and all((folder / name).is_file() for name in verilog_files(kept))

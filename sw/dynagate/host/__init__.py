@@ -1,14 +1,15 @@
-"""The host's side: design file, links to devices, and the user's `Accelerator`."""
+"""The host's side: designs, links to devices, and the user's `Accelerator`."""
 
+from dynagate.design.design import Design
+from dynagate.design.files import DesignError
 from dynagate.host.accelerator import Accelerator, Results, open
-from dynagate.host.design_file import DesignError, DesignFile, read_design
 from dynagate.host.links import DeviceError, Link, RegisterError, Transfer
 from dynagate.host.sim_links import SimLink, SimShellLink
 
 __all__ = [
     "Accelerator",
+    "Design",
     "DesignError",
-    "DesignFile",
     "DeviceError",
     "Link",
     "RegisterError",
@@ -17,5 +18,4 @@ __all__ = [
     "SimShellLink",
     "Transfer",
     "open",
-    "read_design",
 ]

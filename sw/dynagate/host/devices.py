@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.design.files import load
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed
 from dynagate.graph.region import Region
-from dynagate.host.design_file import read_design
 from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
 from dynagate.host.inputs import (
     TOO_LARGE,
@@ -323,7 +323,7 @@ class StreamDevice(Device):
 
     def __init__(self, driver: Driver) -> None:
         self.driver, design = driver, driver.design
-        self.robot, self.function = design.robot, design.function
+        self.robot, self.function = design.robot_name, design.function
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype
         self.text = f"ii {design.ii}, latency {design.latency}, {type(driver.link).__name__}"
 
@@ -346,12 +346,12 @@ def open_design(
     from dynagate.sim.verilate import library, shell_library
 
     folder = Path(design) if isinstance(design, str | PathLike) else design.folder
-    content = read_design(folder)
+    content = load(folder)
     progress = step is not None
     if not shell:
         link = SimLink(library(folder / "datapath.v", step=step), content, **options)
         return StreamDevice(DatapathDriver(content, link, progress=progress))
-    if content.shell is None:
+    if content.axi is None:
         raise ValueError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
     compiled = shell_library(folder / "accelerator.v", folder / "datapath.v", step=step)
     return StreamDevice(ShellDriver(content, SimShellLink(compiled, content, **options), progress=progress))

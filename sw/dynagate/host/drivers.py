@@ -10,20 +10,14 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from dynagate.design.design import AxiStreams, Design
+from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.fixedpoint.format import quantise
-from dynagate.host.design_file import (
-    DesignError,
-    DesignFile,
-    ShellFile,
-    pack_floats,
-    pack_inputs,
-    unpack_floats,
-    unpack_outputs,
-)
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
 from dynagate.host.registers import Registers
+from dynagate.host.words import pack_floats, pack_inputs, unpack_floats, unpack_outputs
 from dynagate.hw.regmap import BITS, REGISTERS, Register
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -41,7 +35,7 @@ class Driver(ABC):
     result: tuple[int, int]
     """Beats of a result, and words of a beat."""
 
-    def __init__(self, design: DesignFile, link: Link, table: dict[str, Register], *, progress: bool = False) -> None:
+    def __init__(self, design: Design, link: Link, table: dict[str, Register], *, progress: bool = False) -> None:
         self.design, self.link = design, link
         self.registers = Registers(link, table)
         self._progress, self._streaming = progress, False
@@ -59,9 +53,9 @@ class Driver(ABC):
     def _check(self) -> None:
         """Refuses the device of another design."""
         shown = self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
-        if shown != self.design.hash:
+        if shown != self.design.device_hash:
             raise DesignError(
-                f"{self.link.text} holds design {shown:016x}; design.json describes {self.design.hash:016x}: "
+                f"{self.link.text} holds design {shown:016x}; design.json describes {self.design.device_hash:016x}: "
                 "build it again"
             )
 
@@ -115,7 +109,7 @@ class DatapathDriver(Driver):
 
     dtype = np.dtype(np.float64)
 
-    def __init__(self, design: DesignFile, link: Link, *, progress: bool = False) -> None:
+    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
         self.result = (1, design.output.words)
         table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
         super().__init__(design, link, table, progress=progress)
@@ -149,18 +143,18 @@ class ShellDriver(Driver):
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, design: DesignFile, link: Link, *, progress: bool = False) -> None:
-        if design.shell is None:
-            raise DesignError(f"{design.robot} {design.function} has no AXI shell; expected a build with axi=Axi(...)")
-        self.shell: ShellFile = design.shell
-        self.result = (self.shell.output_beats, self.shell.axi.lanes)
-        super().__init__(design, link, self.shell.registers, progress=progress)
+    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+        if design.axi is None:
+            raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
+        self.axi: AxiStreams = design.axi
+        self.result = (self.axi.beats.output, self.axi.lanes)
+        super().__init__(design, link, self.axi.registers, progress=progress)
         self.reset()
         self.counters = self.read_counters()
 
     def _check(self) -> None:
-        shell, design = self.shell, self.design
-        for name, expected in (("identity", shell.identity), ("version", shell.version)):
+        axi, design = self.axi, self.design
+        for name, expected in (("identity", axi.identity), ("version", axi.version)):
             self._check_register(name, expected)
         super()._check()
         for name, expected in (
@@ -198,14 +192,14 @@ class ShellDriver(Driver):
             read("first_bad_input") if bad else None,
             overflows,
             read("first_overflow") if overflows else None,
-            tuple(name for k, name in enumerate(self.design.scopes) if scopes >> k & 1),
+            tuple(name for k, name in enumerate(self.design.output.scopes) if scopes >> k & 1),
             read("misaligned"),
         )
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
         an input that does not fit its format."""
-        words = self.floats(pack_floats(self.design, self.shell, arrays, batch))
+        words = self.floats(pack_floats(self.design, self.axi, arrays, batch))
         try:
             values, empty = unpack_floats(self.design, words)
         except ValueError as error:

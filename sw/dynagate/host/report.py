@@ -70,22 +70,21 @@ class Report:
         )
 
     def _words(self) -> str:
-        word = self.built.design["formats"]["word"]
+        word = self.built.design.formats.word
         widths = [f.width for f in self.built.formatted.formats]
         return f"{word}-bit words" if isinstance(word, int) else f"words of {min(widths)} to {max(widths)} bits"
 
     def text(self) -> str:
         design, plan = self.built.design, self.built.plan
-        c = design["counts"]
-        units = design["units"]
+        c = design.counts
+        units = design.units
         lines = [
             f"{self.built.robot.name} {self.built.graph.name}, {self._words()}, II = {plan.ii}",
             f"  operations      {c['mul']} products, {c['mul_const']} constant products, {c['add']} additions, "
             f"{c['neg']} negations, {c['reciprocal']} reciprocals, {c['trig']} sin/cos, depth {c['depth']}",
             f"  units           {units.get('multiply', 0)} multipliers, {units.get('sincos', 0)} sin/cos, "
-            f"{units.get('reciprocal', 0)} reciprocal; {design['dsp_blocks']} DSP48E2 blocks (counted)",
-            f"  registers       {design['registers']['words']} words, {design['registers']['bits']} bits "
-            "(datapath values)",
+            f"{units.get('reciprocal', 0)} reciprocal; {design.dsp_blocks} DSP48E2 blocks (counted)",
+            f"  registers       {design.registers.words} words, {design.registers.bits} bits (datapath values)",
             f"  latency         {self.latency} cycles measured; {plan.latency} in the datapath, "
             f"{plan.schedule.problem.critical_path()} on its longest path",
             f"  throughput      {self.cycles_per_sample:g} cycles per result measured over "

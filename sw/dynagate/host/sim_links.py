@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.design.design import Design
+from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
-from dynagate.host.design_file import DesignError, DesignFile
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError, Transfer
 from dynagate.hw.axi import PER_SAMPLE
 from dynagate.hw.regmap import ADDRESS_BITS, BITS, REGISTERS
@@ -63,7 +64,7 @@ class _Simulated(Link):
     """What TLAST ends."""
 
     def __init__(
-        self, library: Path, design: DesignFile, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
+        self, library: Path, design: Design, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
     ) -> None:
         self.text = library.name
         self._gap, self._stall = (round(255 * p) for p in pauses)
@@ -207,10 +208,10 @@ class SimShellLink(_Simulated):
 
     kind = "a simulated accelerator"
 
-    def __init__(self, library: Path, design: DesignFile, **options: Any) -> None:
-        if design.shell is None:
-            raise DesignError(f"{design.robot} {design.function} has no AXI shell; expected a build with axi=Axi(...)")
-        self.packet = design.shell.axi.last
+    def __init__(self, library: Path, design: Design, **options: Any) -> None:
+        if design.axi is None:
+            raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
+        self.packet = design.axi.last
         super().__init__(library, design, **options)
 
     def _own_functions(self) -> dict[str, tuple[Any, list[Any]]]:

@@ -62,11 +62,12 @@ def simulated(
     robot: Robot, formatted: FormattedGraph, region: Region, step: Callable[[str], Any] | None = None
 ) -> Iterator[Derivatives]:
     """Derivatives from the datapath with these formats, built and run by Verilator. Raises SimulationError."""
+    from dynagate.design.files import load
     from dynagate.fixedpoint.evaluate import quantise_inputs
     from dynagate.fixedpoint.files import write_formats
-    from dynagate.host.design_file import read_design, unpack_outputs
     from dynagate.host.drivers import DatapathDriver
     from dynagate.host.sim_links import SimLink
+    from dynagate.host.words import unpack_outputs
     from dynagate.hw.build import build
     from dynagate.sim.runner import input_payloads
     from dynagate.sim.verilate import library
@@ -75,7 +76,7 @@ def simulated(
         file = Path(scratch) / "formats.json"
         write_formats(formatted, file)
         built = build(robot, FUNCTION, formats=file, region=region, step=step)
-    design = read_design(built.folder)
+    design = load(built.folder)
     driver = DatapathDriver(design, SimLink(library(built.verilog, step=step), design))
 
     def streamed(state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

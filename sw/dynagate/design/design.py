@@ -1,0 +1,212 @@
+"""A design: all that simulation, host, datasheet and report read of what was built. design.json is its text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any, Generic, TypeVar
+
+from dynagate.fixedpoint.format import Format
+
+WORD = 32
+"""Bits of a word of a stream or a register."""
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True)
+class Sides(Generic[Row]):
+    """One of something for each stream."""
+
+    input: Row
+    output: Row
+
+
+@dataclass(frozen=True)
+class Field:
+    """One number of a payload: a signal's bits from `lsb` on. low, high: the values that an input's format is for."""
+
+    signal: str
+    lsb: int
+    width: int
+    frac: int
+    low: float | None = None
+    high: float | None = None
+
+    @cached_property
+    def format(self) -> Format:
+        return Format(self.width, self.frac)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        return (-math.inf if self.low is None else self.low, math.inf if self.high is None else self.high)
+
+
+@dataclass(frozen=True)
+class Port:
+    """A named array of fields, row-major. unit_vectors: (start, stop) of entries that have length 1 together."""
+
+    name: str
+    shape: tuple[int, ...]
+    fields: tuple[int, ...]
+    unit_vectors: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A payload of so many bits. scopes: the passes of the algorithm whose overflow bits, one each, begin at bit
+    `overflow` of an output payload."""
+
+    bits: int
+    fields: tuple[Field, ...]
+    ports: tuple[Port, ...]
+    overflow: int = 0
+    scopes: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> int:
+        """32-bit words that a payload takes."""
+        return -(-self.bits // WORD)
+
+    @property
+    def overflow_bits(self) -> range:
+        return range(self.overflow, self.overflow + len(self.scopes))
+
+
+@dataclass(frozen=True)
+class Register:
+    """address: in bytes, 32 bits each. access: "read" or "write". bits: names of single bits, from bit 0 up."""
+
+    name: str
+    address: int
+    access: str
+    meaning: str
+    bits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AxiStreams:
+    """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words, beats: of a sample, the
+    words float32. conversion: cycles from and to float32. identity, version: what these registers show."""
+
+    width: int
+    last: str
+    words: Sides[int]
+    beats: Sides[int]
+    conversion: Sides[int]
+    identity: int
+    version: int
+    registers: dict[str, Register]
+
+    @property
+    def lanes(self) -> int:
+        """32-bit words of a beat."""
+        return self.width // WORD
+
+
+@dataclass(frozen=True)
+class Versions:
+    """Of what generated the design. source: the digest of the generator's source."""
+
+    dynagate: str
+    source: str
+    amaranth: str
+
+
+@dataclass(frozen=True)
+class ChosenFormats:
+    """How the formats were chosen. word: bits, or "mixed", or "given" by a file. policy: for one word length. goal,
+    statement: for an accuracy, and what fresh states said of it (`fixedpoint.confidence.Statement`)."""
+
+    word: int | str
+    policy: dict[str, Any] | None = None
+    goal: dict[str, Any] | None = None
+    statement: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class NodeRow:
+    """A node in the hardware. constant: its own, as integer, width and frac. ready: the cycle from which its signal has
+    its value; None for a constant or a moved binary point."""
+
+    name: str
+    signal: str
+    module: str
+    width: int
+    frac: int
+    constant: tuple[int, int, int] | None
+    ready: int | None
+
+
+@dataclass(frozen=True)
+class RegisterCount:
+    """Registers between units."""
+
+    words: int
+    bits: int
+
+
+@dataclass(frozen=True)
+class Design:
+    """hash: sha256 of all but itself and `files`; empty until the design is sealed. files: sha256 of the Verilog.
+
+    robot, region, options, arithmetic, counts: as the dataclasses of these names have them. cycles: latency of each
+    class of units. units: their number by kind. axi: None for a bare datapath.
+    """
+
+    format: int
+    versions: Versions
+    robot: dict[str, Any]
+    region: dict[str, Any]
+    function: str
+    options: dict[str, Any]
+    formats: ChosenFormats
+    arithmetic: dict[str, str]
+    ii: int
+    latency: int
+    cycles: dict[str, int]
+    stream: Sides[Stream]
+    counts: dict[str, int]
+    units: dict[str, int]
+    dsp_blocks: int
+    lookup_tables_estimated: dict[str, int]
+    registers: RegisterCount
+    mux_inputs: int
+    nodes: tuple[NodeRow, ...]
+    axi: AxiStreams | None = None
+    hash: str = ""
+    files: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def robot_name(self) -> str:
+        return str(self.robot["name"])
+
+    @property
+    def title(self) -> str:
+        return f"{self.robot_name} {self.function}"
+
+    @property
+    def device_hash(self) -> int:
+        """The 64 bits of the hash that the hardware shows."""
+        return int(self.hash[:16], 16)
+
+    @property
+    def input(self) -> Stream:
+        return self.stream.input
+
+    @property
+    def output(self) -> Stream:
+        return self.stream.output
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of design.json."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Design:
+        """The design of a content of design.json. Raises cattrs' errors: it is none."""
+        from cattrs.preconf.json import make_converter
+
+        return make_converter(forbid_extra_keys=True).structure(content, cls)

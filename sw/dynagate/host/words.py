@@ -1,0 +1,81 @@
+"""Arrays to the words of a design's streams and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.design.design import AxiStreams, Design
+from dynagate.design.payload import Words, pack_integers, unpack_integers
+from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.host.inputs import Arrays, check_range
+
+
+def pack_inputs(design: Design, arrays: Arrays, batch: int) -> Words:
+    """Arrays (batch, *shape) by name, as `inputs.checked` gives them -> payload words (batch, words).
+
+    Raises ValueError that names the input which is outside the range that the formats were chosen for.
+    """
+    columns = {
+        index: quantise(column, design.input.fields[index].format).value
+        for index, column in _input_columns(design, arrays, batch)
+    }
+    return pack_integers(design.input, columns, batch)
+
+
+def _input_columns(design: Design, arrays: Arrays, batch: int) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+    """Index and values (batch,) of each input field, checked against the range its format was chosen for."""
+    for port in design.input.ports:
+        flat = arrays[port.name].astype(np.float64).reshape(batch, len(port.fields))
+        for k, index in enumerate(port.fields):
+            field = design.input.fields[index]
+            check_range(port, k, flat[:, k], field.range, field.format.step)
+            yield index, flat[:, k]
+
+
+def unpack_outputs(design: Design, words: Words) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
+    """Payload words -> float64 arrays (batch, *shape) by name, and which samples overflowed on their way."""
+    columns = [
+        to_float(integers, field.format)
+        for integers, field in zip(unpack_integers(design.output, words), design.output.fields, strict=True)
+    ]
+    outputs = _output_arrays(design, columns)
+    overflow = np.zeros(len(words), dtype=bool)
+    for place in design.output.overflow_bits:
+        word, bit = divmod(place, 32)
+        overflow |= (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
+    return outputs, overflow
+
+
+def _output_arrays(design: Design, columns: Sequence[npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
+    """Arrays (batch, *shape) by name. columns: (batch,) for each output field."""
+    return {
+        port.name: np.stack([columns[index] for index in port.fields], axis=1).reshape(-1, *port.shape)
+        for port in design.output.ports
+    }
+
+
+def pack_floats(design: Design, axi: AxiStreams, arrays: Arrays, batch: int) -> Words:
+    """Arrays (batch, *shape) by name -> float32 words of the input stream (batch, beats, words of a beat).
+
+    A sample begins with a beat of its own; the rest of its last beat is 0. Raises ValueError as `pack_inputs` does.
+    """
+    words = np.zeros((batch, axi.beats.input * axi.lanes), dtype=np.uint32)
+    for index, column in _input_columns(design, arrays, batch):
+        words[:, index] = column.astype(np.float32).view(np.uint32)
+    return words.reshape(batch, axi.beats.input, axi.lanes)
+
+
+def unpack_floats(design: Design, words: Words) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
+    """Words of the output stream (batch, beats, words of a beat) -> float32 arrays (batch, *shape) by name, and which
+    samples have no result: all their words are NaN. Raises ValueError: only some words of a sample are."""
+    count, beats, lanes = words.shape
+    values = words.reshape(count, beats * lanes)[:, : len(design.output.fields)].view(np.float32)
+    nan = np.isnan(values)
+    empty = np.asarray(nan.all(axis=1))
+    if (torn := nan.any(axis=1) & ~empty).any():
+        raise ValueError(f"some words of result {int(np.argmax(torn))} are NaN; expected all of them or none")
+    return _output_arrays(design, list(values.T)), empty
