@@ -9,8 +9,9 @@ import pytest
 from dynagate import evaluate, robots, trace
 from dynagate.graph import Graph
 from dynagate.graph.truth import relative_errors
+from dynagate.native.expressions import NATIVE
 from dynagate.native.program import program
-from dynagate.native.sums import LATENCY, RECIPROCAL_LATENCY, chained, fusable
+from dynagate.native.sums import chained, fusable
 
 from tests import tolerances
 from tests.samples import inputs_of, states
@@ -27,8 +28,7 @@ def longest(graph: Graph) -> int:
     fused = fusable(graph)
     cycle: list[int] = []
     for i, node in enumerate(graph.nodes):
-        free = i in fused or node.op in ("input", "const", "sin", "cos")
-        own = 0 if free else RECIPROCAL_LATENCY if node.op == "reciprocal" else LATENCY
+        own = 0 if i in fused else NATIVE[node.op].cycles
         cycle.append(max((cycle[a] for a in node.args), default=0) + own)
     return max(cycle)
 
@@ -83,4 +83,4 @@ def test_a_term_that_comes_late_is_added_last() -> None:
     graph = chained(traced(formula))
     total = graph.nodes[graph.output_nodes[0]]
     assert "reciprocal" in [graph.nodes[a].op for a in total.args]
-    assert longest(graph) == LATENCY + RECIPROCAL_LATENCY + LATENCY
+    assert longest(graph) == NATIVE["add"].cycles + NATIVE["reciprocal"].cycles + NATIVE["add"].cycles
