@@ -1,4 +1,4 @@
-"""What a sample of states says of all of them, with its confidence."""
+"""Statements about all states of an operating region from a sample, with a confidence."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from scipy.special import bdtr, betaincinv
 Array = npt.NDArray[np.float64]
 
 OVERFLOWS: dict[Kind, float] = {"uniform": 1e-4, "limits": 1e-3, "rest": 1e-4}
-"""Part of the states of each kind that may overflow in a design that is made for an accuracy."""
+"""Fraction of the states of each kind that may overflow in a design with an accuracy goal."""
 
 OTHERS = 16384
-"""States at the limits, and as many near rest, that a statement is about, at most."""
+"""Most states at the limits, and most states near rest, in a statement's sample."""
 
 NAMED = 3
-"""Nodes that an error names."""
+"""Most nodes that an error message names."""
 
 
 class Measured(NamedTuple):
-    """errors: by block the error of every state, (states,), relative to the block or its floor; overflow: (states,),
-    which states overflow; origins: the nodes at which overflow began, and in how many states."""
+    """errors: by output block the error in every state, (states,), as `Goal` defines it. overflow: (states,), whether
+    any node overflows. origins: the nodes at which overflow began, with the number of states."""
 
     errors: dict[str, Array]
     overflow: npt.NDArray[np.bool_]
@@ -42,8 +42,8 @@ class Measured(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """States of one kind. error: by block, the bound of the quantile; overflow: the part of the states that overflowed;
-    overflow_bound: the part of all states that does at most."""
+    """Result for the states of one kind. error: by block, the upper bound of the error's quantile. overflow: fraction
+    of the sampled states that overflowed. overflow_bound: upper bound of the fraction of all states that do."""
 
     states: int
     seed: int
@@ -59,10 +59,10 @@ class Sample:
 
 @dataclass(frozen=True)
 class Statement:
-    """For each kind of states (`Region.sample`): with this confidence, a `quantile` of them has errors of at most
-    `error`, by block, and at most `overflow_bound` of them overflow; infinity and 1 where the states are too few to
-    say. An error is |e| / max(|x|, floor) over a block; floors: by block, in its units. origins: how often
-    overflow began at a node."""
+    """What a sample shows of a design. For each kind of states (`Region.sample`), with this confidence, a `quantile` of
+    them has errors of at most `error`, by block, and a fraction of at most `overflow_bound` overflows. The bounds are
+    infinity and 1 if the sample is too small. An error is |e| / max(|x|, floor) over a block; floors: by block, in its
+    units. origins: how often overflow began at a node."""
 
     quantile: float
     confidence: float
@@ -72,7 +72,7 @@ class Statement:
 
     @property
     def error(self) -> dict[str, float]:
-        """By block, of uniform states."""
+        """Error of uniform states, by block."""
         return self.samples["uniform"].error
 
     @property
@@ -82,11 +82,11 @@ class Statement:
 
     @property
     def overflow(self) -> float:
-        """The part of uniform states that overflows at most."""
+        """Upper bound of the fraction of uniform states that overflow."""
         return self.samples["uniform"].overflow_bound
 
     def faults(self, goal: Goal) -> Iterator[str]:
-        """What a goal was promised and the states do not keep."""
+        """The goal's conditions that the sample violates, as text."""
         for kind, sample in self.samples.items():
             if sample.overflow > OVERFLOWS[kind]:
                 yield f"{sample.overflow:.1e} of the {WHICH[kind]} overflow; at most {OVERFLOWS[kind]:.0e} may"
@@ -96,7 +96,7 @@ class Statement:
                     yield f"{block} errs by {error:.2e} in {WHICH[kind]}; {goal.of(block):.1e} was asked for"
 
     def text(self) -> str:
-        """For which states, with which confidence, which errors."""
+        """The statement for people: states, confidence, errors and overflows."""
         lines = [
             f"Measured by the integer executor against float64, on states that chose nothing, for {self.quantile:.1%} "
             f"of them with {self.confidence:.0%} confidence. An error is |e| / max(|x|, floor) over a block."
@@ -128,8 +128,8 @@ WHICH: dict[Kind, str] = {
 
 
 def state(formatted: FormattedGraph, region: Region, goal: Goal | None = None, *, draw: int = 0) -> Statement:
-    """Measured by the integer executor against float64, on states that chose nothing. goal: its quantile, confidence,
-    floor, and how many fresh states; the errors that it asks for are not used. draw: each has states of its own."""
+    """The statement on a design, measured by the integer executor against float64 on fresh states. goal: quantile,
+    confidence, floor, and number of fresh states; its errors are not used. draw: each draw has states of its own."""
     goal = goal or Goal(0.5)
     graph = formatted.graph
     floors = block_floors(graph, region, goal)
@@ -152,8 +152,8 @@ def state(formatted: FormattedGraph, region: Region, goal: Goal | None = None, *
 
 
 def block_floors(graph: Graph, region: Region, goal: Goal) -> dict[str, float]:
-    """By block, the size below which its error counts as relative to this: the goal's floor times the root mean square
-    of the block's norm over the goal's states."""
+    """The floor of every output block's error, by name: the goal's floor times the root mean square of the block's L2
+    norm over the goal's states."""
     expected = evaluate(graph, region.states(graph, goal.states, goal.seed))
     return {
         name: goal.floor * float(np.sqrt(np.mean(np.sum(np.square(value.reshape(len(value), -1)), axis=1))))
@@ -167,7 +167,8 @@ def measured(
     expected: Mapping[str, Array],
     floors: Mapping[str, float] | None = None,
 ) -> Measured:
-    """Integers beside float64. expected: the float64 outputs; floors: as `block_floors` gives them, 0 unless given."""
+    """Errors and overflows of the integer executor. expected: the float64 outputs; floors: as `block_floors` returns
+    them, 0 by default."""
     result = evaluate_fixed(formatted, inputs)
     errors = {
         name: relative_errors(result.outputs[name], value, (floors or {}).get(name, 0.0))
@@ -177,19 +178,19 @@ def measured(
 
 
 def names_of(graph: Graph, origins: Counter[int]) -> str:
-    """The nodes at which most overflow began."""
+    """Names of the nodes at which overflow began in the most states."""
     return ", ".join(f"'{graph.nodes[i].name}'" for i, _ in origins.most_common(NAMED))
 
 
 def quantile_bound(values: Array, quantile: float, confidence: float) -> float:
-    """The order statistic that is above the quantile with this confidence, whatever the distribution (Conover,
-    "Practical nonparametric statistics", 1999, §3.2); infinity where none is."""
+    """The smallest order statistic that is above the quantile with this confidence, for any distribution (Conover,
+    "Practical nonparametric statistics", 1999, §3.2); infinity if the sample is too small."""
     count = len(values)
-    # the k + 1 smallest are below the quantile only if at most k states are
+    # bdtr: the probability that at most k values lie below the quantile, so that order statistic k (from 0) does not
     k = int(np.searchsorted(bdtr(np.arange(count), count, quantile), confidence))
     return float(np.partition(values, k)[k]) if k < count else math.inf
 
 
 def rate_bound(count: int, states: int, confidence: float) -> float:
-    """The rate above which so few events in so many states have a chance of 1 - confidence (Clopper & Pearson 1934)."""
+    """Upper bound of the rate of an event that was seen in `count` of the states (Clopper & Pearson 1934)."""
     return 1.0 if count == states else float(betaincinv(count + 1, states - count, confidence))

@@ -1,4 +1,4 @@
-"""What formats are to reach, and the multipliers that they are to fill."""
+"""The accuracy goal of word length optimisation, the target's multiplier, and the cost of formats."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from dynagate.graph.ops import PRODUCTS
 from dynagate.graph.region import KINDS, Kind
 
 DSP_BITS = 40
-"""What a multiplier block weighs beside bits of registers and adders: it holds about as many in its pipeline."""
+"""Cost of a multiplier block, in bits of registers and adders: it holds about as many in its pipeline."""
 
 FLOOR = 0.1
-"""Blocks smaller than this part of their root mean square over the region err relative to that size."""
+"""Default floor of the error: a fraction of an output block's root mean square over the operating region."""
 
 
 @dataclass(frozen=True)
 class Multiplier:
-    """A hardware multiplier of signed operands: bits of the wide one and of the narrow one."""
+    """A hardware multiplier of signed operands. wide, narrow: bits of its two inputs."""
 
     name: str
     wide: int
     narrow: int
 
     def blocks(self, a: int, b: int) -> int:
-        """Blocks that a product of a and b bits takes; a part has one bit less than an operand, but for the sign's."""
+        """Multiplier blocks that a product of a and b bits takes. An operand that is cut into parts gives each part one
+        bit less than the input has, because only the top part has the sign."""
 
         def tiles(wide: int, narrow: int) -> int:
             return math.ceil(max(wide - 1, 1) / (self.wide - 1)) * math.ceil(max(narrow - 1, 1) / (self.narrow - 1))
@@ -42,15 +43,17 @@ MULTIPLIERS = {m.name: m for m in (DSP48E2, DSP48E1, MULT18X18)}
 
 @dataclass(frozen=True)
 class Goal:
-    """An accuracy: in a `quantile` of the states every output block errs by at most `error`, relative to its L2 norm
-    or, where that is smaller, to `floor` times its root mean square over the region.
+    """An accuracy goal: in a `quantile` of the states the error of every output block is at most `error`.
 
-    error: for all blocks, or by the name of each (a block without one may err by any amount). floor: 0 makes the error
-    purely relative, which no format keeps where a block vanishes. kinds: of states (`Region.sample`), uniform ones
-    unless others are given, near rest for instance. confidence: of the statement. dsp: the target's
-    multiplier, whose wide operand is the longest word. spare: part of the products that may take more than one,
-    exceeded only where no formats meet the error otherwise. states, seed: the states that choose the formats. fresh:
-    the number of states on which they are then checked.
+    An error is the L2 norm of the block's error, divided by the L2 norm of the block or by its floor, whichever is
+    larger. The floor is `floor` times the block's root mean square over the operating region.
+
+    error: one for all blocks, or one by block name; a block without one may have any error. floor: 0 makes the error
+    purely relative, which no format achieves where a block vanishes. kinds: kinds of states that the goal covers
+    (`Region.sample`). confidence: of the statement on the quantile. dsp: the target's multiplier; its wide input is the
+    longest word. spare: fraction of the products that may take more than one block; a larger one is used only if no
+    formats meet the goal otherwise. states, seed: the states that formats are chosen on. fresh: the number of states
+    that they are checked on afterwards.
     Raises ValueError: an error or a quantile is not between 0 and 1, or another number is out of range.
     """
 
@@ -84,21 +87,21 @@ class Goal:
             raise ValueError(f"{self.states} states and {self.fresh} fresh ones; expected 1 or more of each")
 
     def of(self, block: str) -> float:
-        """The error that a block may have."""
+        """The largest error that a block may have."""
         return float(self.error) if isinstance(self.error, float | int) else float(self.error.get(block, math.inf))
 
 
 def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int]:
-    """Multiplier blocks that each product takes, if it has them for its own."""
-    found = []
+    """Multiplier blocks of each product, if products shared none."""
+    blocks = []
     for i, node in enumerate(formatted.graph.nodes):
         if node.op in PRODUCTS:
             widths = [fmt.width for fmt in formatted.operand_formats(i)]
             widths += [formatted.constants[i][1].width] if i in formatted.constants else []
-            found.append(dsp.blocks(*widths))
-    return found
+            blocks.append(dsp.blocks(*widths))
+    return blocks
 
 
 def bits(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> int:
-    """A measure of cost that needs no schedule: the bits of all nodes, and DSP_BITS for a multiplier block."""
+    """Cost without a schedule: the bits of all nodes, and DSP_BITS for each multiplier block."""
     return sum(f.width for f in formatted.formats) + DSP_BITS * sum(dsp_blocks(formatted, dsp))

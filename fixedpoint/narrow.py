@@ -1,7 +1,9 @@
-"""Which operand of each product is the narrow one of a multiplier block.
+"""The choice of the 18-bit operand of each product.
 
-Every product needs one. A node that is narrow is so in all its products, and its price is the noise that its rounding
-brings to the outputs: a weighted vertex cover, solved as an integer program.
+The multiplier of a DSP block has a wide and a narrow (18-bit) input, so one operand of every product must have at most
+18 bits. A node with at most 18 bits serves all its products. Its price is the noise that its rounding adds to the
+outputs. The least total price is a weighted vertex cover: nodes are vertices, products are edges. HiGHS solves it as an
+integer program.
 """
 
 from __future__ import annotations
@@ -14,17 +16,17 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
 Vertex = int | tuple[str, int]
-"""A node, or ("constant", product)."""
+"""An operand of a product: the id of a node, or ("constant", id of the product)."""
 
 GAP = 1e-3
-"""As near to the best cover, in its price."""
+"""Relative difference to the best price at which the solver stops."""
 
 
 def cheapest_cover(
     edges: Sequence[tuple[Vertex, Vertex]], price: Mapping[Vertex, float], spare: int, spared: float
 ) -> set[Vertex]:
-    """Vertices of the least price that touch every edge but `spare`, each of which costs `spared` instead; those that
-    cost nothing are all in it."""
+    """The vertices of least total price that cover all edges but up to `spare`; each edge that is not covered costs
+    `spared` instead. Vertices without a price are all part of the result. Raises ValueError: the solver fails."""
     free = {x for x, p in price.items() if p <= 0.0}
     left = Counter(tuple(dict.fromkeys(edge)) for edge in edges if not free.intersection(edge))
     if not left:
@@ -36,7 +38,7 @@ def cheapest_cover(
     rows, columns = zip(*ends, strict=True)
     touched = csr_array((np.ones(len(ends)), (rows, columns)), shape=(count, vertices + count))
     times = np.array(list(left.values()), dtype=float)
-    found = milp(
+    solution = milp(
         np.concatenate([[price[x] for x in place], spared * times]),
         constraints=[
             LinearConstraint(touched, lb=1.0),
@@ -46,6 +48,6 @@ def cheapest_cover(
         bounds=Bounds(0.0, 1.0),
         options={"mip_rel_gap": GAP},
     )
-    if found.x is None:
-        raise ValueError(f"no cover of {len(edges)} products: {found.message}")
-    return free | {x for x, k in place.items() if found.x[k] > 0.5}
+    if solution.x is None:
+        raise ValueError(f"no cover of {len(edges)} products: {solution.message}")
+    return free | {x for x, k in place.items() if solution.x[k] > 0.5}

@@ -1,9 +1,10 @@
-"""What rounding does to the outputs: the noise of every node, carried there by the graph's own derivatives.
+"""Rounding noise: the variance that every node adds, and its propagation to the outputs by derivatives.
 
-A node that drops bits adds an error of variance step² / 12, independent of the others (Widrow & Kollár, "Quantization
-noise", 2008, ch. 4). An output's error is the sum of its derivatives by the nodes times these errors. A block has many
-outputs; one reverse pass from a random sign for each of them gives the sum of the squared derivatives in the mean
-(Hutchinson's estimator), and many states make the mean.
+A node that drops bits adds an error of variance step² / 12, independent of the other nodes (Widrow & Kollár,
+"Quantization noise", 2008, ch. 4). To first order, the error of an output is the sum over the nodes of the derivative
+of the output with respect to the node, times the node's error. A block has many outputs. One reverse pass, seeded with
+a random sign for each of them, estimates the sum of their squared derivatives (Hutchinson's estimator). The mean is
+taken over many states.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ Array = npt.NDArray[np.float64]
 
 
 def _adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Iterator[tuple[int, Any]]:
-    """Every node that the seeds' nodes depend on, last first, with the derivative by it of the sum of these nodes
-    weighted by their seeds, (states,)."""
-    found = dict(seeds)
-    for i in range(max(found, default=-1), -1, -1):
-        if i not in found:
+    """Reverse-mode differentiation of a weighted sum of nodes. seeds: node -> its weight, (states,).
+
+    Yields every node that the sum depends on, last first, with the derivative of the sum with respect to it, (states,).
+    """
+    adjoints = dict(seeds)
+    for i in range(max(adjoints, default=-1), -1, -1):
+        if i not in adjoints:
             continue
-        adjoint = found.pop(i)
+        adjoint = adjoints.pop(i)
         yield i, adjoint
         node = graph.nodes[i]
         if not node.args:
@@ -36,26 +39,26 @@ def _adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Ite
         constant = [] if node.constant is None else [node.constant]
         partials = OPS[node.op].partials(*(values[a] for a in node.args), *constant)
         for a, partial in zip(node.args, partials, strict=True):
-            found[a] = found.get(a, 0.0) + adjoint * partial
+            adjoints[a] = adjoints.get(a, 0.0) + adjoint * partial
 
 
 def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
-    """A random sign per node and state; a node that occurs twice has two."""
+    """A random sign per node and state; a node that occurs twice gets the sum of two signs."""
     states = max(np.size(v) for v in values)
-    found: dict[int, Any] = {}
+    signs: dict[int, Any] = {}
     for i in nodes:
-        found[i] = found.get(i, 0.0) + random.choice([-1.0, 1.0], states)
-    return found
+        signs[i] = signs.get(i, 0.0) + random.choice([-1.0, 1.0], states)
+    return signs
 
 
 def sensitivity(
     graph: Graph, inputs: Mapping[str, Array], port: Port, floor: float = 0.0, *, draws: int = 1, seed: int = 0
 ) -> Array:
-    """(nodes,): mean over the states of Σ (∂output/∂node)² over a block, divided by the block's squared size, which is
-    `floor` at least.
+    """Sensitivity of an output block to every node, (nodes,): the mean over the states of Σ (∂output/∂node)² over the
+    block, divided by its squared L2 norm or by floor², whichever is larger.
 
-    An error of variance v in the node alone gives the block a mean squared relative error of v times this.
-    draws: of random signs for each state, where states are few.
+    An error of variance v in one node gives the block a mean squared relative error of v times the node's sensitivity.
+    draws: random sign vectors for each state; more than one if states are few.
     """
     values = evaluate_nodes(graph, {key: np.repeat(value, draws, axis=0) for key, value in inputs.items()})
     signs = _signs(port.nodes, values, np.random.default_rng(seed))
@@ -67,7 +70,7 @@ def sensitivity(
 
 
 def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, seed: int = 0) -> dict[str, Array]:
-    """Relative L2 error per state, (states,) by output, that the rounding of the formats is expected to make."""
+    """Predicted relative L2 error of every output, (states,) by its name, from the rounding of nodes and constants."""
     graph = formatted.graph
     values = evaluate_nodes(graph, inputs)
     random = np.random.default_rng(seed)
@@ -87,12 +90,13 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, 
 
 
 def _squared_size(values: Sequence[Any], port: Port, floor: float = 0.0) -> Any:
+    """Squared L2 norm of an output, (states,), floor² at least; 1 where it is zero."""
     size = np.maximum(sum(np.square(values[i]) for i in port.nodes), floor**2)
     return np.where(size == 0.0, 1.0, size)
 
 
 def variance(formatted: FormattedGraph, node: int) -> float:
-    """Of the error that a node's own rounding adds."""
+    """Variance of the error that a node's own rounding adds."""
     to = formatted.formats[node]
     kept = to.step * to.step / 12.0
     row = FIXED[formatted.graph.nodes[node].op]
@@ -103,14 +107,15 @@ def variance(formatted: FormattedGraph, node: int) -> float:
     if exact <= to.frac:
         return 0.0
     fine = 2.0**-exact
-    if formatted.arithmetic.rounding == "floor":  # the mean error counts too
+    if formatted.arithmetic.rounding == "floor":  # the mean of the error is not zero
         return (to.step - fine) ** 2 / 4.0 + kept - fine * fine / 12.0
     return kept - fine * fine / 12.0
 
 
-def _constant_error(formatted: FormattedGraph, node: int) -> float:
-    graph = formatted.graph.nodes[node]
-    if OPS[graph.op].constant == "exponent":
+def _constant_error(formatted: FormattedGraph, i: int) -> float:
+    """Rounding error of node i's constant."""
+    node = formatted.graph.nodes[i]
+    if OPS[node.op].constant == "exponent":
         return 0.0
-    value, fmt = formatted.constants[node]
-    return value * fmt.step - float(graph.constant or 0.0)
+    value, fmt = formatted.constants[i]
+    return value * fmt.step - float(node.constant or 0.0)

@@ -1,9 +1,10 @@
-"""Word lengths of least cost for an accuracy: bits where the outputs are sensitive to them, one DSP block a product.
+"""Word length optimisation: formats of least cost that meet an accuracy goal.
 
-A DSP48E2 multiplies 27 × 18 bits, so every product needs a narrow operand (`fixedpoint.narrow`). All other nodes add
-the same amount of noise, so that the last bit of each buys as much (`fixedpoint.within`). Attempt after attempt is
-measured by the integer executor: its errors weight the next one's noise, and nodes that overflow get wider ranges. The
-cheapest attempt that meets the goal is then checked on states that chose nothing.
+A DSP48E2 multiplies 27 × 18 bits, so one operand of every product gets at most 18 bits (`fixedpoint.narrow`). The other
+nodes share the remaining noise budget equally, so that one more bit costs the same accuracy everywhere
+(`fixedpoint.within`). The integer executor measures every attempt. Its errors weight the noise of the next attempt, and
+nodes that overflow get wider ranges. The cheapest attempt that meets the goal is checked on fresh states, which had no
+part in the choice.
 """
 
 from __future__ import annotations
@@ -37,56 +38,59 @@ from dynagate.graph.region import KINDS, Kind, Region
 Array = npt.NDArray[np.float64]
 
 SETTLING, REFINING = 6, 12
-"""Attempts that look anew for sensitivities and narrow operands, and attempts after them, at most."""
+"""Most attempts that estimate sensitivities and choose 18-bit operands anew, and most attempts after them, in which
+only the weights of the output blocks change."""
 
 HOPELESS, STUCK = 4.0, 1.2
-"""Errors over targets at which three attempts without progress end a search: while it settles, and afterwards."""
+"""Stop early: if three attempts in a row bring no improvement, give up when the error is still this many times the
+target. The first value applies while the 18-bit operands still change, the second afterwards."""
 
 PATIENCE = 3
-"""Refining attempts that may all miss the target by little before the weights change faster."""
+"""Refining attempts that may miss the target before the weights change faster."""
 
 SHARED = 24
-"""Word of angles, sines, cosines, divisors and inverses, tried before the widest: a reciprocal of up to 25 bits takes
-one Newton step."""
+"""Word length of angles, sines, cosines, divisors and inverses. It is tried before the widest one, because a reciprocal
+of up to 25 bits takes a single Newton step."""
 
 TAIL = 10.0
-"""Sensitivities are those in the states with the largest errors: so many times the states that the quantile leaves
-out."""
+"""Sensitivities are taken in the states with the largest errors. Their number is this many times the number of states
+above the goal's quantile."""
 
 DRAWS = 8
-"""Random signs for each of these states."""
+"""Random sign vectors for each of these states."""
 
 SENSITIVITY_STATES = 512
-"""States of the first sensitivities."""
+"""States for the sensitivities of the first attempt."""
 
 AIMS = (0.985, 0.7, 0.4)
-"""Parts of the target that are aimed at, one after the other: fresh states may have larger errors than those of the
-search, most of all where words are short and an error jumps past its target."""
+"""Fractions of the target to aim at, tried in order. Fresh states may have larger errors than the states of the search,
+most of all if words are short, so that one bit changes an error a lot."""
 
 ENOUGH = 0.985
-"""Part of the aim with which a search ends."""
+"""A search ends at an error of this fraction of its aim."""
 
 WIDENINGS = 4
-"""Times that the widest words may widen the ranges of nodes that overflow."""
+"""Most rounds in which the ranges of nodes that overflow with the widest words are widened."""
 
 CHECKED = 6
-"""Attempts that are checked on fresh states, the cheapest first."""
+"""Most attempts that are checked on fresh states, the cheapest first."""
 
 
 class AccuracyError(ValueError):
-    """No formats of the allowed words reach the target; the text says what is reachable and which node stops it."""
+    """No formats of the allowed word lengths meet the goal. The text names the error that is reached and the node that
+    limits it."""
 
 
 @dataclass(frozen=True)
 class Optimised:
-    """formatted: the formats. statement: their errors and overflows on fresh states."""
+    """formatted: the graph with its formats. statement: their errors and overflows on fresh states."""
 
     formatted: FormattedGraph
     statement: Statement
 
     @property
     def error(self) -> float:
-        """Of the worst block at the goal's quantile and confidence."""
+        """Error of the worst output block at the goal's quantile, with its confidence."""
         return self.statement.worst[0]
 
 
@@ -97,10 +101,10 @@ def optimise(
     policy: Policy | None = None,
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Optimised:
-    """Formats that meet the goal on fresh states, and overflow in no more of them than OVERFLOWS.
+    """Formats that meet the goal on fresh states, and overflow in no larger part of them than OVERFLOWS.
 
-    policy: guard bits, samples of the ranges and arithmetic; its word is not used. trajectories: as in `assign`.
-    Raises AccuracyError where even the widest words do not meet it, ValueError for an error of a block that is none.
+    policy: guard bits, samples of the ranges and arithmetic; its word length is not used. trajectories: as in `assign`.
+    Raises AccuracyError: even the widest words do not meet the goal; ValueError: the goal names an unknown block.
     """
     names = [port.name for port in graph.outputs]
     for name in () if isinstance(goal.error, float | int) else goal.error:
@@ -123,9 +127,12 @@ def optimise(
 
 @dataclass(frozen=True)
 class Attempt:
-    """narrow: the operands that are narrow. errors: (blocks, states) of each kind that the goal is about, in units of
-    each block's target. ratios: (blocks,), the bound of their quantile. overflow: part of the states of each kind;
-    origins: the nodes at which it began. cost: in bits, without a schedule."""
+    """Formats and their measurement on the states of the search.
+
+    narrow: the 18-bit operands. errors: (blocks, states) for each kind of states that the goal covers, in units of each
+    block's target. ratios: (blocks,), the bound of the errors' quantile. overflow: fraction of the states of each kind
+    in which a node overflowed; origins: the nodes at which overflow began. cost: in bits, estimated without a schedule.
+    """
 
     formatted: FormattedGraph
     narrow: set[Vertex]
@@ -137,7 +144,7 @@ class Attempt:
 
     @property
     def ratio(self) -> float:
-        """Of the worst block."""
+        """Error over target of the worst block."""
         return float(max(self.ratios))
 
     @property
@@ -150,7 +157,7 @@ class Attempt:
 
 
 class _Search:
-    """Attempts, one after the other, each measured on the goal's states."""
+    """A sequence of attempts, each measured on the goal's states."""
 
     def __init__(
         self,
@@ -171,11 +178,11 @@ class _Search:
         self.states = {kind: region.states(graph, count, goal.seed, kind) for kind, count in counts.items()}
         self.expected = {kind: evaluate(graph, inputs) for kind, inputs in self.states.items()}
         some = {key: value[:SENSITIVITY_STATES] for key, value in inputs.items()}
-        self.sizes = np.array([float(np.mean(np.square(v))) for v in evaluate_nodes(graph, some)])
+        self.mean_squares = np.array([float(np.mean(np.square(v))) for v in evaluate_nodes(graph, some)])
         self.first_sensitivity = self._sensitivities([some] * len(self.targets), draws=1, seed=0)
 
     def widest(self) -> FormattedGraph:
-        """The widest words for all. Raises AccuracyError where they do not meet the goal."""
+        """Formats of the widest word length for all nodes. Raises AccuracyError: they do not meet the goal."""
         for _ in range(WIDENINGS):
             formatted = assign_word(self.graph, self.region, self.ranges, self.policy)
             attempt = self._measured(formatted, set())
@@ -200,13 +207,13 @@ class _Search:
         return formatted
 
     def attempts(self, shared: int, spare: float, aim: float) -> Iterator[Attempt]:
-        """Attempts that come ever nearer to this part of the target. shared, spare: as in `Within.formats`."""
-        weights = np.ones(len(self.targets))  # by block, of its noise
+        """Attempts that approach this fraction of the target. shared, spare: as in `Within.formats`."""
+        weights = np.ones(len(self.targets))  # of the noise of each block
         sensitivities, narrow = self.first_sensitivity, None
         last, stalled, met = math.inf, 0, False
         for k in range(SETTLING + REFINING):
             settled = k >= SETTLING
-            within = Within(self.graph, self.region, self.ranges, self.policy, self.goal.dsp, self.sizes, aim)
+            within = Within(self.graph, self.region, self.ranges, self.policy, self.goal.dsp, self.mean_squares, aim)
             attempt = self._measured(*within.formats(weights @ sensitivities, shared, spare, narrow))
             yield attempt
             ratio = attempt.ratio
@@ -224,11 +231,12 @@ class _Search:
             fresh = self._sensitivities(states, draws=DRAWS, seed=k)
             sensitivities = fresh if k == 0 else 0.5 * (fresh + sensitivities)
             narrow = attempt.narrow if k == SETTLING - 1 else None
-            if k > 0:  # the error of the first attempt is in the sensitivities already
+            if k > 0:  # the sensitivities already contain the errors of the first attempt
                 weights = self._reweighted(weights, attempt.ratios / aim, 2, closer=False)
 
     def cheapest(self, attempts: list[Attempt]) -> Optimised | None:
-        """Of the attempts that meet the goal, the cheapest that meets it on fresh states too; of CHECKED at most."""
+        """The cheapest attempt that meets the goal on the states of the search and on fresh states; CHECKED attempts
+        are tried at most."""
         meeting = [attempt for attempt in attempts if attempt.meets]
         for attempt in sorted(meeting, key=lambda attempt: attempt.cost)[:CHECKED]:
             if (optimised := self.checked(attempt.formatted)) is not None:
@@ -236,17 +244,17 @@ class _Search:
         return None
 
     def checked(self, formatted: FormattedGraph) -> Optimised | None:
-        """The formats with what fresh states say of them, or None where they do not keep the goal there. Nodes at which
-        overflow began have wider ranges from then on."""
+        """The formats with their statement, or None if they do not meet the goal on fresh states. If they overflow,
+        ranges grow where overflow began, and the next check draws other states: these have had a part in the choice."""
         statement = state(formatted, self.region, self.goal, draw=self.draws)
         if not any(statement.faults(self.goal)):
             return Optimised(formatted, statement)
         self._widen(statement.origins)
-        self.draws += 1  # the states have chosen ranges now: others check the next formats
+        self.draws += 1
         return None
 
     def promised(self, formatted: FormattedGraph) -> Optimised:
-        """The same, or AccuracyError."""
+        """The formats with their statement. Raises AccuracyError: they do not meet the goal on fresh states."""
         statement = state(formatted, self.region, self.goal, draw=self.draws)
         for fault in statement.faults(self.goal):
             nodes = f"; overflow begins at {names_of(self.graph, statement.origins)}" if statement.origins else ""
@@ -254,6 +262,7 @@ class _Search:
         return Optimised(formatted, statement)
 
     def _measured(self, formatted: FormattedGraph, narrow: set[Vertex]) -> Attempt:
+        """The formats as an attempt, measured by the integer executor."""
         overflow: dict[Kind, float] = {}
         origins: Counter[int] = Counter()
         errors: dict[Kind, Array] = {}
@@ -271,7 +280,7 @@ class _Search:
         return Attempt(formatted, narrow, errors, np.max(bounds, axis=0), overflow, origins, cost)
 
     def _widen(self, origins: Counter[int]) -> None:
-        """The nodes at which overflow began in a state, however rare, get a bit more from now on."""
+        """Double the ranges of the nodes at which overflow began, however rarely it did."""
         largest, reach = self.ranges.largest.copy(), self.ranges.reach.copy()
         nodes = list(origins)
         largest[nodes] *= 2.0
@@ -280,14 +289,14 @@ class _Search:
 
     @staticmethod
     def _reweighted(weights: Array, missed: Array, power: int, *, closer: bool) -> Array:
-        """Weights by how far each block missed its aim, in units of it. closer: never away from it: small graphs jump
-        past it."""
+        """Weights of the blocks, multiplied by a power of each block's error over its aim. closer: no weight decreases;
+        in small graphs a lower weight lets an error jump past its target."""
         change = np.minimum(missed, 10.0)
         weights = weights * (np.maximum(change, 1.0) if closer else change) ** power
         return np.maximum(weights, max(weights) / 100.0)
 
     def _sensitivities(self, states: list[dict[str, Array]], *, draws: int, seed: int) -> Array:
-        """(blocks, nodes), of every block in states of its own, in units of its target."""
+        """Sensitivities (blocks, nodes), in units of each block's target. states: per block, those to average over."""
         return np.array(
             [
                 sensitivity(self.graph, inputs, port, self.floors[port.name], draws=draws, seed=seed) / target**2
@@ -296,7 +305,7 @@ class _Search:
         )
 
     def _worst_states(self, attempt: Attempt, block: int) -> dict[str, Array]:
-        """The states with the largest errors of a block, which the quantile is about."""
+        """Inputs of the states with the largest errors of a block, which decide its quantile."""
         count = math.ceil(TAIL * (1.0 - self.goal.quantile) * self.goal.states)
         worst = np.argsort(-np.concatenate([errors[block] for errors in attempt.errors.values()]))[:count]
         inputs = [self.states[kind] for kind in attempt.errors]

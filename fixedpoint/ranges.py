@@ -1,4 +1,4 @@
-"""How large every node gets over a sample of states, and how large it may get beyond them."""
+"""Ranges: the largest magnitude of every node over a sample of states, and the magnitude expected beyond the sample."""
 
 from __future__ import annotations
 
@@ -16,20 +16,24 @@ from dynagate.graph.evaluate import evaluate_nodes
 Array = npt.NDArray[np.float64]
 
 TAIL = 64
-"""The largest magnitudes of a node from which its tail is drawn."""
+"""Number of largest magnitudes of a node that its tail is fitted to."""
 
 OVERFLOW = 1e-8
-"""Chance per node and state of leaving the range that the tail gives, about: a graph of 10,000 nodes, most of them
-dependent, then overflows in one state of some thousands at worst."""
+"""Approximate probability, per node and state, of a magnitude above the range that the tail gives. A graph of 10,000
+nodes, most of them dependent, then overflows in one state of some thousands at worst."""
 
 PROBES = 2048
-"""States, spread over the sample, in which the rounding of formats is followed through the graph."""
+"""States, spread over the sample, in which the rounding of formats is propagated through the graph."""
 
 
 @dataclass(frozen=True)
 class Ranges:
-    """largest: |value| of every node, (nodes,); reach: the magnitude that its tail may come to; samples: the number of
-    states; probes: the float64 values of every node in PROBES of them, (probes,) each, or a float."""
+    """Magnitudes of the nodes.
+
+    largest: (nodes,), the largest magnitude in the sample. reach: (nodes,), the magnitude that is exceeded with
+    probability OVERFLOW, by the tail. samples: number of states. probes: per node its float64 values in PROBES of the
+    states, (probes,), or a float.
+    """
 
     largest: Array
     reach: Array
@@ -38,7 +42,7 @@ class Ranges:
 
 
 def sampled_ranges(graph: Graph, inputs: Mapping[str, Array]) -> Ranges:
-    """Magnitudes over a batch of inputs, (batch, *shape) each. Raises ValueError: a node is not finite."""
+    """Ranges over a batch of inputs, (batch, *shape) each. Raises ValueError: a node is not finite in some state."""
     values = evaluate_nodes(graph, inputs)
     magnitudes = [np.abs(np.atleast_1d(v)) for v in values]
     largest = np.array([float(np.max(v)) for v in magnitudes])
@@ -52,9 +56,10 @@ def sampled_ranges(graph: Graph, inputs: Mapping[str, Array]) -> Ranges:
 
 
 def _reach(magnitudes: Array) -> float:
-    """The magnitude that is exceeded with a chance of OVERFLOW, by an exponential tail beyond the TAIL largest.
+    """The magnitude that is exceeded with probability OVERFLOW, by an exponential tail fitted to the TAIL largest.
 
-    A bounded quantity has a shorter tail than that and a product of several a longer one; tests hold the overflows.
+    A bounded quantity has a shorter tail than that, and a product of several quantities a longer one. Tests check the
+    rate of overflows.
     """
     count = len(magnitudes)
     if count <= 2 * TAIL:
@@ -66,10 +71,10 @@ def _reach(magnitudes: Array) -> float:
 
 
 class RoundedProbes:
-    """The probes' values as formats round them, in float64, node after node in the order of the graph.
+    """The probes' values rounded to formats, computed in float64, one node after the other in the order of the graph.
 
-    A node's operands bring their rounding with them. Where they nearly cancel it may be larger than the node's own
-    values, so its range must hold it: `deviation` says how far the node comes from its float64 values.
+    The operands of a node carry their own rounding errors. If they nearly cancel, these errors may be larger than the
+    node's values. The node's range must include them: `deviation` returns the largest one.
     """
 
     def __init__(self, graph: Graph, probes: Sequence[Any], arithmetic: Arithmetic) -> None:
@@ -80,20 +85,20 @@ class RoundedProbes:
         self._last_user = [max(users, default=-1) for users in graph.users]
 
     def deviation(self, i: int, constant: float | None) -> float:
-        """The largest difference of node i, computed from rounded operands, from its float64 values. constant: the
-        node's, as its format rounds it."""
+        """The largest difference between node i, computed from rounded operands, and its float64 values. constant: the
+        node's constant, rounded to its format."""
         node = self._graph.nodes[i]
         if node.op == "input":
             self._exact = self._probes[i]
             return 0.0
         operands = [self._rounded[a] for a in node.args]
-        with np.errstate(all="ignore"):  # words too short for a divisor: it is flagged where integers run
+        with np.errstate(all="ignore"):  # a divisor may round to zero; the integer executor flags that
             self._exact = OPS[node.op].real(*operands, *([] if constant is None else [constant]))
             difference = np.abs(self._exact - self._probes[i])
         return float(np.max(difference, initial=0.0, where=np.isfinite(difference)))
 
     def round(self, i: int, to: Format) -> None:
-        """Node i, whose `deviation` was asked last, has this format."""
+        """Round node i to its format. It must be the node of the last call of `deviation`."""
         with np.errstate(all="ignore"):
             self._rounded[i] = np.ldexp(np.floor(np.ldexp(self._exact, to.frac) + self._half), -to.frac)
         for a in self._graph.nodes[i].args:

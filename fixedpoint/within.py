@@ -1,4 +1,4 @@
-"""Formats for a noise: what is narrow, and words with which all others add as much."""
+"""Formats within a noise budget: the 18-bit operands of products, and word lengths with equal noise for the rest."""
 
 from __future__ import annotations
 
@@ -28,37 +28,46 @@ from dynagate.graph.region import Region
 Array = npt.NDArray[np.float64]
 
 DEAR = 1e4
-"""Price of narrowing a divisor or its inverse: all of them share a unit, and so a width."""
+"""Price of cutting a divisor or its inverse to 18 bits: they share a unit, so all of them would have to be cut."""
 
 SPARED = 1e-3
-"""Noise, of all that is allowed, that it takes to give a product a second block."""
+"""Price of a second DSP block for a product, as a fraction of the noise budget."""
 
 SHORTEST = 6
+"""Shortest word length, in bits."""
+
 TRIES, CLOSE = 4, 0.03
-"""For words of the noise that is allowed, and how near is near enough."""
+"""Iterations to word lengths whose noise equals the budget, and the relative difference at which they end."""
 
 
 @dataclass(frozen=True)
 class Within:
-    """sizes: mean square of every node. noise: how much is allowed in all."""
+    """Choice of formats within a noise budget.
+
+    mean_squares: mean square of every node's values. noise: the budget, the sum of weight × variance over all nodes.
+    """
 
     graph: Graph
     region: Region
     ranges: Ranges
     policy: Policy
     dsp: Multiplier
-    sizes: Array
+    mean_squares: Array
     noise: float
 
     def formats(
         self, weight: Array, shared: int, spare: float, narrow: set[Vertex] | None
     ) -> tuple[FormattedGraph, set[Vertex]]:
-        """Formats whose predicted noise is what is allowed, or as near as the narrow operands let it come, and what is
-        narrow. weight: what the variance of an error in a node counts. shared: the word of what shares a sine or
-        reciprocal unit. spare: part of the products that may take more than one block. narrow: if that is known."""
+        """Formats whose predicted noise equals the budget, or comes as near as the 18-bit operands allow, and these
+        operands.
+
+        weight: (nodes,), the factor of each node's error variance in the budget. shared: word length of nodes that
+        share a sine or reciprocal unit. spare: fraction of the products that may take more than one DSP block.
+        narrow: the 18-bit operands; None to choose them.
+        """
         graph, dsp, each = self.graph, self.dsp, weight * self._unit
         if narrow is None:
-            words = np.where(self._one_format, shared, self._alike(each, self.noise))
+            words = np.where(self._one_format, shared, self._equal_noise(each, self.noise))
             edges, price = self._products(weight, words)
             narrow = cheapest_cover(edges, price, int(spare * len(edges)), SPARED)
         longest = np.where([i in narrow for i in range(len(graph))], dsp.narrow, dsp.wide)
@@ -66,21 +75,22 @@ class Within:
         widths = {i: dsp.narrow if ("constant", i) in narrow else dsp.wide for i in constants}
         budget = self.noise
         for _ in range(TRIES):
-            words = np.where(self._one_format, shared, self._alike(each, budget))
+            words = np.where(self._one_format, shared, self._equal_noise(each, budget))
             words = np.minimum(words, longest).astype(int)
-            # shared units have one width; other nodes may grow up to their operand of a multiplier
+            # nodes on a shared unit keep its width; others may grow to the width of their multiplier operand
             most = np.where(self._one_format, words, longest)
             lengths = WordLengths(words.tolist(), most.tolist(), widths)
             formatted = assign_word(graph, self.region, self.ranges, self.policy, lengths)
-            # what has no finer operands rounds nothing: the others may add more
-            now = sum(float(weight[i]) * variance(formatted, i) for i in range(len(graph)))
-            if abs(now / self.noise - 1.0) < CLOSE:
+            # a node whose operands are no finer adds no noise, which leaves more of the budget to the others
+            predicted = sum(float(weight[i]) * variance(formatted, i) for i in range(len(graph)))
+            if abs(predicted / self.noise - 1.0) < CLOSE:
                 break
-            budget *= min(max(self.noise / now, 0.1), 10.0) if now > 0.0 else 1.0
+            budget *= min(max(self.noise / predicted, 0.1), 10.0) if predicted > 0.0 else 1.0
         return formatted, narrow
 
     def _products(self, weight: Array, words: Array) -> tuple[list[tuple[Vertex, Vertex]], dict[Vertex, float]]:
-        """The factors of every product, and the noise of having each of them narrow. words: what they are otherwise."""
+        """The two factors of every product, and the noise that each factor adds if it is cut to 18 bits. words: the
+        factors' word lengths otherwise."""
         root, narrow = self.graph.roots, self.dsp.narrow
         divisions = {
             x
@@ -101,28 +111,29 @@ class Within:
             if node.constant is not None:
                 value, fmt = fixed_factor(node.constant, narrow)
                 error = value * fmt.step - node.constant
-                price["constant", i] = float(weight[i] * self.sizes[root[node.args[0]]] * error**2)
+                price["constant", i] = float(weight[i] * self.mean_squares[root[node.args[0]]] * error**2)
                 factors.append(("constant", i))
             edges.append((factors[0], factors[1]))
         return edges, price
 
-    def _alike(self, noise: Array, budget: float) -> Array:
-        """Words with which every node adds the same noise and all together the budget; noise: of a word of no bits."""
+    def _equal_noise(self, noise: Array, budget: float) -> Array:
+        """Word lengths with which every node adds the same part of the budget. noise: that of each node with a word of
+        no bits; each bit more divides it by four."""
         free = np.flatnonzero((noise > 0.0) & ~self._one_format)
-        share = budget / max(len(free), 1)
+        per_node = budget / max(len(free), 1)
         words = np.full(len(noise), float(SHORTEST))
-        words[free] = np.clip(np.ceil(0.5 * np.log2(noise[free] / share)), SHORTEST, self.dsp.wide)
+        words[free] = np.clip(np.ceil(0.5 * np.log2(noise[free] / per_node)), SHORTEST, self.dsp.wide)
         return words
 
     @cached_property
     def _one_format(self) -> npt.NDArray[np.bool_]:
-        """Nodes that share a sine or reciprocal unit with others, and so a width: wide, or narrow, nothing between."""
-        found = np.zeros(len(self.graph), dtype=bool)
+        """Whether each node is an operand or a result of a shared sine or reciprocal unit, and so has its width."""
+        shared = np.zeros(len(self.graph), dtype=bool)
         for i, node in enumerate(self.graph.nodes):
             if FIXED[node.op].shares_unit:
-                found[i] = True
-                found[list(node.args)] = True
-        return found
+                shared[i] = True
+                shared[list(node.args)] = True
+        return shared
 
     @cached_property
     def _integer(self) -> list[int]:
@@ -131,14 +142,15 @@ class Within:
 
     @cached_property
     def _unit(self) -> Array:
-        """Variance of a rounding in words of no bits."""
+        """Rounding variance of every node with a word of no bits."""
         return 4.0 ** np.array(self._integer, dtype=float) / 12.0
 
     def _reach(self, i: int) -> float:
+        """The magnitude that node i's format must hold."""
         ranges, guard = self.ranges, self.policy.guard_bits
         op = self.graph.nodes[i].op
         if op == "input" or FIXED[op].most:
-            found = float(ranges.largest[i])
+            magnitude = float(ranges.largest[i])
         else:
-            found = float(ranges.reach[i] if guard is None else ranges.largest[i] * 2.0**guard)
-        return max(found, 2.0**-40)
+            magnitude = float(ranges.reach[i] if guard is None else ranges.largest[i] * 2.0**guard)
+        return max(magnitude, 2.0**-40)

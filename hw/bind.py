@@ -1,4 +1,4 @@
-"""Which of the shared units carries out which operation, so that few different values reach each operand port."""
+"""Binding: which unit of its class executes each operation, so that operand multiplexers have few inputs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Sources = Callable[[int], tuple[Hashable, ...]]
 
 @dataclass(frozen=True)
 class Binding:
-    """unit: operation -> (resource class, instance). mux_inputs: different sources over all operand ports."""
+    """unit: operation -> (resource class, instance). mux_inputs: different sources, summed over all operand ports."""
 
     unit: dict[int, tuple[str, int]]
     mux_inputs: int
 
     def operations_of(self, schedule: Schedule) -> dict[tuple[str, int], dict[int, int]]:
-        """(resource class, instance) -> slot -> operation."""
+        """(resource class, instance) -> slot -> operation. Raises ScheduleError: two operations share unit and slot."""
         result: dict[tuple[str, int], dict[int, int]] = defaultdict(dict)
         for i, unit in self.unit.items():
             slot = schedule.start[i] % schedule.problem.ii
@@ -31,7 +31,8 @@ class Binding:
 
 
 def bind(schedule: Schedule, sources: Sources) -> Binding:
-    """Each operation goes to the free instance that already sees most of its sources, the first of equals."""
+    """Bind operations in order of their starts: each to the free instance whose operand ports already read most of its
+    sources, of equals to the first."""
     problem = schedule.problem
     unit: dict[int, tuple[str, int]] = {}
     taken: dict[tuple[str, int], set[int]] = defaultdict(set)  # (class, slot) -> instances in use
@@ -45,10 +46,10 @@ def bind(schedule: Schedule, sources: Sources) -> Binding:
         resource = problem.operations[i].resource
         assert resource is not None
         slot = schedule.start[i] % problem.ii
-        wanted = sources(i)
+        operands = sources(i)
         busy = taken[resource, slot]
         score: dict[int, int] = defaultdict(int)
-        for port, source in enumerate(wanted):
+        for port, source in enumerate(operands):
             for instance in fans[resource, port, source]:
                 if instance not in busy:
                     score[instance] += 1
@@ -56,7 +57,7 @@ def bind(schedule: Schedule, sources: Sources) -> Binding:
         best = max(score, key=lambda k: (score[k], -k), default=free)
         busy.add(best)
         unit[i] = resource, best
-        for port, source in enumerate(wanted):
+        for port, source in enumerate(operands):
             if (resource, best, port, source) not in seen:
                 seen.add((resource, best, port, source))
                 fans[resource, port, source].append(best)

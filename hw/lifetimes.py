@@ -1,4 +1,4 @@
-"""Starts for which results wait in the fewest bits of registers: of all operations at once, then of one by one."""
+"""Start cycles with the fewest bits in delay lines: a linear program over all operations, then single moves."""
 
 from __future__ import annotations
 
@@ -13,29 +13,30 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 SWEEPS = 6
-"""Over all operations, at most."""
+"""Most passes of `save_registers` over all operations."""
 
 
 def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> list[int]:
-    """Starts of all operations with the least sum of width × lifetime, units not counted. fixed: those that are
-    given.
+    """Starts of all operations with the least sum of width × lifetime of their results. Units are not limited.
 
-    A linear program: a start for each operation and an end for each result, every constraint a difference of two, so
-    that its corners are whole numbers. A lifetime is at least the interval that the unit's own register holds it.
-    Raises ValueError where the fixed starts leave others no room.
+    fixed: operations whose starts are fixed, with their starts.
+
+    The linear program has a variable for the start of each operation and one for the end of each result. Every
+    constraint is a difference of two variables, so its corners are whole numbers. A result that its unit's own
+    register holds has a lifetime of one interval at least. Raises ValueError: no starts satisfy the constraints.
     """
     operations, count, ii = problem.operations, len(problem.operations), problem.ii
     outputs = set(problem.outputs)
     early: list[int] = []
     late: list[int] = []
-    gap: list[int] = []  # value[early] + gap <= value[late]; results' ends come after the starts
+    gap: list[int] = []  # value[early] + gap <= value[late]; variables: all starts, then all ends of results
     low, high = np.zeros(2 * count), np.full(2 * count, float(length + 2 * ii))
     for i, operation in enumerate(operations):
         own = ii if operation.holds else 0
-        rules = [(i, u, operation.latency) for u in problem.users[i]]
-        rules += [(u, count + i, int(operation.holds)) for u in problem.users[i]]
-        rules.append((i, count + i, operation.latency + own))
-        for a, b, cycles in rules:
+        constraints = [(i, u, operation.latency) for u in problem.users[i]]
+        constraints += [(u, count + i, int(operation.holds)) for u in problem.users[i]]
+        constraints.append((i, count + i, operation.latency + own))
+        for a, b, cycles in constraints:
             early.append(a)
             late.append(b)
             gap.append(cycles)
@@ -51,32 +52,33 @@ def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> 
         shape=(len(gap), 2 * count),
     )
     width = np.array([operation.width for operation in operations], dtype=float)
-    found = linprog(
+    solution = linprog(
         np.concatenate([-width, width]),
         A_ub=differences,
         b_ub=-np.array(gap, dtype=float),
         bounds=np.stack([low, high], axis=1),
         method="highs-ds",
     )
-    if found.x is None:
-        raise ValueError(f"no starts within {length} cycles: {found.message}")
-    return [int(cycle) for cycle in np.rint(found.x[:count])]
+    if solution.x is None:
+        raise ValueError(f"no starts within {length} cycles: {solution.message}")
+    return [int(cycle) for cycle in np.rint(solution.x[:count])]
 
 
 def save_registers(schedule: Schedule) -> Schedule:
-    """Operations moved one by one, between the readiness of their operands and their first use, to where the registers
-    around them have the fewest bits. Units stay within their limits, and the latency stays."""
+    """The schedule after moving operations one by one, each within its slack to the start with the fewest bits in the
+    delay lines of its operands and its result. Latency and limits of units stay as they are."""
     problem = schedule.problem
     operations, users, ii = problem.operations, problem.users, problem.ii
     start, outputs = list(schedule.start), set(problem.outputs)
     used = Counter((o.resource, start[i] % ii) for i, o in enumerate(operations))
 
     def last_use(i: int, but: int | None = None) -> int:
+        """The last cycle in which the result of operation i is read by another operation than `but`."""
         last = max((start[u] for u in users[i] if u != but), default=0)
         return max(last, schedule.length) if i in outputs else last
 
     def bits(cycles: range, i: int) -> list[int]:
-        """Of the registers that hold operation i's result and its operands, if it started in one of the cycles."""
+        """Per cycle, the bits in the delay lines of operation i's result and operands if it started in that cycle."""
         own, own_last = operations[i], last_use(i)
         total = [registers_held(own.holds, own_last - c - own.latency, ii) * own.width for c in cycles]
         for a in dict.fromkeys(own.operands):
@@ -86,7 +88,7 @@ def save_registers(schedule: Schedule) -> Schedule:
         return total
 
     def best(i: int) -> int:
-        """Where operation i has the fewest bits around it; where it is, if that is as good."""
+        """The start of operation i with the fewest bits; its present one, if no other has fewer."""
         operation, now = operations[i], start[i]
         earliest = max(start[a] + operations[a].latency for a in operation.operands)
         latest = min([start[u] for u in users[i]] + [schedule.length] * (i in outputs)) - operation.latency

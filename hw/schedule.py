@@ -1,8 +1,9 @@
-"""When every operation of a folded pipeline starts: the problem, and the check of its answer.
+"""The modulo scheduling problem, and the check of its solution.
 
-After CIRCT's lib/Scheduling: `Problem.check` validates the question, any solver (`hw.modulo`) fills in start cycles,
-`Schedule.verify` validates the answer and always runs. A sample enters every `ii` cycles; operation i of a sample that
-enters at cycle c starts at c + start[i]. Two operations on one unit collide when their starts are equal modulo ii.
+After CIRCT's lib/Scheduling: `Problem.check` validates the problem, any solver (`hw.modulo`) computes start cycles, and
+`Schedule.verify` validates the schedule and always runs. A sample enters every `ii` cycles. Operation i of a sample
+that enters in cycle c starts in cycle c + start[i]. Two operations on one unit collide if their starts are equal modulo
+ii.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 LONGEST_INTERVAL = 65535
-"""Cycles: the pipeline counts its slots one hot, and Amaranth takes no wider signal."""
+"""Largest initiation interval, in cycles: the slot counter is one-hot, and Amaranth takes no wider signal."""
 
 MOST_STAGES = 64
-"""Registers that a target may want behind a product or a sum: far more than any path on an FPGA is cut into."""
+"""Most extra register stages behind a product or a sum: far more than any path on an FPGA is cut into."""
 
 
 class ScheduleError(ValueError):
-    """A scheduling problem or answer that breaks a rule; the text names the operation."""
+    """A scheduling problem or schedule that breaks a rule; the text names the operation."""
 
 
 def check_interval(ii: int) -> None:
@@ -32,10 +33,13 @@ def check_interval(ii: int) -> None:
 
 @dataclass(frozen=True)
 class Operation:
-    """operands: positions of the operations it reads, all smaller than its own. latency: cycles from start until the
-    result can be read. resource: the class of shared unit it occupies for one cycle at its start, or None.
-    holds: its result stays readable for ii cycles in the unit's own register; otherwise for one cycle. width: bits of
-    the result."""
+    """An operation to schedule.
+
+    operands: positions of the operations it reads, all smaller than its own. latency: cycles from its start until the
+    result can be read. resource: the class of shared unit that it occupies for one cycle at its start, or None.
+    holds: whether the result stays readable for ii cycles in the unit's own register; otherwise it does for one cycle.
+    width: bits of the result.
+    """
 
     name: str
     operands: tuple[int, ...]
@@ -46,14 +50,15 @@ class Operation:
 
 
 def registers_held(holds: bool, lifetime: int, ii: int) -> int:
-    """Registers, each of ii cycles, between a result's readiness and its use `lifetime` cycles later. The first is the
-    unit's own where it holds its result; otherwise a use as the result appears needs none."""
+    """Registers of the delay line between a result's readiness and its use `lifetime` cycles later; each holds it for
+    ii cycles. If the unit holds its result, the first register is the unit's own. Otherwise a use in the cycle of
+    readiness needs no register."""
     return lifetime // ii + 1 if holds else math.ceil(lifetime / ii)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """limits: units per resource class. outputs: operations whose results must all be readable at the last cycle."""
+    """limits: units per resource class. outputs: operations whose results must all be readable in the last cycle."""
 
     operations: tuple[Operation, ...]
     ii: int
@@ -61,7 +66,7 @@ class Problem:
     outputs: tuple[int, ...]
 
     def check(self) -> Problem:
-        """Returns itself. Raises ScheduleError where the problem is not well posed."""
+        """Returns itself. Raises ScheduleError if the problem is not well posed."""
         for fault in self._faults():
             raise ScheduleError(fault)
         return self
@@ -69,13 +74,13 @@ class Problem:
     def _faults(self) -> Iterator[str]:
         if self.ii < 1:
             yield f"initiation interval {self.ii}; expected 1 or more"
-        wanted = Counter(o.resource for o in self.operations if o.resource is not None)
+        demand = Counter(o.resource for o in self.operations if o.resource is not None)
         for i, operation in enumerate(self.operations):
             if any(not 0 <= a < i for a in operation.operands):
                 yield f"operation '{operation.name}' reads {operation.operands}; operands must come before it"
             if operation.latency < 1:
                 yield f"operation '{operation.name}' has latency {operation.latency}; expected 1 or more"
-        for resource, count in wanted.items():
+        for resource, count in demand.items():
             limit = self.limits.get(resource, 0)
             if count > limit * self.ii:
                 yield f"{count} operations on {limit} × '{resource}' do not fit in {self.ii} slots"
@@ -85,14 +90,15 @@ class Problem:
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
-        found: list[list[int]] = [[] for _ in self.operations]
+        """Per operation, the operations that read its result, each once."""
+        readers: list[list[int]] = [[] for _ in self.operations]
         for i, operation in enumerate(self.operations):
             for a in dict.fromkeys(operation.operands):
-                found[a].append(i)
-        return tuple(map(tuple, found))
+                readers[a].append(i)
+        return tuple(map(tuple, readers))
 
     def critical_path(self) -> int:
-        """Cycles from the first start to the last result with unlimited units: the least possible latency."""
+        """Length of the critical path: cycles from the first start to the last result with unlimited units."""
         ready: list[int] = []
         for operation in self.operations:
             ready.append(max((ready[a] for a in operation.operands), default=0) + operation.latency)
@@ -101,13 +107,14 @@ class Problem:
 
 @dataclass(frozen=True)
 class Schedule:
-    """start: per operation. length: cycle at which all outputs are read, the latency of a sample."""
+    """start: start cycle of each operation. length: the cycle in which all outputs are read: a sample's latency."""
 
     problem: Problem
     start: tuple[int, ...]
     length: int
 
     def ready(self, i: int) -> int:
+        """The first cycle in which the result of operation i can be read."""
         return self.start[i] + self.problem.operations[i].latency
 
     def last_use(self, i: int) -> int:
@@ -120,12 +127,12 @@ class Schedule:
         return frozenset(self.problem.outputs)
 
     def registers(self, i: int) -> int:
-        """Registers that hold the result of operation i, each for ii cycles."""
+        """Length of the delay line that holds the result of operation i, in registers."""
         lifetime = self.last_use(i) - self.ready(i)
         return registers_held(self.problem.operations[i].holds, lifetime, self.problem.ii)
 
     def units(self) -> dict[str, int]:
-        """Units of each class that are in use at once, at most."""
+        """Largest number of units of each class that are in use in the same slot."""
         operations, ii = self.problem.operations, self.problem.ii
         used = Counter((o.resource, cycle % ii) for o, cycle in zip(operations, self.start, strict=True))
         return {
@@ -140,7 +147,8 @@ class Schedule:
         return sum(self.registers(i) * operation.width for i, operation in enumerate(self.problem.operations))
 
     def verify(self) -> Schedule:
-        """Returns itself. Raises ScheduleError where an operand is not ready or a unit is used twice in a cycle."""
+        """Returns itself. Raises ScheduleError if an operand is not ready, or if more operations share a slot than
+        there are units."""
         for fault in self._faults():
             raise ScheduleError(fault)
         return self

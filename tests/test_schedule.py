@@ -52,7 +52,7 @@ def test_units_that_nothing_uses_are_left_out() -> None:
     assert schedule.length == 5
 
 
-def test_a_placed_operation_moves_for_one_with_less_room() -> None:
+def test_a_placed_operation_moves_for_one_with_less_slack() -> None:
     operations = (
         op("a"),
         op("p", 0, latency=3, on="mul"),
@@ -111,7 +111,7 @@ def test_lifetimes_are_the_least_of_all_starts(problem: Problem, more: int) -> N
     assert bit_cycles(found.verify()) == min(map(bit_cycles, legal))
 
 
-def test_fixed_starts_that_leave_no_room_are_refused() -> None:
+def test_fixed_starts_that_leave_no_slack_are_refused() -> None:
     with pytest.raises(ValueError, match="no starts within 6 cycles: .*infeasible"):
         least_lifetimes(TWO_PRODUCTS, 6, {1: 3})
 

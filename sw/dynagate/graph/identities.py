@@ -1,9 +1,9 @@
-"""Find nodes that are equal, zero or constant as mathematics though not as text.
+"""Identities: nodes that are equal, zero or constant in every state although their formulas differ.
 
-c² + s² = 1, orthogonal columns, symmetric products: rules for all of them would be many. Instead the nodes are
-evaluated at a few random states. Two analytic functions that agree there to fourteen digits agree everywhere, but for
-a chance of about 10**-70 (Schwartz-Zippel), and every graph is compared with its algorithm in the tests besides. An
-operation that is not analytic counts as an input.
+Examples are c² + s² = 1, orthogonal columns, and symmetric products. Instead of a rewriting rule for each of them, the
+nodes are evaluated at a few random states. Two analytic functions that agree there to fourteen digits agree everywhere,
+except with a probability of about 10**-70 (Schwartz-Zippel). The tests also compare every graph with its algorithm. The
+result of an operation that is not analytic is treated as an input.
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from dynagate.graph.ops import OPS, SUMS
 from dynagate.graph.rebuild import Entry, Raw, Rebuilt, RecordedPort, live_nodes, rebuilt, replay, with_sign
 
 POINTS = 6
+"""Number of random states."""
 SEED = 7
 TOLERANCE = 1e-14
-"""Relative to the terms that a node sums: the constants are only good to float64 themselves. The nodes are evaluated in
-the longest float that the machine has, so that cancellation in what comes before does not blur them."""
+"""Largest difference of equal nodes, relative to the terms that a node sums: constants are rounded to float64. The
+nodes are evaluated in the longest float of the machine, so that cancellation in their operands does not hide an
+equality."""
 
 
 def merge_identities(
@@ -32,9 +34,11 @@ def merge_identities(
     sizes: Mapping[int, float],
     new_trace: Callable[[], Any],
 ) -> Rebuilt:
-    """Rebuild with equal nodes merged (up to sign) and zeros and constants folded. units: input nodes that have length
-    1 together. sizes: input node -> how large its values are, 1 where it is not given; a term is told from rounding
-    beside the others of its sum, so all should count."""
+    """Rebuild the nodes with equal ones merged (up to sign), and zeros and constants folded.
+
+    units: groups of input nodes that are unit vectors. sizes: input node -> magnitude of its values, 1 by default. With
+    realistic magnitudes, no term of a sum is small enough to be mistaken for rounding of the other terms.
+    """
     roots = [entry for port in (*inputs, *outputs) for entry in port[2]]
     live = live_nodes(raw, roots)
     same = _representatives(raw, live, units, sizes)
@@ -43,11 +47,11 @@ def merge_identities(
     for i, node in enumerate(raw.nodes):
         if not live[i]:
             continue
-        found = same.get(i)
-        if isinstance(found, tuple):
-            place[i] = with_sign(place[found[0]], found[1])
-        elif found is not None:
-            place[i] = found
+        equal = same.get(i)
+        if isinstance(equal, tuple):
+            place[i] = with_sign(place[equal[0]], equal[1])
+        elif equal is not None:
+            place[i] = equal
         else:
             place[i] = replay(node, [place[a] for a in node.args], trace, raw.names[i])
         if hasattr(place[i], "id") and not trace.named[place[i].id]:
@@ -58,7 +62,7 @@ def merge_identities(
 def _representatives(
     raw: Raw, live: list[bool], units: Sequence[Sequence[int]], sizes: Mapping[int, float]
 ) -> dict[int, Entry]:
-    """Node -> (earlier equal node, sign), or its constant value."""
+    """Node -> (an earlier node that is equal up to sign, the sign), or the node's constant value."""
     random = np.random.default_rng(SEED)
     values: list[Any] = [None] * len(raw.nodes)
     for unit in units:
@@ -67,7 +71,7 @@ def _representatives(
             values[i] = value
     largest = [0.0] * len(raw.nodes)
     scale = [1.0] * len(raw.nodes)
-    known: dict[tuple[int, ...], list[tuple[int, Any]]] = {}
+    by_digits: dict[tuple[int, ...], list[tuple[int, Any]]] = {}  # leading digits -> nodes and their values
     same: dict[int, Entry] = {}
     for i, node in enumerate(raw.nodes):
         if not live[i]:
@@ -83,7 +87,7 @@ def _representatives(
         largest[i] = scale[i] = float(np.abs(value).max())
         if node.op in SUMS:
             terms = [largest[a] for a in node.args] + [abs(c) for c in constant]
-            # a partial sum brings the size of its own terms
+            # a partial sum contributes the magnitudes of its own terms
             partial = [scale[a] for a in node.args if raw.nodes[a].op in SUMS]
             scale[i] = max(scale[i], *terms, *partial)
         first, second = float(value[0]), float(value[1])
@@ -94,24 +98,24 @@ def _representatives(
             continue
         sign = 1 if first > 0 else -1
         key = (*_digits(sign * first), *_digits(sign * second))
-        for other, other_value in known.setdefault(key, []):
+        for other, other_value in by_digits.setdefault(key, []):
             if np.abs(sign * value - other_value).max() <= TOLERANCE * max(scale[i], scale[other]):
                 other_sign = 1 if values[other][0] > 0 else -1
                 same[i] = (other, sign * other_sign)
                 break
         else:
-            known[key].append((i, sign * value))
+            by_digits[key].append((i, sign * value))
     return same
 
 
 def _digits(value: float) -> tuple[int, int]:
-    """Mantissa to some six digits, and exponent."""
+    """The mantissa, rounded to about six digits, and the exponent."""
     mantissa, exponent = math.frexp(value)
     return round(mantissa * 2**20), exponent
 
 
 def _shortest(value: float, tolerance: float) -> float:
-    """The number of fewest decimal digits within the tolerance."""
+    """The number with the fewest decimal digits within the tolerance."""
     if abs(value) <= tolerance:
         return 0.0
     candidates = (float(f"{value:.{digits}e}") for digits in range(17))

@@ -1,4 +1,4 @@
-"""From the nodes that a trace recorded to a Graph: balance sums, place signs, drop dead nodes, name and number."""
+"""Passes from the recorded nodes of a trace to a Graph: merge equal nodes, balance sums, place signs, number nodes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ BALANCE_COST = {
     "cos": 12,
     "reciprocal": 12,
 }
-"""Typical pipeline stages of an operation: which term of a sum comes last, so that it is added last."""
+"""Typical latency of an operation in cycles, to balance sums by the readiness of their terms."""
 
 UnitVectors = Mapping[str, tuple[tuple[int, int], ...]]
 
@@ -49,9 +49,12 @@ def lower(
     sizes: Mapping[int, float] | None = None,
     step: Callable[[str], object] = lambda text: None,
 ) -> Graph:
-    """The checked graph. new_trace makes the empty recorder that a pass rebuilds the nodes in. unit_vectors: as `Port`
-    has them, by the input's name. sizes: how large the inputs are, as `merge_identities` takes it. step: called with
-    what each pass is about to do."""
+    """The checked graph of recorded nodes.
+
+    new_trace: returns an empty recorder, in which a pass rebuilds the nodes. unit_vectors: those of each input port, by
+    its name, as in `Port`. sizes: magnitudes of the inputs, as in `merge_identities`. step: called with a text before
+    each pass.
+    """
     unit_vectors = unit_vectors or {}
     units = [[entry[0] for entry in port[2][a:b]] for port in inputs for a, b in unit_vectors.get(port[0], ())]
     step(f"finding equal ones among {len(raw.nodes):,} operations of {name}")
@@ -73,41 +76,42 @@ def balance_sums(
 ) -> Rebuilt:
     """Rebuild every sum of several terms as a tree in which the terms that are ready last are added last.
 
-    Only partial sums that nothing else reads are taken apart, so no sharing is lost.
+    A partial sum with another reader stays a term of its own, so no sharing is lost.
     """
-    wanted = [entry for port in outputs for entry in port[2]]
-    live = live_nodes(raw, [*wanted, *(entry for port in inputs for entry in port[2])])
+    roots = [entry for port in outputs for entry in port[2]]
+    live = live_nodes(raw, [*roots, *(entry for port in inputs for entry in port[2])])
     uses = [0] * len(raw.nodes)
     for i, node in enumerate(raw.nodes):
         if live[i]:
             for a in node.args:
                 uses[a] += 1
-    for entry in wanted:
+    for entry in roots:
         if isinstance(entry, tuple):
             uses[entry[0]] += 1
-    inner = [False] * len(raw.nodes)  # a partial sum that belongs to the one sum that reads it
+    inner = [False] * len(raw.nodes)  # whether a node is a partial sum with a single reader, which is a sum
     for i, node in enumerate(raw.nodes):
         if live[i] and node.op in SUMS:
             for a in node.args:
                 inner[a] = raw.nodes[a].op in SUMS and uses[a] == 1
     trace = new_trace()
     place: dict[int, Any] = {}
-    ready: list[int] = []  # of the trace's nodes
+    ready: list[int] = []  # the cycle in which each of the trace's nodes is ready
     noted: set[int] = set()
 
-    def terms(i: int, sign: int, found: list[tuple[int, int]]) -> float:
-        """Collects (node, sign) of the sum at i; returns its constant."""
+    def collect_terms(i: int, sign: int, terms: list[tuple[int, int]]) -> float:
+        """Add (node, sign) of each term of the sum at node i to `terms`; returns the sum's constant."""
         node = raw.nodes[i]
         constant = 0.0
         signs = (sign, -sign if node.op == "sub" else sign)
         for a, s in zip(node.args, signs, strict=False):
             if inner[a]:
-                constant += terms(a, s, found)
+                constant += collect_terms(a, s, terms)
             else:
-                found.append((a, s))
+                terms.append((a, s))
         return constant + (sign * float(node.constant or 0.0) if node.op == "add_const" else 0.0)
 
     def note(value: Any, name: str, named: bool) -> Any:
+        """Record name and readiness of a new node; returns it."""
         if not hasattr(value, "id"):  # folded to a number
             return value
         id = value.id
@@ -127,10 +131,10 @@ def balance_sums(
         if node.op not in SUMS:
             place[i] = note(replay(node, [place[a] for a in node.args], trace, name), name, named)
             continue
-        found: list[tuple[int, int]] = []
-        total: Any = terms(i, 1, found)
+        terms: list[tuple[int, int]] = []
+        total: Any = collect_terms(i, 1, terms)
         queue: list[tuple[int, int, Any]] = []
-        pending = [with_sign(place[a], sign) for a, sign in found]
+        pending = [with_sign(place[a], sign) for a, sign in terms]
         order = 0
         while pending or len(queue) > 1:
             for value in pending:
@@ -151,10 +155,11 @@ def balance_sums(
 
 
 class _SignPlacer:
-    """Turns signs at the outputs into nodes, at the least cost.
+    """Computes the minus signs of outputs with the fewest negations.
 
-    -(a - b) is b - a, a negated constant product negates its constant, and the minus of a sum moves to the operand
-    where it is cheapest, down to one shared negation: -M⁻¹ X negates entries of M⁻¹, not of the result.
+    -(a - b) becomes b - a, and a negated product with a constant gets the negated constant. The minus of another sum or
+    product moves to the operand where it costs least. At worst it ends in one shared negation: -M⁻¹ X negates entries
+    of M⁻¹, not of the result.
     """
 
     def __init__(self, raw: Raw, outputs: Sequence[Entry]) -> None:
@@ -166,11 +171,12 @@ class _SignPlacer:
             if is_live:
                 for a in raw.nodes[i].args:
                     self.uses[a] += 1
-        # an entry that occurs twice with one sign (a symmetric matrix) is one use of the node
+        # an entry that occurs twice with the same sign (in a symmetric matrix) counts as one use
         for i, _ in {e for e in outputs if isinstance(e, tuple)}:
             self.uses[i] += 1
 
     def node_of(self, entry: Entry) -> int:
+        """The id of the node that computes an output's entry."""
         if not isinstance(entry, tuple):
             if entry not in self.constants:
                 self.constants[entry] = self._new(RawNode("const", (), entry), "const")
@@ -197,7 +203,7 @@ class _SignPlacer:
         return 1
 
     def negate(self, i: int) -> int:
-        """The id of a node that computes minus node i; single-use nodes are rewritten in place."""
+        """The id of a node that computes minus node i. Nodes with one use are rewritten in place."""
         if i in self.negated:
             return self.negated[i]
         node = self.raw.nodes[i]
@@ -208,7 +214,7 @@ class _SignPlacer:
             self.raw.nodes[i] = node._replace(constant=-float(node.constant or 0.0))
         elif self.uses[i] == 1 and node.op in ("add", "mul"):
             a, b = node.args
-            # ties: the operand that more nodes share
+            # of equal costs, the operand with more uses
             if (self._cost(b), -self.uses[b]) < (self._cost(a), -self.uses[a]):
                 a, b = b, a
             minus = self.negate(a)
@@ -226,7 +232,7 @@ def _number(
     inputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
     outputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
 ) -> Graph:
-    """Order the live nodes parents first (inputs, then depth first from the outputs) and make the names unique."""
+    """The graph of the live nodes, parents first (inputs, then depth first from the outputs), with unique names."""
     order: dict[int, int] = {}
     for port in inputs:
         for i in port[2]:
@@ -255,7 +261,7 @@ def _number(
 
 
 def _unique(name: str, taken: dict[str, int]) -> str:
-    """The name, or the name with the next free number. taken: name -> the last number tried with it."""
+    """The name, or the name with the next free number. taken: name -> the last number that was tried with it."""
     candidate = name
     while candidate in taken:
         taken[name] += 1

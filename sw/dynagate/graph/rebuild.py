@@ -1,4 +1,4 @@
-"""Recorded nodes, before they are a Graph, and how a pass rebuilds them."""
+"""Nodes as a trace records them, before they become a Graph, and the functions with which a pass rebuilds them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from dynagate.graph.ops import OPS
 
 
 class RawNode(NamedTuple):
+    """A recorded operation: as `graph.Node`, without the name."""
+
     op: str
     args: tuple[int, ...]
     constant: float | None
 
 
 class Raw(NamedTuple):
-    """Nodes as recorded, with their names and whether the algorithm gave the name itself."""
+    """Recorded nodes, their names, and whether the algorithm chose the name itself; others are named by operation."""
 
     nodes: list[RawNode]
     names: list[str]
@@ -23,12 +25,13 @@ class Raw(NamedTuple):
 
 
 Entry = Any
-"""What a port lists, or what became of a node: (node id, sign), or a float for a constant."""
+"""An entry of a port, or the replacement of a node: (node id, sign), or a float for a constant."""
 RecordedPort = tuple[str, tuple[int, ...], Sequence[Entry]]
+"""Name, shape and entries of a port."""
 
 
 def live_nodes(raw: Raw, roots: Sequence[Entry]) -> list[bool]:
-    """Which nodes the roots need."""
+    """Per node, whether one of the roots depends on it."""
     live = [False] * len(raw.nodes)
     for root in roots:
         if isinstance(root, tuple):
@@ -41,7 +44,7 @@ def live_nodes(raw: Raw, roots: Sequence[Entry]) -> list[bool]:
 
 
 def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any:
-    """The node's operation on new operands, folded and shared as when it was first recorded."""
+    """The node's operation recorded again on new operands, with folding and sharing as in the first recording."""
     if node.op == "input":
         return trace.input(name)
     constant = [] if node.constant is None else [node.constant]
@@ -49,7 +52,7 @@ def replay(node: RawNode, operands: Sequence[Any], trace: Any, name: str) -> Any
 
 
 def entry_of(value: Any) -> Entry:
-    """A rebuilt expression or number as a port entry."""
+    """A rebuilt expression or number as an entry of a port."""
     return (value.id, value.sign) if hasattr(value, "id") else float(value)
 
 
@@ -58,18 +61,19 @@ def with_sign(value: Any, sign: int) -> Any:
 
 
 Rebuilt = tuple[Raw, list[RecordedPort], list[RecordedPort]]
+"""The result of a pass: nodes, inputs and outputs."""
 
 
 def rebuilt(
     trace: Any, place: dict[int, Any], inputs: Sequence[RecordedPort], outputs: Sequence[RecordedPort]
 ) -> Rebuilt:
-    """What a pass returns: the nodes of its trace, and both sides' ports moved there. place: old id -> new value."""
+    """The result of a pass: the nodes of its trace, and the ports with its nodes. place: old id -> new value."""
     raw = Raw(trace.nodes, trace.names, trace.named)
     return raw, [moved(port, place) for port in inputs], [moved(port, place) for port in outputs]
 
 
 def moved(port: RecordedPort, place: dict[int, Any]) -> RecordedPort:
-    """The port after its nodes were rebuilt; place[id] is the new expression or number."""
+    """The port with rebuilt entries. place: old id -> new expression or number."""
     entries: list[Entry] = []
     for entry in port[2]:
         if isinstance(entry, tuple):

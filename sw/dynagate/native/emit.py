@@ -1,7 +1,7 @@
-"""Graph -> C source: straight-line segments over blocks of vectors, and the same once more for one sample.
+"""C source of a graph: straight-line segments over vectors of samples, and the same segments for a single sample.
 
-A long function outgrows the instruction cache, so it is cut into segments, each of which may run over a block of
-vectors before the next one starts. What crosses a cut lies in memory.
+A long function outgrows the instruction cache. It is therefore cut into segments, and each may run over a block of
+vectors before the next one starts. Values pass from one segment to the next in memory.
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ from dynagate.native.sums import chained
 from dynagate.native.watched import watched
 
 SEGMENT_OPERATIONS = 2000
-"""Instructions of arithmetic in a segment, about: some 24 kB of code."""
+"""Approximate number of arithmetic instructions in a segment: some 24 kB of code."""
 
 REGISTERS = 28
-"""Values kept at once: of the 32 vector registers of AVX-512 and NEON, a few are left for constants and products."""
+"""Values in registers at a time. Of the 32 vector registers of AVX-512 and NEON, some remain for constants and fused
+products."""
 
 BLOCK = 6
 BLOCK_BYTES = 512 * 2**10
-"""Vectors that are read and written together and may pass a segment before the next one, and the bytes they may take:
-half of a second-level cache."""
+"""Most vectors in a block, which pass a segment together, and most bytes of their values: half of a second-level
+cache."""
 
 WINDOW_COST = {8: 24, 4: 16, 2: 16, 1: 16}
-"""Entries of an output that are transposed together, and what that takes in AVX-512: shuffles, or stores if more."""
+"""Entries of an output that are transposed together -> instructions for it with AVX-512: the larger number of shuffles
+and stores."""
 
 SHARED = ("dynagate_simd.h", "dynagate_rows.h")
 
 PLACES = ("ARGUMENTS", "INPUT", "OUTPUT")
-"""What the segments' text leaves open: see `segments`."""
+"""Macros that the text of the segments uses and that the including file defines: see `segments`."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,10 @@ class Source:
 
 
 def emit(graph: Graph, packing: Packing | None = None) -> Source:
-    """The files of a graph: header, mathematics, tables, and what all kernels share. packing: where the entries of its
-    outputs are, if they are packed, for the header.
+    """The C files of a graph: header, segments, driver with its tables, and the files that all kernels share.
 
-    Raises ValueError: a sine or cosine is taken of something that is not an input.
+    packing: the positions of the entries of packed outputs, for the header's tables.
+    Raises ValueError: the operand of a sine or cosine is not an input.
     """
     graph, name = chained(graph), kernel_name(graph)
     steps, watch = program(graph, REGISTERS, SEGMENT_OPERATIONS), watched(graph)
@@ -82,7 +84,7 @@ def head_comment(graph: Graph, stamp: str) -> str:
 
 
 def where_tables(name: str, packing: Packing) -> list[str]:
-    """Per packed output a table of where its entries are."""
+    """Lines of C: per packed output, a table of the positions of its entries."""
     lines = []
     for output, where in packing.items():
         shape = "".join(f"[{n}]" for n in where.shape)
@@ -93,7 +95,7 @@ def where_tables(name: str, packing: Packing) -> list[str]:
 
 
 def _header(graph: Graph, name: str, packing: Packing) -> str:
-    """The functions as another program calls them."""
+    """The header for callers: the functions and their arguments."""
     ports = [
         f" *   {kind}[{k}]: {port.name} (batch{''.join(f', {n}' for n in port.shape)})"
         for kind, side in (("inputs", graph.inputs), ("outputs", graph.outputs))
@@ -129,7 +131,7 @@ def _header(graph: Graph, name: str, packing: Packing) -> str:
 
 
 def segments(graph: Graph, steps: Program, kept: Sequence[int] = ()) -> str:
-    """The segments as C functions over NUMBER. kept: results that are wanted in their slots as well."""
+    """The segments as C functions over NUMBER, a vector or a scalar. kept: nodes that are stored in their slots too."""
     lines = [
         "/* Included for NUMBER a vector and a scalar. SEGMENT(s): the function's name; ARGUMENTS: what it is given,",
         " * of that m, a sample's slots. INPUT(p, j, slot), OUTPUT(p, j, slot): entry j of port p. */",
@@ -146,8 +148,8 @@ def segments(graph: Graph, steps: Program, kept: Sequence[int] = ()) -> str:
         for k, step in enumerate(segment):
             if step.action == "load":
                 register[step.node] = f"m{k}"
-                found = f"INPUT({read[step.node]}, {step.slot})" if step.node in read else f"DG_RELOAD(m[{step.slot}])"
-                lines.append(f"    const NUMBER m{k} = {found};")
+                value = f"INPUT({read[step.node]}, {step.slot})" if step.node in read else f"DG_RELOAD(m[{step.slot}])"
+                lines.append(f"    const NUMBER m{k} = {value};")
             elif step.action == "store":
                 places = [f"OUTPUT({place}, {step.slot})" for place in written.get(step.node, ())]
                 if not places or step.node in needed:
@@ -162,15 +164,15 @@ def segments(graph: Graph, steps: Program, kept: Sequence[int] = ()) -> str:
 
 
 def _entries(ports: Sequence[Port]) -> list[tuple[int, int, int]]:
-    """Number of a port, entry of it, and the entry's node, for all of them."""
+    """(number of the port, position in it, node) of every entry of every port."""
     return [(p, j, i) for p, port in enumerate(ports) for j, i in enumerate(port.nodes)]
 
 
 def expression(
     graph: Graph, i: int, names: Mapping[int, str] | None = None, fused: Mapping[int, int] | None = None
 ) -> str:
-    """Node i as C, with NUMBER and real defined. names: of its operands, else v0, v1, ...; fused: sum -> the product to
-    write out within it."""
+    """Node i as a C expression over NUMBER and real. names: of its operands, by default v0, v1, ... fused: sum -> the
+    product that is written inside the sum's expression."""
     node = graph.nodes[i]
     operands = [
         f"({expression(graph, a, names, fused)})" if fused and fused.get(i) == a else names[a] if names else f"v{a}"
@@ -178,15 +180,16 @@ def expression(
     ]
     if node.constant is not None:
         operands.append(f"(real){2.0**node.constant if OPS[node.op].constant == 'exponent' else node.constant!r}")
-    if node.op == "const":  # a vector of it, where NUMBER is one
+    if node.op == "const":  # the sum has the constant in every lane if NUMBER is a vector
         return f"(NUMBER){{0}} + {operands[0]}"
     return operation(node.op, operands)
 
 
 def _windows(used: Sequence[bool]) -> list[tuple[int, int]]:
-    """(first entry, width) of what is written together so that each used entry is, at the least cost.
+    """(first entry, width) of the windows that cover all used entries of a row at the least cost.
 
-    Windows may overlap and hold zeros; one of eight may be wider than a row that it reads whole.
+    Windows may overlap and contain unused entries. A window of eight may be wider than a row of five to seven entries,
+    which it reads whole.
     """
     size = len(used)
     if max(WINDOW_COST) // 2 < size < max(WINDOW_COST) and all(used):
@@ -200,21 +203,21 @@ def _windows(used: Sequence[bool]) -> list[tuple[int, int]]:
         rests = ((width, cost, best[min(j + width, size)]) for width, cost in widths.items())
         best[j] = min(
             ((cost + after, [(min(j, size - width), width), *rest]) for width, cost, (after, rest) in rests),
-            key=lambda found: found[0],
+            key=lambda candidate: candidate[0],
         )
     return best[0][1]
 
 
 def _driver(graph: Graph, name: str, steps: Program, watch: Sequence[int]) -> str:
-    """Tables of where everything lies, for the code that is the same for all kernels."""
+    """The driver: macros and tables of slots, sizes and windows for the code that all kernels share."""
     slot, slots, segments = steps.slot, steps.slots, len(steps.segments)
     inputs, outputs = _entries(graph.inputs), _entries(graph.outputs)
     angles: dict[int, dict[str, int]] = {}
     for i, node in enumerate(graph.nodes):
         if node.op in TRIG:
             angles.setdefault(node.args[0], {})[node.op] = slot[i]
-    given = [(p, j, i) for p, j, i in outputs if graph.nodes[i].op in ("input", *TRIG)]
-    in_slots = {*watch, *(i for _, _, i in given)}
+    uncomputed = [(p, j, i) for p, j, i in outputs if graph.nodes[i].op in ("input", *TRIG)]
+    in_slots = {*watch, *(i for _, _, i in uncomputed)}
     kept = [(p, j, i) for p, j, i in inputs if i in in_slots]
     numbers = {
         "INPUTS": len(graph.inputs),
@@ -237,8 +240,8 @@ def _driver(graph: Graph, name: str, steps: Program, watch: Sequence[int]) -> st
         "input_slot": [slot[i] for _, _, i in inputs],
         "output_slot": [slot.get(i, 0) for _, _, i in outputs],
         "angle_slot": [slot[a] for a in angles],
-        "sine_slot": [found.get("sin", 0) for found in angles.values()],
-        "cosine_slot": [found.get("cos", 0) for found in angles.values()],
+        "sine_slot": [results.get("sin", 0) for results in angles.values()],
+        "cosine_slot": [results.get("cos", 0) for results in angles.values()],
         "watched_slot": [slot[i] for i in watch],
     }
     lines = [f'#include "{name}.h"\n#include "dynagate_simd.h"\n']
@@ -257,7 +260,7 @@ def _driver(graph: Graph, name: str, steps: Program, watch: Sequence[int]) -> st
         ]
         lines.append(f"#define {move} {' '.join(f'PORT{port}' for port in ports)}")
         lines.append(f"#define {together} {' '.join(f'WINDOW{window}' for window in windows)}")
-    for key, moved in (("KEEP_INPUTS", kept), ("GIVE_OUTPUTS", given)):
+    for key, moved in (("KEEP_INPUTS", kept), ("GIVE_OUTPUTS", uncomputed)):
         lines.append(f"#define {key} {' '.join(f'ENTRY({p}, {j}, {slot[i]})' for p, j, i in moved)}")
     sines = (f"ANGLE({p}, {j}, {a.get('sin', 0)}, {a.get('cos', 0)})" for p, j, i in inputs if (a := angles.get(i)))
     lines.append(f"#define SINES {' '.join(sines)}")

@@ -1,8 +1,9 @@
-"""Graph -> what a kernel loads, computes and stores, in order: values in registers as long as Belady's rule lets them.
+"""Register allocation: the loads, computations and stores of a kernel, in order.
 
-A compiler that gets thousands of operations at once stores many values twice and reloads what it has just stored. Here
-each value is stored at most once, when its register is needed for one that is used sooner (L. A. Belady, "A study of
-replacement algorithms for a virtual-storage computer", 1966), and lies in the slot of one that is no longer needed.
+A compiler that gets thousands of operations at once stores many values twice and reloads values it has just stored.
+Here each value is stored at most once. If all registers are in use, the value whose next use is farthest away leaves
+its register (L. A. Belady, "A study of replacement algorithms for a virtual-storage computer", 1966). It is stored in
+the memory slot of a value that is no longer needed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dynagate.native.sums import fusable
 
 @dataclass(frozen=True)
 class Step:
-    """A value between memory and a register, or computed."""
+    """A load of a value from a memory slot to a register, its computation, or a store to a slot."""
 
     action: Literal["load", "compute", "store"]
     node: int
@@ -27,9 +28,12 @@ class Step:
 
 @dataclass
 class Program:
-    """segments: runs of steps; nothing but memory passes from one to the next. fused: sum -> the product, which has no
-    step of its own, that is computed with it. slot: of inputs, their sines and cosines, and outputs. slots: how many
-    there are, slot 0, which holds zero, included."""
+    """The steps of a kernel.
+
+    segments: runs of steps; values pass from one segment to the next in memory alone. fused: sum -> the product that is
+    computed in the same instruction and has no step of its own. slot: the memory slots of inputs, of their sines and
+    cosines, and of outputs. slots: the number of slots, with slot 0, which holds zero.
+    """
 
     segments: list[list[Step]]
     fused: dict[int, int]
@@ -38,10 +42,11 @@ class Program:
 
 
 def program(graph: Graph, registers: int, segment_operations: int) -> Program:
-    """The steps of a graph in its own order, for so many registers, cut into even segments of about so many operations.
+    """The steps of a graph in its own order. registers: how many values they hold. segment_operations: approximate
+    length of a segment; all segments are equally long.
 
-    Parts that share nothing but inputs, such as legs on a fixed base, come one after the other: fewer values live at a
-    time. Raises ValueError: a sine or cosine is taken of something that is not an input.
+    Independent parts, which share only inputs (such as the legs on a fixed base), are computed one after the other, so
+    that fewer values are live at a time. Raises ValueError: the operand of a sine or cosine is not an input.
     """
     for node in graph.nodes:
         if node.op in TRIG and graph.nodes[node.args[0]].op != "input":
@@ -65,13 +70,13 @@ def program(graph: Graph, registers: int, segment_operations: int) -> Program:
 
 
 def _computed(graph: Graph) -> Iterator[int]:
-    """All but inputs, their sines and cosines, and zeros."""
+    """The nodes that a kernel computes: all but inputs, their sines and cosines, and zeros."""
     return (i for i, node in enumerate(graph.nodes) if node.op not in ("input", *TRIG) and not node.is_zero)
 
 
 def _fused(graph: Graph) -> dict[int, int]:
-    """Sum -> the product that is computed with it, of products that all their sums have room for: a multiplication and
-    an addition in one instruction, and the product in no register. Few sums first."""
+    """Sum -> the product that it fuses: one instruction multiplies and adds, and the product needs no register. A sum
+    fuses one product. A product is fused by all its sums or by none; products of few sums are chosen first."""
     fused: dict[int, int] = {}
     for product in sorted(fusable(graph), key=lambda i: (len(graph.users[i]), i)):
         sums = graph.users[product]
@@ -81,13 +86,13 @@ def _fused(graph: Graph) -> dict[int, int]:
 
 
 def _operands(graph: Graph, fused: Mapping[int, int], i: int) -> list[int]:
-    """What must be in registers to compute a node and the product in it."""
+    """The nodes that must be in registers to compute node i and the product fused with it."""
     parts = (graph.nodes[a].args if fused.get(i) == a else (a,) for a in graph.nodes[i].args)
     return list(dict.fromkeys(a for part in parts for a in part))
 
 
 def _parts(operands: Mapping[int, Sequence[int]]) -> dict[int, int]:
-    """Operation -> the first one of those that it is connected with."""
+    """Operation -> the first operation of its connected component (union-find)."""
     first = {i: i for i in operands}
 
     def root(i: int) -> int:
@@ -105,7 +110,10 @@ def _parts(operands: Mapping[int, Sequence[int]]) -> dict[int, int]:
 
 @dataclass
 class _Memory:
-    """Which values are in registers and which in memory, as the operations pass by."""
+    """The values in registers and in memory slots, updated operation by operation.
+
+    fixed: slots of inputs, their sines and cosines, and outputs, which no other value takes.
+    """
 
     graph: Graph
     operands: Mapping[int, Sequence[int]]
@@ -114,21 +122,21 @@ class _Memory:
 
     def __post_init__(self) -> None:
         nodes = self.graph.nodes
-        given = [*self.graph.input_nodes, *(i for i, node in enumerate(nodes) if node.op in TRIG)]
-        wanted = [i for i in self.graph.output_nodes if not nodes[i].is_zero]
-        self.fixed = {i: k for k, i in enumerate(dict.fromkeys([*given, *wanted]), start=1)}
+        sources = [*self.graph.input_nodes, *(i for i, node in enumerate(nodes) if node.op in TRIG)]
+        outputs = [i for i in self.graph.output_nodes if not nodes[i].is_zero]
+        self.fixed = {i: k for k, i in enumerate(dict.fromkeys([*sources, *outputs]), start=1)}
         self.slots = len(self.fixed) + 1
         self._slot = {**{i: 0 for i, node in enumerate(nodes) if node.is_zero}, **self.fixed}
-        self._stored = {i for i in self._slot if i in given or nodes[i].is_zero}
+        self._stored = {i for i in self._slot if i in sources or nodes[i].is_zero}
         self._free: list[int] = []
         self._held: set[int] = set()
-        self._uses: dict[int, list[int]] = {}  # of each value, the last one first
+        self._uses: dict[int, list[int]] = {}  # per value the operations that read it, the last one first
         for at, args in reversed(list(enumerate(self.operands.values()))):
             for a in args:
                 self._uses.setdefault(a, []).append(at)
 
     def computed(self, at: int, i: int) -> Iterator[Step]:
-        """The steps of operation number `at`."""
+        """The steps of operation i, which is number `at` in the order."""
         for a in self.operands[i]:
             if a not in self._held:
                 self._held.add(a)
@@ -150,12 +158,13 @@ class _Memory:
             yield from self._stores(latest)
 
     def emptied(self) -> Iterator[Step]:
-        """Everything to memory."""
+        """The steps that store all values in registers which memory lacks."""
         for a in sorted(self._held):
             yield from self._stores(a)
         self._held.clear()
 
     def _stores(self, i: int) -> Iterator[Step]:
+        """The step that stores value i, unless its slot holds it already."""
         if i in self._stored:
             return
         if i not in self._slot:

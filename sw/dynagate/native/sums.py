@@ -1,8 +1,9 @@
-"""Graph -> the same graph, its sums as chains of fused multiply-adds.
+"""Sums as chains of fused multiply-adds: a graph is rewritten so that C and CUDA compilers fuse more products.
 
-One instruction adds a product to something else. Two sums of two products each, and the sum of both, take five: two of
-the products have one of their own. In one chain three of the four come for nothing. But a chain has to be waited for,
-term by term, so none gets longer than what comes after it allows.
+A fused multiply-add adds one product to another value. Take a sum of four products. As a balanced tree it takes five
+instructions: two products, two fused multiply-adds and one addition. As a chain it takes four: one product and three
+fused multiply-adds. But the terms of a chain are added one after the other, which takes longer. So a sum is cut into as
+few chains as the operations that wait for it allow.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from dynagate.native.expressions import NATIVE
 
 SUM_CYCLES = NATIVE["add"].cycles
 MOST_CHAINS = 4
-"""That one sum is cut into."""
+"""Most chains of one sum."""
 
 
 class Term(NamedTuple):
-    """cycle: in which it is known. node: its id, or -1 - k for the k-th of a sum's partial sums."""
+    """A term of a sum. cycle: when it is ready. node: its id, or -1 - k for partial sum k of the same sum."""
 
     cycle: int
     node: int
@@ -30,15 +31,15 @@ class Term(NamedTuple):
 
 
 class Partial(NamedTuple):
-    """A sum of two terms, and the cycle in which it is known."""
+    """A partial sum of two terms. cycle: when it is ready."""
 
     cycle: int
     terms: tuple[Term, Term]
 
 
 class Placed(NamedTuple):
-    """A node and its operands in the old graph's ids. order: after which node of the old order it is computed, then
-    first come, first served."""
+    """A node of the new graph, with its operands by their ids in the old graph. order: its sort key, the old id of the
+    node after which it can be computed, then the old id of its sum and its position in it."""
 
     order: tuple[int, int, int]
     old: int
@@ -47,7 +48,7 @@ class Placed(NamedTuple):
 
 
 def fusable(graph: Graph) -> set[int]:
-    """Products that nothing needs but sums."""
+    """Products that only sums read."""
     outputs = set(graph.output_nodes)
     products = (*PRODUCTS, "shift")
     return {
@@ -58,15 +59,16 @@ def fusable(graph: Graph) -> set[int]:
 
 
 def chained(graph: Graph) -> Graph:
-    """The same graph; a sum and all sums that only it needs are one sum of many terms, each added soon after it is
-    known, in as few instructions as come in time for what waits. As many nodes; results differ by rounding."""
+    """The same function with its sums as chains. A sum and all sums that only it reads become one sum of many terms.
+    It takes the fewest instructions with which it is ready in time for its users. The number of nodes stays, and
+    results differ by rounding."""
     products, inner = fusable(graph), _inner(graph)
     latency = [_latency(node, i in products) for i, node in enumerate(graph.nodes)]
     rest = _rest(graph, latency)
     longest = max(map(sum, zip(latency, rest, strict=True)))
     placed: list[Placed] = []
-    cycle = [0] * len(graph.nodes)  # in which each is known
-    known = list(range(len(graph.nodes)))  # the node of the old order after which each can be computed
+    cycle = [0] * len(graph.nodes)  # in which each node is ready
+    after = list(range(len(graph.nodes)))  # per node, the last of the old order that must be computed before it
     for i, node in enumerate(graph.nodes):
         if i in inner:
             continue
@@ -78,10 +80,10 @@ def chained(graph: Graph) -> Graph:
         terms = [Term(cycle[a], a, sign) for a, sign in _terms(graph, inner, i, 1)]
         for k, part in enumerate(_in_time(terms, products, longest - rest[i])):
             operands = [t if t.node >= 0 else t._replace(node=own[-1 - t.node]) for t in part.terms]
-            known[own[k]] = max(known[t.node] for t in operands)
+            after[own[k]] = max(after[t.node] for t in operands)
             cycle[own[k]] = part.cycle
-            placed.append(Placed((known[own[k]], i, k), own[k], graph.nodes[own[k]], operands))
-    return _rebuilt(graph, sorted(placed, key=lambda found: found.order))
+            placed.append(Placed((after[own[k]], i, k), own[k], graph.nodes[own[k]], operands))
+    return _rebuilt(graph, sorted(placed, key=lambda entry: entry.order))
 
 
 def _latency(node: Node, fused: bool) -> int:
@@ -89,7 +91,7 @@ def _latency(node: Node, fused: bool) -> int:
 
 
 def _rest(graph: Graph, latency: Sequence[int]) -> list[int]:
-    """Cycles from where each node is known to where all that needs it is."""
+    """Cycles from each node's readiness to the readiness of the last node that depends on it."""
     rest = [0] * len(graph.nodes)
     for i in reversed(range(len(graph.nodes))):
         rest[i] = max((rest[u] + latency[u] for u in graph.users[i]), default=0)
@@ -97,7 +99,7 @@ def _rest(graph: Graph, latency: Sequence[int]) -> list[int]:
 
 
 def _inner(graph: Graph) -> set[int]:
-    """Sums that one other sum alone needs."""
+    """Sums that are read once, by another sum."""
     outputs = set(graph.output_nodes)
     return {
         i
@@ -110,6 +112,7 @@ def _inner(graph: Graph) -> set[int]:
 
 
 def _sums_in(graph: Graph, inner: set[int], i: int) -> Iterator[int]:
+    """The inner sums that are part of sum i."""
     for a in graph.nodes[i].args:
         if a in inner:
             yield a
@@ -117,7 +120,7 @@ def _sums_in(graph: Graph, inner: set[int], i: int) -> Iterator[int]:
 
 
 def _terms(graph: Graph, inner: set[int], i: int, sign: int) -> Iterator[tuple[int, int]]:
-    """The terms of sum i, with their signs; one may come twice."""
+    """The terms of sum i, with their signs; a term may occur twice."""
     signs = (sign, sign if graph.nodes[i].op == "add" else -sign)
     for a, s in zip(graph.nodes[i].args, signs, strict=True):
         if a in inner:
@@ -126,21 +129,22 @@ def _terms(graph: Graph, inner: set[int], i: int, sign: int) -> Iterator[tuple[i
             yield a, s
 
 
-def _in_time(terms: Sequence[Term], products: set[int], wanted: int) -> list[Partial]:
-    """The partial sums, the whole one last, in the fewest instructions by which it is known in the wanted cycle; if it
-    cannot be, in those by which it is known first."""
+def _in_time(terms: Sequence[Term], products: set[int], deadline: int) -> list[Partial]:
+    """The partial sums, the complete sum last: the variant with the fewest instructions that is ready by the deadline,
+    or if none is, the variant that is ready first."""
     terms = sorted(terms)
-    ways = [
+    variants = [
         _chains(terms, products, count, begin_with_any)
         for count in range(1, min(MOST_CHAINS, len(terms) // 2) + 1)
         for begin_with_any in (False, True)
     ]
-    return min(ways, key=lambda way: (max(0, way[1][-1].cycle - wanted), way[0]))[1]
+    return min(variants, key=lambda variant: (max(0, variant[1][-1].cycle - deadline), variant[0]))[1]
 
 
 def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_any: bool) -> tuple[int, list[Partial]]:
-    """The sum in so many chains, and how many products begin one, which takes an instruction: as few as can be, or
-    those that are known first."""
+    """A sum in `count` chains: the products that begin one, each of which takes an instruction of its own, and the
+    partial sums. begin_with_any: the terms that are ready first begin the chains; otherwise terms that are no products
+    do, as far as there are any."""
     order = sorted(range(len(terms)), key=lambda k: (terms[k].node in products and not begin_with_any, k))
     first, others = (sorted(terms[k] for k in some) for some in (order[:count], order[count:]))
     alone = sum(term.node in products for term in first)
@@ -148,7 +152,7 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
     parts: list[Partial] = []
 
     def add(a: Term, b: Term) -> Term:
-        sign = max(a.sign, b.sign)  # what is subtracted twice is added first
+        sign = max(a.sign, b.sign)  # of two negative terms the sum is negative
         cycle = max(a.cycle, b.cycle) + SUM_CYCLES
         parts.append(Partial(cycle, (a._replace(sign=a.sign * sign), b._replace(sign=b.sign * sign))))
         return Term(cycle, -len(parts), sign)
@@ -162,12 +166,13 @@ def _chains(terms: Sequence[Term], products: set[int], count: int, begin_with_an
 
 
 def _rebuilt(graph: Graph, placed: Sequence[Placed]) -> Graph:
-    new = {found.old: at for at, found in enumerate(placed)}
+    """The graph of the placed nodes, in this order."""
+    new = {entry.old: at for at, entry in enumerate(placed)}
     nodes = []
     for _, _, node, operands in placed:
         op = node.op
         if op in ("add", "sub"):
-            operands = sorted(operands, key=lambda term: -term.sign)  # what is subtracted comes second
+            operands = sorted(operands, key=lambda term: -term.sign)  # the negative term comes second
             op = "add" if operands[1].sign > 0 else "sub"
         nodes.append(replace(node, op=op, args=tuple(new[term.node] for term in operands)))
     inputs, outputs = (

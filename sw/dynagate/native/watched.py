@@ -1,4 +1,4 @@
-"""Which few numbers tell whether any input of a kernel is infinite or no number."""
+"""NaN sentinels: a few results of a kernel that show whether any of its inputs is infinite or NaN."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from dynagate.native.expressions import NATIVE
 
 
 def watched(graph: Graph) -> list[int]:
-    """Nodes, outputs before inputs, one of which is infinite or no number wherever an input is so.
+    """The sentinels, outputs before inputs: if any input is infinite or NaN, at least one of these nodes is so too.
 
-    What is not finite remains so in sums and products, for infinity times zero is no number, and so are its sine and
-    cosine. Only a reciprocal makes infinity finite, so what is known of it is what is certainly no number.
+    Sums and products pass on infinity and NaN, because infinity times zero is NaN. The sine and cosine of infinity are
+    NaN. A reciprocal turns infinity into zero, so it passes on NaN alone. A select may return its other operand, so it
+    passes on nothing for certain. `NativeOp.infinity` has the case of each operation.
     """
     bit = {i: 1 << k for k, i in enumerate(graph.input_nodes)}
-    shown: list[int] = []  # per node, a bit for each input that makes it infinite or no number
-    no_number: list[int] = []
+    shown: list[int] = []  # per node, a bit for each input that makes it infinite or NaN
+    no_number: list[int] = []  # per node, a bit for each input that makes it NaN
     for i, node in enumerate(graph.nodes):
         infinite, none = bit.get(i, 0), 0
         for a in node.args:
@@ -28,10 +29,10 @@ def watched(graph: Graph) -> list[int]:
         shown.append(infinite)
         no_number.append(none)
     left = (1 << len(bit)) - 1
-    found: list[int] = []
+    sentinels: list[int] = []
     outputs = list(dict.fromkeys(i for i in graph.output_nodes if i not in bit))
     while any(shown[i] & left for i in outputs):
         best = max(outputs, key=lambda i: (shown[i] & left).bit_count())
-        found.append(best)
+        sentinels.append(best)
         left &= ~shown[best]
-    return found + [i for i in graph.input_nodes if bit[i] & left]
+    return sentinels + [i for i in graph.input_nodes if bit[i] & left]

@@ -1,0 +1,39 @@
+"""docs/contributing.md: each of its exercises runs as it stands, by itself, in a fresh interpreter."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = Path(__file__).parent.parent / "docs" / "contributing.md"
+EXERCISES = ("An operation: `abs`", "An algorithm: the power of the motors", "A link: a loop-back")
+
+
+def program(text: str, title: str) -> str:
+    """The Python blocks under a heading, in the lines that they have on the page, so that an error names the line."""
+    lines: list[str] = []
+    here = python = False
+    for line in text.splitlines():
+        if line.startswith("```"):
+            python = here and line == "```python"
+        elif line.startswith("## ") and not python:
+            here = line == f"## {title}"
+        lines.append(line if python and not line.startswith("```") else "")
+    return "\n".join(lines) + "\n"
+
+
+def test_the_page_has_these_exercises() -> None:
+    assert tuple(re.findall(r"^## (.*)$", PAGE.read_text(), flags=re.M)) == EXERCISES
+
+
+@pytest.mark.parametrize("title", EXERCISES, ids=lambda title: title.split(":")[0])
+def test_an_exercise_runs(title: str, tmp_path: Path) -> None:
+    script = tmp_path / "contributing.py"
+    script.write_text(program(PAGE.read_text(), title))
+    assert "assert" in script.read_text()
+    done = subprocess.run([sys.executable, script.name], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
