@@ -12,6 +12,7 @@ from typing import Any
 
 import dynagate
 from dynagate.base import storage, untrusted
+from dynagate.base.errors import ArgumentError, Error
 from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, with_files
 from dynagate.design.source import source_digest
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
@@ -40,7 +41,7 @@ Step = Callable[[str], Any]
 """Called with what is about to happen; see dynagate.cli.progress."""
 
 
-class BuildError(RuntimeError):
+class BuildError(Error, RuntimeError):
     """A design that cannot be written; the text names the folder."""
 
 
@@ -103,7 +104,7 @@ def build(
     say = step or (lambda text: None)
     check_interval(ii)
     if goal is not None and formats is not None:
-        raise ValueError("a goal and a file of formats; expected one of them")
+        raise ArgumentError("a goal and a file of formats; expected one of them")
     given, policy = policy, policy or Policy()
     region = region or Region.of(robot)
     say(f"tracing {robot.name} {function}")
@@ -244,7 +245,7 @@ def check_streams(design: dict[str, Any]) -> None:
     """Raises ValueError: a payload is wider than Amaranth's netlists take."""
     for side, stream in design["stream"].items():
         if stream["bits"] > WIDEST_STREAM:
-            raise ValueError(
+            raise ArgumentError(
                 f"{design['function']} has {stream['bits']} bits of {side}; expected at most {WIDEST_STREAM}: shorter "
                 "words, or a function with fewer results"
             )

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from dynagate.base.errors import Error
+
 LONGEST_INTERVAL = 65535
 """Cycles: the pipeline counts its slots one hot, and Amaranth takes no wider signal."""
 
@@ -20,7 +22,7 @@ MOST_STAGES = 64
 """Registers that a target may want behind a product or a sum: far more than any path on an FPGA is cut into."""
 
 
-class ScheduleError(ValueError):
+class ScheduleError(Error, ValueError):
     """A scheduling problem or answer that breaks a rule; the text names the operation."""
 
 

@@ -226,7 +226,6 @@ def test_a_floating_base_is_written_as_c_without_a_region(tmp_path: Path) -> Non
         (OSError(28, "No space left on device", "datapath.v"), "Error: datapath.v: No space left on device\n"),
         (PermissionError(13, "Permission denied", "a", None, "b"), "Error: a: Permission denied\n"),
         (OSError("cannot start 7 threads; expected fewer"), "Error: cannot start 7 threads; expected fewer\n"),
-        (subprocess.CalledProcessError(1, ["cc", "-O2"]), "Error: 'cc' failed with status 1\n"),
         (
             ModuleNotFoundError("No module named 'scipy'", name="scipy.optimize"),
             "Error: 'dynagate build' needs the module 'scipy' (No module named 'scipy'); pip install 'dynagate[hw]'\n",

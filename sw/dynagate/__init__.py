@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+from dynagate.base.errors import Error
 from dynagate.dynamics import FUNCTIONS
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
@@ -24,6 +25,7 @@ __all__ = [
     "FUNCTIONS",
     "Accelerator",
     "Build",
+    "Error",
     "Graph",
     "Region",
     "Robot",

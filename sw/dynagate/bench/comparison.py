@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.bench import codegen, gpu, peers
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
@@ -90,9 +91,9 @@ def compare(
 def _check(batches: Sequence[int], threads: int, ii: int) -> None:
     """All that can be refused before anything is measured."""
     if not batches or min(batches) < 1:
-        raise ValueError(f"batches {list(batches)}; expected at least one, of 1 sample or more each")
+        raise ArgumentError(f"batches {list(batches)}; expected at least one, of 1 sample or more each")
     if threads < 1:
-        raise ValueError(f"{threads} threads; expected 1 or more")
+        raise ArgumentError(f"{threads} threads; expected 1 or more")
     check_interval(ii)
 
 

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.errors import Error
 from dynagate.base.storage import read_json
 
 FORMAT_VERSION = 2
@@ -18,7 +19,7 @@ EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
 
 
-class DesignError(ValueError):
+class DesignError(Error, ValueError):
     """A design that is missing, damaged, of another format version, or not the device's; the text names the file and
     what was expected."""
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import current_scope
 from dynagate.dynamics import SYMMETRIC, Argument, Function, Tree, function
 from dynagate.dynamics.spatial import difference
@@ -176,7 +177,7 @@ def trace(robot: Robot, name: str, *, external_forces: bool = False, step: Step 
     frame = options.get("frame")
     if isinstance(frame, str):
         if frame not in FRAMES:
-            raise ValueError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
+            raise ArgumentError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
         if frame in FRAME_SEARCHES:
             options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():

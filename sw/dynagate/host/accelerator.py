@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices import DEVICES, Device
 from dynagate.host.inputs import Arrays, check_finite, check_names, checked
@@ -166,7 +167,7 @@ class Accelerator:
         if self._closed:
             raise DeviceError(f"{self!r} is closed; open it again")
         if out is not None and not isinstance(out, Results):
-            raise TypeError(f"out is a {type(out).__name__}; expected results of an earlier call")
+            raise ArgumentTypeError(f"out is a {type(out).__name__}; expected results of an earlier call")
         held = self._read
         if held is not None and not (len(inputs) == len(held.each) and held.same(inputs)):
             held = None
@@ -219,12 +220,14 @@ class Accelerator:
             array, shape = outputs[port.name], (batch, *port.shape)
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:
                 kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "nothing"
-                raise ValueError(f"out.{port.name} is {kind}; expected {self.device.dtype} {shape}")
+                raise ArgumentError(f"out.{port.name} is {kind}; expected {self.device.dtype} {shape}")
             if not self.device.fits(array) or not array.flags.writeable:
-                raise ValueError(f"out.{port.name} cannot be written in one piece; expected results of an earlier call")
+                raise ArgumentError(
+                    f"out.{port.name} cannot be written in one piece; expected results of an earlier call"
+                )
         for (a, one), (b, other) in itertools.combinations(outputs.items(), 2):
             if np.may_share_memory(one, other) and np.shares_memory(one, other):
-                raise ValueError(f"out.{a} and out.{b} share memory; expected an array for each")
+                raise ArgumentError(f"out.{a} and out.{b} share memory; expected an array for each")
         return outputs
 
     def new_inputs(self, batch: int) -> Arrays:
@@ -237,7 +240,7 @@ class Accelerator:
         where each entry is in its vector, -1 for those that are always zero."""
         packing = self.device.packing
         if packing is None:
-            raise ValueError(f"{self!r} does not pack its results; expected one opened with pack=True")
+            raise ArgumentError(f"{self!r} does not pack its results; expected one opened with pack=True")
         full = {name: unpacked(getattr(results, name), where) for name, where in packing.items()}
         return Results(**full, overflow=results.overflow)
 
@@ -282,10 +285,10 @@ def open(
     """
     chosen = device or ("cpu" if isinstance(what, Robot) else "sim")
     if chosen not in DEVICES:
-        raise ValueError(f"device '{chosen}'; expected one of {', '.join(DEVICES)}")
+        raise ArgumentError(f"device '{chosen}'; expected one of {', '.join(DEVICES)}")
     if not isinstance(what, Robot):
         if chosen != "sim":
-            raise ValueError(f"device '{chosen}' computes from a robot; expected a Robot instead of a design")
+            raise ArgumentError(f"device '{chosen}' computes from a robot; expected a Robot instead of a design")
         from dynagate.host.devices import open_design
 
         return Accelerator(open_design(what, **options))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.packing import Packing, packed
@@ -78,7 +79,7 @@ class Device(ABC):
 
     def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
         """The same for arrays in a GPU's memory, where the device is one."""
-        raise TypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
+        raise ArgumentTypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
 
     def prepared(self, arrays: Arrays, batch: int, target: Any) -> Callable[[], None] | None:
         """`run` on the same arrays again and again, as long as the device is open, where that is faster and nothing
@@ -221,11 +222,13 @@ class CpuDevice(Device):
     def _refuse(self, status: int, arrays: Arrays, target: Placed) -> None:
         """Raises ValueError: what the kernel has noticed."""
         if status & TANGLED:
-            raise ValueError("out lies over inputs of other samples in memory; expected arrays apart, or the same ones")
+            raise ArgumentError(
+                "out lies over inputs of other samples in memory; expected arrays apart, or the same ones"
+            )
         check_finite(arrays, self.dtype)
         check_angles(arrays, self.angles, self.dtype)
         check_results({port.name: array for port, array in zip(self.outputs, target.arrays, strict=True)}, self.dtype)
-        raise ValueError(TOO_LARGE.format(self.dtype))
+        raise ArgumentError(TOO_LARGE.format(self.dtype))
 
     def prepared(self, arrays: Arrays, batch: int, target: Placed) -> Callable[[], None] | None:
         call = self.kernel.prepared(arrays, target, batch) if batch else None

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.graph.evaluate import check_unit_vectors
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -43,13 +44,17 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
         value = inputs[port.name]
         array = np.asarray(value)
         if array is not value and isinstance(value, np.ma.MaskedArray):
-            raise TypeError(f"input '{port.name}' is a masked array; expected one without a mask, such as .filled()")
+            raise ArgumentTypeError(
+                f"input '{port.name}' is a masked array; expected one without a mask, such as .filled()"
+            )
         if array.dtype.kind not in "fiu":
-            raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
+            raise ArgumentTypeError(
+                f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64"
+            )
         if array.ndim != len(port.shape) + 1 or array.shape[1:] != port.shape:
-            raise ValueError(f"input '{port.name}' has shape {array.shape}; expected (batch, {text(port.shape)})")
+            raise ArgumentError(f"input '{port.name}' has shape {array.shape}; expected (batch, {text(port.shape)})")
         if batch is not None and len(array) != batch:
-            raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
+            raise ArgumentError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
         if port.unit_vectors:
             check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), math.prod(port.shape)))
         batch = len(array)
@@ -62,10 +67,10 @@ def check_names(function: str, ports: Sequence[Port], inputs: Mapping[str, Any])
     names = [port.name for port in ports]
     for name in inputs:
         if name not in names:
-            raise ValueError(f"{function} has no input '{name}'; expected {', '.join(names)}")
+            raise ArgumentError(f"{function} has no input '{name}'; expected {', '.join(names)}")
     for port in ports:
         if port.name not in inputs:
-            raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {text(port.shape)})")
+            raise ArgumentError(f"input '{port.name}' is missing; expected shape (batch, {text(port.shape)})")
 
 
 def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
@@ -76,7 +81,7 @@ def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
         if not finite.all():
             at = first(~finite)
             expected = f"numbers that {dtype} holds" if np.isfinite(array[at]) else "finite numbers"
-            raise ValueError(f"input '{name}' is {array[at]} at {at}; expected {expected}")
+            raise ArgumentError(f"input '{name}' is {array[at]} at {at}; expected {expected}")
 
 
 def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.dtype[Any]) -> None:
@@ -90,7 +95,7 @@ def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.
         large.reshape(len(array), -1)[:, entries] = np.abs(columns) >= limit
         if large.any():
             at = first(large)
-            raise ValueError(
+            raise ArgumentError(
                 f"input '{name}' is {array[at]:g} at {at}; expected angles below {limit:.0f} rad for {dtype}: "
                 "take whole turns off"
             )
@@ -104,7 +109,7 @@ def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tup
     if outside.any():
         sample = int(np.argmax(outside))
         index = ", ".join(str(int(x)) for x in np.unravel_index(k, port.shape))
-        raise ValueError(
+        raise ArgumentError(
             f"input '{port.name}' is {column[sample]:g} at ({sample}, {index}); "
             f"the formats were chosen for {low:g} to {high:g}"
         )
@@ -116,7 +121,7 @@ def check_results(outputs: Arrays, dtype: np.dtype[Any]) -> None:
         finite = np.isfinite(array)
         if not finite.all():
             at = first(~finite)
-            raise ValueError(f"output '{name}' is {array[at]} at {at}: {TOO_LARGE.format(dtype)}")
+            raise ArgumentError(f"output '{name}' is {array[at]} at {at}: {TOO_LARGE.format(dtype)}")
 
 
 def moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:

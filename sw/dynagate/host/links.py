@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from tqdm import tqdm
 
+from dynagate.base.errors import Error
 from dynagate.host.design_file import DesignError, DesignFile, Words
 
 IDLE_CYCLES = 100_000
@@ -20,7 +21,7 @@ SLICE_MS = 20
 """Of a stream at a time: after it Python hears of Ctrl-C."""
 
 
-class DeviceError(RuntimeError):
+class DeviceError(Error, RuntimeError):
     """The device did not do what its design says."""
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.graph import Graph, Port
 from dynagate.native.arrays import check, laid_out, new_arrays
 from dynagate.native.compile import CUDA, CompileError, Toolchain, library
@@ -30,7 +31,7 @@ LEAST_PINNED = 2**18
 """Bytes of a batch's results from which on the GPU writes them to where they belong: one copy per output then."""
 
 
-class GpuError(RuntimeError):
+class GpuError(Error, RuntimeError):
     """The GPU or its driver is missing or failed; the text says at which call."""
 
 
@@ -190,7 +191,7 @@ class GpuKernel:
         try:
             module = import_module(kind)
         except ImportError:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"new results beside a {type(like).__name__} on a GPU are CuPy's, which is not installed; "
                 "install it, or give arrays to write as `out`"
             ) from None
@@ -215,9 +216,9 @@ class GpuKernel:
         """Raises ValueError, unless strides differ only where they mean nothing."""
         ports = [f"input '{port.name}'" for port in self.graph.inputs] + [f"out.{p.name}" for p in self.graph.outputs]
         if array.shape != shape or array.dtype != self.dtype:
-            raise ValueError(f"{ports[k]} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
+            raise ArgumentError(f"{ports[k]} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
         if shape[0] and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, strides, strict=True)):
-            raise ValueError(f"{ports[k]} does not lie in {self.layout} without gaps, as this kernel takes it")
+            raise ArgumentError(f"{ports[k]} does not lie in {self.layout} without gaps, as this kernel takes it")
 
 
 class _Launched(NamedTuple):
@@ -242,7 +243,7 @@ class _GpuArray(NamedTuple):
         if type(value).__module__ == CUPY:
             return _GpuArray(value.data.ptr, value.shape, value.dtype, value.strides)
         if not hasattr(value, "__cuda_array_interface__"):
-            raise TypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
+            raise ArgumentTypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
         said = value.__cuda_array_interface__
         shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
         return _GpuArray(said["data"][0] or 0, shape, dtype, said.get("strides") or _steps(shape, dtype))
@@ -260,7 +261,7 @@ def _viewed(value: Any) -> Any:
     try:
         return import_module("cupy").from_dlpack(value)
     except ImportError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a {type(value).__name__} has no CUDA array interface; to take it by DLPack, install CuPy"
         ) from None
 

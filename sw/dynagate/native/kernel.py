@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.native.arrays import TYPES, check, good_stride, in_planes, laid_out, lies, new_arrays, of_type, stride_of
 from dynagate.native.compile import CompileError, library
@@ -71,7 +72,7 @@ class Kernel:
         self.dtype = np.dtype(dtype)
         check(self.dtype, layout)
         if threads < 1:
-            raise ValueError(f"{threads} threads; expected 1 or more")
+            raise ArgumentError(f"{threads} threads; expected 1 or more")
         self.graph, self.layout = graph, layout
         self.source: Source = emit(graph)
         path = library(self.source, double=self.dtype == np.float64, folder=folder)
@@ -167,7 +168,7 @@ class Kernel:
             strides = {port.name: stride_of(outputs[port.name]) for port in self.graph.outputs}
             differing = sorted({found for found in strides.values() if found})
             if len(differing) > 1:
-                raise ValueError(f"planes of results are {strides} numbers apart; expected results of one call")
+                raise ArgumentError(f"planes of results are {strides} numbers apart; expected results of one call")
             stride = differing[0] if differing else len(arrays[0])
         return Placed(arrays, self._outputs(*map(_address, arrays)), stride)
 
