@@ -22,3 +22,32 @@ class ArgumentTypeError(Error, TypeError):
 
 class MissingExtraError(Error, RuntimeError):
     """A package is not installed; the text names the extra that brings it."""
+
+
+class EntryError(ArgumentError):
+    """An entry of an array (batch, ...) with a value that cannot be used.
+
+    template: the text, with {at} for the entry's whole index and {sample} for the index of its sample. index: that of
+    the entry, its sample first.
+    """
+
+    def __init__(self, template: str, index: tuple[int, ...], leading_axes: int = 1) -> None:
+        super().__init__(template, index, leading_axes)
+
+    def __str__(self) -> str:
+        template, index, axes = self.args
+        sample = index[0] if axes == 1 else index[:axes]
+        if not axes:  # a single state
+            template = template.replace(" of sample {sample}", "")
+        if not index:
+            template = template.replace(" at {at}", "")
+        return template.replace("{at}", str(index)).replace("{sample}", str(sample))
+
+    def within(self, leading: tuple[int, ...]) -> EntryError:
+        """The same error with the sample's index in arrays (*leading, ...)."""
+        template, (sample, *entry), _ = self.args
+        index: list[int] = []
+        for size in reversed(leading):
+            sample, k = divmod(sample, size)
+            index.insert(0, k)
+        return EntryError(template, (*index, *entry), len(leading))

@@ -19,6 +19,7 @@ from dynagate.dynamics import (
     kinematics,
     mass_matrix,
 )
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot
@@ -210,4 +211,4 @@ def function(name: str) -> Function:
     return FUNCTIONS[name]
 
 
-__all__ = ["EXTERNAL", "FUNCTIONS", "Argument", "Function", "Tree", "function"]
+__all__ = ["EXTERNAL", "FUNCTIONS", "AlgorithmOptions", "Argument", "Function", "Tree", "function"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
 
@@ -73,7 +73,8 @@ def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.N
         wrong = np.flatnonzero(np.abs(squared - 1.0) > 2.0 * UNIT)
         if len(wrong):
             k = int(wrong[0])
-            raise ArgumentError(
-                f"input '{name}' of sample {k} has at [{start}:{stop}] a quaternion of length "
-                f"{np.sqrt(squared[k]):g}; expected 1"
+            raise EntryError(
+                f"input '{name}' of sample {{sample}} has at [{start}:{stop}] a quaternion of length "
+                f"{np.sqrt(squared[k]):g}; expected 1",
+                (k,),
             )

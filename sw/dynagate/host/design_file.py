@@ -12,8 +12,12 @@ import numpy.typing as npt
 
 from dynagate.design.files import REBUILD, DesignError, load
 from dynagate.design.payload import Stream, Words, pack_integers, stream_of, unpack_integers
-from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.design.source import source_digest
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.format import Arithmetic, Format, quantise, to_float
+from dynagate.graph import trace
 from dynagate.host.inputs import Arrays, check_range
+from dynagate.robot import Joint, Link, Robot
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,57 @@ def design_of(content: Mapping[str, Any]) -> DesignFile:
         stream_of(content["stream"]["output"]),
         range(first := content["stream"]["output"]["overflow"], first + len(content["stream"]["output"]["scopes"])),
     )
+
+
+def formatted_design(path: str | PathLike[str]) -> FormattedGraph:
+    """The graph of a design and the formats of its nodes, which say what its datapath computes.
+
+    path: of design.json or its folder. Raises DesignError: as `read_design`, or another version of the generator wrote
+    the design, whose graph may differ.
+    """
+    content = load(path)
+    if content["versions"]["source"] != source_digest():
+        raise DesignError(
+            f"{path} was built by another version of dynagate, so its graph is not known; {REBUILD}, or open it on "
+            "device 'sim'"
+        )
+    try:
+        return _formatted(content)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
+
+
+def _formatted(content: Mapping[str, Any]) -> FormattedGraph:
+    options = dict(content["options"])
+    if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
+        options["frame"] = {int(first): link for first, link in options["frame"].items()}
+    graph = trace(_robot(content["robot"]), content["function"], **options)
+    nodes = content["nodes"]
+    if [node["name"] for node in nodes] != [node.name for node in graph.nodes]:
+        raise ValueError("its nodes are not those of its robot and function")
+    stream = stream_of(content["stream"]["input"])
+    bounds = {
+        i: (stream.fields[k].low, stream.fields[k].high)
+        for port, described in zip(graph.inputs, stream.ports, strict=True)
+        for i, k in zip(port.nodes, described.fields, strict=True)
+    }
+    constants = {
+        i: (node["constant"][0], Format(*node["constant"][1:])) for i, node in enumerate(nodes) if node["constant"]
+    }
+    formats = tuple(Format(node["width"], node["frac"]) for node in nodes)
+    return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**content["arithmetic"])).check()
+
+
+def _robot(content: Mapping[str, Any]) -> Robot:
+    links = [Link(**{**_tuples(link), "joint": Joint(**_tuples(link["joint"]))}) for link in content["links"]]
+    return Robot(content["name"], tuple(links), tuple(content["gravity"]), content["rounding"])
+
+
+def _tuples(content: Any) -> Any:
+    """JSON's lists as tuples; objects keep their keys."""
+    if isinstance(content, dict):
+        return {key: _tuples(value) for key, value in content.items()}
+    return tuple(map(_tuples, content)) if isinstance(content, list) else content
 
 
 def pack_inputs(design: DesignFile, arrays: Arrays, batch: int) -> Words:
