@@ -250,9 +250,9 @@ def test_what_the_user_can_mend_is_told_in_a_line(
 
 
 def test_faults_of_the_program_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynagate.cli.info, "STATES", 0)  # numpy has no quantile of nothing
+    monkeypatch.setattr(dynagate.cli.info, "STATES", "many")
     result = CliRunner().invoke(main, ["info", "two_joint_arm"])
-    assert isinstance(result.exception, IndexError | ValueError)
+    assert isinstance(result.exception, TypeError)
     assert any("a fault of dynagate" in note for note in result.exception.__notes__)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.design.files import REBUILD, DesignError, load
 from dynagate.design.payload import Stream, Words, pack_integers, stream_of, unpack_integers
 from dynagate.design.source import source_digest
@@ -81,7 +82,7 @@ def _formatted(content: Mapping[str, Any]) -> FormattedGraph:
     graph = trace(_robot(content["robot"]), content["function"], **options)
     nodes = content["nodes"]
     if [node["name"] for node in nodes] != [node.name for node in graph.nodes]:
-        raise ValueError("its nodes are not those of its robot and function")
+        raise ArgumentError("its nodes are not those of its robot and function")
     stream = stream_of(content["stream"]["input"])
     bounds = {
         i: (stream.fields[k].low, stream.fields[k].high)
