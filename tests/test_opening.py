@@ -151,9 +151,10 @@ def test_a_graph_is_read_back_by_the_version_that_wrote_it(design: Build, tmp_pa
     renamed = changed("renamed", lambda content: content["nodes"][3].update(name="other"))
     with pytest.raises(DesignError, match="renamed is not a design: .*its nodes are not those of its robot"):
         dynagate.open(renamed, device="numpy")
-    lighter = changed("lighter", lambda content: content.pop("arithmetic"))
-    with pytest.raises(DesignError, match="lighter is not a design: KeyError"):
-        dynagate.open(lighter, device="fixed")
+    for part in ("arithmetic", "versions"):
+        lighter = changed(f"without {part}", lambda content: content.pop(part))  # noqa: B023
+        with pytest.raises(DesignError, match=f"without {part} is not a design: KeyError"):
+            dynagate.open(lighter, device="fixed")
 
 
 def test_robots_open_by_name_and_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,13 +64,15 @@ def formatted_design(path: str | PathLike[str]) -> FormattedGraph:
     the design, whose graph may differ.
     """
     content = load(path)
-    if content["versions"]["source"] != source_digest():
-        raise DesignError(
-            f"{path} was built by another version of dynagate, so its graph is not known; {REBUILD}, or open it on "
-            "device 'sim'"
-        )
     try:
+        if content["versions"]["source"] != source_digest():
+            raise DesignError(
+                f"{path} was built by another version of dynagate, so its graph is not known; {REBUILD}, or open it on "
+                "device 'sim'"
+            )
         return _formatted(content)
+    except DesignError:
+        raise
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
 
