@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.ranges import Ranges, RoundedProbes, sampled_ranges
@@ -39,7 +40,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if not SMALLEST_WORD <= self.word <= LARGEST_WORD:
-            raise ValueError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
+            raise ArgumentError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ def sampled_states(
     if trajectories is not None:
         missing = set(parts[0]) - set(trajectories)
         if missing:
-            raise ValueError(f"trajectories lack input '{min(missing)}'; expected {', '.join(parts[0])}")
+            raise ArgumentError(f"trajectories lack input '{min(missing)}'; expected {', '.join(parts[0])}")
         parts.append({key: np.asarray(trajectories[key], dtype=np.float64) for key in parts[0]})
     return {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
 

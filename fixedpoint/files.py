@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.errors import Error
 from dynagate.base.storage import read_json, write
 from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.assign import LARGEST_WORD, FormattedGraph
@@ -27,7 +28,7 @@ FINEST_SINE = 48
 """The same of a sine or cosine, whose table doubles with every three bits."""
 
 
-class FormatsError(ValueError):
+class FormatsError(Error, ValueError):
     """A formats file that is missing, damaged, or of another graph; the text names the file and the fault."""
 
 

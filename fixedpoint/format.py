@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.errors import ArgumentError
 
 Integers = npt.NDArray[Any]
 """int64, or object holding Python integers."""
@@ -33,7 +34,7 @@ class Format:
 
     def __post_init__(self) -> None:
         if self.width < 2:
-            raise ValueError(f"Format width {self.width}; expected 2 or more bits, sign included")
+            raise ArgumentError(f"Format width {self.width}; expected 2 or more bits, sign included")
 
     @property
     def lowest(self) -> int:
@@ -68,7 +69,7 @@ class Format:
     def of_fxp(cls, number: Any) -> Format:
         """The format of an `fxpmath.Fxp`; its integers are `number.val`. Raises ValueError: it is unsigned."""
         if not number.signed:
-            raise ValueError(f"{number.dtype} is unsigned; expected a signed number")
+            raise ArgumentError(f"{number.dtype} is unsigned; expected a signed number")
         return cls(int(number.n_word), int(number.n_frac))
 
 
@@ -82,9 +83,9 @@ class Arithmetic:
 
     def __post_init__(self) -> None:
         if self.rounding not in (HALF_UP, FLOOR):
-            raise ValueError(f"rounding '{self.rounding}'; expected '{HALF_UP}' or '{FLOOR}'")
+            raise ArgumentError(f"rounding '{self.rounding}'; expected '{HALF_UP}' or '{FLOOR}'")
         if self.overflow not in (SATURATE, WRAP):
-            raise ValueError(f"overflow '{self.overflow}'; expected '{SATURATE}' or '{WRAP}'")
+            raise ArgumentError(f"overflow '{self.overflow}'; expected '{SATURATE}' or '{WRAP}'")
 
 
 class Rescaled(NamedTuple):
@@ -129,7 +130,7 @@ def quantise(x: npt.ArrayLike, to: Format) -> Rescaled:
     """Real numbers to the nearest integer of the format (half up), saturated. NaN is refused with ValueError."""
     scaled = np.ldexp(np.asarray(x, dtype=np.float64), to.frac)
     if np.isnan(scaled).any():
-        raise ValueError("quantise: the input holds NaN")
+        raise ArgumentError("quantise: the input holds NaN")
     rounded = np.floor(scaled + 0.5)
     overflow = (rounded < to.lowest) | (rounded > to.highest)
     clipped = np.clip(rounded, float(to.lowest), float(to.highest))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph.ops import PRODUCTS
 from dynagate.graph.region import KINDS, Kind
@@ -71,20 +72,22 @@ class Goal:
     def __post_init__(self) -> None:
         errors = {"": self.error} if isinstance(self.error, float | int) else dict(self.error)
         if not errors:
-            raise ValueError("a goal without an error; expected one number, or one by output block")
+            raise ArgumentError("a goal without an error; expected one number, or one by output block")
         for block, error in errors.items():
             if not 0.0 < error < 1.0:
-                raise ValueError(f"error {error:g}{f' of {block}' if block else ''}; expected more than 0, less than 1")
+                raise ArgumentError(
+                    f"error {error:g}{f' of {block}' if block else ''}; expected more than 0, less than 1"
+                )
         for name in ("quantile", "confidence"):
             if not 0.0 < getattr(self, name) < 1.0:
-                raise ValueError(f"{name} {getattr(self, name):g}; expected more than 0, less than 1")
+                raise ArgumentError(f"{name} {getattr(self, name):g}; expected more than 0, less than 1")
         for name in ("floor", "spare"):
             if not 0.0 <= getattr(self, name) <= 1.0:
-                raise ValueError(f"{name} {getattr(self, name):g}; expected 0 to 1")
+                raise ArgumentError(f"{name} {getattr(self, name):g}; expected 0 to 1")
         if not self.kinds or not set(self.kinds) <= set(KINDS):
-            raise ValueError(f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}")
+            raise ArgumentError(f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}")
         if min(self.states, self.fresh) < 1:
-            raise ValueError(f"{self.states} states and {self.fresh} fresh ones; expected 1 or more of each")
+            raise ArgumentError(f"{self.states} states and {self.fresh} fresh ones; expected 1 or more of each")
 
     def of(self, block: str) -> float:
         """The largest error that a block may have."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign_word, sampled_states
 from dynagate.fixedpoint.confidence import (
     OVERFLOWS,
@@ -76,7 +77,7 @@ CHECKED = 6
 """Most attempts that are checked on fresh states, the cheapest first."""
 
 
-class AccuracyError(ValueError):
+class AccuracyError(Error, ValueError):
     """No formats of the allowed word lengths meet the goal. The text names the error that is reached and the node that
     limits it."""
 
@@ -109,7 +110,7 @@ def optimise(
     names = [port.name for port in graph.outputs]
     for name in () if isinstance(goal.error, float | int) else goal.error:
         if name not in names:
-            raise ValueError(f"an error for block '{name}'; expected one of {', '.join(names)}")
+            raise ArgumentError(f"an error for block '{name}'; expected one of {', '.join(names)}")
     search = _Search(graph, region, goal, policy or Policy(guard_bits=None), trajectories)
     widest = search.widest()
     for spare in (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare)):

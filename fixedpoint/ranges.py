@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.format import FLOOR, Arithmetic, Format
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate_nodes
@@ -48,7 +49,7 @@ def sampled_ranges(graph: Graph, inputs: Mapping[str, Array]) -> Ranges:
     largest = np.array([float(np.max(v)) for v in magnitudes])
     if not np.isfinite(largest).all():
         node = graph.nodes[int(np.argmin(np.isfinite(largest)))]
-        raise ValueError(f"node '{node.name}' of {graph.name} is not finite somewhere in the region")
+        raise ArgumentError(f"node '{node.name}' of {graph.name} is not finite somewhere in the region")
     samples = len(next(iter(inputs.values())))
     every = max(samples // PROBES, 1)
     probes = [v[::every].copy() if np.ndim(v) else v for v in values]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error, MissingExtraError
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.confidence import block_floors, measured
 from dynagate.fixedpoint.goal import Goal, dsp_blocks
@@ -27,7 +28,7 @@ FRESH = 16384
 """States on which optimised formats are checked: a point's own states are fresh besides."""
 
 
-class SweepError(ValueError):
+class SweepError(Error, ValueError):
     """A results file that is damaged or of another sweep; the text names it."""
 
 
@@ -69,12 +70,12 @@ def sweep(
     """
     for policy in policies:
         if policy not in POLICIES:
-            raise ValueError(f"policy '{policy}'; expected one of {', '.join(POLICIES)}")
+            raise ArgumentError(f"policy '{policy}'; expected one of {', '.join(POLICIES)}")
     for word in words:
         Policy(word=word)
     for name, number in (("states", states), ("jobs", jobs)):
         if number < 1:
-            raise ValueError(f"{name} {number}; expected 1 or more")
+            raise ArgumentError(f"{name} {number}; expected 1 or more")
     wanted = [(policy, word) for policy in policies for word in words]
     known = _known(results, _key(graph, region, states)) if results else {}
     missing = [point for point in wanted if point not in known]
@@ -182,7 +183,7 @@ def _point(entry: Any) -> Point:
     point = Point(**entry)
     for field in fields(Point):
         if type(getattr(point, field.name)) not in kinds[field.type]:
-            raise TypeError(f"{field.name} is {getattr(point, field.name)!r}; expected {field.type}")
+            raise ArgumentTypeError(f"{field.name} is {getattr(point, field.name)!r}; expected {field.type}")
     return point
 
 
@@ -209,7 +210,7 @@ def draw(points: Sequence[Point], title: str, path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise RuntimeError("figures need matplotlib: pip install 'dynagate[sweep]'") from None
+        raise MissingExtraError("figures need matplotlib: pip install 'dynagate[sweep]'") from None
     figure = Figure(figsize=(10, 4), layout="constrained")
     left, right = figure.subplots(1, 2)
     for policy in dict.fromkeys(point.policy for point in points):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from dynagate.base.errors import ArgumentError
+
 PER_SAMPLE, PER_BATCH = "sample", "batch"
 WORD = 32
 """Bits of a float32."""
@@ -20,9 +22,9 @@ class Axi:
 
     def __post_init__(self) -> None:
         if self.width not in WIDTHS:
-            raise ValueError(f"stream of {self.width} bits; expected one of {', '.join(map(str, WIDTHS))}")
+            raise ArgumentError(f"stream of {self.width} bits; expected one of {', '.join(map(str, WIDTHS))}")
         if self.last not in (PER_SAMPLE, PER_BATCH):
-            raise ValueError(f"TLAST per '{self.last}'; expected '{PER_SAMPLE}' or '{PER_BATCH}'")
+            raise ArgumentError(f"TLAST per '{self.last}'; expected '{PER_SAMPLE}' or '{PER_BATCH}'")
 
     @property
     def lanes(self) -> int:

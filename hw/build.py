@@ -11,6 +11,7 @@ from typing import Any
 
 import dynagate
 from dynagate.base import storage, untrusted
+from dynagate.base.errors import ArgumentError, Error
 from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
@@ -25,6 +26,8 @@ from dynagate.design.design import (
 )
 from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, text_of, with_files
 from dynagate.design.source import source_digest
+from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
@@ -37,7 +40,7 @@ from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
-from dynagate.hw.schedule import check_interval
+from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.robot import Robot
 
@@ -52,7 +55,7 @@ Step = Callable[[str], Any]
 """Called with what is about to happen; see dynagate.cli.progress."""
 
 
-class BuildError(RuntimeError):
+class BuildError(Error, RuntimeError):
     """A design that cannot be written; the text names the folder."""
 
 
@@ -94,59 +97,65 @@ def build(
     budget: Budget | None = None,
     stages: Stages | None = None,
     region: Region | None = None,
+    form: str | None = None,
+    frame: Frame | None = None,
+    mass: str | None = None,
+    prefix: bool = False,
+    external_forces: bool = False,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
-    **options: Any,
 ) -> Build:
     """Build the datapath of one function of one robot. A design that is there already is kept, a damaged one mended.
 
-    ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
-    policy: word length and binary points (24 bits by default).
-    goal: an accuracy, for which word lengths of least cost are found instead; formats: a file of them instead.
-    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
-    them. region: the states the formats are for (inside the URDF's limits by default).
-    options go to the algorithm.
+    ii to region: as in `DesignRequest`. form to external_forces: as in `dynamics.AlgorithmOptions`. folder: where
+    designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
     holds nothing new.
     """
+    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces)
+    request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
+    return build_request(request, folder=folder, step=step)
+
+
+def build_request(
+    request: DesignRequest, *, folder: str | os.PathLike[str] = DEFAULT_FOLDER, step: Step | None = None
+) -> Build:
+    """`build` of a request in one object."""
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
     say = step or (lambda text: None)
-    check_interval(ii)
-    if goal is not None and formats is not None:
-        raise ValueError("a goal and a file of formats; expected one of them")
-    given, policy = policy, policy or Policy()
-    region = region or Region.of(robot)
-    say(f"tracing {robot.name} {function}")
-    graph = trace(robot, function, **options)
-    chosen = ChosenFormats(policy.word, policy=asdict(policy))
-    if goal is not None:
-        say("choosing formats")
-        optimised = optimise(
-            graph,
-            region,
-            goal,
-            given,
-        )
-        formatted = optimised.formatted
-        chosen = ChosenFormats("mixed", goal=asdict(goal), statement=optimised.statement.as_dict())
-    elif formats is not None:
-        formatted = read_formats(graph, formats)
-        chosen = ChosenFormats("given")
-    else:
-        formatted = assign(graph, region, policy)
+    robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
+    region = request.region or Region.of(robot)
+    say(f"tracing {robot.name} {request.function}")
+    graph = trace(robot, request.function, **options)
+    formatted, chosen = _formatted(request, graph, region, say)
     say("scheduling and binding")
-    planned = plan(formatted, ii, stages)
-    if budget is not None:
-        budget.check(planned)
+    planned = plan(formatted, request.ii, request.stages)
+    if request.budget is not None:
+        request.budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
     check_streams(design)
-    name = f"{untrusted.file_name(robot.name)}-{function}-ii{ii}-{design.hash[:12]}"
+    name = f"{untrusted.file_name(robot.name)}-{request.function}-ii{request.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
     if not (is_whole(result.folder, design) and (result.folder / DATASHEET).is_file()):
         _write(result, axi, say)
     return result
+
+
+def _formatted(
+    request: DesignRequest, graph: Graph, region: Region, say: Callable[[str], Any]
+) -> tuple[FormattedGraph, ChosenFormats]:
+    """The graph with formats, and how they were chosen."""
+    if request.goal is not None:
+        say("choosing formats")
+        optimised = optimise(graph, region, request.goal, request.policy)
+        statement = optimised.statement.as_dict()
+        return optimised.formatted, ChosenFormats("mixed", goal=asdict(request.goal), statement=statement)
+    if request.formats is not None:
+        return read_formats(graph, request.formats), ChosenFormats("given")
+    policy = request.policy or Policy()
+    return assign(graph, region, policy), ChosenFormats(policy.word, policy=asdict(policy))
 
 
 def _write(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> None:
@@ -256,7 +265,7 @@ def check_streams(design: Design) -> None:
     """Raises ValueError: a payload is wider than Amaranth's netlists take."""
     for side, stream in (("input", design.input), ("output", design.output)):
         if stream.bits > WIDEST_STREAM:
-            raise ValueError(
+            raise ArgumentError(
                 f"{design.function} has {stream.bits} bits of {side}; expected at most {WIDEST_STREAM}: shorter "
                 "words, or a function with fewer results"
             )

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
+from dynagate.base.errors import Error
 from dynagate.hw.plan import Operand, Plan, operands
 from dynagate.hw.units.rescale import rounding_constant
 from dynagate.hw.units.table import ELEMENTARY
@@ -96,7 +97,7 @@ def _two_way(sources: Mapping[int, Hashable], ii: int) -> int:
     return count
 
 
-class BudgetError(ValueError):
+class BudgetError(Error, ValueError):
     """A plan takes more than was allowed; the text says what takes most of it."""
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.bind import Binding, bind
@@ -33,7 +34,7 @@ class Stages:
     def __post_init__(self) -> None:
         for count in (self.multiply, self.add):
             if not isinstance(count, int) or not 0 <= count <= MOST_STAGES:
-                raise ValueError(f"{self}; expected whole numbers of stages from 0 to {MOST_STAGES}")
+                raise ArgumentError(f"{self}; expected whole numbers of stages from 0 to {MOST_STAGES}")
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from dynagate.base.errors import Error
+
 LONGEST_INTERVAL = 65535
 """Largest initiation interval, in cycles: the slot counter is one-hot, and Amaranth takes no wider signal."""
 
@@ -21,7 +23,7 @@ MOST_STAGES = 64
 """Most extra register stages behind a product or a sum: far more than any path on an FPGA is cut into."""
 
 
-class ScheduleError(ValueError):
+class ScheduleError(Error, ValueError):
     """A scheduling problem or schedule that breaks a rule; the text names the operation."""
 
 

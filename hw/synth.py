@@ -17,6 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from dynagate.base.errors import Error
 from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ MOST_LOOKUPS = 5
 """Levels of lookup tables between registers: a multiplexer of 16 has three, the level counter of a FIFO up to five."""
 
 
-class SynthesisError(RuntimeError):
+class SynthesisError(Error, RuntimeError):
     """Yosys is missing or failed, or the netlist is not what the plan says; the text says which."""
 
 

@@ -7,8 +7,10 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
+from dynagate.base.errors import Error
 
-class YosysError(RuntimeError):
+
+class YosysError(Error, RuntimeError):
     """Yosys is missing or failed; the text has the end of what it printed."""
 
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from dynagate.base.errors import Error
+
 REBUILD = "expected Verilog that dynagate wrote: build the design again"
 
 _ATTRIBUTE = '(* ram_style = "block" *)'
@@ -17,7 +19,7 @@ _FOREIGN = re.compile(r"""\$(?!(?:un)?signed\b)\w*|[`"]""")
 _UNUSUAL = re.compile(r"[^\t\n -~]")
 
 
-class SimulationError(RuntimeError):
+class SimulationError(Error, RuntimeError):
     """Verilator or the C++ compiler is missing or failed, or the Verilog is missing or not ours; the text says which
     and holds the end of a tool's output."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import os
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ import numpy as np
 import pytest
 from dynagate import build, robots
 from dynagate.base.storage import DAY, scratch, sweep
-from dynagate.design.files import with_files
+from dynagate.design.files import text_of, with_files
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.hw.build import Build
 from dynagate.native.cache import cache_folder, kept
@@ -270,8 +269,8 @@ def test_verilog_that_would_run_on_the_host_is_refused(code: str, named: str, bu
     head, _, _ = built.verilog.read_text().rpartition("endmodule")
     text = f"{head}initial begin\n{code.format(canary=tmp_path / 'CANARY')};\nend\nendmodule\n"
     (folder / "datapath.v").write_bytes(text.encode())
-    content = with_files(json.loads((folder / "design.json").read_text()), {"datapath.v": text})
-    (folder / "design.json").write_text(json.dumps(content))
+    content = text_of(with_files(built.design, {"datapath.v": text}))
+    (folder / "design.json").write_text(content)
     with pytest.raises(
         SimulationError, match=rf"datapath.v holds {named}; expected Verilog that dynagate wrote: build"
     ):

@@ -226,7 +226,6 @@ def test_a_floating_base_is_written_as_c_without_a_region(tmp_path: Path) -> Non
         (OSError(28, "No space left on device", "datapath.v"), "Error: datapath.v: No space left on device\n"),
         (PermissionError(13, "Permission denied", "a", None, "b"), "Error: a: Permission denied\n"),
         (OSError("cannot start 7 threads; expected fewer"), "Error: cannot start 7 threads; expected fewer\n"),
-        (subprocess.CalledProcessError(1, ["cc", "-O2"]), "Error: 'cc' failed with status 1\n"),
         (
             ModuleNotFoundError("No module named 'scipy'", name="scipy.optimize"),
             "Error: 'dynagate build' needs the module 'scipy' (No module named 'scipy'); pip install 'dynagate[hw]'\n",
@@ -251,9 +250,9 @@ def test_what_the_user_can_mend_is_told_in_a_line(
 
 
 def test_faults_of_the_program_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynagate.cli.info, "STATES", 0)  # numpy has no quantile of nothing
+    monkeypatch.setattr(dynagate.cli.info, "STATES", "many")
     result = CliRunner().invoke(main, ["info", "two_joint_arm"])
-    assert isinstance(result.exception, IndexError | ValueError)
+    assert isinstance(result.exception, TypeError)
     assert any("a fault of dynagate" in note for note in result.exception.__notes__)
 
 

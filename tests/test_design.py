@@ -15,7 +15,8 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, build, robots, trace
-from dynagate.design.files import load, sealed, with_files
+from dynagate.design.design import Design
+from dynagate.design.files import load, text_of, with_files
 from dynagate.design.files import load as load_design
 from dynagate.design.source import source_digest, source_files
 from dynagate.fixedpoint.assign import assign
@@ -26,6 +27,7 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build, BuildError
 from dynagate.sim.verilate import SimulationError
 
+from tests.designs import resealed
 from tests.test_package import PACKAGE, imports, modules
 
 FUNCTION = "mass_matrix"
@@ -86,7 +88,7 @@ DAMAGE = {
     "no hash": (changed(lambda c: c.pop("hash")), "its content has hash .*, not None; build the design again"),
     "format 99": (
         changed(lambda c: c.update(format=99)),
-        "design.json has format 99; expected 2: build the design again",
+        "design.json has format 99; expected 3: build the design again",
     ),
     "no files": (changed(lambda c: c.pop("files")), "lacks the checksums of accelerator.v, datapath.v; build"),
     "binary": (lambda f: (f / "design.json").write_bytes(b"\xff\xfe\0"), "is not a design file: 'utf-8' codec"),
@@ -126,12 +128,12 @@ def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Build, fo
     """A colleague's folder may be consistent and false: results must not be written past the end of their array."""
     content = json.loads((folder / "design.json").read_text())
     content["stream"]["output"].update(bits=32, overflow=31)
-    false = sealed(content)
-    texts = {path.name: path.read_text().replace(content["hash"], false["hash"]) for path in folder.glob("*.v")}
-    texts = {name: text.replace(content["hash"][:16], false["hash"][:16]) for name, text in texts.items()}
+    false = Design.from_json(resealed(content))
+    texts = {path.name: path.read_text().replace(content["hash"], false.hash) for path in folder.glob("*.v")}
+    texts = {name: text.replace(content["hash"][:16], false.hash[:16]) for name, text in texts.items()}
     for name, text in texts.items():
         (folder / name).write_text(text)
-    (folder / "design.json").write_text(json.dumps(with_files(false, texts)))
+    (folder / "design.json").write_text(text_of(with_files(false, texts)))
     inputs = sound.region.sample(FUNCTION, 2000, seed=1)
     with dynagate.open(folder) as accelerator, pytest.raises(DeviceError, match="0 results for 2000 samples"):
         accelerator(**inputs)
@@ -179,10 +181,10 @@ def test_a_sound_design_is_kept(sound: Build, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Build) -> None:
     content = load(sound.folder)
-    assert set(content["files"]) == {"datapath.v", "accelerator.v"}
-    assert content["hash"] == sound.design.hash
+    assert set(content.files) == {"datapath.v", "accelerator.v"}
+    assert content == replace(sound.design, files=content.files)
     assert sound.design.hash[:16] in sound.verilog.read_text().split("\n", 1)[1]
-    assert with_files(sound.design, {"datapath.v": "x"})["hash"] == content["hash"]
+    assert with_files(sound.design, {"datapath.v": "x"}).hash == content.hash
 
 
 def test_designs_of_other_constants_or_arithmetic_are_others(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ With a card, the tests that need one run too.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -236,37 +237,62 @@ class LikeCupy(OnGpu):
         return self.array.strides
 
 
-def test_arrays_of_cupy_are_known_when_they_come_again(opened: Callable[..., GpuKernel]) -> None:
-    graph, inputs = arm(30)
-    kernel = opened(graph)
-    given = {name: LikeCupy(value.copy()) for name, value in inputs.items()}
-    out = {port.name: LikeCupy(np.zeros((30, *port.shape))) for port in graph.outputs}
+@pytest.mark.parametrize("kind", [OnGpu, LikeCupy])
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+@pytest.mark.parametrize("leading", [(), (30,), (2, 3, 5)])
+def test_bound_launches_read_and_write_the_same_arrays(
+    leading: tuple[int, ...], layout: str, kind: type[OnGpu], opened: Callable[..., GpuKernel]
+) -> None:
+    graph, inputs = arm(int(np.prod(leading)))
+    kernel = opened(graph, layout=layout)
 
-    def check() -> None:
-        expected = evaluate(graph, {name: value.array for name, value in given.items()})
-        for name, value in expected.items():
-            assert relative_errors(out[name].array, value).max() <= tolerances.SAME_FORMULA
-            out[name].array.fill(np.nan)
+    def there(array: np.ndarray) -> OnGpu:
+        """Rows as they are; of planes the leading axes are the inner ones."""
+        array = array.reshape(*leading, *array.shape[1:])
+        axes = len(leading)
+        order = [*range(axes, array.ndim), *range(axes)]
+        return kind(array.copy() if layout == "rows" else array.transpose(order).copy().transpose(np.argsort(order)))
 
+    given = {name: there(value) for name, value in inputs.items()}
+    out = {port.name: there(np.zeros((len(inputs["q"]), *port.shape))) for port in graph.outputs}
+    results, launch = kernel.bound(given, out)
+    assert results == out
     for _ in range(2):
-        assert kernel.launch(given, out) == out
-        check()
-    given["q"].array += 0.5  # the same array with other numbers
-    kernel.launch(given, out)
-    check()
-    given["tau"] = LikeCupy(inputs["tau"] + 1.0)
-    kernel.launch(given, out)
-    check()
-    out["qdd"] = LikeCupy(np.zeros((30, 2)))
-    kernel.launch(given, out)
-    check()
-    with pytest.raises(ValueError, match=r"input 'tau' is float64 \(29, 2\); expected float64 \(30, 2\)"):
-        kernel.launch({**given, "tau": LikeCupy(inputs["tau"][:29])}, out)
-    kernel.launch(given, out)
-    check()
+        launch()
+        expected = evaluate(graph, {name: value.array.reshape(-1, 2) for name, value in given.items()})
+        for name, value in expected.items():
+            assert out[name].array.shape == (*leading, *value.shape[1:])
+            assert relative_errors(out[name].array.reshape(value.shape), value).max() <= tolerances.SAME_FORMULA
+            out[name].array.fill(np.nan)
+        given["q"].array += 0.5  # the same array with other numbers
+    with pytest.raises(ValueError, match=r"input 'tau' is float64 \(7, 2\); expected float64 "):
+        kernel.bound({**given, "tau": kind(np.zeros((7, 2)))}, out)
     kernel.close()
-    with pytest.raises(GpuError, match=f"the kernel of {NAME} is closed"):
-        kernel.launch(given, out)
+    for call in (launch, partial(kernel.launch, given, out)):
+        with pytest.raises(GpuError, match=f"the kernel of {NAME} is closed"):
+            call()
+
+
+@pytest.mark.parametrize("leading", [(), (4,), (2, 3)])
+def test_an_accelerator_binds_arrays_on_a_gpu(
+    leading: tuple[int, ...], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dynagate.host.devices.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    graph, inputs = arm(int(np.prod(leading)))
+    given = {name: LikeCupy(value.reshape(*leading, 2)) for name, value in inputs.items()}
+    arrays = {port.name: LikeCupy(np.zeros((*leading, *port.shape))) for port in graph.outputs}
+    out = Results(**arrays)
+    accelerator = dynagate.open(robots.load(ROBOT), device="cuda", dtype=np.float64)
+    run = accelerator.bind(out=out, **given)
+    assert run() is out
+    for name, value in evaluate(graph, inputs).items():
+        assert relative_errors(arrays[name].array.reshape(value.shape), value).max() <= tolerances.SAME_FORMULA
+    assert re.fullmatch(r"<Results qdd \(.*\), .*; float64>", repr(out))
+    with pytest.raises(AttributeError, match="no result 'overflow'"):
+        out.overflow  # noqa: B018
+    accelerator.close()
+    with pytest.raises(DeviceError, match="is closed; open it again"):
+        run()
 
 
 @pytest.mark.parametrize(("given", "made"), [("torch", "torch"), ("cupy._core", "cupy"), ("jaxlib._jax", "cupy")])

@@ -15,7 +15,6 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Accelerator, build, robots
-from dynagate.design.files import sealed
 from dynagate.design.payload import Words
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
@@ -27,6 +26,7 @@ from dynagate.hw.build import Build
 from dynagate.hw.regmap import REGISTERS
 from dynagate.sim.runner import expected_words
 
+from tests.designs import resealed
 from tests.samples import State
 
 FUNCTION = "forward_dynamics"
@@ -111,7 +111,7 @@ class Bench:
 
         design, states = self.driver.design, self.states(count, seed)
         if self.kind.shell:
-            return pack_floats(design, design.shell, states, count)
+            return pack_floats(design, design.axi, states, count)
         return pack_inputs(design, states, count)[:, np.newaxis]
 
     def results(self, count: int) -> Words:
@@ -188,7 +188,7 @@ def altered(built: Build, folder: Path, **changes: object) -> tuple[Path, dict]:
     copy = folder / "copy"
     shutil.copytree(built.folder, copy)
     design = json.loads((copy / "design.json").read_text())
-    other = sealed({**design, **changes})
+    other = resealed({**design, **changes})
     (copy / "design.json").write_text(json.dumps(other))
     return copy, other
 
@@ -295,7 +295,7 @@ def test_registers_are_read_while_samples_stream(kind: Kind, designs: Path) -> N
         within = [count for count in seen if 0 < count < 20_000]
         assert within, "none was read while samples streamed"
     else:
-        assert set(seen) == {bench.driver.design.hash & 0xFFFFFFFF}
+        assert set(seen) == {bench.driver.design.device_hash & 0xFFFFFFFF}
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -312,7 +312,7 @@ def test_random_turns(seed: int, kind: Kind, designs: Path) -> None:
             bench.accelerator(**{**bench.states(3), "q": np.full((3, 2), 9.0)})
 
     def read_hash() -> None:
-        assert bench.driver.registers.read("hash_high") == bench.driver.design.hash >> 32
+        assert bench.driver.registers.read("hash_high") == bench.driver.design.device_hash >> 32
 
     turns = [
         lambda: bench.check(turn.randint(0, 60), seed=turn.randint(0, 99)),
@@ -377,10 +377,10 @@ def test_registers_by_name(shell_bench: Bench) -> None:
     assert [values[name] for name in fixed] == [
         0x44594E47,
         1,
-        int(design["hash"][8:16], 16),
-        int(design["hash"][:8], 16),
+        design.device_hash & 0xFFFFFFFF,
+        design.device_hash >> 32,
         shell_bench.kind.ii,
-        design["latency"],
+        design.latency,
         6,
         2,
         0,
@@ -434,7 +434,7 @@ def test_counters_and_status_after_overflow_and_bad_inputs(shell_bench: Bench) -
     assert (counters.bad_inputs, counters.first_bad_input) == (bad.sum(), 4)
     assert counters.overflows == overflow.sum()
     assert counters.first_overflow == (int(np.argmax(overflow)) if overflow.any() else None)
-    names = driver.design.scopes
+    names = driver.design.output.scopes
     assert counters.overflow_scopes == tuple(name for name, any_ in zip(names, scopes.any(axis=0), strict=True) if any_)
     assert counters.status == {"bad_input"} | ({"overflow"} if overflow.any() else set())
     for begin_anew in (driver.clear, driver.reset):
@@ -481,7 +481,7 @@ def with_entry(array: np.ndarray, value: float) -> np.ndarray:
 def test_a_sample_that_is_cut_short_is_counted(shell_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     beats = shell_bench.samples(1).shape[1]
     cut = shell_bench.samples(3)[:, : beats - 1]
-    whole = 0 if shell_bench.driver.shell.axi.last == PER_SAMPLE else cut.shape[0] * (beats - 1) // beats
+    whole = 0 if shell_bench.driver.axi.last == PER_SAMPLE else cut.shape[0] * (beats - 1) // beats
     monkeypatch.setattr("dynagate.host.sim_links.IDLE_CYCLES", 500)
     message = (
         rf"{whole} results for 3 samples: no beat moved for 500 cycles; {whole} samples entered the datapath, "
@@ -510,7 +510,7 @@ IDENTITY = {"identity": (0x12345678, "0x44594E47"), "version": (2, "0x1")}
 def test_registers_that_design_json_does_not_describe_are_refused(name: str, designs: Path, tmp_path: Path) -> None:
     value, shown = IDENTITY[name]
     built = SHELLS["shell of 128 bits"].built(designs)
-    folder, _ = altered(built, tmp_path, axi={**built.design["axi"], name: value})
+    folder, _ = altered(built, tmp_path, axi={**built.design.to_json()["axi"], name: value})
     message = rf"libaccelerator\.so has {shown} in register '{name}'; design.json describes 0x{value:X}: build it again"
     with pytest.raises(DesignError, match=message):
         dynagate.open(folder, shell=True)

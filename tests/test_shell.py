@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import build, robots
+from dynagate.design.design import Sides
 from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.build import Build
@@ -80,14 +81,13 @@ def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path
 
 
 def test_design_file_has_what_a_host_needs(designs: Path) -> None:
-    axi = shell(designs, Axi(128, "batch"), 3).design["axi"]
-    assert (axi["width"], axi["last"]) == (128, "batch")
-    assert (axi["identity"], axi["version"]) == (IDENTITY, VERSION)
-    assert axi["words"] == {"input": 6, "output": 2}
-    assert axi["beats"] == {"input": 2, "output": 1}
-    assert {name: row["address"] for name, row in axi["registers"].items()} == {
-        name: register.address for name, register in REGISTERS.items()
-    }
+    axi = shell(designs, Axi(128, "batch"), 3).design.axi
+    assert axi is not None
+    assert (axi.width, axi.last) == (128, "batch")
+    assert (axi.identity, axi.version) == (IDENTITY, VERSION)
+    assert axi.words == Sides(6, 2)
+    assert axi.beats == Sides(2, 1)
+    assert axi.registers == REGISTERS
     assert beats(17, 512) == 2
 
 

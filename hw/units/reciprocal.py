@@ -12,6 +12,7 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.elementary import ReciprocalPlan, reciprocal, reciprocal_plan
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply
@@ -28,7 +29,7 @@ def shift_of(source: Format, to: Format) -> int:
     """The `shift` input for an operand and a result of these formats, refused where it does not fit its port."""
     shift = reciprocal_plan(source, to).shift
     if not -(1 << (SHIFT_BITS - 1)) <= shift < 1 << (SHIFT_BITS - 1):
-        raise ValueError(f"reciprocal of {source} as {to}: the binary points are {shift} bits apart")
+        raise ArgumentError(f"reciprocal of {source} as {to}: the binary points are {shift} bits apart")
     return shift
 
 

@@ -10,36 +10,66 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-from dynagate.dynamics import FUNCTIONS
+from dynagate.base.errors import Error
+from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
+from dynagate.dynamics.configuration import integrate, neutral
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.robot import Robot, RobotError, RobotWarning, robots
 
 if TYPE_CHECKING:
-    from dynagate.host import Accelerator, open
-    from dynagate.hw.build import Build, build
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.fixedpoint.goal import Goal
+    from dynagate.host import Accelerator, BoundCall, Results, open
+    from dynagate.hw.axi import Axi
+    from dynagate.hw.build import Build, build, build_request
+    from dynagate.hw.cost import Budget
+    from dynagate.hw.plan import Stages
+    from dynagate.hw.request import DesignRequest
 
 __all__ = [
     "FUNCTIONS",
     "Accelerator",
+    "AlgorithmOptions",
+    "Axi",
+    "BoundCall",
+    "Budget",
     "Build",
+    "DesignRequest",
+    "Error",
+    "Goal",
     "Graph",
+    "Policy",
     "Region",
+    "Results",
     "Robot",
     "RobotError",
     "RobotWarning",
+    "Stages",
     "build",
+    "build_request",
     "evaluate",
+    "integrate",
+    "neutral",
     "open",
     "robots",
     "trace",
 ]
 
 _LAZY = {
+    "Policy": "dynagate.fixedpoint.assign",
+    "Goal": "dynagate.fixedpoint.goal",
+    "Axi": "dynagate.hw.axi",
+    "Budget": "dynagate.hw.cost",
     "Build": "dynagate.hw.build",
+    "DesignRequest": "dynagate.hw.request",
+    "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
+    "build_request": "dynagate.hw.build",
     "Accelerator": "dynagate.host",
+    "BoundCall": "dynagate.host",
+    "Results": "dynagate.host",
     "open": "dynagate.host",
 }
 
@@ -50,3 +80,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'dynagate' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

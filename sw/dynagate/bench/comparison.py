@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.bench import codegen, gpu, peers
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
@@ -90,9 +91,9 @@ def compare(
 def _check(batches: Sequence[int], threads: int, ii: int) -> None:
     """All that can be refused before anything is measured."""
     if not batches or min(batches) < 1:
-        raise ValueError(f"batches {list(batches)}; expected at least one, of 1 sample or more each")
+        raise ArgumentError(f"batches {list(batches)}; expected at least one, of 1 sample or more each")
     if threads < 1:
-        raise ValueError(f"{threads} threads; expected 1 or more")
+        raise ArgumentError(f"{threads} threads; expected 1 or more")
     check_interval(ii)
 
 
@@ -116,16 +117,15 @@ def _single_calls(robot: Robot, region: Region) -> dict[str, Any]:
 
 
 def _throughput(robot: Robot, region: Region, threads: int) -> list[dict[str, Any]]:
-    """Large batches through the user's class, results written over; the largest by several threads as well."""
+    """Large batches through the user's class, bound to their arrays; the largest by several threads as well."""
     rows = []
     for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
         options = {"dtype": dtype, "threads": count, **_options(name), **HOST_LAYOUTS[layout]}
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
         with open(robot, name, **options) as accelerator:
             for batch in THROUGHPUT_BATCHES if count == 1 else THROUGHPUT_BATCHES[-1:]:
-                inputs = _filled(accelerator, region, batch)
-                out = accelerator(**inputs)
-                measured = timing(lambda: accelerator(out=out, **inputs)).per(batch)  # noqa: B023
+                run = accelerator.bind(**_filled(accelerator, region, batch))
+                measured = timing(run).per(batch)
                 rows.append({**row, "batch": batch, **asdict(measured)})
     return rows
 
@@ -171,7 +171,7 @@ def _partitions(robot: Robot, region: Region, batches: Sequence[int]) -> list[di
 
 
 def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int) -> list[dict[str, Any]]:
-    """End to end per batch: numpy arrays in, numpy arrays out, results written over."""
+    """End to end per batch: numpy arrays in, numpy arrays out, bound to them."""
     rows = []
     devices: list[tuple[str, dict[str, Any]]] = [
         ("cpu", {"dtype": np.float32, "threads": 1}),
@@ -183,9 +183,8 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int)
     for device, options in devices:
         with open(robot, GRADIENT, device=device, **options, **_options(GRADIENT)) as accelerator:
             for batch in batches:
-                inputs = _filled(accelerator, region, batch)
-                out = accelerator(**inputs)
-                measured = timing(lambda: accelerator(out=out, **inputs), 0.3)  # noqa: B023
+                run = accelerator.bind(**_filled(accelerator, region, batch))
+                measured = timing(run, 0.3)
                 rows.append(
                     {
                         "device": device,

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.native.compile import compiler
+from dynagate.native.compile import CompileError, compiler, run
 from dynagate.native.kernel import Kernel
 
 SECONDS = 0.3
@@ -69,7 +69,7 @@ def _repeat() -> Any:
     folder = tempfile.mkdtemp(prefix="dynagate-bench-")
     target = Path(folder) / "repeat.so"
     source = str(files("dynagate.bench") / "repeat.c")
-    subprocess.run([compiler(), "-O2", "-shared", "-fPIC", source, "-o", str(target)], check=True)
+    run([compiler(), "-O2", "-shared", "-fPIC", source, "-o", str(target)], CompileError)
     function = ctypes.CDLL(str(target)).repeat
     pointers = ctypes.POINTER(ctypes.c_void_p)
     function.argtypes, function.restype = [ctypes.c_void_p, pointers, pointers, ctypes.c_long], None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.errors import MissingExtraError
+
 GRADIENT = "forward_dynamics_gradient"
 
 
@@ -129,7 +131,7 @@ def figures(result: dict[str, Any], folder: Path) -> list[Path]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise RuntimeError("figures need matplotlib: pip install 'dynagate[bench]'") from None
+        raise MissingExtraError("figures need matplotlib: pip install 'dynagate[bench]'") from None
     folder.mkdir(parents=True, exist_ok=True)
     peer = result["pinocchio"]
     made = []

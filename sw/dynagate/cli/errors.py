@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import dis
 import errno
 import re
-import subprocess
-from types import TracebackType
 from typing import Any
 
 import click
 
+from dynagate.base.errors import Error
 from dynagate.cli.extras import EXTRAS, install
 
 FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
@@ -44,7 +42,8 @@ class Commands(click.Group):
 
 
 def explained(error: BaseException, command: str) -> str | None:
-    """What to tell the user of a command; None for an error that is a fault of the program."""
+    """What to tell the user of a command, in one text: of every `dynagate.Error`, and of what the system refuses. None
+    for any other error, which is a fault of the program."""
     match error:
         case KeyboardInterrupt():
             return "interrupted"
@@ -55,10 +54,7 @@ def explained(error: BaseException, command: str) -> str | None:
         case OSError():
             names = [str(name) for name in (error.filename, error.filename2) if name is not None]
             return ": ".join([*names[:1], error.strerror]) if error.strerror else str(error)
-        case subprocess.CalledProcessError():
-            program = error.cmd if isinstance(error.cmd, str) else error.cmd[0]
-            return f"'{program}' failed with status {error.returncode}"
-        case ValueError() | RuntimeError() if _on_purpose(error):
+        case Error():
             return as_options(str(error))
     return None
 
@@ -76,22 +72,3 @@ def _missing(error: ImportError, command: str) -> str | None:
     if command not in EXTRAS or module in ("", "dynagate"):
         return None
     return f"'dynagate {command}' needs the module '{module}' ({error}); {install(EXTRAS[command])}"
-
-
-def _on_purpose(error: BaseException) -> bool:
-    """Whether this package raised the error itself: one of its own classes, or by a `raise` statement of its modules.
-    What numpy or an operator raises is a fault of the program."""
-    if _is_ours(type(error).__module__):
-        return True
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return trace is not None and _is_ours(trace.tb_frame.f_globals.get("__name__", "")) and _at_raise(trace)
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == "dynagate"
-
-
-def _at_raise(trace: TracebackType) -> bool:
-    return dis.opname[trace.tb_frame.f_code.co_code[trace.tb_lasti]] == "RAISE_VARARGS"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +18,14 @@ from dynagate.graph.region import Region
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot
+
+if TYPE_CHECKING:
+    from dynagate.cli.progress import Steps
+    from dynagate.fixedpoint.goal import Goal
+    from dynagate.hw.axi import Axi
+    from dynagate.hw.build import Build
+    from dynagate.hw.cost import Budget
+    from dynagate.hw.plan import Stages
 
 BUDGETS = ("dsp", "lut", "register_bits")
 
@@ -77,14 +86,41 @@ def build(
 
 
 def _build(
-    robot: Robot, region: Region, name: str, word: int, goal: Any, algorithm: dict[str, Any], **request: Any
-) -> Any:
+    robot: Robot,
+    region: Region,
+    *,
+    name: str,
+    ii: int,
+    word: int,
+    goal: Goal | None,
+    formats: Path | None,
+    stages: Stages,
+    folder: Path,
+    algorithm: dict[str, Any],
+    axi: Axi | None = None,
+    budget: Budget | None = None,
+    step: Steps,
+) -> Build:
     """`dynagate.build` from the options of the command line."""
+    from dynagate.dynamics import AlgorithmOptions
     from dynagate.fixedpoint.assign import Policy
-    from dynagate.hw.build import build as make
+    from dynagate.hw.build import build_request
+    from dynagate.hw.request import DesignRequest
 
-    policy = Policy(word=word) if goal is None else None
-    return make(robot, name, region=region, goal=goal, policy=policy, **request, **algorithm)
+    request = DesignRequest(
+        robot,
+        name,
+        ii,
+        policy=Policy(word=word) if goal is None else None,
+        goal=goal,
+        formats=formats,
+        axi=axi,
+        budget=budget,
+        stages=stages,
+        region=region,
+        algorithm=AlgorithmOptions(**algorithm),
+    )
+    return build_request(request, folder=folder, step=step)
 
 
 @click.command(

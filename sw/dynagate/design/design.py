@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -201,8 +202,9 @@ class Design:
         return self.stream.output
 
     def to_json(self) -> dict[str, Any]:
-        """The content of design.json."""
-        return asdict(self)
+        """The content of design.json: lists instead of tuples, texts as keys."""
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return content
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Design:

@@ -11,6 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.errors import Error
 from dynagate.base.storage import read_json
 from dynagate.design.design import Design
 
@@ -20,14 +21,15 @@ EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
 
 
-class DesignError(ValueError):
+class DesignError(Error, ValueError):
     """A design that is missing, damaged, of another format version, or not the device's; the text names the file and
     what was expected."""
 
 
 def sealed(design: Design) -> Design:
-    """The design with its hash: a sha256 over all but the hash itself and `files`."""
-    return replace(design, hash=_hash(design.to_json()))
+    """The design with its hash, as it is read from design.json."""
+    content = design.to_json()
+    return Design.from_json({**content, "hash": content_hash(content)})
 
 
 def with_files(design: Design, texts: Mapping[str, str]) -> Design:
@@ -41,7 +43,8 @@ def text_of(design: Design) -> str:
     return json.dumps(design.to_json(), indent=1) + "\n"
 
 
-def _hash(content: Mapping[str, Any]) -> str:
+def content_hash(content: Mapping[str, Any]) -> str:
+    """The sha256 of all but the hash itself and `files`."""
     covered = {key: value for key, value in content.items() if key not in ("hash", "files")}
     return _sha256(json.dumps(covered, sort_keys=True).encode())
 
@@ -57,7 +60,7 @@ def load(path: str | PathLike[str]) -> Design:
     content = read_json(path, DesignError, "design", EXPECTED)
     if content.get("format") != FORMAT_VERSION:
         raise DesignError(f"{path} has format {content.get('format')!r}; expected {FORMAT_VERSION}: {REBUILD}")
-    if content.get("hash") != (actual := _hash(content)):
+    if content.get("hash") != (actual := content_hash(content)):
         raise DesignError(
             f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
             f"{REBUILD}"

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import (
     articulated,
     body_columns,
@@ -18,6 +19,7 @@ from dynagate.dynamics import (
     kinematics,
     mass_matrix,
 )
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot
@@ -79,7 +81,7 @@ class Function:
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
         """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""
         if external_forces and not self.takes_external_forces:
-            raise ValueError(f"{self.name} does not depend on external forces")
+            raise ArgumentError(f"{self.name} does not depend on external forces")
         return (*self.inputs, EXTERNAL) if external_forces else self.inputs
 
     def __call__(
@@ -91,12 +93,12 @@ class Function:
         robot has none."""
         form = form or next(iter(self.forms))
         if form not in self.forms:
-            raise ValueError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
+            raise ArgumentError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
         known = self.options.get(form, ())
         for option in options:
             if option not in known:
                 listed = ", ".join(known) or "none"
-                raise ValueError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
+                raise ArgumentError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
         tree = robot if isinstance(robot, Tree) else Tree(robot)
         if self.needs_inverse:
             mass_matrix.check_invertible(tree)
@@ -205,8 +207,8 @@ FUNCTIONS: dict[str, Function] = {
 def function(name: str) -> Function:
     """The function with this name. Raises ValueError that lists the names."""
     if name not in FUNCTIONS:
-        raise ValueError(f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}")
+        raise ArgumentError(f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}")
     return FUNCTIONS[name]
 
 
-__all__ = ["EXTERNAL", "FUNCTIONS", "Argument", "Function", "Tree", "function"]
+__all__ = ["EXTERNAL", "FUNCTIONS", "AlgorithmOptions", "Argument", "Function", "Tree", "function"]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.joints import JointTransform
 from dynagate.dynamics.prefix import along
@@ -53,7 +54,7 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
     if frame == "middle":
         return chosen
     if isinstance(frame, str):
-        raise ValueError(f"frame '{frame}'; expected {', '.join(NAMED)}, a link index, or a map of them")
+        raise ArgumentError(f"frame '{frame}'; expected {', '.join(NAMED)}, a link index, or a map of them")
     wanted = (
         frame
         if isinstance(frame, Mapping)
@@ -62,10 +63,12 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
         else None
     )
     if wanted is None:
-        raise ValueError(f"frame {frame}; expected a link index from 0 to {len(tree.links) - 1}")
+        raise ArgumentError(f"frame {frame}; expected a link index from 0 to {len(tree.links) - 1}")
     for root, link in wanted.items():
         if root not in roots or (link != -1 and link not in roots[root]):
-            raise ValueError(f"frame {{{root}: {link}}}; expected the first link of a chain and a link of that chain")
+            raise ArgumentError(
+                f"frame {{{root}: {link}}}; expected the first link of a chain and a link of that chain"
+            )
     return {**chosen, **wanted}
 
 

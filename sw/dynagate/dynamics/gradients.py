@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.frames import Frame, Poses, poses, reference_links
 from dynagate.dynamics.mass_matrix import factorise, inverse_from_factor, mass_matrix
@@ -400,7 +401,7 @@ def forward_dynamics_gradient(
     the gradient's composite inertias, which takes fewer operations. Raises ValueError for anything else.
     """
     if mass not in ("body", "shared"):
-        raise ValueError(f"mass '{mass}'; expected 'body' or 'shared'")
+        raise ArgumentError(f"mass '{mass}'; expected 'body' or 'shared'")
     # first, so that of equal numbers the ones in body frames stay: the pivots of M are the longest way
     early = mass_matrix(tree, q) if mass == "body" else None
     kin = _kinematics(tree, q, qd, frame, prefix)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError, EntryError
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
 
@@ -24,14 +25,14 @@ def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[An
     values: list[Any] = [None] * len(graph.nodes)
     unknown = set(inputs) - {port.name for port in graph.inputs}
     if unknown:
-        raise ValueError(f"{graph.name} has no input {', '.join(sorted(unknown))}")
+        raise ArgumentError(f"{graph.name} has no input {', '.join(sorted(unknown))}")
     batch = None
     for port in graph.inputs:
         if port.name not in inputs:
-            raise ValueError(f"{graph.name} needs input '{port.name}' of shape (batch, {port.shape})")
+            raise ArgumentError(f"{graph.name} needs input '{port.name}' of shape (batch, {port.shape})")
         array = np.asarray(inputs[port.name])
         if array.shape[1:] != port.shape or (batch is not None and len(array) != batch):
-            raise ValueError(
+            raise ArgumentError(
                 f"input '{port.name}' has shape {array.shape}; expected ({batch or 'batch'}, "
                 f"{', '.join(map(str, port.shape))})"
             )
@@ -72,7 +73,8 @@ def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.N
         wrong = np.flatnonzero(np.abs(squared - 1.0) > 2.0 * UNIT)
         if len(wrong):
             k = int(wrong[0])
-            raise ValueError(
-                f"input '{name}' of sample {k} has at [{start}:{stop}] a quaternion of length "
-                f"{np.sqrt(squared[k]):g}; expected 1"
+            raise EntryError(
+                f"input '{name}' of sample {{sample}} has at [{start}:{stop}] a quaternion of length "
+                f"{np.sqrt(squared[k]):g}; expected 1",
+                (k,),
             )

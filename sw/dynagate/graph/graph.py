@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
 
+from dynagate.base.errors import Error
 from dynagate.graph.ops import OPS
 
 
-class GraphError(ValueError):
+class GraphError(Error, ValueError):
     """A graph that breaks the contract; the text names the node."""
 
 

@@ -26,6 +26,7 @@ def packed(graph: Graph) -> tuple[Graph, Packing]:
 
 
 def unpacked(values: npt.NDArray[np.floating], where: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
-    """An output (batch, *shape) from its vector (batch, entries)."""
-    full = values[:, np.maximum(where, 0)] if values.shape[1] else np.zeros((len(values), *where.shape), values.dtype)
-    return np.where(where == ZERO, values.dtype.type(0), full)
+    """An output (..., *shape) from its vector (..., entries)."""
+    if not values.shape[-1]:
+        return np.zeros((*values.shape[:-1], *where.shape), values.dtype)
+    return np.where(where == ZERO, values.dtype.type(0), values[..., np.maximum(where, 0)])

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import EXTERNAL, function
 from dynagate.dynamics.configuration import normalised
 from dynagate.graph import Graph, trace
@@ -139,7 +140,7 @@ class Region:
         Raises ValueError: count is less than 1, or there is no such kind or function.
         """
         if count < 1:
-            raise ValueError(f"{count} states; expected 1 or more")
+            raise ArgumentError(f"{count} states; expected 1 or more")
         random = np.random.default_rng(seed)
         robot, nv = self.robot, self.robot.nv
         at_limits = _at_limits(robot, kind, count, seed)
@@ -187,7 +188,7 @@ class _AtLimits(NamedTuple):
 
 def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
     if kind not in KINDS:
-        raise ValueError(f"states of kind '{kind}'; expected one of {', '.join(KINDS)}")
+        raise ArgumentError(f"states of kind '{kind}'; expected one of {', '.join(KINDS)}")
     positions, speeds = np.zeros((count, robot.nq), dtype=bool), np.zeros((count, robot.nv), dtype=bool)
     if kind == "limits":
         positions[0::3], speeds[0::3], speeds[1::3] = True, True, True

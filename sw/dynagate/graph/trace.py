@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import current_scope
-from dynagate.dynamics import SYMMETRIC, Argument, Function, Tree, function
+from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function
+from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.spatial import difference
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.graph import Graph
@@ -169,22 +171,32 @@ def _digits(c: float) -> float:
     return float(f"{c:.14e}")
 
 
-def trace(robot: Robot, name: str, *, external_forces: bool = False, step: Step | None = None, **options: Any) -> Graph:
+def trace(
+    robot: Robot,
+    name: str,
+    *,
+    form: str | None = None,
+    frame: Frame | None = None,
+    mass: str | None = None,
+    prefix: bool = False,
+    external_forces: bool = False,
+    step: Step | None = None,
+) -> Graph:
     """The checked graph of one function of one robot.
 
-    external_forces: take the forces on the links as a last input, f_ext (links, 6).
+    form, frame, mass, prefix, external_forces: as in `dynamics.AlgorithmOptions`. Besides the frames of
+    `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
+    errs least in float32.
     step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
-    options go to the function: `form` names its algorithm, `frame` and `mass` are the gradients'. Raises ValueError for
-    a name that the function table does not list or an option that the function does not take, RobotError where M is
-    needed and has no inverse. Besides the frames of `algorithms.frames`, "fewest" finds the one of each chain that
-    takes the fewest operations and "accurate" the one that errs least in float32.
+    Raises ValueError for a name that the function table does not list or an option that the function does not take,
+    RobotError where M is needed and has no inverse.
     """
     wanted: Function = function(name)
-    frame = options.get("frame")
+    options = AlgorithmOptions(form, frame, mass, prefix).as_dict()
     if isinstance(frame, str):
         if frame not in FRAMES:
-            raise ValueError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
+            raise ArgumentError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
         if frame in FRAME_SEARCHES:
             options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():

@@ -2,12 +2,15 @@
 
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
-from dynagate.host.accelerator import Accelerator, Results, open
+from dynagate.host.accelerator import Accelerator, BoundCall
 from dynagate.host.links import DeviceError, Link, RegisterError, Transfer
+from dynagate.host.opening import open
+from dynagate.host.results import Results
 from dynagate.host.sim_links import SimLink, SimShellLink
 
 __all__ = [
     "Accelerator",
+    "BoundCall",
     "Design",
     "DesignError",
     "DeviceError",

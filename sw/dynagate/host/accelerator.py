@@ -3,122 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import math
 import threading
 import weakref
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from os import PathLike
-from types import SimpleNamespace, TracebackType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.graph.packing import unpacked
-from dynagate.host.devices import DEVICES, Device
-from dynagate.host.inputs import Arrays, check_finite, check_names, checked
+from dynagate.host.devices import Device, Overflow
+from dynagate.host.inputs import Arrays, check_finite, check_lengths, check_names, checked, flat
 from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.results import Results
 from dynagate.native.gpu import on_gpu
-from dynagate.robot import Robot
 
-if TYPE_CHECKING:
-    from dynagate.hw.build import Build
-
-
-class _Held:
-    """Arrays by name, as a call has checked them.
-
-    Their numbers may change, but they cannot move: numpy does not resize an array that a weak reference leads to.
-    each: name, array and dtype.
-    """
-
-    __slots__ = ("_references", "arrays", "batch", "each")
-
-    def __init__(self, arrays: Arrays, batch: int) -> None:
-        self.arrays, self.batch = arrays, batch
-        self.each = [(name, array, array.dtype) for name, array in arrays.items()]
-        self._references = list(map(weakref.ref, arrays.values()))
-
-    def same(self, others: Mapping[str, Any]) -> bool:
-        """Whether the others of these names are these very arrays, in the same shape and dtype. As arrays cannot move,
-        the number of rows tells of the shape."""
-        batch = self.batch
-        try:
-            for name, array, dtype in self.each:
-                if others[name] is not array or len(array) != batch or array.dtype is not dtype:
-                    return False
-        except (KeyError, TypeError):  # missing, or without rows
-            return False
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """Results to be written over. key: of the accelerator that writes them. target: as its device takes them."""
-
-    key: object
-    outputs: _Held
-    target: Any
-
-    def fits(self, out: Results, batch: int) -> bool:
-        """Whether these are still the arrays of the results, of so many samples, and can be written."""
-        if self.outputs.batch != batch or not self.outputs.same(vars(out)):
-            return False
-        for _, array, _ in self.outputs.each:  # noqa: SIM110 - `all` takes twice as long
-            if not array.flags.writeable:
-                return False
-        return True
-
-
-class Results(SimpleNamespace):
-    """Outputs as attributes, (batch, *shape) each, float64 unless the device was opened for float32; `overflow`
-    (batch,) marks samples some value of which did not fit its format, and whose results are therefore wrong: none of a
-    device that computes in floating point. Any other name raises AttributeError, which lists the outputs."""
-
-    __slots__ = ("_target",)
-    overflow: npt.NDArray[np.bool_]
-
-    def __init__(self, **outputs: Any) -> None:
-        super().__init__(**outputs)
-        self._target: _Target | None = None  # of the last call that wrote over them
-
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"no result '{name}'; expected one of {', '.join(vars(self))}")
-
-
-@dataclass(frozen=True, slots=True)
-class _Repeated:
-    """A call that has been made twice with the same arrays, and how to make it once more. Threads may make it at the
-    same time."""
-
-    out: Results
-    target: _Target
-    inputs: _Held
-    overflow: npt.NDArray[np.bool_]
-    call: Callable[[], None]
-
-    def fits(self, out: Results, inputs: Mapping[str, Any]) -> bool:
-        """Whether inputs are the same, as `_Held.same` has it, and results go to the same arrays, which can still be
-        written. All here, because a control loop waits for each line of it."""
-        held = self.inputs
-        if out is not self.out or out._target is not self.target or len(inputs) != len(held.each):
-            return False
-        batch = held.batch
-        try:
-            for name, array, dtype in held.each:
-                if inputs[name] is not array or len(array) != batch or array.dtype is not dtype:
-                    return False
-            results = out.__dict__
-            for name, array, _ in self.target.outputs.each:
-                if results[name] is not array or not array.flags.writeable:
-                    return False
-        except (KeyError, TypeError):
-            return False
-        return True
+Leading = tuple[int, ...]
+"""The axes of a batch: () of a single state, (batch,), or more."""
 
 
 class Accelerator:
-    """One function of one robot on a device. Call it with the inputs by name, batch first; use it as a context.
+    """One function of one robot on a device. Call it with the inputs by name; use it as a context.
 
     Threads may share one: a call waits until that of another thread is done. For calls side by side open one for each
     thread. Once closed it refuses calls with DeviceError.
@@ -126,20 +34,17 @@ class Accelerator:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self._lock = threading.RLock()  # held while the device computes, but for a repeated call
-        self._key = object()
+        self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         self._closed = False
-        self._always_checked = any(port.unit_vectors for port in device.inputs)  # lengths
-        # inputs of the call before, if they are arrays; those of two calls; and what a control loop gives all the time
-        self._before: Arrays = {}
-        self._read: _Held | None = None
-        self._repeated: _Repeated | None = None
 
     def __call__(self, *, out: Results | None = None, **inputs: npt.ArrayLike) -> Results:
-        """inputs: (batch, ...) real numbers, in the shapes and units of the function table.
+        """Computes the function of each state.
 
-        out: results of an earlier call with as large a batch, to be written over, which saves making arrays anew.
-        Entries that are always zero are not written each time: leave them as they are.
+        inputs: (*leading, *shape) real numbers, in the shapes and units of the function table; the leading axes are the
+        same for all inputs, and so those of the results. A single state has none: q (nq,) gives q̈ (nv,). Usually there
+        is one, the batch; of (a, b, nq) come (a, b, nv).
+        out: results with the same leading axes, to be written over, which saves making arrays anew. Where arrays come
+        again and again, `bind` saves more.
 
         Raises ValueError or TypeError naming the input that is missing, unknown, misshapen, masked, not finite, an
         angle of 2^47 rad (float32: 2^18) and more, or (in fixed point) outside the range the formats were chosen for;
@@ -148,97 +53,157 @@ class Accelerator:
         too large for the dtype ("cuda" looks only where an input is 2^47, or 2^18, and more). Raises DeviceError where
         the device fails or is closed.
 
-        Arrays that are given again are known by identity. The last ones are held, and cannot be resized in place.
-
         Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results, which
         then have no `overflow` and are not finite where inputs are not; the call comes back before they are there.
         """
-        again = self._repeated
-        if out is not None and again is not None and again.fits(out, inputs):
-            again.call()
-            again.overflow.fill(False)
-            out.overflow = again.overflow
-            return out
         with self._lock:
-            return self._called(out, inputs)
+            self._check(out)
+            if any(map(on_gpu, inputs.values())):
+                outputs, launch = self._launch(out, inputs)
+                launch()
+                return Results(**outputs) if out is None else out
+            arrays, leading = checked(self.device.function, self.device.inputs, inputs)
+            if out is None:
+                results, written = self._new_results(leading)
+                results.set_overflow(self._run(arrays, written, leading).reshape(leading))
+                return results
+            written = self._written(out, leading)
+            out.set_overflow(self._run(arrays, written, leading).reshape(leading))
+            self.device.clear(written)  # only now: they may be inputs as well
+            return out
 
-    def _called(self, out: Results | None, inputs: Mapping[str, Any]) -> Results:
+    def bind(self, *, out: Results | None = None, **inputs: Any) -> BoundCall:
+        """Checks a call once and returns it as a function without arguments, to be made again and again.
+
+        Write the next state into the arrays that were bound, then call `run()`: it reads these arrays where they are,
+        writes over the results and returns them. What it computes and raises is what a call of the accelerator with
+        these arrays does, without the checks of names, shapes and dtypes.
+
+            inputs = accelerator.new_inputs(256)
+            run = accelerator.bind(**inputs)
+            inputs["q"][...] = q
+            accelerations = run().qdd
+
+        inputs: numpy arrays, those of `new_inputs` for the greatest speed; arrays of another dtype or layout than the
+        device's are converted in each call. out: results to be written over; new ones unless given. Entries that are
+        always zero are set to zero here and not in each call: leave them as they are.
+
+        The bound call keeps the arrays, which then cannot be resized in place (numpy refuses it). It goes on reading
+        and writing the same memory if an array is given another shape or dtype in place or made read-only. Arrays on a
+        GPU are kept too; that they stay where they are is for the caller to see to. Closing the accelerator ends it:
+        `run()` then raises DeviceError.
+
+        Raises as a call does, and TypeError or ValueError naming an input that cannot be read in place: it is no array,
+        or its leading axes have gaps.
+        """
+        with self._lock:
+            self._check(out)
+            if any(map(on_gpu, inputs.values())):
+                outputs, launch = self._launch(out, inputs)
+                return BoundCall(self, Results(**outputs) if out is None else out, launch, [])
+            for name, value in inputs.items():
+                if not isinstance(value, np.ndarray):
+                    raise ArgumentTypeError(
+                        f"input '{name}' is a {type(value).__name__}, which cannot be read in place; expected a numpy "
+                        "array, such as one of new_inputs"
+                    )
+            _, leading = checked(self.device.function, self.device.inputs, inputs)
+            arrays = {port.name: _in_place(port.name, inputs[port.name], leading) for port in self.device.inputs}
+            results, written = self._new_results(leading) if out is None else (out, self._written(out, leading))
+            _with_flags(results, leading)
+            call = self._bound(arrays, written, leading, results.overflow)
+            return BoundCall(self, results, call, [*inputs.values(), *results.values(), results.overflow])
+
+    def _bound(self, arrays: Arrays, outputs: Arrays, leading: Leading, overflow: Overflow) -> Callable[[], None]:
+        """What a bound call does."""
+        device = self.device
+        lengths = [port for port in device.inputs if port.unit_vectors]
+        shared = any(np.may_share_memory(a, b) for a in arrays.values() for b in outputs.values())
+        if not shared:
+            device.clear(outputs)
+        direct = None if shared or lengths else device.bound(arrays, outputs, math.prod(leading))
+        if direct is not None:
+
+            def at_once() -> None:
+                try:
+                    direct()
+                except EntryError as error:
+                    raise error.within(leading) from None
+                overflow.fill(False)
+
+            return at_once
+
+        def call() -> None:
+            with self._lock:
+                self._check(None)
+                for port in lengths:
+                    check_lengths(port, arrays[port.name], leading)
+                overflow[...] = self._run(arrays, outputs, leading).reshape(leading)
+                if shared:
+                    device.clear(outputs)
+
+        return call
+
+    def _run(self, arrays: Arrays, outputs: Arrays, leading: Leading) -> Overflow:
+        """Which samples overflowed, (batch,)."""
+        try:
+            if not self.device.checks_finite:
+                check_finite(arrays, self.device.dtype)
+            return self.device.run(arrays, outputs, math.prod(leading))
+        except EntryError as error:
+            raise error.within(leading) from None
+
+    def _check(self, out: Results | None) -> None:
         if self._closed:
             raise DeviceError(f"{self!r} is closed; open it again")
         if out is not None and not isinstance(out, Results):
-            raise TypeError(f"out is a {type(out).__name__}; expected results of an earlier call")
-        held = self._read
-        if held is not None and not (len(inputs) == len(held.each) and held.same(inputs)):
-            held = None
-        if held is None and any(map(on_gpu, inputs.values())):
-            return self._launched(out, inputs)
-        arrays, batch = (held.arrays, held.batch) if held else self._arrays(inputs)
-        if not self.device.checks_finite:
-            check_finite(arrays, self.device.dtype)
-        if out is None:
-            outputs = self.device.new_outputs(batch)
-            return Results(**outputs, overflow=self.device.run(arrays, batch, self.device.target(outputs)))
-        before, target = out._target, self._target(out, batch)
-        if target is not before:
-            out._target = None  # whatever happens now, nobody has written all of it
-        out.overflow = self.device.run(arrays, batch, target.target)
-        if target is not before:
-            self.device.clear(target.outputs.arrays)  # only now: they may be inputs as well
-            out._target = target
-        call = self.device.prepared(arrays, batch, target.target) if held and target is before else None
-        self._repeated = _Repeated(out, target, held, out.overflow, call) if held and call else None
-        return out
+            raise ArgumentTypeError(f"out is a {type(out).__name__}; expected results of an earlier call")
 
-    def _launched(self, out: Results | None, inputs: Mapping[str, Any]) -> Results:
+    def _launch(self, out: Results | None, inputs: Mapping[str, Any]) -> tuple[dict[str, Any], Callable[[], None]]:
         check_names(self.device.function, self.device.inputs, inputs)
         outputs = None if out is None else {port.name: getattr(out, port.name) for port in self.device.outputs}
-        results = self.device.launch(inputs, outputs)
-        return Results(**results) if out is None else out
+        return self.device.launch(inputs, outputs)
 
-    def _arrays(self, inputs: Mapping[str, Any]) -> tuple[Arrays, int]:
-        before, self._before, self._read = self._before, {}, None
-        arrays, batch = checked(self.device.function, self.device.inputs, inputs)
-        if self._always_checked:
-            return arrays, batch
-        if before and all(array is inputs[name] for name, array in before.items()):
-            self._read = _Held(arrays, batch)
-        self._before = arrays
-        return arrays, batch
+    def _new_results(self, leading: Leading) -> tuple[Results, Arrays]:
+        """New results, and their arrays as (batch, *shape)."""
+        outputs = self.device.new_outputs(math.prod(leading))
+        shaped = {name: array.reshape((*leading, *array.shape[1:])) for name, array in outputs.items()}
+        return Results(**shaped), outputs
 
-    def _target(self, out: Results, batch: int) -> _Target:
-        """Results to be written over: those that this accelerator wrote last as they are, others checked."""
-        before = out._target
-        if before is not None and before.key is self._key and before.fits(out, batch):
-            return before
-        outputs = self._checked(out, batch)
-        return _Target(self._key, _Held(outputs, batch), self.device.target(outputs))
-
-    def _checked(self, out: Results, batch: int) -> Arrays:
-        outputs: dict[str, Any] = {port.name: getattr(out, port.name, None) for port in self.device.outputs}
+    def _written(self, out: Results, leading: Leading) -> Arrays:
+        """The arrays of results as (batch, *shape), to be written in place. Raises ValueError naming one that cannot
+        be."""
+        arrays: Arrays = {}
         for port in self.device.outputs:
-            array, shape = outputs[port.name], (batch, *port.shape)
+            array, shape = out.get(port.name), (*leading, *port.shape)
             if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != self.device.dtype:
                 kind = f"{array.dtype} {array.shape}" if isinstance(array, np.ndarray) else "nothing"
-                raise ValueError(f"out.{port.name} is {kind}; expected {self.device.dtype} {shape}")
-            if not self.device.fits(array) or not array.flags.writeable:
-                raise ValueError(f"out.{port.name} cannot be written in one piece; expected results of an earlier call")
-        for (a, one), (b, other) in itertools.combinations(outputs.items(), 2):
+                raise ArgumentError(f"out.{port.name} is {kind}; expected {self.device.dtype} {shape}")
+            view = flat(array, len(leading))
+            if not _is_view(view, array) or not self.device.fits(view) or not view.flags.writeable:
+                raise ArgumentError(
+                    f"out.{port.name} cannot be written in one piece; expected results of an earlier call"
+                )
+            arrays[port.name] = view
+        for (a, one), (b, other) in itertools.combinations(arrays.items(), 2):
             if np.may_share_memory(one, other) and np.shares_memory(one, other):
-                raise ValueError(f"out.{a} and out.{b} share memory; expected an array for each")
-        return outputs
+                raise ArgumentError(f"out.{a} and out.{b} share memory; expected an array for each")
+        return arrays
 
-    def new_inputs(self, batch: int) -> Arrays:
-        """Zeros (batch, ...) by name for a call's inputs, in the dtype and where in memory the device reads them
-        fastest; other arrays do as well."""
-        return self.device.new_inputs(batch)
+    def new_inputs(self, batch: int | tuple[int, ...]) -> Arrays:
+        """Zeros (batch, *shape) by name for a call's inputs, in the dtype and where in memory the device reads them
+        fastest; other arrays do as well. batch: a number, or the leading axes, () for a single state."""
+        leading = (batch,) if isinstance(batch, int) else tuple(batch)
+        arrays = self.device.new_inputs(math.prod(leading))
+        return {name: array.reshape((*leading, *array.shape[1:])) for name, array in arrays.items()}
 
     def unpack(self, results: Results) -> Results:
         """Results of this accelerator, opened with `pack=True`, in their full shapes. `device.packing` says per output
         where each entry is in its vector, -1 for those that are always zero."""
         packing = self.device.packing
         if packing is None:
-            raise ValueError(f"{self!r} does not pack its results; expected one opened with pack=True")
-        full = {name: unpacked(getattr(results, name), where) for name, where in packing.items()}
+            raise ArgumentError(f"{self!r} does not pack its results; expected one opened with pack=True")
+        full = {name: unpacked(results[name], where) for name, where in packing.items()}
         return Results(**full, overflow=results.overflow)
 
     @property
@@ -250,7 +215,6 @@ class Accelerator:
         """Gives back what the device holds, when calls of other threads are done."""
         with self._lock:
             self._closed = True
-            self._before, self._read, self._repeated = {}, None, None
             self.device.close()
 
     def __enter__(self) -> Accelerator:
@@ -263,31 +227,59 @@ class Accelerator:
         return f"<Accelerator {self.device.robot} {self.device.function}, {self.device.text}>"
 
 
-def open(
-    what: Robot | Build | str | PathLike[str],
-    function: str = "forward_dynamics_gradient",
-    *,
-    device: str | None = None,
-    **options: Any,
-) -> Accelerator:
-    """A function of a robot on a device: "cpu" (the default), "numpy", "fixed", "cuda" or "sim".
+class BoundCall:
+    """A call of an accelerator on the same arrays each time; `Accelerator.bind` makes it and says what holds.
 
-    what: a robot; or what `dynagate.build` returned, or its folder, which know their function and go to "sim".
-    options are the device's (`host.devices`): `dtype`, `layout` and `pack` of "cpu" and "cuda", `threads` of the one,
-    `number` and `stream` of the other, `policy` and `region` of "fixed", those of `dynagate.build` and `SimLink` of
-    "sim", and `shell` (simulate the accelerator with its AXI streams and registers, not the bare datapath); `step` is
-    called with what is about to happen; the rest go to the algorithm. Threads may share the accelerator; their calls
-    then wait for each other.
-    Raises ValueError for an unknown device, DesignError for a design or device that does not match, CompileError
-    where there is no compiler.
+    results: what each call writes over and returns. Several threads may make the call at a time, and then see each
+    other's numbers.
     """
-    chosen = device or ("cpu" if isinstance(what, Robot) else "sim")
-    if chosen not in DEVICES:
-        raise ValueError(f"device '{chosen}'; expected one of {', '.join(DEVICES)}")
-    if not isinstance(what, Robot):
-        if chosen != "sim":
-            raise ValueError(f"device '{chosen}' computes from a robot; expected a Robot instead of a design")
-        from dynagate.host.devices import open_design
 
-        return Accelerator(open_design(what, **options))
-    return Accelerator(DEVICES[chosen](what, function, **options))
+    __slots__ = ("_accelerator", "_call", "_kept", "results")
+
+    def __init__(
+        self, accelerator: Accelerator, results: Results, call: Callable[[], None], kept: list[npt.NDArray[Any]]
+    ) -> None:
+        self.results = results
+        self._accelerator, self._call = accelerator, call
+        # numpy does not resize an array that a weak reference leads to
+        self._kept = [weakref.ref(each) for array in kept for each in _owners(array)]
+
+    def __call__(self) -> Results:
+        """Computes from what the inputs hold now. Raises as the accelerator's call does."""
+        if self._accelerator._closed:
+            self._accelerator._check(None)
+        self._call()
+        return self.results
+
+    def __repr__(self) -> str:
+        return f"<BoundCall of {self._accelerator!r}, {self.results!r}>"
+
+
+def _owners(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+    """The array, and those whose memory it shows."""
+    each: Any = array
+    while isinstance(each, np.ndarray):
+        yield each
+        each = each.base
+
+
+def _is_view(view: npt.NDArray[Any], array: npt.NDArray[Any]) -> bool:
+    return not array.size or np.may_share_memory(view, array)
+
+
+def _in_place(name: str, array: npt.NDArray[Any], leading: Leading) -> npt.NDArray[Any]:
+    """An input as (batch, *shape), in a view of its own: shape and dtype of the array may change in place."""
+    view = flat(array.view(np.ndarray), len(leading))
+    if not _is_view(view, array):
+        raise ArgumentError(
+            f"input '{name}' has gaps between its leading axes {leading} and cannot be read in place; expected an "
+            "array such as one of new_inputs"
+        )
+    return view
+
+
+def _with_flags(results: Results, leading: Leading) -> None:
+    """Gives results an array for `overflow` unless they have one that can be written."""
+    flags = vars(results).get("overflow")
+    if flags is None or flags.shape != leading or flags.dtype != np.bool_ or not flags.flags.writeable:
+        results.set_overflow(np.zeros(leading, dtype=bool))

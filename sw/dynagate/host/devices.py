@@ -1,24 +1,21 @@
-"""What computes for an `Accelerator`: float64 numpy, integers, compiled C, or a datapath in simulation."""
+"""What computes for an `Accelerator`: float64 numpy, integers, compiled C, a GPU, or a datapath in simulation."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.design.files import load
-from dynagate.graph import Graph, trace
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed
-from dynagate.graph.region import Region
-from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
+from dynagate.host.drivers import Driver
 from dynagate.host.inputs import (
     TOO_LARGE,
     Arrays,
@@ -30,18 +27,12 @@ from dynagate.host.inputs import (
     moderate,
 )
 from dynagate.host.links import DeviceError, Transfer
-from dynagate.host.sim_links import SimLink, SimShellLink
 from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.native.kernel import TANGLED
-from dynagate.robot import Robot
 
 if TYPE_CHECKING:
-    from dynagate.fixedpoint.assign import Policy
-    from dynagate.hw.build import Build
-    from dynagate.native.kernel import Placed
-
-WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
+    from dynagate.fixedpoint.assign import FormattedGraph
 
 Step = Callable[[str], Any]
 Overflow = npt.NDArray[np.bool_]
@@ -76,22 +67,21 @@ class Device(ABC):
     def clear(self, outputs: Arrays) -> None:  # noqa: B027
         """Zeros in the entries of outputs that `run` does not write, as they always are zero."""
 
-    def target(self, outputs: Arrays) -> Any:
-        """Outputs as `run` takes them, again and again."""
-        return outputs
+    def launch(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], Callable[[], None]]:
+        """Arrays in a GPU's memory, where the device is one: the outputs, and what computes them each time that it is
+        called. outputs: to be written; None for new ones."""
+        raise ArgumentTypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
 
-    def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
-        """The same for arrays in a GPU's memory, where the device is one."""
-        raise TypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
-
-    def prepared(self, arrays: Arrays, batch: int, target: Any) -> Callable[[], None] | None:
-        """`run` on the same arrays again and again, as long as the device is open, where that is faster and nothing
-        overflows. Several threads may call it at a time."""
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], None] | None:
+        """`run` on the same arrays again and again, where that is faster and nothing overflows. Several threads may
+        call it at a time."""
         return None
 
     @abstractmethod
-    def run(self, arrays: Arrays, batch: int, target: Any) -> Overflow:
-        """Fills the outputs from checked inputs; returns which samples overflowed."""
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        """Fills the outputs (batch, *shape) from checked inputs; returns which samples overflowed, (batch,)."""
 
     def close(self) -> None:  # noqa: B027
         """Gives back what the device holds."""
@@ -103,8 +93,7 @@ class Device(ABC):
         entries = {port.name: [k for k, i in enumerate(port.nodes) if i in angles] for port in graph.inputs}
         self.angles = {name: places for name, places in entries.items() if places}
 
-    def _traced(self, robot: Robot, function: str, pack: bool, options: Mapping[str, Any]) -> Graph:
-        graph = trace(robot, function, **options)
+    def _packed(self, graph: Graph, pack: bool) -> Graph:
         if pack:
             graph, self.packing = packed(graph)
         self._of(graph)
@@ -116,12 +105,10 @@ class NumpyDevice(Device):
 
     text = "numpy, float64"
 
-    def __init__(
-        self, robot: Robot, function: str, *, pack: bool = False, step: Step | None = None, **options: Any
-    ) -> None:
-        self.graph = self._traced(robot, function, pack, options)
+    def __init__(self, graph: Graph, *, pack: bool = False) -> None:
+        self.graph = self._packed(graph, pack)
 
-    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         if not batch:
             return np.zeros(0, dtype=bool)
         check_angles(arrays, self.angles, self.dtype)
@@ -129,30 +116,20 @@ class NumpyDevice(Device):
             results = evaluate(self.graph, {name: array.astype(np.float64) for name, array in arrays.items()})
         check_results(results, self.dtype)
         for name, value in results.items():
-            target[name][...] = value
+            outputs[name][...] = value
         return np.zeros(batch, dtype=bool)
 
 
 class FixedDevice(Device):
     """The integers that hardware computes, in numpy."""
 
-    def __init__(
-        self,
-        robot: Robot,
-        function: str,
-        *,
-        policy: Policy | None = None,
-        region: Region | None = None,
-        step: Step | None = None,
-        **options: Any,
-    ) -> None:
-        from dynagate.fixedpoint.assign import assign
+    text = "integers"
 
-        self.formatted = assign(trace(robot, function, **options), region or Region.of(robot), policy)
-        self._of(self.formatted.graph)
-        self.text = "integers"
+    def __init__(self, formatted: FormattedGraph) -> None:
+        self.formatted = formatted
+        self._of(formatted.graph)
 
-    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 
         if not batch:
@@ -161,7 +138,7 @@ class FixedDevice(Device):
         self._check_ranges(doubles)
         result = evaluate_fixed(self.formatted, doubles)
         for name, value in result.outputs.items():
-            target[name][...] = value
+            outputs[name][...] = value
         return result.overflow
 
     def _check_ranges(self, arrays: Arrays) -> None:
@@ -183,19 +160,17 @@ class CpuDevice(Device):
 
     def __init__(
         self,
-        robot: Robot,
-        function: str,
+        graph: Graph,
         *,
         dtype: npt.DTypeLike = np.float64,
         threads: int = 1,
         layout: str = "rows",
         pack: bool = False,
         step: Step | None = None,
-        **options: Any,
     ) -> None:
         from dynagate.native.kernel import Kernel
 
-        graph = self._traced(robot, function, pack, options)
+        graph = self._packed(graph, pack)
         self.dtype = np.dtype(dtype)
         if step:
             step("C compiler: kernel")
@@ -214,33 +189,32 @@ class CpuDevice(Device):
     def clear(self, outputs: Arrays) -> None:
         self.kernel.clear(outputs)
 
-    def target(self, outputs: Arrays) -> Placed:
-        return self.kernel.written(outputs)
-
-    def run(self, arrays: Arrays, batch: int, target: Placed) -> Overflow:
-        if batch and (status := self.kernel.status(arrays, target, batch)):
-            self._refuse(status, arrays, target)
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        if batch and (status := self.kernel.status(arrays, self.kernel.written(outputs), batch)):
+            self._refuse(status, arrays, outputs)
         return np.zeros(batch, dtype=bool)
 
-    def _refuse(self, status: int, arrays: Arrays, target: Placed) -> None:
-        """Raises ValueError: what the kernel has noticed."""
-        if status & TANGLED:
-            raise ValueError("out lies over inputs of other samples in memory; expected arrays apart, or the same ones")
-        check_finite(arrays, self.dtype)
-        check_angles(arrays, self.angles, self.dtype)
-        check_results({port.name: array for port, array in zip(self.outputs, target.arrays, strict=True)}, self.dtype)
-        raise ValueError(TOO_LARGE.format(self.dtype))
-
-    def prepared(self, arrays: Arrays, batch: int, target: Placed) -> Callable[[], None] | None:
-        call = self.kernel.prepared(arrays, target, batch) if batch else None
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], None] | None:
+        call = self.kernel.bound(arrays, self.kernel.written(outputs), batch) if batch else None
         if call is None:
             return None
 
         def run() -> None:
             if status := call():
-                self._refuse(status, arrays, target)
+                self._refuse(status, arrays, outputs)
 
         return run
+
+    def _refuse(self, status: int, arrays: Arrays, outputs: Arrays) -> None:
+        """Raises ValueError: what the kernel has noticed."""
+        if status & TANGLED:
+            raise ArgumentError(
+                "out lies over inputs of other samples in memory; expected arrays apart, or the same ones"
+            )
+        check_finite(arrays, self.dtype)
+        check_angles(arrays, self.angles, self.dtype)
+        check_results(outputs, self.dtype)
+        raise ArgumentError(TOO_LARGE.format(self.dtype))
 
     def close(self) -> None:
         self.kernel.close()
@@ -266,8 +240,7 @@ class CudaDevice(Device):
 
     def __init__(
         self,
-        robot: Robot,
-        function: str,
+        graph: Graph,
         *,
         dtype: npt.DTypeLike = np.float32,
         layout: str = "rows",
@@ -275,9 +248,8 @@ class CudaDevice(Device):
         number: int = 0,
         stream: int = 0,
         step: Step | None = None,
-        **options: Any,
     ) -> None:
-        graph = self._traced(robot, function, pack, options)
+        graph = self._packed(graph, pack)
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
         if step:
             step("nvcc: kernel")
@@ -295,24 +267,32 @@ class CudaDevice(Device):
     def fits(self, array: npt.NDArray[Any]) -> bool:
         return lies(array, self._layout)
 
-    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         ordinary = moderate(arrays, self.dtype)
         if not ordinary:
             check_finite(arrays, self.dtype)
             check_angles(arrays, self.angles, self.dtype)
-        if any(np.may_share_memory(a, b) for a in arrays.values() for b in target.values()):
+        if any(np.may_share_memory(a, b) for a in arrays.values() for b in outputs.values()):
             arrays = {name: array.copy() for name, array in arrays.items()}  # read when the first chunks are written
         with _on(self.text):
-            self.kernel(arrays, target)
+            self.kernel(arrays, outputs)
         if not ordinary:
-            check_results(target, self.dtype)
+            check_results(outputs, self.dtype)
         return np.zeros(batch, dtype=bool)
 
-    def launch(self, arrays: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
-        try:  # `_on` would take a microsecond more
-            return self.kernel.launch(arrays, outputs, self.stream)
-        except GpuError as error:
-            raise DeviceError(f"{self.text}: {error}") from None
+    def launch(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], Callable[[], None]]:
+        with _on(self.text):
+            results, call = self.kernel.bound(inputs, outputs, self.stream)
+
+        def launched() -> None:
+            try:  # `_on` would take a microsecond more
+                call()
+            except GpuError as error:
+                raise DeviceError(f"{self.text}: {error}") from None
+
+        return results, launched
 
     def close(self) -> None:
         self.kernel.close()
@@ -327,49 +307,12 @@ class StreamDevice(Device):
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype
         self.text = f"ii {design.ii}, latency {design.latency}, {type(driver.link).__name__}"
 
-    def run(self, arrays: Arrays, batch: int, target: Arrays) -> Overflow:
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         values, overflow = self.driver.run(arrays, batch)
         for name, value in values.items():
-            target[name][...] = value
+            outputs[name][...] = value
         self.transfer = self.driver.transfer
         return overflow
 
     def close(self) -> None:
         self.driver.close()
-
-
-def open_design(
-    design: Build | str | PathLike[str], *, shell: bool = False, step: Step | None = None, **options: Any
-) -> StreamDevice:
-    """A design in simulation, compiled by Verilator on first use. shell: the whole accelerator, driven by its AXI
-    streams and registers, instead of its bare datapath. options are those of the link (`host.sim_links`)."""
-    from dynagate.sim.verilate import library, shell_library
-
-    folder = Path(design) if isinstance(design, str | PathLike) else design.folder
-    content = load(folder)
-    progress = step is not None
-    if not shell:
-        link = SimLink(library(folder / "datapath.v", step=step), content, **options)
-        return StreamDevice(DatapathDriver(content, link, progress=progress))
-    if content.axi is None:
-        raise ValueError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
-    compiled = shell_library(folder / "accelerator.v", folder / "datapath.v", step=step)
-    return StreamDevice(ShellDriver(content, SimShellLink(compiled, content, **options), progress=progress))
-
-
-def _simulated(robot: Robot, function: str, *, step: Step | None = None, **options: Any) -> StreamDevice:
-    from dynagate.hw.build import build
-
-    of_link = {key: options.pop(key) for key in ("pauses", "seed", "shell") if key in options}
-    if of_link.get("shell") and options.get("axi") is None:
-        raise ValueError(f"shell=True without axi; {WITH_SHELL}")
-    return open_design(build(robot, function, step=step, **options), step=step, **of_link)
-
-
-DEVICES: dict[str, Callable[..., Device]] = {
-    "numpy": NumpyDevice,
-    "fixed": FixedDevice,
-    "cpu": CpuDevice,
-    "cuda": CudaDevice,
-    "sim": _simulated,
-}

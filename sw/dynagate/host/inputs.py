@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.graph.evaluate import check_unit_vectors
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -30,31 +31,59 @@ class Port(Protocol):
     def unit_vectors(self) -> tuple[tuple[int, int], ...]: ...
 
 
-def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> tuple[Arrays, int]:
-    """The inputs as arrays (batch, *shape) of real numbers, and the batch.
+def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> tuple[Arrays, tuple[int, ...]]:
+    """The inputs as arrays (batch, *shape) of real numbers, views where that is possible, and their leading axes: ()
+    for a single state, (batch,), or more, whose product is the batch.
 
-    Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, or a quaternion
-    whose length is not 1.
+    Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, with other
+    leading axes than the inputs before it, or a quaternion whose length is not 1.
     """
     check_names(function, ports, inputs)
-    batch: int | None = None
+    leading: tuple[int, ...] | None = None
     arrays: Arrays = {}
     for port in ports:
-        value = inputs[port.name]
-        array = np.asarray(value)
-        if array is not value and isinstance(value, np.ma.MaskedArray):
-            raise TypeError(f"input '{port.name}' is a masked array; expected one without a mask, such as .filled()")
-        if array.dtype.kind not in "fiu":
-            raise TypeError(f"input '{port.name}' has dtype {array.dtype}; expected real numbers such as float64")
-        if array.ndim != len(port.shape) + 1 or array.shape[1:] != port.shape:
-            raise ValueError(f"input '{port.name}' has shape {array.shape}; expected (batch, {text(port.shape)})")
-        if batch is not None and len(array) != batch:
-            raise ValueError(f"input '{port.name}' holds {len(array)} states; the inputs before it hold {batch}")
-        if port.unit_vectors:
+        array = _real(port.name, inputs[port.name])
+        axes = array.ndim - len(port.shape)
+        if axes < 0 or array.shape[axes:] != port.shape:
+            raise ArgumentError(f"input '{port.name}' has shape {array.shape}; expected {_expected(port)}")
+        if leading is None:
+            leading = array.shape[:axes]
+        elif array.shape[:axes] != leading:
+            raise ArgumentError(
+                f"input '{port.name}' has leading axes {array.shape[:axes]}; the inputs before it have {leading}: "
+                "expected the same for all"
+            )
+        arrays[port.name] = flat(array, axes)
+        check_lengths(port, arrays[port.name], leading)
+    return arrays, leading or ()
+
+
+def _real(name: str, value: Any) -> npt.NDArray[Any]:
+    array = np.asarray(value)
+    if array is not value and isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(f"input '{name}' is a masked array; expected one without a mask, such as .filled()")
+    if array.dtype.kind not in "fiu":
+        raise ArgumentTypeError(f"input '{name}' has dtype {array.dtype}; expected real numbers such as float64")
+    return array
+
+
+def _expected(port: Port) -> str:
+    return f"(batch, {text(port.shape)}), or {port.shape} for a single state"
+
+
+def flat(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
+    """An array (*leading, *shape) with so many leading axes as (batch, *shape); a view where that is possible."""
+    return array if axes == 1 else array.reshape(math.prod(array.shape[:axes]), *array.shape[axes:])
+
+
+def check_lengths(port: Port, array: npt.NDArray[Any], leading: tuple[int, ...]) -> None:
+    """Raises ValueError where a quaternion of an input (batch, *shape) has another length than 1. leading: the axes of
+    the batch, for the text."""
+    if port.unit_vectors:
+        try:
             check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), math.prod(port.shape)))
-        batch = len(array)
-        arrays[port.name] = array
-    return arrays, batch or 0
+        except EntryError as error:
+            raise error.within(leading) from None
 
 
 def check_names(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> None:
@@ -62,10 +91,10 @@ def check_names(function: str, ports: Sequence[Port], inputs: Mapping[str, Any])
     names = [port.name for port in ports]
     for name in inputs:
         if name not in names:
-            raise ValueError(f"{function} has no input '{name}'; expected {', '.join(names)}")
+            raise ArgumentError(f"{function} has no input '{name}'; expected {', '.join(names)}")
     for port in ports:
         if port.name not in inputs:
-            raise ValueError(f"input '{port.name}' is missing; expected shape (batch, {text(port.shape)})")
+            raise ArgumentError(f"input '{port.name}' is missing; expected shape {_expected(port)}")
 
 
 def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
@@ -76,7 +105,7 @@ def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
         if not finite.all():
             at = first(~finite)
             expected = f"numbers that {dtype} holds" if np.isfinite(array[at]) else "finite numbers"
-            raise ValueError(f"input '{name}' is {array[at]} at {at}; expected {expected}")
+            raise EntryError(f"input '{name}' is {array[at]} at {{at}}; expected {expected}", at)
 
 
 def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.dtype[Any]) -> None:
@@ -90,9 +119,10 @@ def check_angles(arrays: Arrays, angles: Mapping[str, Sequence[int]], dtype: np.
         large.reshape(len(array), -1)[:, entries] = np.abs(columns) >= limit
         if large.any():
             at = first(large)
-            raise ValueError(
-                f"input '{name}' is {array[at]:g} at {at}; expected angles below {limit:.0f} rad for {dtype}: "
-                "take whole turns off"
+            raise EntryError(
+                f"input '{name}' is {array[at]:g} at {{at}}; expected angles below {limit:.0f} rad for {dtype}: "
+                "take whole turns off",
+                at,
             )
 
 
@@ -103,10 +133,9 @@ def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tup
     outside = (column < low - slack) | (column > high + slack)
     if outside.any():
         sample = int(np.argmax(outside))
-        index = ", ".join(str(int(x)) for x in np.unravel_index(k, port.shape))
-        raise ValueError(
-            f"input '{port.name}' is {column[sample]:g} at ({sample}, {index}); "
-            f"the formats were chosen for {low:g} to {high:g}"
+        raise EntryError(
+            f"input '{port.name}' is {column[sample]:g} at {{at}}; the formats were chosen for {low:g} to {high:g}",
+            (sample, *(int(index) for index in np.unravel_index(k, port.shape))),
         )
 
 
@@ -116,7 +145,7 @@ def check_results(outputs: Arrays, dtype: np.dtype[Any]) -> None:
         finite = np.isfinite(array)
         if not finite.all():
             at = first(~finite)
-            raise ValueError(f"output '{name}' is {array[at]} at {at}: {TOO_LARGE.format(dtype)}")
+            raise EntryError(f"output '{name}' is {array[at]} at {{at}}: {TOO_LARGE.format(dtype)}", at)
 
 
 def moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:

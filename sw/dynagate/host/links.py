@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from dynagate.base.errors import Error
 from dynagate.design.payload import Words
 
 
-class DeviceError(RuntimeError):
+class DeviceError(Error, RuntimeError):
     """The device did not do what its design says, or is closed."""
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
@@ -16,9 +18,11 @@ from dynagate.fixedpoint.goal import FLOOR, Goal
 from dynagate.graph import truth
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Kind, Region
-from dynagate.host.accelerator import Results, open
-from dynagate.hw.build import Build, build
+from dynagate.host.opening import open
+from dynagate.host.results import Results
+from dynagate.hw.build import Build, build_request
 from dynagate.hw.plan import Stages
+from dynagate.hw.request import DesignRequest
 from dynagate.robot import Robot
 
 ERROR_LIMIT = 1e-3
@@ -121,13 +125,17 @@ def check_on_simulator(
     folder: str | PathLike[str],
     states: int = 1024,
     seed: int = 1,
+    form: str | None = None,
+    frame: Frame | None = None,
+    mass: str | None = None,
+    prefix: bool = False,
+    external_forces: bool = False,
     step: Callable[[str], Any] | None = None,
-    **options: Any,
 ) -> Report:
     """Build, compile, stream `states` uniform states, a quarter as many at the region's limits and as many near rest,
     and compare. The errors are those of `build` and `open`."""
     say = step or (lambda text: None)
-    built = build(
+    request = DesignRequest(
         robot,
         function,
         ii=ii,
@@ -136,10 +144,9 @@ def check_on_simulator(
         formats=formats,
         stages=stages,
         region=region,
-        folder=folder,
-        step=say,
-        **options,
+        algorithm=AlgorithmOptions(form, frame, mass, prefix, external_forces),
     )
+    built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
     parts = [built.region.states(built.graph, count, seed, kind) for kind, count in counts.items()]
     inputs: dict[str, Any] = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}

@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
+
 CACHE_LINE = 64
 LAYOUTS = ("rows", "planes")
 TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
@@ -26,9 +28,9 @@ class Named(Protocol):
 def check(dtype: np.dtype[Any], layout: str) -> None:
     """Raises ValueError: a dtype but float32 and float64, or no layout."""
     if dtype not in TYPES:
-        raise ValueError(f"dtype {dtype}; expected float32 or float64")
+        raise ArgumentError(f"dtype {dtype}; expected float32 or float64")
     if layout not in LAYOUTS:
-        raise ValueError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
+        raise ArgumentError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
 
 
 def new_arrays(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from dynagate.base.errors import Error
 from dynagate.base.storage import full_disk
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.emit import Source
@@ -52,7 +53,7 @@ class Toolchain:
     target: tuple[str, ...] = ()
 
 
-class CompileError(RuntimeError):
+class CompileError(Error, RuntimeError):
     """The C compiler is missing or failed, or its result could not be kept; the text says which and where."""
 
 

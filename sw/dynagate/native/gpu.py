@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ctypes.util import find_library
+from dataclasses import dataclass
 from importlib import import_module
-from operator import is_
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.graph import Graph, Port
 from dynagate.native.arrays import check, laid_out, new_arrays
 from dynagate.native.compile import CUDA, CompileError, Toolchain, library
@@ -30,7 +31,7 @@ LEAST_PINNED = 2**18
 """Bytes of a batch's results from which on the GPU writes them to where they belong: one copy per output then."""
 
 
-class GpuError(RuntimeError):
+class GpuError(Error, RuntimeError):
     """The GPU or its driver is missing or failed; the text says at which call."""
 
 
@@ -95,10 +96,8 @@ class GpuKernel:
         self._context = context
         self._pinned = Pinned(self._new_pinned, self._functions.dynagate_cuda_unpinned)
         self._row_bytes = self.dtype.itemsize * sum(len(port.nodes) for port in graph.outputs)
-        self._launched: _Launched | None = None
-        self._inputs = [port.name for port in graph.inputs]
-        self._outputs = [port.name for port in graph.outputs]
-        self._expected_batch, self._expected = -1, list[tuple[tuple[int, ...], tuple[int, ...]]]()
+        self._expected_leading: tuple[int, ...] | None = None
+        self._expected: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
         self._writes_all = layout == "rows" and staging(graph, double=double).threads > 0
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -130,46 +129,44 @@ class GpuKernel:
         return memory.value or 0
 
     def launch(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0) -> dict[str, Any]:
-        """Arrays on the GPU, by the CUDA array interface or DLPack, in the kernel's dtype and layout: no copies.
+        """Arrays on the GPU, (*leading, *shape) each, by the CUDA array interface or DLPack, in the kernel's dtype and
+        layout: no copies.
 
         outputs: to be written, or None for new ones, PyTorch's if the inputs are, else CuPy's. stream: a cudaStream_t
         as a number, on which the inputs are ready; it may be capturing a graph if outputs are given. Comes back at
-        once; in planes, entries that are always zero are not written. CuPy's arrays that are given again are known by
-        identity, and so kept until others come. Raises ValueError or TypeError naming an array that does not fit, and
-        GpuError.
+        once; in planes, entries that are always zero are not written. Raises ValueError or TypeError naming an array
+        that does not fit, and GpuError.
         """
-        if outputs is not None and self._launched is not None:
-            values = [*map(inputs.get, self._inputs), *map(outputs.get, self._outputs)]
-            if all(map(is_, values, self._launched.arrays)):
-                self._launch(self._launched, stream)
-                return dict(outputs)
+        found, call = self.bound(inputs, outputs, stream)
+        call()
+        return found
+
+    def bound(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0
+    ) -> tuple[dict[str, Any], Callable[[], None]]:
+        """The outputs of `launch`, and a function that launches on these arrays, again and again. The function keeps
+        the arrays alive; their memory must stay where it is. Raises as `launch` does, the function GpuError alone."""
         given = [_viewed(inputs[port.name]) for port in self.graph.inputs]
         arrays = [_GpuArray.of(value) for value in given]
-        batch = arrays[0].shape[0] if arrays[0].shape else 0
-        found = dict(outputs) if outputs is not None else self._outputs_like(given[0], batch)
-        arrays += [_GpuArray.of(found[port.name]) for port in self.graph.outputs]
-        if batch != self._expected_batch:
-            self._expected = [self._lying(port, batch) for port in (*self.graph.inputs, *self.graph.outputs)]
-            self._expected_batch = batch
+        leading = arrays[0].shape[: len(arrays[0].shape) - len(self.graph.inputs[0].shape)]
+        found = dict(outputs) if outputs is not None else self._outputs_like(given[0], leading)
+        written = [found[port.name] for port in self.graph.outputs]
+        arrays += map(_GpuArray.of, written)
+        if leading != self._expected_leading:
+            self._expected = [self._lying(port, leading) for port in (*self.graph.inputs, *self.graph.outputs)]
+            self._expected_leading = leading
         for k, (array, (shape, strides)) in enumerate(zip(arrays, self._expected, strict=True)):
             if array.shape != shape or array.dtype != self.dtype or array.strides != strides:
                 self._check(k, array, shape, strides)
         addresses = [array.pointer for array in arrays]
         pointers = self._pointers(addresses[: len(given)], addresses[len(given) :])
-        launched = _Launched([*given, *(found[name] for name in self._outputs)], *pointers, batch)
-        self._launch(launched, stream)
-        self._launched = launched if all(type(value).__module__ == CUPY for value in launched.arrays) else None
-        return found
-
-    def _launch(self, launched: _Launched, stream: int) -> None:
-        _, read, written, batch = launched
-        _require(self._functions.dynagate_cuda_launch(self._context, read, written, batch, self._planes, stream))
+        return found, _Launch(self, [*given, *written], *pointers, math.prod(leading), stream)
 
     def close(self) -> None:
         """Gives back the GPU's memory."""
         if self._context is not None:
             self._functions.dynagate_cuda_close(self._context)
-            self._context = self._launched = None
+            self._context = None
             self._pinned.close()
 
     @property
@@ -181,7 +178,7 @@ class GpuKernel:
             raise GpuError(f"the kernel of {self.graph.name} is closed")
         return (ctypes.c_void_p * len(read))(*read), (ctypes.c_void_p * len(written))(*written)
 
-    def _outputs_like(self, like: Any, batch: int) -> dict[str, Any]:
+    def _outputs_like(self, like: Any, leading: tuple[int, ...]) -> dict[str, Any]:
         """New arrays of PyTorch beside its own, else of CuPy: other libraries' cannot be written, or made so."""
         options: dict[str, Any] = {"dtype": self.dtype}
         kind = CUPY
@@ -190,43 +187,57 @@ class GpuKernel:
         try:
             module = import_module(kind)
         except ImportError:
-            raise TypeError(
+            raise ArgumentTypeError(
                 f"new results beside a {type(like).__name__} on a GPU are CuPy's, which is not installed; "
                 "install it, or give arrays to write as `out`"
             ) from None
         found = {}
         for port in self.graph.outputs:
             if self._planes:
-                found[port.name] = module.moveaxis(module.zeros((*port.shape, batch), **options), -1, 0)
+                last, first = tuple(range(-len(leading), 0)), tuple(range(len(leading)))
+                found[port.name] = module.moveaxis(module.zeros((*port.shape, *leading), **options), last, first)
             else:
                 new = module.empty if self._writes_all else module.zeros
-                found[port.name] = new((batch, *port.shape), **options)
+                found[port.name] = new((*leading, *port.shape), **options)
         return found
 
-    def _lying(self, port: Port, batch: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _lying(self, port: Port, leading: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shape and strides of a port's array."""
-        shape = (batch, *port.shape)
+        shape = (*leading, *port.shape)
         if not self._planes:
             return shape, _steps(shape, self.dtype)
-        *others, first = _steps((*port.shape, batch), self.dtype)
-        return shape, (first, *others)
+        steps = _steps((*port.shape, *leading), self.dtype)
+        return shape, (*steps[len(port.shape) :], *steps[: len(port.shape)])
 
     def _check(self, k: int, array: _GpuArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         """Raises ValueError, unless strides differ only where they mean nothing."""
         ports = [f"input '{port.name}'" for port in self.graph.inputs] + [f"out.{p.name}" for p in self.graph.outputs]
         if array.shape != shape or array.dtype != self.dtype:
-            raise ValueError(f"{ports[k]} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
-        if shape[0] and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, strides, strict=True)):
-            raise ValueError(f"{ports[k]} does not lie in {self.layout} without gaps, as this kernel takes it")
+            raise ArgumentError(f"{ports[k]} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
+        if math.prod(shape) and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, strides, strict=True)):
+            raise ArgumentError(f"{ports[k]} does not lie in {self.layout} without gaps, as this kernel takes it")
 
 
-class _Launched(NamedTuple):
-    """Arrays on a GPU, checked, and as the library takes them."""
+@dataclass(frozen=True, slots=True)
+class _Launch:
+    """A kernel and arrays on its GPU, checked, and as the library takes them."""
 
+    kernel: GpuKernel
     arrays: list[Any]
     read: Any
     written: Any
     batch: int
+    stream: int
+
+    def __call__(self) -> None:
+        kernel = self.kernel
+        if kernel._context is None:
+            raise GpuError(f"the kernel of {kernel.graph.name} is closed")
+        _require(
+            kernel._functions.dynagate_cuda_launch(
+                kernel._context, self.read, self.written, self.batch, kernel._planes, self.stream
+            )
+        )
 
 
 class _GpuArray(NamedTuple):
@@ -242,7 +253,7 @@ class _GpuArray(NamedTuple):
         if type(value).__module__ == CUPY:
             return _GpuArray(value.data.ptr, value.shape, value.dtype, value.strides)
         if not hasattr(value, "__cuda_array_interface__"):
-            raise TypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
+            raise ArgumentTypeError(f"a {type(value).__name__} among arrays on a GPU; expected all of them there")
         said = value.__cuda_array_interface__
         shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
         return _GpuArray(said["data"][0] or 0, shape, dtype, said.get("strides") or _steps(shape, dtype))
@@ -260,7 +271,7 @@ def _viewed(value: Any) -> Any:
     try:
         return import_module("cupy").from_dlpack(value)
     except ImportError:
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a {type(value).__name__} has no CUDA array interface; to take it by DLPack, install CuPy"
         ) from None
 

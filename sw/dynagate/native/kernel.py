@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.native.arrays import TYPES, check, good_stride, in_planes, laid_out, lies, new_arrays, of_type, stride_of
 from dynagate.native.compile import CompileError, library
@@ -71,7 +72,7 @@ class Kernel:
         self.dtype = np.dtype(dtype)
         check(self.dtype, layout)
         if threads < 1:
-            raise ValueError(f"{threads} threads; expected 1 or more")
+            raise ArgumentError(f"{threads} threads; expected 1 or more")
         self.graph, self.layout = graph, layout
         self.source: Source = emit(graph)
         path = library(self.source, double=self.dtype == np.float64, folder=folder)
@@ -83,16 +84,13 @@ class Kernel:
             self.one = getattr(loaded, f"{self.source.name}_one_{suffix}")
         except (OSError, AttributeError) as error:
             raise CompileError(f"{path} is not the library of {self.source.name}: {error}") from None
-        self._read: Arrays | None = None  # whose addresses are known
-        self._given = Placed([], None, 0)
         self._inputs = ctypes.c_void_p * len(graph.inputs)
         self._outputs = ctypes.c_void_p * len(graph.outputs)
         whole_batch = self._planes if layout == "planes" else self._rows
         self._whole_batch = ctypes.cast(whole_batch, ctypes.c_void_p).value or 0
         self._pool = Pool(threads, folder) if threads > 1 else None
-        self._zeros = {
-            port.name: np.reshape([graph.nodes[i].is_zero for i in port.nodes], port.shape) for port in graph.outputs
-        }
+        zeros = {p.name: np.reshape([graph.nodes[i].is_zero for i in p.nodes], p.shape) for p in graph.outputs}
+        self._zeros = {name: np.argwhere(where) for name, where in zeros.items() if where.any()}
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
@@ -119,11 +117,13 @@ class Kernel:
         read = self.read(inputs)  # kept until the call is done
         return int(self._call(read, written, batch)())
 
-    def prepared(self, inputs: Arrays, written: Placed, batch: int) -> Callable[[], int] | None:
-        """Binds arrays for repeated calls: a function that returns their `status`, or None if inputs must be converted
-        each time. The caller keeps the arrays."""
+    def bound(self, inputs: Arrays, written: Placed, batch: int) -> Callable[[], int] | None:
+        """Binds arrays for repeated calls: a function that reads and writes them where they are and returns their
+        `status`. None if inputs must be converted each time. The caller keeps the arrays. Several threads may call it
+        at a time."""
         read = self.read(inputs)
-        return self._call(read, written, batch) if inputs is self._read else None
+        in_place = all(own is inputs[port.name] for own, port in zip(read.arrays, self.graph.inputs, strict=True))
+        return self._call(read, written, batch) if in_place else None
 
     def _call(self, read: Placed, written: Placed, batch: int) -> Callable[[], int]:
         pointers = read.pointers, written.pointers
@@ -138,25 +138,18 @@ class Kernel:
 
     def clear(self, outputs: Arrays) -> None:
         """Zeros in the entries of outputs that the graph has as always zero."""
-        for name, where in self._zeros.items():
-            outputs[name][:, where] = 0
+        for name, entries in self._zeros.items():
+            for entry in entries:
+                outputs[name][:, *entry] = 0
 
     def read(self, inputs: Arrays) -> Placed:
-        """The inputs in the kernel's dtype and layout.
-
-        A mapping that is given again must hold the same arrays.
-        """
-        if inputs is self._read:
-            return self._given
+        """The inputs in the kernel's dtype and layout, themselves where they are so."""
         asked = [np.asarray(inputs[port.name]) for port in self.graph.inputs]
         if self.layout == "rows" or len(asked[0]) == 1:
             given, stride = [laid_out(array, self.dtype, "rows") for array in asked], 0
         else:
             given, stride = in_planes(self.graph.inputs, [of_type(array, self.dtype) for array in asked])
-        found = Placed(given, self._inputs(*map(_address, given)), stride)
-        if all(own is inputs[port.name] for own, port in zip(given, self.graph.inputs, strict=True)):
-            self._read, self._given = inputs, found
-        return found
+        return Placed(given, self._inputs(*map(_address, given)), stride)
 
     def written(self, outputs: Arrays) -> Placed:
         """Arrays as `new_outputs` makes them, to be written again and again. Raises ValueError where planes of some are
@@ -167,7 +160,7 @@ class Kernel:
             strides = {port.name: stride_of(outputs[port.name]) for port in self.graph.outputs}
             differing = sorted({found for found in strides.values() if found})
             if len(differing) > 1:
-                raise ValueError(f"planes of results are {strides} numbers apart; expected results of one call")
+                raise ArgumentError(f"planes of results are {strides} numbers apart; expected results of one call")
             stride = differing[0] if differing else len(arrays[0])
         return Placed(arrays, self._outputs(*map(_address, arrays)), stride)
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.native.sums import fusable
@@ -50,7 +51,7 @@ def program(graph: Graph, registers: int, segment_operations: int) -> Program:
     """
     for node in graph.nodes:
         if node.op in TRIG and graph.nodes[node.args[0]].op != "input":
-            raise ValueError(f"{graph.name}: node '{node.name}' takes the {node.op} of what is not an input")
+            raise ArgumentError(f"{graph.name}: node '{node.name}' takes the {node.op} of what is not an input")
     fused = _fused(graph)
     without = set(fused.values())
     operands = {i: _operands(graph, fused, i) for i in _computed(graph) if i not in without}

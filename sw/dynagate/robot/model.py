@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.errors import Error
+
 Vector3 = tuple[float, float, float]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
@@ -35,7 +37,7 @@ STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 UNPRINTABLE = "a name holds a line break or another character that cannot be printed; expected one line of text"
 
 
-class RobotError(ValueError):
+class RobotError(Error, ValueError):
     """A robot description that is malformed or unphysical. The text names the link or joint and the fault."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ def is_path(text: str) -> bool:
     return text.endswith((".urdf", ".xml")) or "/" in text
 
 
-def load(name_or_path: str, **options: Any) -> Robot:
-    """A shipped robot by name, or any robot by the path of its URDF file; options as for `Robot.from_urdf`."""
-    if is_path(name_or_path):
+def load(name_or_path: str | PathLike[str], **options: Any) -> Robot:
+    """A shipped robot by name, or any robot by the path of its URDF file: a `Path`, or a text that ends in .urdf or
+    .xml or has a slash. Options as for `Robot.from_urdf`. Raises RobotError."""
+    if not isinstance(name_or_path, str) or is_path(name_or_path):
         return Robot.from_urdf(name_or_path, **options)
     return Robot.from_urdf(path(name_or_path), **options)

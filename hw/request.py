@@ -1,0 +1,48 @@
+"""What is to be designed, in one object."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.goal import Goal
+from dynagate.graph.region import Region
+from dynagate.hw.axi import Axi
+from dynagate.hw.cost import Budget
+from dynagate.hw.plan import Stages
+from dynagate.hw.schedule import check_interval
+from dynagate.robot import Robot
+
+
+@dataclass(frozen=True)
+class DesignRequest:
+    """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
+
+    ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
+    policy: word length and binary points (24 bits by default).
+    goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
+    formats: a file of formats instead.
+    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
+    them. region: the states the formats are for (inside the URDF's limits by default).
+    algorithm: the algorithm's options.
+    """
+
+    robot: Robot
+    function: str = "forward_dynamics_gradient"
+    ii: int = 8
+    policy: Policy | None = None
+    goal: Goal | None = None
+    formats: str | os.PathLike[str] | None = None
+    axi: Axi | None = None
+    budget: Budget | None = None
+    stages: Stages | None = None
+    region: Region | None = None
+    algorithm: AlgorithmOptions = DEFAULTS
+
+    def __post_init__(self) -> None:
+        check_interval(self.ii)
+        if self.goal is not None and self.formats is not None:
+            raise ArgumentError("a goal and a file of formats; expected one of them")

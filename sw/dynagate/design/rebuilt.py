@@ -1,0 +1,64 @@
+"""The graph and the formats of a design, made again from design.json: what its datapath computes."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any
+
+from dynagate.base.errors import ArgumentError
+from dynagate.design.design import Design
+from dynagate.design.files import REBUILD, DesignError, load
+from dynagate.design.source import source_digest
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.graph import trace
+from dynagate.robot import Joint, Link, Robot
+
+
+def formatted_design(path: str | PathLike[str]) -> FormattedGraph:
+    """The graph of a design and the formats of its nodes.
+
+    path: of design.json or its folder. Raises DesignError: as `files.load`, or another version of the generator wrote
+    the design, whose graph may differ.
+    """
+    design = load(path)
+    if design.versions.source != source_digest():
+        raise DesignError(
+            f"{path} was built by another version of dynagate, so its graph is not known; {REBUILD}, or open it on "
+            "device 'sim'"
+        )
+    try:
+        return _formatted(design)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
+
+
+def _formatted(design: Design) -> FormattedGraph:
+    options = dict(design.options)
+    if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
+        options["frame"] = {int(first): link for first, link in options["frame"].items()}
+    graph = trace(_robot(design.robot), design.function, **options)
+    if [node.name for node in design.nodes] != [node.name for node in graph.nodes]:
+        raise ArgumentError("its nodes are not those of its robot and function")
+    bounds = {
+        i: design.input.fields[k].range
+        for port, described in zip(graph.inputs, design.input.ports, strict=True)
+        for i, k in zip(port.nodes, described.fields, strict=True)
+    }
+    constants = {
+        i: (node.constant[0], Format(*node.constant[1:])) for i, node in enumerate(design.nodes) if node.constant
+    }
+    formats = tuple(Format(node.width, node.frac) for node in design.nodes)
+    return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**design.arithmetic)).check()
+
+
+def _robot(content: dict[str, Any]) -> Robot:
+    links = [Link(**{**_tuples(link), "joint": Joint(**_tuples(link["joint"]))}) for link in content["links"]]
+    return Robot(content["name"], tuple(links), tuple(content["gravity"]), content["rounding"])
+
+
+def _tuples(content: Any) -> Any:
+    """JSON's lists as tuples; objects keep their keys."""
+    if isinstance(content, dict):
+        return {key: _tuples(value) for key, value in content.items()}
+    return tuple(map(_tuples, content)) if isinstance(content, list) else content

@@ -1,0 +1,34 @@
+"""What a user chooses of the algorithm that computes a function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dynagate.dynamics.frames import Frame
+
+
+@dataclass(frozen=True)
+class AlgorithmOptions:
+    """Options of a function's algorithm. A function in one of its forms takes some of them (`Function.options`).
+
+    form: the algorithm's name, as `dynagate info` lists them; None is the function's first.
+    frame: where the closed-form gradients express vectors: "base", "middle", "sparsest", "fewest", "accurate", a link's
+    index, or a map from the first link of each chain to a link's index; None is "sparsest".
+    mass: "body" or "shared", the frames in which the gradients take M; None is "body".
+    prefix: prefix products and sums in the gradients: fewer levels, more operations.
+    external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
+    """
+
+    form: str | None = None
+    frame: Frame | None = None
+    mass: str | None = None
+    prefix: bool = False
+    external_forces: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """The options that differ from their defaults, by name."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if getattr(self, f.name) != f.default}
+
+
+DEFAULTS = AlgorithmOptions()

@@ -1,0 +1,313 @@
+"""From a robot or a design to an `Accelerator` on a device: which options a device takes, and what it computes from."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Iterable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.design.files import FILE, load
+from dynagate.design.rebuilt import formatted_design
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.graph import trace
+from dynagate.graph.region import Region
+from dynagate.host.accelerator import Accelerator
+from dynagate.host.devices import CpuDevice, CudaDevice, Device, FixedDevice, NumpyDevice, Step, StreamDevice
+from dynagate.host.drivers import DatapathDriver, ShellDriver
+from dynagate.host.sim_links import SimLink, SimShellLink
+from dynagate.robot import Robot, robots
+
+if TYPE_CHECKING:
+    from dynagate.dynamics.frames import Frame
+    from dynagate.fixedpoint.assign import FormattedGraph, Policy
+    from dynagate.fixedpoint.goal import Goal
+    from dynagate.hw.axi import Axi
+    from dynagate.hw.build import Build
+    from dynagate.hw.cost import Budget
+    from dynagate.hw.plan import Stages
+
+DEFAULT_FUNCTION = "forward_dynamics_gradient"
+WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
+ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces")
+
+
+def open(
+    what: Robot | Build | str | PathLike[str],
+    function: str | None = None,
+    *,
+    device: str | None = None,
+    form: str | None = None,
+    frame: Frame | None = None,
+    mass: str | None = None,
+    prefix: bool | None = None,
+    external_forces: bool | None = None,
+    dtype: npt.DTypeLike | None = None,
+    layout: str | None = None,
+    pack: bool | None = None,
+    threads: int | None = None,
+    number: int | None = None,
+    stream: int | None = None,
+    policy: Policy | None = None,
+    region: Region | None = None,
+    ii: int | None = None,
+    goal: Goal | None = None,
+    formats: str | PathLike[str] | None = None,
+    axi: Axi | None = None,
+    budget: Budget | None = None,
+    stages: Stages | None = None,
+    folder: str | PathLike[str] | None = None,
+    pauses: tuple[float, float] | None = None,
+    seed: int | None = None,
+    shell: bool | None = None,
+    step: Step | None = None,
+) -> Accelerator:
+    """A function of a robot on a device: "cpu" (the default), "numpy", "fixed", "cuda" or "sim".
+
+    what: a robot, the path of its URDF file, or the name of one that ships; or what `dynagate.build` returned, or the
+    path of its folder. A design knows its function and opens as "sim" (its default), "fixed" or "numpy". A name that
+    ships is the robot, also where a folder is called the same: write "./iiwa14" for that.
+    function: of a robot, the gradient of forward dynamics unless given.
+
+    form, frame, mass, prefix, external_forces: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+    dtype ("cpu", "cuda"): float64 or float32; by default float64 on "cpu" and float32 on "cuda".
+    layout ("cpu", "cuda"): "rows", arrays with the batch first in memory, or "planes", with the batch last.
+    pack ("cpu", "cuda", "numpy"): results are vectors of their different entries, without those that are always zero
+    (`Accelerator.unpack`).
+    threads ("cpu"): how many share a batch.
+    number, stream ("cuda"): which card; a cudaStream_t as a number, on which arrays on the GPU are ready and results
+    will be.
+    policy, region ("fixed", "sim"): the formats, and the states they are for.
+    ii, goal, formats, axi, budget, stages, folder ("sim"): as `dynagate.build` takes them.
+    pauses, seed ("sim"): chances per cycle, 0 to 1, that the source has nothing and that the sink is not ready, and
+    what decides when.
+    shell ("sim"): simulate the accelerator with its AXI streams and registers, not the bare datapath.
+    step: called with what is about to happen, where it takes a moment.
+
+    Raises ValueError for an unknown device or an option that the device does not take, before any work; RobotError
+    where there is no such robot, DesignError for a design that is missing or damaged, CompileError where there is no
+    compiler.
+    """
+    asked = {
+        "form": form,
+        "frame": frame,
+        "mass": mass,
+        "prefix": prefix,
+        "external_forces": external_forces,
+        "dtype": dtype,
+        "layout": layout,
+        "pack": pack,
+        "threads": threads,
+        "number": number,
+        "stream": stream,
+        "policy": policy,
+        "region": region,
+        "ii": ii,
+        "goal": goal,
+        "formats": formats,
+        "axi": axi,
+        "budget": budget,
+        "stages": stages,
+        "folder": folder,
+        "pauses": pauses,
+        "seed": seed,
+        "shell": shell,
+    }
+    options: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    is_robot = isinstance(what, Robot) or names_robot(what)
+    chosen = device or ("cpu" if is_robot else "sim")
+    if chosen not in DEVICES:
+        raise ArgumentError(f"device '{chosen}'; expected one of {', '.join(DEVICES)}")
+    if not is_robot:
+        return Accelerator(_of_design(what, function, chosen, options, step))  # type: ignore[arg-type]
+    opener = DEVICES[chosen]
+    _check_options(f"device '{chosen}'", options, (*_options(opener), *ALGORITHM))
+    algorithm = AlgorithmOptions(**{name: options.pop(name) for name in ALGORITHM if name in options})
+    robot = what if isinstance(what, Robot) else robots.load(what)  # type: ignore[arg-type]
+    return Accelerator(opener(robot, function or DEFAULT_FUNCTION, algorithm, step=step, **options))
+
+
+def names_robot(what: Any) -> bool:
+    """Whether `open` takes a text or path for a robot, not for a design."""
+    if not isinstance(what, str | PathLike):
+        return False
+    text = os.fspath(what)
+    if text.endswith((".urdf", ".xml")):
+        return not os.path.isdir(text)
+    is_name = isinstance(what, str) and not robots.is_path(text)
+    return is_name and (text in robots.names() or not os.path.exists(text))
+
+
+def _of_design(
+    design: Build | str | PathLike[str], function: str | None, device: str, options: dict[str, Any], step: Step | None
+) -> Device:
+    if device not in DESIGN_DEVICES:
+        raise ArgumentError(
+            f"device '{device}' computes from a robot; expected a Robot instead of a design, or one of the devices of "
+            f"designs: {', '.join(DESIGN_DEVICES)}"
+        )
+    opener = DESIGN_DEVICES[device]
+    _check_options(f"device '{device}' of a design", options, _options(opener))
+    opened = opener(design, step=step, **options)
+    if function not in (None, opened.function):
+        opened.close()
+        raise ArgumentError(f"the design computes {opened.function}, not '{function}'; expected that, or none given")
+    return opened
+
+
+def _options(opener: Callable[..., Device]) -> list[str]:
+    """The options that a device takes besides the algorithm's."""
+    parameters = inspect.signature(opener).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "step"]
+
+
+def _check_options(what: str, options: Iterable[str], taken: Iterable[str]) -> None:
+    """Raises ValueError naming an option that is not taken."""
+    names = list(taken)
+    for name in options:
+        if name not in names:
+            expected = f"expected one of {', '.join(names)}" if names else "it takes none"
+            raise ArgumentError(f"{what} takes no option '{name}'; {expected}")
+
+
+def _numpy(
+    robot: Robot, function: str, algorithm: AlgorithmOptions, *, pack: bool = False, step: Step | None = None
+) -> Device:
+    return NumpyDevice(trace(robot, function, step=step, **algorithm.as_dict()), pack=pack)
+
+
+def _fixed(
+    robot: Robot,
+    function: str,
+    algorithm: AlgorithmOptions,
+    *,
+    policy: Policy | None = None,
+    region: Region | None = None,
+    step: Step | None = None,
+) -> Device:
+    from dynagate.fixedpoint.assign import assign
+
+    graph = trace(robot, function, step=step, **algorithm.as_dict())
+    return FixedDevice(assign(graph, region or Region.of(robot), policy))
+
+
+def _cpu(
+    robot: Robot,
+    function: str,
+    algorithm: AlgorithmOptions,
+    *,
+    dtype: npt.DTypeLike = "float64",
+    layout: str = "rows",
+    pack: bool = False,
+    threads: int = 1,
+    step: Step | None = None,
+) -> Device:
+    graph = trace(robot, function, step=step, **algorithm.as_dict())
+    return CpuDevice(graph, dtype=dtype, layout=layout, pack=pack, threads=threads, step=step)
+
+
+def _cuda(
+    robot: Robot,
+    function: str,
+    algorithm: AlgorithmOptions,
+    *,
+    dtype: npt.DTypeLike = "float32",
+    layout: str = "rows",
+    pack: bool = False,
+    number: int = 0,
+    stream: int = 0,
+    step: Step | None = None,
+) -> Device:
+    graph = trace(robot, function, step=step, **algorithm.as_dict())
+    return CudaDevice(graph, dtype=dtype, layout=layout, pack=pack, number=number, stream=stream, step=step)
+
+
+def _sim(
+    robot: Robot,
+    function: str,
+    algorithm: AlgorithmOptions,
+    *,
+    ii: int = 8,
+    policy: Policy | None = None,
+    goal: Goal | None = None,
+    formats: str | PathLike[str] | None = None,
+    axi: Axi | None = None,
+    budget: Budget | None = None,
+    stages: Stages | None = None,
+    region: Region | None = None,
+    folder: str | PathLike[str] | None = None,
+    pauses: tuple[float, float] = (0.0, 0.0),
+    seed: int = 1,
+    shell: bool = False,
+    step: Step | None = None,
+) -> Device:
+    if shell and axi is None:
+        raise ArgumentError(f"shell=True without axi; {WITH_SHELL}")
+    from dynagate.hw.build import DEFAULT_FOLDER, build_request
+    from dynagate.hw.request import DesignRequest
+
+    request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
+    built = build_request(request, folder=DEFAULT_FOLDER if folder is None else folder, step=step)
+    return _design_sim(built, pauses=pauses, seed=seed, shell=shell, step=step)
+
+
+def _design_sim(
+    design: Build | str | PathLike[str],
+    *,
+    pauses: tuple[float, float] = (0.0, 0.0),
+    seed: int = 1,
+    shell: bool = False,
+    step: Step | None = None,
+) -> Device:
+    """A design in simulation, compiled by Verilator on first use: its bare datapath, or the whole accelerator."""
+    from dynagate.sim.verilate import library, shell_library
+
+    folder = _folder(design)
+    content, progress = load(folder), step is not None
+    if not shell:
+        link = SimLink(library(folder / "datapath.v", step=step), content, pauses=pauses, seed=seed)
+        return StreamDevice(DatapathDriver(content, link, progress=progress))
+    if content.axi is None:
+        raise ArgumentError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
+    compiled = shell_library(folder / "accelerator.v", folder / "datapath.v", step=step)
+    shell_link = SimShellLink(compiled, content, pauses=pauses, seed=seed)
+    return StreamDevice(ShellDriver(content, shell_link, progress=progress))
+
+
+def _design_fixed(design: Build | str | PathLike[str], *, step: Step | None = None) -> Device:
+    return FixedDevice(_formatted(design))
+
+
+def _design_numpy(design: Build | str | PathLike[str], *, pack: bool = False, step: Step | None = None) -> Device:
+    return NumpyDevice(_formatted(design).graph, pack=pack)
+
+
+def _formatted(design: Build | str | PathLike[str]) -> FormattedGraph:
+    return formatted_design(design) if isinstance(design, str | PathLike) else design.formatted
+
+
+def _folder(design: Build | str | PathLike[str]) -> Path:
+    """The folder of a design, of which the path of design.json may be given."""
+    if not isinstance(design, str | PathLike):
+        return design.folder
+    path = Path(design)
+    return path.parent if path.name == FILE else path
+
+
+DEVICES: dict[str, Callable[..., Device]] = {
+    "numpy": _numpy,
+    "fixed": _fixed,
+    "cpu": _cpu,
+    "cuda": _cuda,
+    "sim": _sim,
+}
+DESIGN_DEVICES: dict[str, Callable[..., Device]] = {
+    "sim": _design_sim,
+    "fixed": _design_fixed,
+    "numpy": _design_numpy,
+}

@@ -1,0 +1,96 @@
+"""What a call returns: named arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class Results(Mapping[str, Any]):
+    """The outputs of a function by name, as attributes and by `[]`; `keys()` lists them.
+
+    Each is an array (..., *shape): the leading axes of the inputs, then the shape below. It is float64 unless the
+    device was opened for float32, and lies on the GPU where the inputs do. With `pack=True` an output is (..., entries)
+    instead. Results keep their arrays: assigning to an attribute raises AttributeError, writing into an array does not.
+    `Results(tau=array)` makes results of arrays of your own, to be written by a call as `out`.
+
+    Any other name raises AttributeError (KeyError for `[]`) with a text that lists the outputs. Two results are equal
+    only if they are the same object; compare their arrays with numpy.
+    """
+
+    overflow: npt.NDArray[np.bool_]
+    """(...): samples some value of which did not fit its format, whose results are therefore wrong. None of a device
+    that computes in floating point. Not there for arrays on a GPU. It is no output, so `keys()` leaves it out."""
+
+    qdd: Array
+    """(nv,) accelerations q̈, rad/s² or m/s²."""
+    tau: Array
+    """(nv,) torques and forces τ, N m or N."""
+    m: Array
+    """(nv, nv) mass matrix M, kg m², kg m or kg."""
+    minv: Array
+    """(nv, nv) inverse of the mass matrix, M⁻¹."""
+    dqdd_dq: Array
+    """(nv, nv) ∂q̈/∂q: entry (i, j) is the derivative of q̈_i by coordinate j."""
+    dqdd_dqd: Array
+    """(nv, nv) ∂q̈/∂q̇."""
+    dtau_dq: Array
+    """(nv, nv) ∂τ/∂q."""
+    dtau_dqd: Array
+    """(nv, nv) ∂τ/∂q̇."""
+    kinetic_energy: Array
+    """() J."""
+    potential_energy: Array
+    """() J."""
+    centre_of_mass: Array
+    """(3,) m, in the base frame."""
+    link_positions: Array
+    """(links, 3) origins of the link frames, m, in the base frame."""
+    link_jacobians: Array
+    """(links, 6, nv) Jacobians of the links' origins in base axes, [angular; linear]."""
+
+    def __init__(self, *, overflow: npt.NDArray[np.bool_] | None = None, **outputs: Any) -> None:
+        vars(self).update(outputs)
+        if overflow is not None:
+            self.set_overflow(overflow)
+
+    def set_overflow(self, overflow: npt.NDArray[np.bool_]) -> None:
+        """For the accelerator that has written the results."""
+        vars(self)["overflow"] = overflow
+
+    def __getitem__(self, name: str) -> Any:
+        if name == "overflow" or name not in vars(self):
+            raise KeyError(f"no output '{name}'; expected one of {', '.join(self)}")
+        return vars(self)[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in vars(self) if name != "overflow")
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+    if not TYPE_CHECKING:  # type checkers know the names above
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"no result '{name}'; expected one of {', '.join(vars(self))}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(
+            f"results keep their arrays; to change '{name}', write into it with results.{name}[...] = values, or make "
+            "results of other arrays with Results(...)"
+        )
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{name} {tuple(self[name].shape)}" for name in self)
+        dtypes = dict.fromkeys(str(self[name].dtype) for name in self)
+        return f"<Results {arrays}; {', '.join(dtypes)}>"

@@ -1,0 +1,268 @@
+"""Bound calls, results, and states with any leading axes: the same on each device."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import FUNCTIONS, Accelerator, Region, build, robots
+from dynagate.host import DeviceError, Results
+from dynagate.native.gpu import GpuKernel
+
+from tests.test_gpu import ON_HOST
+
+ARM = robots.load("two_joint_arm")
+FUNCTION = "forward_dynamics_gradient"
+DEVICES = ["cpu", "cpu, planes", "cpu, float32", "numpy", "fixed", "cuda", "sim"]
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("gpu")
+
+
+@pytest.fixture(params=DEVICES)
+def accelerator(
+    request: pytest.FixtureRequest, designs: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Accelerator]:
+    monkeypatch.setattr("dynagate.host.devices.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    options: dict[str, Any] = {
+        "cpu, planes": {"device": "cpu", "layout": "planes", "threads": 2},
+        "cpu, float32": {"device": "cpu", "dtype": np.float32},
+        "sim": {"device": "sim", "ii": 3, "folder": designs},
+    }.get(request.param, {"device": request.param})
+    with dynagate.open(ARM, FUNCTION, **options) as opened:
+        yield opened
+
+
+def sample(batch: int, seed: int = 1) -> dict[str, np.ndarray]:
+    return Region.of(ARM).sample(FUNCTION, batch, seed)
+
+
+def filled(accelerator: Accelerator, batch: int | tuple[int, ...], seed: int = 1) -> dict[str, np.ndarray]:
+    inputs = accelerator.new_inputs(batch)
+    count = int(np.prod(batch))
+    for name, value in sample(max(count, 1), seed).items():
+        inputs[name][...] = value[:count].reshape(inputs[name].shape)
+    return inputs
+
+
+@pytest.mark.parametrize("batch", [1, 40, 600])
+def test_a_bound_call_computes_what_a_call_does(accelerator: Accelerator, batch: int) -> None:
+    inputs = filled(accelerator, batch)
+    run = accelerator.bind(**inputs)
+    out = accelerator(**inputs)
+    again = accelerator.bind(out=out, **inputs)
+    for seed in range(3):
+        for name, value in sample(batch, seed).items():
+            inputs[name][...] = value
+        expected = accelerator(**inputs)
+        for bound in (run, again):
+            bound.results.overflow.fill(True)
+            results = bound()
+            assert results is bound.results
+            for name in expected:
+                assert np.array_equal(results[name], expected[name]), name
+            assert np.array_equal(results.overflow, expected.overflow)
+    assert again.results is out
+    assert "<BoundCall of <Accelerator two_joint_arm" in repr(run)
+
+
+@pytest.mark.parametrize("leading", [(), (1,), (2, 3), (2, 0), (2, 1, 3)])
+def test_leading_axes_of_inputs_are_those_of_results(accelerator: Accelerator, leading: tuple[int, ...]) -> None:
+    inputs = filled(accelerator, leading)
+    flat = {name: value.reshape(-1, 2) for name, value in inputs.items()}
+    expected = accelerator(**flat)
+    out = accelerator(**inputs)
+    run = accelerator.bind(**inputs)
+    for results in (out, accelerator(out=out, **inputs), run(), accelerator.bind(out=out, **inputs)()):
+        assert results.overflow.shape == leading
+        for name in expected:
+            assert results[name].shape == (*leading, *expected[name].shape[1:])
+            assert np.array_equal(results[name].reshape(expected[name].shape), expected[name]), name
+
+
+def test_lists_of_one_state_and_packed_results_have_no_batch_axis() -> None:
+    with dynagate.open(ARM, FUNCTION, pack=True) as accelerator:
+        results = accelerator(q=[0.1, 0.2], qd=[0.0, 0.0], tau=[1.0, 0])
+        full = accelerator.unpack(results)
+        batch = accelerator.unpack(accelerator(q=[[0.1, 0.2]], qd=[[0.0, 0.0]], tau=[[1.0, 0]]))
+    assert results.minv.shape == (3,)
+    assert full.minv.shape == (2, 2)
+    assert np.array_equal(full.minv, batch.minv[0])
+    with dynagate.open(ARM, "kinetic_energy") as accelerator:
+        energy = accelerator(q=[0.1, 0.2], qd=[1.0, 0.0]).kinetic_energy
+        assert energy.shape == ()
+        assert accelerator(q=np.zeros((4, 5, 2)), qd=np.zeros((4, 5, 2))).kinetic_energy.shape == (4, 5)
+
+
+@pytest.mark.parametrize(
+    ("leading", "name", "value", "message"),
+    [
+        ((), "qd", np.nan, r"input 'qd' is nan at \(1,\); expected finite numbers"),
+        ((3, 4), "qd", np.nan, r"input 'qd' is nan at \(2, 1, 1\); expected finite numbers"),
+        ((3, 4), "q", 1e30, r"input 'q' is 1e\+30 at \(2, 1, 1\)"),
+        ((), "q", 1e30, r"input 'q' is 1e\+30 at \(1,\)"),
+    ],
+)
+def test_errors_tell_the_place_in_the_users_array(
+    accelerator: Accelerator, leading: tuple[int, ...], name: str, value: float, message: str
+) -> None:
+    inputs = filled(accelerator, leading)
+    run = accelerator.bind(**inputs)
+    expected = run().qdd.copy()
+    kept = inputs[name].copy()
+    inputs[name][(*(2, 1)[: len(leading)], 1)] = value
+    for call in (run, partial(accelerator, **inputs)):
+        with pytest.raises(ValueError, match=message):
+            call()
+    inputs[name][...] = kept
+    assert np.array_equal(run().qdd, expected)
+
+
+def test_results_that_are_too_large_are_told_by_their_place() -> None:
+    for device in ("cpu", "numpy"):
+        with dynagate.open(ARM, FUNCTION, device=device) as accelerator:
+            inputs = filled(accelerator, (2, 3))
+            run = accelerator.bind(**inputs)
+            inputs["qd"][1, 0, 1] = 1e160
+            for call in (run, partial(accelerator, **inputs)):
+                with pytest.raises(ValueError, match=r"output 'qdd' is \S+ at \(1, 0, 0\): values became too large"):
+                    call()
+
+
+def test_lengths_of_quaternions_are_checked_in_each_bound_call() -> None:
+    hyq = robots.load("hyq", floating_base=True)
+    for device in ("cpu", "numpy"):
+        with dynagate.open(hyq, "mass_matrix", device=device) as accelerator:
+            for leading, where in (((), ""), ((4,), " of sample 3"), ((2, 2), r" of sample \(1, 1\)")):
+                q = np.zeros((*leading, 19))
+                q[...] = dynagate.neutral(hyq)
+                run = accelerator.bind(q=q)
+                expected = run().m.copy()
+                last = (-1,) * len(leading)
+                q[(*last, 6)] = 1.2
+                for call in (run, partial(accelerator, q=q)):
+                    with pytest.raises(
+                        ValueError, match=rf"input 'q'{where} has at \[3:7\] a quaternion of length 1.2"
+                    ):
+                        call()
+                q[(*last, 6)] = 1.0
+                assert np.array_equal(run().m, expected)
+
+
+def test_what_cannot_be_bound_is_named(accelerator: Accelerator) -> None:
+    inputs = filled(accelerator, 6)
+    shaped = filled(accelerator, (2, 3))
+    gaps = np.zeros((2, 4, 2))[:, :3]
+    for bad, kind, message in (
+        ({**inputs, "q": inputs["q"].tolist()}, TypeError, "input 'q' is a list, which cannot be read in place"),
+        ({**shaped, "q": gaps}, ValueError, r"input 'q' has gaps between its leading axes \(2, 3\)"),
+        ({**inputs, "q": inputs["q"][:5]}, ValueError, r"input 'qd' has leading axes \(6,\)"),
+        ({**inputs, "q": inputs["q"] > 0}, TypeError, "input 'q' has dtype bool"),
+        ({"q": inputs["q"]}, ValueError, "input 'qd' is missing"),
+    ):
+        with pytest.raises(kind, match=message):
+            accelerator.bind(**bad)
+    with pytest.raises(ValueError, match=r"out.qdd is \w+ \(6, 2\); expected \w+ \(2, 3, 2\)"):
+        accelerator.bind(out=accelerator(**inputs), **shaped)
+    with pytest.raises(TypeError, match="out is a dict; expected results of an earlier call"):
+        accelerator.bind(out={}, **inputs)  # type: ignore[arg-type]
+
+
+def test_bound_arrays_keep_their_memory(accelerator: Accelerator) -> None:
+    inputs = {name: value.copy() for name, value in sample(8).items()}
+    outputs = {name: value.copy(order="K") for name, value in accelerator(**inputs).items()}
+    run = accelerator.bind(out=Results(**outputs), **inputs)
+    expected = run().qdd.copy()
+    for array in [*inputs.values(), *outputs.values()]:  # which own their memory
+        with pytest.raises(ValueError, match="cannot resize an array|resize only works on single-segment arrays"):
+            array.resize((2000, 2), refcheck=False)
+    seen = inputs["q"].view()
+    inputs["q"].shape = (4, 4)
+    assert np.array_equal(run().qdd, expected)  # of the memory as it was bound
+    seen[...] += 0.1
+    assert not np.array_equal(run().qdd, expected)
+    del inputs, outputs, seen
+    assert np.isfinite(run().qdd).all()
+
+
+def test_a_bound_call_of_a_closed_accelerator_says_so(accelerator: Accelerator) -> None:
+    run = accelerator.bind(**filled(accelerator, 30))
+    run()
+    accelerator.close()
+    for call in (run, partial(accelerator.bind, **sample(3))):
+        with pytest.raises(DeviceError, match="is closed; open it again"):
+            call()
+
+
+def test_results_over_inputs_are_written_anew_in_each_call() -> None:
+    """Entries that are always zero lie where the input is written."""
+    hyq = robots.load("hyq")
+    with dynagate.open(hyq, "mass_matrix_inverse") as plain, dynagate.open(hyq, "mass_matrix") as accelerator:
+        memory = np.zeros((12, 12))
+        q = memory[0]
+        run = accelerator.bind(q=q, out=Results(m=memory))
+        for seed in range(3):
+            state = Region.of(hyq).sample("mass_matrix", 1, seed)["q"][0]
+            expected = accelerator(q=state).m
+            q[...] = state
+            assert np.array_equal(run().m, expected)
+        assert not plain(q=state).minv[0, 3:].any()
+
+
+def test_threads_may_make_bound_calls_of_one_accelerator(accelerator: Accelerator) -> None:
+    samples = [filled(accelerator, 50, seed) for seed in range(3)]
+    expected = [accelerator(**inputs).dqdd_dq for inputs in samples]
+    runs = [accelerator.bind(**inputs) for inputs in samples]
+
+    def wrong(k: int) -> int:
+        return sum(not np.array_equal(runs[k]().dqdd_dq, expected[k]) for _ in range(10))
+
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(wrong, range(3))) == [0, 0, 0]
+
+
+def test_results_are_a_mapping_of_outputs(accelerator: Accelerator) -> None:
+    inputs = sample(5)
+    results = accelerator(**inputs)
+    assert list(results) == list(results.keys()) == ["qdd", "dqdd_dq", "dqdd_dqd", "minv"]
+    assert results["qdd"] is results.qdd
+    assert len(results) == 4
+    assert "qdd" in results
+    assert "overflow" not in results
+    dtype = accelerator.device.dtype
+    assert repr(results) == (f"<Results qdd (5, 2), dqdd_dq (5, 2, 2), dqdd_dqd (5, 2, 2), minv (5, 2, 2); {dtype}>")
+    assert results == results
+    assert results != accelerator(**inputs)
+    assert len({results, accelerator(**inputs)}) == 2
+    with pytest.raises(KeyError, match="no output 'qd'; expected one of qdd, dqdd_dq, dqdd_dqd, minv"):
+        results["qd"]
+    with pytest.raises(
+        AttributeError, match=re.escape("write into it with results.qdd[...] = values, or make results")
+    ):
+        results.qdd = np.zeros((5, 2))
+    for other in (copy.deepcopy(results), pickle.loads(pickle.dumps(results)), Results(**results)):
+        assert np.array_equal(other.minv, results.minv)
+    assert np.array_equal(copy.deepcopy(results).overflow, results.overflow)
+
+
+def test_every_output_is_documented() -> None:
+    outputs = {output.name for function in FUNCTIONS.values() for output in function.outputs}
+    assert outputs | {"overflow"} <= set(get_type_hints(Results))
+
+
+def test_the_arrays_of_a_built_design_bind_too(designs: Path) -> None:
+    design = build(ARM, FUNCTION, ii=3, folder=designs)
+    with dynagate.open(design) as accelerator:
+        inputs = filled(accelerator, (2, 2))
+        assert np.array_equal(accelerator.bind(**inputs)().qdd, accelerator(**inputs).qdd)

@@ -1,0 +1,99 @@
+"""Errors on purpose derive from `dynagate.Error`; a command tells them in a line, all others with a traceback."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from importlib import import_module
+
+import dynagate
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import robots
+from dynagate.base import errors
+from dynagate.cli import main
+from dynagate.host import DesignError, DeviceError
+
+from tests.test_package import modules
+
+BUILT_IN = {"Exception", "ValueError", "TypeError", "RuntimeError"}
+FAULTS = {
+    "dynagate.graph.ops": 2,  # a table without a row, at import
+    "dynagate.hw.lifetimes": 1,  # a solver that fails on a problem that has a solution
+    "dynagate.fixedpoint.narrow": 1,  # likewise
+}
+"""How many faults of the program a module tells by an exception of Python's own."""
+
+
+def raised(source: str) -> list[str]:
+    """The names of the exceptions that `raise` statements make."""
+    calls = [node.exc for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Raise)]
+    return [call.func.id for call in calls if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)]
+
+
+def test_modules_raise_errors_of_the_package() -> None:
+    counts = {name: sum(each in BUILT_IN for each in raised(path.read_text())) for name, path in modules().items()}
+    assert {name: count for name, count in counts.items() if count} == FAULTS
+
+
+def test_every_error_class_derives_from_the_base_class() -> None:
+    names = [name for name, path in modules().items() if "Error(" in path.read_text() and "cocotb" not in name]
+    classes = {
+        each
+        for name in names
+        if not name.startswith("dynagate.sim.bench")  # which run in the simulator alone
+        for each in vars(import_module(name)).values()
+        if inspect.isclass(each) and issubclass(each, Exception) and each.__module__.startswith("dynagate.")
+    } - {dynagate.Error, dynagate.RobotWarning}
+    assert len(classes) >= 20
+    assert {each for each in classes if not issubclass(each, dynagate.Error)} == set()
+    assert {each for each in classes if not issubclass(each, ValueError | TypeError | RuntimeError)} == set()
+
+
+@pytest.mark.parametrize(
+    ("call", "built_in", "message"),
+    [
+        (lambda robot: dynagate.open(robot, device="tpu"), ValueError, "device 'tpu'"),
+        (lambda robot: dynagate.trace(robot, "statics"), ValueError, "no function 'statics'"),
+        (lambda robot: dynagate.open(robot, "mass_matrix", device="numpy")(q=["a", "b"]), TypeError, "has dtype <U1"),
+        (lambda robot: robots.load("atlas"), dynagate.RobotError, "no shipped robot 'atlas'"),
+        (lambda robot: dynagate.open("no/design"), DesignError, "no design at"),
+        (lambda robot: closed(robot)(q=np.zeros((1, 2))), DeviceError, "is closed"),
+    ],
+)
+def test_one_class_holds_them_all(call: object, built_in: type[Exception], message: str) -> None:
+    with pytest.raises(dynagate.Error, match=message) as caught:
+        call(robots.load("two_joint_arm"))  # type: ignore[operator]
+    assert isinstance(caught.value, built_in)
+
+
+def closed(robot: dynagate.Robot) -> dynagate.Accelerator:
+    accelerator = dynagate.open(robot, "mass_matrix", device="numpy")
+    accelerator.close()
+    return accelerator
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (errors.ArgumentError("word 3; expected 4"), True),
+        (errors.MissingExtraError("figures need matplotlib"), True),
+        (ValueError("cannot reshape array"), False),
+        (RuntimeError("generator raised StopIteration"), False),
+        (TypeError("unhashable type"), False),
+    ],
+)
+def test_the_class_alone_decides_what_a_command_tells(
+    error: Exception, told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(robots, "load", fail)
+    result = CliRunner().invoke(main, ["build", "two_joint_arm"])
+    if told:
+        assert result.output == f"Error: {error}\n"
+    else:
+        assert result.exception is error
+        assert any("a fault of dynagate" in note for note in error.__notes__)
