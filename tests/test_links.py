@@ -274,11 +274,21 @@ def test_results_are_read_in_parts(bench: Bench) -> None:
     bench.link.write(bench.samples(count))
     with pytest.raises(DeviceError, match=r"lib\w+\.so streams already; expected one batch at a time"):
         bench.link.write(bench.samples(1))
-    for first, last in ((0, 1), (1, 4), (4, count)):
+    for first, last in ((0, 1), (1, 4), (4, count - 1), (count - 1, count)):
         assert bench.link.read(parts[first:last]) == last - first
+        if last < count:
+            with pytest.raises(DeviceError, match=r"lib\w+\.so streams already; expected one batch at a time"):
+                bench.link.write(bench.samples(1))
     np.testing.assert_array_equal(parts, whole)
     with pytest.raises(ValueError, match="results cannot be written in one piece; expected a contiguous array of uint"):
         bench.link.read(parts[::2])
+    words = parts.shape[2]
+    with pytest.raises(
+        DeviceError, match=rf"results are \(20, 3, {words + 1}\); lib.* expects \(samples, beats, {words}\)"
+    ):
+        bench.link.read(np.zeros((20, 3, words + 1), np.uint32))
+    with pytest.raises(DeviceError, match=r"samples are \(20, 1, 77\); lib\w+\.so expects \(samples, beats, \d+\)"):
+        bench.link.write(np.zeros((20, 1, 77), np.uint32))
     bench.check(4)
 
 
