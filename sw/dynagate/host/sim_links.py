@@ -136,7 +136,9 @@ class _Simulated(Link):
     def _rows(self, name: str, array: Words, words: int) -> tuple[int, ...]:
         """The shape of an array, checked because the library writes past a smaller one."""
         if array.ndim != 3 or array.shape[2] != words:
-            raise DeviceError(f"{name} are {array.shape}; {self.text} expects (samples, beats, {words})")
+            raise DeviceError(
+                f"{name} are {array.shape}; {self.text} expects (samples, beats, {words}): build the design again"
+            )
         return array.shape
 
     def read(self, results: Words) -> int:
