@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -171,6 +174,26 @@ def test_several_may_be_open_at_once(kind: Kind, designs: Path) -> None:
     benches[2].accelerator.close()
     benches[0].check(9)
     benches[0].accelerator.close()
+
+
+CLOSING = """
+import sys, dynagate
+devices = [dynagate.open(sys.argv[1], shell=sys.argv[2] == "True") for _ in range(3)]
+inputs = {name: [[0.0, 0.0]] for name in ("q", "qd", "tau")}
+for device in devices:
+    device(**inputs)
+for device in reversed(devices):
+    device.close()
+print("closed")
+"""
+
+
+def test_several_are_closed_in_any_order(kind: Kind, designs: Path) -> None:
+    """What is freed is overwritten, so that a device that reads what another left ends the process."""
+    command = [sys.executable, "-c", CLOSING, str(kind.built(designs).folder), str(kind.shell)]
+    environment = {**os.environ, "MALLOC_PERTURB_": "165"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "closed\n"), done.stderr
 
 
 def test_another_design_is_refused_by_name(kind: Kind, designs: Path, tmp_path: Path) -> None:
