@@ -204,7 +204,7 @@ struct Device {
     }
 };
 
-enum { DONE, GOES_ON, IDLE, OTHER_MODEL };
+enum { DONE, GOES_ON, IDLE };
 
 }  // namespace
 
@@ -217,14 +217,16 @@ void dynagate_reset(void* device) {
     static_cast<Device*>(device)->reset();
 }
 
+// 32-bit words of a beat, which a caller's rows must have.
+uint64_t dynagate_in_words(void* device) { return words_of(static_cast<Device*>(device)->top->IN_DATA); }
+uint64_t dynagate_out_words(void* device) { return words_of(static_cast<Device*>(device)->top->OUT_DATA); }
+
 // Runs until to_receive beats are there, no beat moved for `idle` cycles, or about so many milliseconds are over and
-// whole results are there. OTHER_MODEL: its beats have other numbers of words.
+// whole results are there.
 int dynagate_run(void* handle, Stream* stream, uint64_t idle, uint32_t milliseconds) {
     Device& device = *static_cast<Device*>(handle);
     device.enter();
     Stream s = *stream;
-    if (s.to_send && s.in_words != words_of(device.top->IN_DATA)) return OTHER_MODEL;
-    if (s.out_words != words_of(device.top->OUT_DATA)) return OTHER_MODEL;
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
     int state = DONE;
     bool late = false;

@@ -24,7 +24,6 @@ def write_vcd(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], path:
     """
     from amaranth.sim import Simulator
 
-    top = Datapath(built.plan)
     integers = quantise_inputs(built.formatted, inputs)
     names = built.plan.signal_names
     count = len(next(iter(integers.values())))
@@ -45,6 +44,7 @@ def write_vcd(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], path:
     target = Path(path)
     with scratch(target.parent, BuildError, target.name) as place, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the simulator's remarks on names that a VCD cannot have
+        top = Datapath(built.plan)
         simulator = Simulator(top)
         simulator.add_clock(1e-8)
         simulator.add_testbench(send)

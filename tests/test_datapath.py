@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
+from dynagate.graph.region import Region
 from dynagate.hw.build import Build
 from dynagate.sim.compare import first_difference
 from dynagate.sim.runner import run_datapath_bench
@@ -141,6 +142,7 @@ def test_every_signal_has_our_name(designs: Path) -> None:
         # registers without a name of ours would be called after the temporaries of the Verilog writer
         assert set(re.findall(r"^    (\S+) <= ", body, flags=re.M)) <= found[name]
         assert "if (rst)" not in body  # which is the flow's alone
+    assert "if (rst)" in modules["datapath.flow"]
     assert {"q_0", "qd_1"} <= found["datapath"]
     assert "ltdl_link0_d_d1" in found["datapath.ltdl.link0"]
     assert "acc_link1_wd_z" in found["datapath.acc.link1"]
@@ -195,7 +197,19 @@ def test_what_all_models_share_is_kept_in_the_cache(tmp_path: Path, monkeypatch:
 
 
 def test_region_and_word_decide_the_design(designs: Path) -> None:
-    hashes = {arm(designs, 2, "mass_matrix", word).design.hash for word in (16, 20)}
-    assert len(hashes) == 2
-    built = arm(designs, 2, "mass_matrix", 16)
-    assert np.isfinite([field.frac for field in built.design.input.fields]).all()
+    robot = robots.load("two_joint_arm")
+    slow = build(
+        robot,
+        "inverse_dynamics",
+        ii=2,
+        policy=Policy(word=16),
+        region=Region.of(robot, velocity=0.5),
+        folder=designs,
+    )
+    builds = [*(arm(designs, 2, "inverse_dynamics", word) for word in (16, 20)), slow]
+    assert len({built.design.hash for built in builds}) == 3
+    widths = [{field.width for field in built.design.input.fields} for built in builds]
+    assert widths == [{16}, {20}, {16}]
+    # qd of a slower region has fewer bits before the binary point
+    fine, fast = (built.design.input.fields[2].frac for built in (slow, builds[0]))
+    assert fine > fast

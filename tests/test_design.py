@@ -135,7 +135,8 @@ def test_widths_that_the_verilog_does_not_have_are_not_streamed(sound: Build, fo
         (folder / name).write_text(text)
     (folder / "design.json").write_text(text_of(with_files(false, texts)))
     inputs = sound.region.sample(FUNCTION, 2000, seed=1)
-    with dynagate.open(folder) as accelerator, pytest.raises(DeviceError, match="0 results for 2000 samples"):
+    message = r"results are \(2000, 1, 1\); libdatapath\.so expects \(samples, beats, 3\): build the design again"
+    with dynagate.open(folder) as accelerator, pytest.raises(DeviceError, match=message):
         accelerator(**inputs)
 
 

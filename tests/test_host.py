@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import json
 import shutil
 import signal
@@ -144,19 +143,20 @@ def test_closing_waits_for_the_calls_of_other_threads(each: Accelerator, arm: Bu
     inputs = arm.region.sample(FUNCTION, 600, seed=1)
     expected = each(**inputs).dqdd_dq
 
-    def until_closed(_: int) -> int:
-        for calls in itertools.count():
+    def until_closed(_: int) -> None:
+        while True:
             try:
                 results = each(**inputs)
             except DeviceError:
-                return calls
+                return
             assert np.array_equal(results.dqdd_dq, expected)
 
     with ThreadPoolExecutor(3) as threads:
         under_way = [threads.submit(until_closed, k) for k in range(3)]
         time.sleep(0.1)
         each.close()
-        assert all(future.result(timeout=60) >= 0 for future in under_way)
+        for future in under_way:
+            future.result(timeout=60)
 
 
 def grown(array: np.ndarray) -> None:

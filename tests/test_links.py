@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -173,6 +176,26 @@ def test_several_may_be_open_at_once(kind: Kind, designs: Path) -> None:
     benches[0].accelerator.close()
 
 
+CLOSING = """
+import sys, dynagate
+devices = [dynagate.open(sys.argv[1], shell=sys.argv[2] == "True") for _ in range(3)]
+inputs = {name: [[0.0, 0.0]] for name in ("q", "qd", "tau")}
+for device in devices:
+    device(**inputs)
+for device in reversed(devices):
+    device.close()
+print("closed")
+"""
+
+
+def test_several_are_closed_in_any_order(kind: Kind, designs: Path) -> None:
+    """What is freed is overwritten, so that a device that reads what another left ends the process."""
+    command = [sys.executable, "-c", CLOSING, str(kind.built(designs).folder), str(kind.shell)]
+    environment = {**os.environ, "MALLOC_PERTURB_": "165"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "closed\n"), done.stderr
+
+
 def test_another_design_is_refused_by_name(kind: Kind, designs: Path, tmp_path: Path) -> None:
     built = kind.built(designs)
     folder, other = altered(built, tmp_path, ii=built.plan.ii + 1)
@@ -274,11 +297,21 @@ def test_results_are_read_in_parts(bench: Bench) -> None:
     bench.link.write(bench.samples(count))
     with pytest.raises(DeviceError, match=r"lib\w+\.so streams already; expected one batch at a time"):
         bench.link.write(bench.samples(1))
-    for first, last in ((0, 1), (1, 4), (4, count)):
+    for first, last in ((0, 1), (1, 4), (4, count - 1), (count - 1, count)):
         assert bench.link.read(parts[first:last]) == last - first
+        if last < count:
+            with pytest.raises(DeviceError, match=r"lib\w+\.so streams already; expected one batch at a time"):
+                bench.link.write(bench.samples(1))
     np.testing.assert_array_equal(parts, whole)
     with pytest.raises(ValueError, match="results cannot be written in one piece; expected a contiguous array of uint"):
         bench.link.read(parts[::2])
+    words = parts.shape[2]
+    with pytest.raises(
+        DeviceError, match=rf"results are \(20, 3, {words + 1}\); lib.* expects \(samples, beats, {words}\)"
+    ):
+        bench.link.read(np.zeros((20, 3, words + 1), np.uint32))
+    with pytest.raises(DeviceError, match=r"samples are \(20, 1, 77\); lib\w+\.so expects \(samples, beats, \d+\)"):
+        bench.link.write(np.zeros((20, 1, 77), np.uint32))
     bench.check(4)
 
 

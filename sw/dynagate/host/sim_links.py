@@ -49,7 +49,7 @@ class _Stream(ctypes.Structure):
     ]
 
 
-DONE, GOES_ON, IDLE, OTHER_MODEL = range(4)
+DONE, GOES_ON, IDLE = range(3)
 """What the harness says of a slice."""
 
 
@@ -71,7 +71,6 @@ class _Simulated(Link):
         self._seed = seed
         # held for each call of the library; reentrant, because a signal handler may come between two
         self._lock = threading.RLock()
-        self._turn = threading.RLock()  # whose turn it is next, so that no thread waits for all slices of another
         self._stream = self._new_stream()
         self._source: Words | None = None  # kept while the library reads it
         self._in_use = False
@@ -90,6 +89,8 @@ class _Simulated(Link):
             "open": (device, []),
             "close": (None, [device]),
             "reset": (None, [device]),
+            "in_words": (u64, [device]),
+            "out_words": (u64, [device]),
             "run": (ctypes.c_int, [device, stream, u64, u32]),
             **self._own_functions(),
         }
@@ -110,9 +111,7 @@ class _Simulated(Link):
     @contextmanager
     def _opened(self) -> Iterator[int]:
         """The device for one call of the library. What a signal handler closes meanwhile ends after the call."""
-        with self._turn:
-            self._lock.acquire()
-        try:
+        with self._lock:
             if self.closed:
                 raise DeviceError(f"the simulated device {self.text} is closed; open it again")
             before, self._in_use = self._in_use, True
@@ -122,26 +121,32 @@ class _Simulated(Link):
                 self._in_use = before
                 if self.closed and not before:
                     self._end()
-        finally:
-            self._lock.release()
 
     def write(self, samples: Words) -> None:
-        with self._opened():
+        with self._opened() as device:
             before = self._stream
-            if before.sent < before.to_send or before.received < before.to_receive:
+            if before.received // before.out_sample < before.to_send // before.in_sample:
                 raise DeviceError(f"{self.text} streams already; expected one batch at a time")
-            count, beats, words = samples.shape
+            count, beats, words = self._rows("samples", samples, self._library.dynagate_in_words(device))
             self._source = np.ascontiguousarray(samples, dtype=np.uint32)
             self._stream = stream = self._new_stream()
             stream.source, stream.in_words, stream.in_sample = self._source.ctypes.data, words, beats
             stream.to_send = count * beats
             stream.in_packet = beats if self.packet == PER_SAMPLE else count * beats
 
+    def _rows(self, name: str, array: Words, words: int) -> tuple[int, ...]:
+        """The shape of an array, checked because the library writes past a smaller one."""
+        if array.ndim != 3 or array.shape[2] != words:
+            raise DeviceError(
+                f"{name} are {array.shape}; {self.text} expects (samples, beats, {words}): build the design again"
+            )
+        return array.shape
+
     def read(self, results: Words) -> int:
         if not (results.flags.c_contiguous and results.flags.writeable and results.dtype == np.uint32):
             raise ValueError("results cannot be written in one piece; expected a contiguous array of uint32")
-        count, beats, words = results.shape
         with self._opened() as device:
+            count, beats, words = self._rows("results", results, self._library.dynagate_out_words(device))
             stream = self._stream
             samples = stream.to_send // stream.in_sample
             stream.sink, stream.out_words, stream.out_sample = results.ctypes.data, words, beats
@@ -150,8 +155,6 @@ class _Simulated(Link):
             state = self._library.dynagate_run(device, stream, IDLE_CYCLES, SLICE_MS)
             received = int(stream.received - stream.sink_begin) // beats
             stream.to_receive = stream.received  # nothing is taken until the next call
-        if state == OTHER_MODEL:
-            raise DeviceError(f"{self.text} has streams of other widths than design.json describes: build it again")
         if state == IDLE and not received:
             raise SilenceError(f"no beat moved for {IDLE_CYCLES} cycles")
         if stream.misplaced:
