@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -75,6 +75,28 @@ def test_a_bound_call_computes_what_a_call_does(accelerator: Accelerator, batch:
             assert np.array_equal(results.overflow, expected.overflow)
     assert again.results is out
     assert "<BoundCall of <Accelerator two_joint_arm" in repr(run)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda x: np.array(x, np.float32),
+        lambda x: np.array(x, np.float64),
+        lambda x: np.array(x, order="F"),
+        lambda x: np.repeat(x, 2, axis=0)[::2],
+        lambda x: x.astype(np.int32),
+    ],
+)
+@pytest.mark.parametrize("batch", [1, 40])
+def test_bound_arrays_of_any_dtype_and_layout_are_read_in_each_call(
+    accelerator: Accelerator, batch: int, convert: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    inputs = {name: convert(value) for name, value in sample(batch).items()}
+    run = accelerator.bind(**inputs)
+    for seed in range(3):
+        for name, value in sample(batch, seed).items():
+            inputs[name][...] = convert(value)
+        assert np.array_equal(run().dqdd_dq, accelerator(**inputs).dqdd_dq)
 
 
 @pytest.mark.parametrize("leading", [(), (1,), (2, 3), (2, 0), (2, 1, 3)])
