@@ -268,10 +268,11 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.fixedpoint.files",  # what it reads is in design.json
         "dynagate.hw.cost",
         "dynagate.hw.datasheet",
+        "dynagate.base.errors",
+        "dynagate.design.design",
         "dynagate.design.files",
         "dynagate.design.source",
         "dynagate.hw.yosys",  # the name of its error alone
-        "dynagate.base.errors",
         "dynagate.base.storage",
         "dynagate.graph.truth",  # relative errors alone
         "dynagate.base.untrusted",

@@ -33,7 +33,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "fixed": ("policy, region", "pack"),
     "cpu": ("dtype, layout, pack, threads", "stream"),
     "cuda": ("dtype, layout, pack, number, stream", "threads"),
-    "sim": ("ii, policy, goal, formats, axi, budget, stages, region, folder, pauses, seed", "dtype"),
+    "sim": ("ii, policy, goal, formats, axi, budget, stages, region, folder, pauses, seed, shell", "dtype"),
 }
 """By device the options that it takes besides the algorithm's, and one that it does not take."""
 
@@ -126,7 +126,7 @@ def test_designs_with_every_kind_of_format_and_joint_come_back_whole(designs: Pa
             "device 'cpu' computes from a robot; .* or one of .* designs: sim, fixed, numpy",
         ),
         ({"device": "fixed", "policy": Policy()}, "device 'fixed' of a design takes no option 'policy'; it takes none"),
-        ({"ii": 4}, "device 'sim' of a design takes no option 'ii'; expected one of pauses, seed"),
+        ({"ii": 4}, "device 'sim' of a design takes no option 'ii'; expected one of pauses, seed, shell"),
         ({"device": "numpy", "frame": "base"}, "device 'numpy' of a design takes no option 'frame'; .* one of pack"),
         ({"function": "mass_matrix"}, f"the design computes {FUNCTION}, not 'mass_matrix'; expected that"),
     ],

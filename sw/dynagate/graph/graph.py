@@ -57,8 +57,6 @@ class Counts:
     reciprocal: int
     trig: int
     depth: int
-    sqrt: int = 0
-    select: int = 0
 
     @property
     def products(self) -> int:

@@ -24,7 +24,7 @@ class Op:
     real(*operands): its meaning on floats, complex numbers, numpy arrays of them, and traced expressions. A constant is
     the last operand.
     partials(*operands): the derivative with respect to each operand that is a node.
-    counted: the column of an operation count that it falls under.
+    counted: the column of an operation count that it falls under, by what it costs in hardware.
     constant: what the constant of an operation that carries one is.
     analytic: whether two of them that are equal at random states are equal everywhere.
     """
@@ -57,8 +57,8 @@ OPS: dict[str, Op] = {
         Op("shift", 1, lambda a, c: a * 2.0**c, lambda a, c: (2.0**c,), "mul_const", "exponent"),
         Op("sin", 1, sin, lambda a: (np.cos(a),), "trig"),
         Op("cos", 1, cos, lambda a: (-np.sin(a),), "trig"),
-        Op("sqrt", 1, sqrt, lambda a: (0.5 / np.sqrt(a),), "sqrt", analytic=False),
-        Op("select", 3, select, _partials_of_select, "select", analytic=False),
+        Op("sqrt", 1, sqrt, lambda a: (0.5 / np.sqrt(a),), "reciprocal", analytic=False),
+        Op("select", 3, select, _partials_of_select, "add", analytic=False),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda a: (-1.0 / (a * a),), "reciprocal"),
     ]
 }

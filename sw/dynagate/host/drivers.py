@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
+from dynagate.base.errors import ArgumentError
 from dynagate.design.design import AxiStreams, Design
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
@@ -236,7 +237,7 @@ class ShellDriver(Driver):
                 fmt = self.design.input.fields[index].format
                 if not np.isfinite(value) or quantise(np.float32(value), fmt).overflow:
                     low, high = fmt.limits
-                    raise ValueError(
+                    raise ArgumentError(
                         f"input '{port.name}' is {value:g} in sample {sample}; its format holds {low:g} to {high:g}"
                     )
         raise DeviceError(f"{self.link.text} says that an input of sample {sample} does not fit; all inputs do")

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
@@ -144,7 +145,7 @@ class _Simulated(Link):
 
     def read(self, results: Words) -> int:
         if not (results.flags.c_contiguous and results.flags.writeable and results.dtype == np.uint32):
-            raise ValueError("results cannot be written in one piece; expected a contiguous array of uint32")
+            raise ArgumentError("results cannot be written in one piece; expected a contiguous array of uint32")
         with self._opened() as device:
             count, beats, words = self._rows("results", results, self._library.dynagate_out_words(device))
             stream = self._stream

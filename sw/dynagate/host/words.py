@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.design.design import AxiStreams, Design
 from dynagate.design.payload import Words, pack_integers, unpack_integers
 from dynagate.fixedpoint.format import quantise, to_float
@@ -77,5 +78,5 @@ def unpack_floats(design: Design, words: Words) -> tuple[dict[str, npt.NDArray[n
     nan = np.isnan(values)
     empty = np.asarray(nan.all(axis=1))
     if (torn := nan.any(axis=1) & ~empty).any():
-        raise ValueError(f"some words of result {int(np.argmax(torn))} are NaN; expected all of them or none")
+        raise ArgumentError(f"some words of result {int(np.argmax(torn))} are NaN; expected all of them or none")
     return _output_arrays(design, list(values.T)), empty
