@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from dynagate import Robot, RobotError, RobotWarning, robots
+from dynagate.robot.model import ReadingOptions
+from dynagate.robot.urdf import read_urdf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +48,12 @@ def test_reads_the_arm() -> None:
 
 def test_links_of_a_branch_are_numbered_together() -> None:
     assert robots.load("hyq").parents == (-1, 0, 1, -1, 3, 4, -1, 6, 7, -1, 9, 10)
+
+
+def test_options_are_those_of_the_reader() -> None:
+    assert set(ReadingOptions.__annotations__) == set(inspect.signature(read_urdf).parameters) - {"path"}
+    with pytest.raises(TypeError, match="unexpected keyword argument 'lock_joints'"):
+        robots.load("iiwa14", lock_joints={})  # type: ignore[call-arg]
 
 
 def test_robot_is_immutable_and_comparable() -> None:

@@ -7,10 +7,10 @@ inertias in kg m². Fixed joints do not appear here: `dynagate.robot.urdf` merge
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
@@ -132,6 +132,20 @@ class Link:
         inertia = np.array(self.inertia)
         about_com = summed(0.5 * np.trace(inertia) * np.eye(3), -inertia)
         return matrix3(summed(about_com, self.mass * np.outer(self.com, self.com)))
+
+
+class ReadingOptions(TypedDict, total=False):
+    """The options of `dynagate.robot.urdf.read_urdf`, which explains them."""
+
+    floating_base: bool
+    gravity: Vector3
+    lock: Mapping[str, float] | None
+    damping: bool
+    ignore_friction: bool
+    allow_unphysical: bool
+    unlimited: bool
+    lax: bool
+    round_rotations: float
 
 
 @dataclass(frozen=True)
@@ -269,7 +283,7 @@ class Robot:
         return replace(self, links=tuple(links))
 
     @classmethod
-    def from_urdf(cls, path: str | PathLike[str], **options: Any) -> Robot:
+    def from_urdf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
         """Read a URDF file. Options and errors: see `dynagate.robot.urdf.read_urdf`."""
         from dynagate.robot.urdf import read_urdf
 

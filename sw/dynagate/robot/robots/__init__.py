@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
-from dynagate.robot.model import Robot, RobotError
+from dynagate.robot.model import ReadingOptions, Robot, RobotError
 
 _FOLDER = Path(__file__).parent
 
@@ -28,7 +28,7 @@ def is_path(text: str) -> bool:
     return text.endswith((".urdf", ".xml")) or "/" in text
 
 
-def load(name_or_path: str | PathLike[str], **options: Any) -> Robot:
+def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
     """A shipped robot by name, or any robot by the path of its URDF file: a `Path`, or a text that ends in .urdf or
     .xml or has a slash. Options as for `Robot.from_urdf`. Raises RobotError."""
     if not isinstance(name_or_path, str) or is_path(name_or_path):
