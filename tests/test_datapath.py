@@ -155,8 +155,8 @@ def test_design_file_says_which_module_has_each_signal(function: str, designs: P
     built = arm(designs, 3, function)
     bodies = modules_of(built)
     for node in built.design.nodes:
-        if node["ready"] is not None:
-            assert re.search(rf"\b{node['signal']}\b", bodies[node["module"]]), node
+        if node.ready is not None:
+            assert re.search(rf"\b{node.signal}\b", bodies[node.module]), node
 
 
 def test_interrupted_build_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

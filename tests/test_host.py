@@ -21,7 +21,6 @@ from dynagate.design.design import Field, Port, Stream
 from dynagate.design.files import load as load_design
 from dynagate.design.payload import pack_integers, unpack_integers
 from dynagate.fixedpoint.evaluate import evaluate
-from dynagate.fixedpoint.format import Format
 from dynagate.host import DesignError, DeviceError, Results
 from dynagate.hw.build import Build
 
@@ -436,7 +435,7 @@ def test_payload_bits_survive_any_alignment() -> None:
     widths = [2, 31, 32, 24, 1 + 32 - 2, 18, 27, 5]
     fields, lsb = [], 0
     for k, width in enumerate(widths):
-        fields.append(Field(f"f{k}", lsb, Format(max(width, 2), 0)))
+        fields.append(Field(f"f{k}", lsb, max(width, 2), 0))
         lsb += width
     stream = Stream(lsb, tuple(fields), (Port("all", (len(fields),), tuple(range(len(fields)))),))
     columns = {k: random.integers(f.format.lowest, f.format.highest + 1, 100) for k, f in enumerate(fields)}
