@@ -102,3 +102,10 @@ def test_robot_names_are_listed_once_in_the_readme() -> None:
 
     text = (ROOT / "README.md").read_text()
     assert all(name in text for name in robots.names())
+
+
+def test_a_clone_beside_a_script_does_not_hide_the_package(tmp_path: Path) -> None:
+    (tmp_path / "dynagate").symlink_to(ROOT)
+    command = [sys.executable, "-c", "import dynagate; print(dynagate.Robot.__name__)"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "Robot"
