@@ -115,9 +115,12 @@ def optimise(
     widest = search.widest()
     for spare in (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare)):
         for aim in AIMS:
-            nearest = math.inf
-            for shared in (SHARED, goal.dsp.wide):
+            nearest, met = math.inf, True
+            for shared in (SHARED, SHARED, goal.dsp.wide):
+                if shared == SHARED and not met:
+                    continue  # a second time only if fresh states have widened ranges
                 attempts = list(search.attempts(shared, spare, aim))
+                met = any(attempt.meets for attempt in attempts)
                 nearest = min(nearest, *(attempt.ratio for attempt in attempts))
                 if (optimised := search.cheapest(attempts)) is not None:
                     return optimised

@@ -146,7 +146,7 @@ def test_promises_that_fresh_states_break_are_errors() -> None:
     assert search.checked(overflowing) is None
     with pytest.raises(
         AccuracyError,
-        match=r"no words of up to 27 bits keep the goal: .* of the states in the region overflow; at most 1e-04 may; "
+        match=r"no words of up to 27 bits keep the goal: .* of the states in the region overflow; at most 5e-05 may; "
         r"overflow begins at '.*', '.*'",
     ):
         search.promised(overflowing)
