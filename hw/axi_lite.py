@@ -35,8 +35,14 @@ PORTS = {
 
 
 class AxiLite(wiring.Component):
-    """values: what the registers read as, by name. written: for a cycle, the low byte that was written to `control`. An
-    address that no register has, or a write to one that cannot be written, is answered with SLVERR."""
+    """AXI4-Lite to registers. An address without a register, or a write to a read-only one, is answered with SLVERR.
+
+    values: by name, the bits that the registers read as. Ports besides `written`: those of AXI4-Lite, in PORTS.
+
+    =======  ===  =======================================================
+    written  out  for a cycle: the low byte that was written to `control`
+    =======  ===  =======================================================
+    """
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         self._values = values

@@ -45,9 +45,20 @@ class State(NamedTuple):
 
 
 class InputStream(wiring.Component):
-    """s_axis -> o: fields of a sample from bit 0 up, then whether one was bad, then whether the batch ends here.
+    """AXI4-Stream to samples: float32 words are converted, a converter per lane.
 
-    A sample that TLAST cuts short is dropped; misaligned is high for a cycle then, and where TLAST is missing.
+    ==========  ===  ============================================================================
+    tdata       in   words of a beat; a sample begins with a beat of its own
+    tvalid      in   the beat is offered
+    tready      out  the beat is taken
+    tlast       in   the beat ends a sample or a batch, as `last` says
+    o_payload   out  fields of a sample, from bit 0 up
+    o_bad       out  one of them is NaN, infinite or does not fit its format
+    o_last      out  the batch ends with this sample
+    o_valid     out  there is a sample
+    o_ready     in   it is taken
+    misaligned  out  for a cycle: TLAST cut a sample short, which is dropped, or TLAST is missing
+    ==========  ===  ============================================================================
     """
 
     def __init__(self, formats: Sequence[Format], width: int, ii: int, last: str = PER_SAMPLE) -> None:
@@ -126,8 +137,20 @@ class InputStream(wiring.Component):
 
 
 class OutputStream(wiring.Component):
-    """i: fields of a result, whether it is good for nothing (its words are NaN then) and whether the batch ends with
-    it -> m_axis."""
+    """Results to AXI4-Stream: fields are converted to float32 words, a converter per lane.
+
+    =========  ===  =================================================
+    i_payload  in   fields of a result, from bit 0 up
+    i_bad      in   the result cannot be used: all its words are NaN
+    i_last     in   the batch ends with this result
+    i_valid    in   there is a result
+    i_ready    out  it is taken
+    tdata      out  words of a beat
+    tvalid     out  the beat is offered
+    tready     in   the beat is taken
+    tlast      out  the beat ends a sample or a batch, as `last` says
+    =========  ===  =================================================
+    """
 
     def __init__(self, formats: Sequence[Format], width: int, last: str = PER_SAMPLE) -> None:
         self.formats, self.width, self.last = tuple(formats), width, last

@@ -27,8 +27,14 @@ from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
 
 
 class Datapath(wiring.Component):
-    """i: one signed field per input of the graph. o: one per different output, and `overflow`, a bit for each scope of
-    the graph, set where a value of it did not fit its format. design_hash: the constant that design.json holds too."""
+    """The pipeline of a plan. `design_hash` in design.json says which design it is.
+
+    ===========  ===  ============================================================================================
+    i            in   stream of samples: one signed field for each input of the graph
+    o            out  stream of results: one field for each different output, and `overflow`, a bit for each scope
+    design_hash  out  a constant: the 64 bits of the hash in design.json
+    ===========  ===  ============================================================================================
+    """
 
     def __init__(self, plan: Plan, design_hash: int = 0) -> None:
         self.plan = plan

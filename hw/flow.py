@@ -30,9 +30,21 @@ class State(NamedTuple):
 
 
 class Flow(wiring.Component):
-    """i: the handshake at the input; accept: a sample enters. o: the handshake at the output, its payload values and
-    then flags. slot, in_slot: cycles modulo ii, as a number and one hot. values: those of the sample in its last cycle,
-    `latency` after its acceptance; flags: those of the sample `late` cycles after that."""
+    """Flow control: handshakes, the slot counter, and the output FIFO with its credit.
+
+    =========  ===  ===================================================================================
+    i_valid    in   a sample is offered
+    i_ready    out  it can enter in this cycle
+    accept     out  it enters
+    slot       out  the cycle modulo ii
+    in_slot    out  the same, one-hot
+    values     in   the outputs of the sample that is in its last cycle, `latency` after its acceptance
+    flags      in   the overflow bits of the sample `late` cycles after that
+    o_payload  out  values, then flags, of the oldest result
+    o_valid    out  there is a result
+    o_ready    in   it is taken
+    =========  ===  ===================================================================================
+    """
 
     def __init__(self, ii: int, latency: int, late: int, values: int, flags: int) -> None:
         self.ii, self.latency, self.late = ii, latency, late

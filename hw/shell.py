@@ -28,8 +28,15 @@ def _stream_ports(width: int, name: str, *, into: bool) -> dict[str, Any]:
 
 
 class Shell(wiring.Component):
-    """aclk, aresetn; s_axis_*, m_axis_*: the streams; s_axil_*: the registers of `hw.regmap`. It holds the module
-    `datapath`, which is written to a file of its own."""
+    """The accelerator: the datapath between AXI4-Stream and AXI4-Lite. The module `datapath` is in a file of its own.
+
+    s_axis_*, m_axis_*: the streams, as in `hw.axi_stream`. s_axil_*: the registers of `hw.regmap`, as in `hw.axi_lite`.
+
+    =======  ===  =============================
+    aclk     in   the clock of everything
+    aresetn  in   synchronous reset, active low
+    =======  ===  =============================
+    """
 
     def __init__(self, datapath: Datapath, axi: Axi) -> None:
         self.datapath, self.axi = datapath, axi

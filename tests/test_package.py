@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
@@ -109,3 +110,17 @@ def test_a_clone_beside_a_script_does_not_hide_the_package(tmp_path: Path) -> No
     command = [sys.executable, "-c", "import dynagate; print(dynagate.Robot.__name__)"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "Robot"
+
+
+def test_components_document_their_ports() -> None:
+    """A line each: name, direction, meaning."""
+    described = 0
+    for module, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and any("Component" in ast.unparse(base) for base in node.bases):
+                text = ast.get_docstring(node) or ""
+                for name, direction in re.findall(r"'(\w+)': (In|Out)\(", ast.unparse(node)):
+                    line = re.search(rf"^{name} +{direction.lower()} +\w", text, flags=re.M)
+                    assert line, f"{module}.{node.name} says nothing of '{name}'"
+                    described += 1
+    assert described > 50

@@ -36,7 +36,13 @@ def add_wires(
 
 
 class Add(wiring.Component):
-    """One registered sum: the unit on its own, for its bench. o and overflow follow the operands by one cycle."""
+    """One registered sum: the unit on its own, for its bench. Ports i0, i1: the operands, signed.
+
+    ========  ===  =============================
+    o         out  the sum a cycle later, signed
+    overflow  out  it does not fit its format
+    ========  ===  =============================
+    """
 
     latency = LATENCY
 

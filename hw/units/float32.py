@@ -64,8 +64,15 @@ def _beats(formats: Sequence[Format]) -> range:
 
 
 class FromFloat(wiring.Component):
-    """o = x in the beat's format, rounded half up, `latency` cycles later. bad: x is NaN, infinite or does not fit; o
-    is then what is left of it, 0 where it is far too large."""
+    """float32 to integers: o = x in the beat's format, rounded half up, `latency` cycles later.
+
+    ====  ===  ================================================
+    x     in   the bits of a float32
+    beat  in   which of the formats it has
+    o     out  the integer, signed; 0 where it is far too large
+    bad   out  x is NaN, infinite or does not fit
+    ====  ===  ================================================
+    """
 
     latency = FROM_FLOAT_LATENCY
 
@@ -125,7 +132,14 @@ class FromFloat(wiring.Component):
 
 
 class ToFloat(wiring.Component):
-    """o: the bits of the float32 nearest to x in the beat's format, ties to even, `latency` cycles later."""
+    """Integers to float32: the nearest one, ties to even, `latency` cycles later.
+
+    ====  ===  ===========================
+    x     in   the integer, signed
+    beat  in   which of the formats it has
+    o     out  the bits of the float32
+    ====  ===  ===========================
+    """
 
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats = tuple(formats)

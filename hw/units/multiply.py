@@ -45,8 +45,17 @@ def latency(width_a: int, width_b: int) -> int:
 
 
 class Multiply(wiring.Component):
-    """a, b signed; c and p signed of `width` bits, width_a + width_b unless the constant needs more; p follows
-    `latency` cycles later. late_constant: c comes two cycles after a and b. A new product every cycle."""
+    """p = a b + c, `latency` cycles later. A new product every cycle.
+
+    width: of c and p; width_a + width_b unless the constant needs more. late_constant: c comes two cycles late.
+
+    =  ===  ============================================
+    a  in   a factor, signed
+    b  in   a factor, signed
+    c  in   the addend, signed, which rounds the product
+    p  out  the sum, signed
+    =  ===  ============================================
+    """
 
     def __init__(self, width_a: int, width_b: int, width: int = 0, *, late_constant: bool = False) -> None:
         self.width_a, self.width_b = width_a, width_b
@@ -99,7 +108,14 @@ def _piece(value: Value, low: int, bits: int) -> Value:
 
 
 class MultiplyConst(wiring.Component):
-    """a times a constant plus c, with the latency of the multiplier that a variable of that width would take."""
+    """p = a times a constant plus c, with the latency of a multiplier of a variable of that width.
+
+    =  ===  ==================
+    a  in   a factor, signed
+    c  in   the addend, signed
+    p  out  the sum, signed
+    =  ===  ==================
+    """
 
     def __init__(self, width_a: int, constant: int) -> None:
         self.width_a, self.constant = width_a, constant

@@ -72,8 +72,15 @@ def _plan(source_width: int, to_width: int) -> ReciprocalPlan:
 
 
 class Reciprocal(wiring.Component):
-    """o = 1/x, rounded half up, `latency` cycles later, with the flag where x is not positive or o does not fit. A new
-    operand every cycle."""
+    """o = 1/x, rounded half up, `latency` cycles later. A new operand every cycle.
+
+    ========  ===  ========================================================
+    x         in   the operand, signed
+    shift     in   how far the binary points are apart (`shift_of`), signed
+    o         out  the result, signed
+    overflow  out  x is not positive, or the result does not fit
+    ========  ===  ========================================================
+    """
 
     def __init__(self, source_width: int, to_width: int) -> None:
         self.source_width, self.to_width = source_width, to_width
@@ -144,8 +151,15 @@ class Reciprocal(wiring.Component):
 
 
 class _NewtonStep(wiring.Component):
-    """o = r + r e with e = 1 - n r: the seed's error, squared. The last step gives all bits of the sum, and takes what
-    rounds them `half_after` cycles after its operands."""
+    """o = r + r e with e = 1 - n r: the seed's error, squared. The last step keeps all bits of the sum.
+
+    ========  ===  =============================================================================
+    minus_n   in   minus n, signed
+    estimate  in   r
+    half      in   what rounds the sum, `half_after` cycles after the operands; of the last step
+    o         out  the next estimate
+    ========  ===  =============================================================================
+    """
 
     def __init__(self, width: int, step: Newton, *, last: bool) -> None:
         self.width, self.step, self.last = width, step, last

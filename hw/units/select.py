@@ -27,7 +27,13 @@ def select_wires(
 
 
 class Select(wiring.Component):
-    """The unit on its own, for its bench. o and overflow follow the operands i0, i1, i2 by one cycle."""
+    """The unit on its own, for its bench. Ports i0, i1, i2: condition and choices, signed.
+
+    ========  ===  ================================
+    o         out  the choice a cycle later, signed
+    overflow  out  it does not fit its format
+    ========  ===  ================================
+    """
 
     latency = 1
 

@@ -47,7 +47,15 @@ def latency(source: Format, to: Format) -> int:
 
 
 class SinCos(wiring.Component):
-    """o = sin(x), or cos(x) where `cosine` is high, `latency` cycles later. A new angle every cycle."""
+    """o = sin(x) or cos(x), `latency` cycles later. A new angle every cycle.
+
+    ========  ===  ================================
+    x         in   the angle in rad, signed
+    cosine    in   1 for the cosine, 0 for the sine
+    o         out  the result, signed
+    overflow  out  it does not fit its format
+    ========  ===  ================================
+    """
 
     def __init__(self, source: Format, to: Format) -> None:
         self.source, self.to = source, to
