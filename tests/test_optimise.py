@@ -92,7 +92,7 @@ def accurate_plan(name: str, function: str, frame: int | None, prefix: bool) -> 
     [
         ("iiwa14", FUNCTION, None, False, 182, 450, 480),
         ("iiwa14", "forward_dynamics_gradient_given_minv", None, True, 82, 450, 480),
-        ("iiwa14", "forward_dynamics_gradient_given_minv", 2, False, 82, 450, 480),
+        pytest.param("iiwa14", f"{FUNCTION}_given_minv", 2, False, 82, 450, 480, marks=pytest.mark.long),
         ("iiwa14", "forward_dynamics", None, False, 170, 450, 480),
         ("hyq", FUNCTION, None, False, 112, 180, 480),
     ],

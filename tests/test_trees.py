@@ -76,7 +76,7 @@ def trees(draw: st.DrawFn) -> Robot:
 
 
 @given(trees(), st.sampled_from(GRADIENT_FRAMES), st.booleans())
-@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 def test_drawn_tree_agrees_with_pinocchio(robot: Robot, frame: str | int, pushed: bool) -> None:
     compare(robot, pinocchio_of(robot), count=2, frames=[frame], external_forces=pushed, every_form=robot.nv <= 12)
 
