@@ -40,9 +40,8 @@ LONG = {
 REFUSED = {
     ("build", "atlas"): "words of 27 bits give tau an error of",
     ("run", "atlas"): "FAIL",
-    ("closed-loop", "atlas"): "Error:",
 }
-"""Joints from -100,000 to 100,000 rad leave an angle few bits, and a controller no reach."""
+"""Joints from -100,000 to 100,000 rad leave an angle few bits."""
 
 
 def check(command: str, name: str, options: list[str]) -> None:
