@@ -9,12 +9,11 @@ import pytest
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise
 from dynagate.fixedpoint.integers import root_shift
 from dynagate.hw.units import reciprocal, sincos
-from dynagate.hw.units.add import Add
 from dynagate.hw.units.float32 import FromFloat, ToFloat
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, dsp_blocks, latency, parts
+from dynagate.hw.units.own import OwnUnit
 from dynagate.hw.units.reciprocal import Reciprocal, shift_of
 from dynagate.hw.units.root import Root
-from dynagate.hw.units.select import Select
 from dynagate.hw.units.sincos import SinCos
 from dynagate.sim.runner import run_unit_bench
 from dynagate.sim.verilate import SimulationError
@@ -90,7 +89,7 @@ ADDS = [
 @pytest.mark.parametrize("case", ADDS, ids=str)
 def test_add(case: tuple, arithmetic: Arithmetic, units: Path) -> None:
     op, sources, to = case
-    unit = Add(op, sources, to, arithmetic)
+    unit = OwnUnit(op, sources, to, arithmetic)
     columns = pairs(*sources) if len(sources) == 2 else (every(sources[0]),)
     expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
     inputs = {f"i{k}": column for k, column in enumerate(columns)}
@@ -155,7 +154,7 @@ def test_square_root(formats: tuple[Format, Format], units: Path) -> None:
     ids=str,
 )
 def test_select(sources: list[Format], to: Format, arithmetic: Arithmetic, units: Path) -> None:
-    unit = Select(sources, to, arithmetic)
+    unit = OwnUnit("select", sources, to, arithmetic)
     a, b = pairs(*sources[1:])
     condition = np.resize(every(sources[0]) if sources[0].width < 10 else some(sources[0], 9), len(a))
     np.random.default_rng(1).shuffle(condition)
