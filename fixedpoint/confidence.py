@@ -131,12 +131,20 @@ WHICH: dict[Kind, str] = {
 }
 
 
-def state(formatted: FormattedGraph, region: Region, goal: Goal | None = None, *, draw: int = 0) -> Statement:
+def state(
+    formatted: FormattedGraph,
+    region: Region,
+    goal: Goal | None = None,
+    *,
+    draw: int = 0,
+    floors: dict[str, float] | None = None,
+) -> Statement:
     """The statement on a design, measured by the integer executor against float64 on fresh states. goal: quantile,
-    confidence, floor, and number of fresh states; its errors are not used. draw: each draw has states of its own."""
+    confidence, floor, and number of fresh states; its errors are not used. draw: each draw has states of its own.
+    floors: those of `block_floors`, if they are known."""
     goal = goal or Goal(0.5)
     graph = formatted.graph
-    floors = block_floors(graph, region, goal)
+    floors = floors or block_floors(graph, region, goal)
     samples: dict[Kind, Sample] = {}
     origins: Counter[int] = Counter()
     for k, kind in enumerate(KINDS, start=1 + draw * len(KINDS)):

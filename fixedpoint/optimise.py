@@ -250,7 +250,7 @@ class _Search:
     def checked(self, formatted: FormattedGraph) -> Optimised | None:
         """The formats with their statement, or None if they do not meet the goal on fresh states. If they overflow,
         ranges grow where overflow began, and the next check draws other states: these have had a part in the choice."""
-        statement = state(formatted, self.region, self.goal, draw=self.draws)
+        statement = state(formatted, self.region, self.goal, draw=self.draws, floors=self.floors)
         if not any(statement.faults(self.goal)):
             return Optimised(formatted, statement)
         self._widen(statement.origins)
@@ -259,7 +259,7 @@ class _Search:
 
     def promised(self, formatted: FormattedGraph) -> Optimised:
         """The formats with their statement. Raises AccuracyError: they do not meet the goal on fresh states."""
-        statement = state(formatted, self.region, self.goal, draw=self.draws)
+        statement = state(formatted, self.region, self.goal, draw=self.draws, floors=self.floors)
         for fault in statement.faults(self.goal):
             nodes = f"; overflow begins at {names_of(self.graph, statement.origins)}" if statement.origins else ""
             raise AccuracyError(f"no words of up to {self.goal.dsp.wide} bits keep the goal: {fault}{nodes}")

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Graph, Region, Robot, build, evaluate, robots, trace
-from dynagate.dynamics import FUNCTIONS
 from dynagate.fixedpoint.assign import NOISE_MARGIN, Policy, WordLengths, assign, assign_word
 from dynagate.fixedpoint.confidence import OVERFLOWS, block_floors, measured, state
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
@@ -159,8 +158,6 @@ def test_promises_that_fresh_states_break_are_errors() -> None:
 
 @pytest.mark.parametrize("function", ["inverse_dynamics", GRADIENT])
 def test_external_forces_are_in_every_state(function: str, tmp_path: Path) -> None:
-    if "f_ext" not in [a.name for a in FUNCTIONS[function].inputs_with(True)]:
-        pytest.skip("takes no external forces")
     region, graph = Region.of(ARM), trace(ARM, function, external_forces=True)
     optimised = optimise(graph, region, Goal(1e-3, fresh=16384))
     assert optimised.error <= 1e-3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import threading
 import weakref
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -99,9 +100,9 @@ class _Simulated(Link):
             function = getattr(self._library, f"dynagate_{name}")
             function.restype, function.argtypes = result, arguments
 
+    @abstractmethod
     def _own_functions(self) -> dict[str, tuple[Any, list[Any]]]:
         """Result and arguments by name of what only this model's library has."""
-        raise NotImplementedError
 
     def _new_stream(self) -> _Stream:
         random = (self._seed * 0x9E3779B97F4A7C15 + 1) % 2**64
