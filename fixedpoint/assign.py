@@ -149,12 +149,12 @@ def assign_global(
 
 def _input_bounds(graph: Graph, region: Region, reaches: npt.NDArray[np.float64]) -> dict[int, tuple[float, float]]:
     """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
-    found: dict[int, tuple[float, float]] = {}
+    reached: dict[int, tuple[float, float]] = {}
     for port in graph.inputs:
         known = region.bounds(port.name)
         for k, i in enumerate(port.nodes):
-            found[i] = known[k] if known is not None else (-float(reaches[i]), float(reaches[i]))
-    return found
+            reached[i] = known[k] if known is not None else (-float(reaches[i]), float(reaches[i]))
+    return reached
 
 
 @dataclass(frozen=True)

@@ -76,18 +76,18 @@ def sweep(
     for name, number in (("states", states), ("jobs", jobs)):
         if number < 1:
             raise ArgumentError(f"{name} {number}; expected 1 or more")
-    wanted = [(policy, word) for policy in policies for word in words]
+    cells = [(policy, word) for policy in policies for word in words]
     known = _known(results, _key(graph, region, states)) if results else {}
-    missing = [point for point in wanted if point not in known]
+    missing = [point for point in cells if point not in known]
     say = step or (lambda done, of: None)
-    say(len(wanted) - len(missing), len(wanted))
+    say(len(cells) - len(missing), len(cells))
     for point in _computed(graph, region, missing, states, jobs, backend):
         known[point.policy, point.word] = point
         if results:
             with results.open("a") as file:
                 file.write(json.dumps(asdict(point)) + "\n")
-        say(sum(p in known for p in wanted), len(wanted))
-    return [known[point] for point in wanted]
+        say(sum(p in known for p in cells), len(cells))
+    return [known[point] for point in cells]
 
 
 def _computed(

@@ -31,9 +31,9 @@ def _lanes(formats: Sequence[Format], width: int) -> list[list[Format]]:
 class _Credit:
     """Room behind a pipeline: taken where something enters it, given back where it leaves the FIFO at the end."""
 
-    def __init__(self, m: Module, depth: int, taken: Value, given: Value, name: str) -> None:
+    def __init__(self, m: Module, depth: int, taken: Value, returned: Value, name: str) -> None:
         self.left = Signal(range(depth + 1), init=depth, name=name)
-        m.d.sync += self.left.eq(self.left - taken + given)
+        m.d.sync += self.left.eq(self.left - taken + returned)
 
 
 class State(NamedTuple):

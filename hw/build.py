@@ -165,11 +165,11 @@ def _write(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> None:
         verilog = _verilog(result, axi, say)
         texts = {**verilog, DATASHEET: datasheet(result)}
         texts[FILE] = text_of(with_files(result.design, verilog))
-        made = place / target.name
-        made.mkdir()
+        draft = place / target.name
+        draft.mkdir()
         for name, text in texts.items():
-            (made / name).write_text(text, encoding="utf-8")
-        storage.put(made, target, last=FILE)
+            (draft / name).write_text(text, encoding="utf-8")
+        storage.put(draft, target, last=FILE)
 
 
 def _verilog(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> dict[str, str]:

@@ -28,22 +28,22 @@ def lookup_tables(plan: Plan) -> Counter[str]:
     formatted = plan.formatted
     formats = formatted.formats
     shared = plan.binding.unit
-    found: Counter[str] = Counter(overflow=len(plan.position) // COMPARED)
+    by_purpose: Counter[str] = Counter(overflow=len(plan.position) // COMPARED)
     for i, position in plan.position.items():
         if position in shared or not (read := operands(formatted, i)):
             continue
         width, below = _sum_width(read, formats[i].frac)
-        found["sums"] += width - below
+        by_purpose["sums"] += width - below
         if rounding_constant(below, formatted.arithmetic) > 1 and min(o.format.frac for o in read) > formats[i].frac:
-            found["sums"] += width - below  # a third operand to add
-        found["overflow"] += _compared(width - below - formats[i].width + 1)
+            by_purpose["sums"] += width - below  # a third operand to add
+        by_purpose["overflow"] += _compared(width - below - formats[i].width + 1)
     node_at = {p: i for i, p in plan.position.items()}
     for (name, _), by_slot in plan.binding.operations_of(plan.schedule).items():
         kind = plan.classes[name].kind
         nodes = {slot: node_at[p] for slot, p in by_slot.items()}
-        found["multiplexers"] += _multiplexed(plan, nodes)
+        by_purpose["multiplexers"] += _multiplexed(plan, nodes)
         if kind in ELEMENTARY:
-            found["units"] += ELEMENTARY[kind].tables * max(formats[i].width for i in nodes.values())
+            by_purpose["units"] += ELEMENTARY[kind].tables * max(formats[i].width for i in nodes.values())
             continue
         guards = []
         for i in nodes.values():
@@ -51,11 +51,11 @@ def lookup_tables(plan: Plan) -> Counter[str]:
             width = sum(o.format.width for o in read)
             below = sum(o.format.frac for o in read) - formats[i].frac
             guards.append(width - below - formats[i].width + 1)
-        found["overflow"] += _compared(max(guards)) + len(nodes)
+        by_purpose["overflow"] += _compared(max(guards)) + len(nodes)
     outputs = sum(formats[i].width for i in formatted.graph.output_nodes)
     deep = math.ceil((plan.latency / plan.ii + 4) / BUFFER_DEPTH)
-    found["buffer"] += math.ceil(outputs / BUFFER_BITS) * BUFFER_TABLES * deep
-    return found
+    by_purpose["buffer"] += math.ceil(outputs / BUFFER_BITS) * BUFFER_TABLES * deep
+    return by_purpose
 
 
 def _sum_width(read: tuple[Operand, ...], frac: int) -> tuple[int, int]:

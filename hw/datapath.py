@@ -197,13 +197,13 @@ class _Values:
 
     def _operands(self, i: int) -> list[tuple[Value, Format]]:
         """What the node's operation reads at its start, constants too."""
-        found = []
+        values = []
         for node, fmt in operands(self.formatted, i):
             if node is None:
-                found.append((Const(self.formatted.constants[i][0], signed(fmt.width)), fmt))
+                values.append((Const(self.formatted.constants[i][0], signed(fmt.width)), fmt))
             else:
-                found.append((self.read(node, self.plan.start(i)), fmt))
-        return found
+                values.append((self.read(node, self.plan.start(i)), fmt))
+        return values
 
     def _note_overflow(self, i: int, cycle: int, flag: Value) -> None:
         self.flags[self.formatted.graph.scope_of[i]][cycle].append(flag)

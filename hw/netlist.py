@@ -26,12 +26,12 @@ _CELL = re.compile(r"^(\s*cell )\\(\S+)( )", flags=re.M)
 @contextmanager
 def _no_collection() -> Iterator[None]:
     """A conversion makes millions of objects, hardly any of them garbage; to look for it takes a third of the time."""
-    wanted = gc.isenabled()
+    enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if wanted:
+        if enabled:
             gc.enable()
 
 
@@ -86,8 +86,8 @@ def _with_plain_ports(modules: dict[str, str]) -> dict[str, str]:
     """Ports without a name of ours have numbers that differ from one instance to the next: counted anew in each."""
     plain: dict[str, dict[str, str]] = {}
     for name, body in modules.items():
-        found = dict.fromkeys(m[1] for m in _WIRE.finditer(body) if _NUMBERED.fullmatch(m[1]))
-        plain[name] = {old: f"port_{k}" for k, old in enumerate(found)}
+        numbered = dict.fromkeys(m[1] for m in _WIRE.finditer(body) if _NUMBERED.fullmatch(m[1]))
+        plain[name] = {old: f"port_{k}" for k, old in enumerate(numbered)}
 
     def cell(match: re.Match[str]) -> str:
         ports = plain.get(match[1], {})

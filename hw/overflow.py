@@ -14,9 +14,9 @@ Flags = dict[int, list[Value]]
 
 def gather(m: Module, flags: list[Flags], latency: int) -> tuple[Value, int]:
     """flags: per scope. Returns a bit per scope, and the cycles by which they follow the sample's last one."""
-    found = [_Gathered(m, f"overflow_{k}", scope, latency) for k, scope in enumerate(flags)]
-    late = max(bit.late for bit in found)
-    return Cat(*(bit.after(late) for bit in found)), late
+    bits = [_Gathered(m, f"overflow_{k}", scope, latency) for k, scope in enumerate(flags)]
+    late = max(bit.late for bit in bits)
+    return Cat(*(bit.after(late) for bit in bits)), late
 
 
 class _Gathered:

@@ -68,12 +68,12 @@ class Operand(NamedTuple):
 def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
     """The node's operands, a constant last; but of a product the wider first."""
     args = formatted.graph.nodes[node].args
-    found = [Operand(a, formatted.formats[a]) for a in args]
+    read = [Operand(a, formatted.formats[a]) for a in args]
     if node in formatted.constants:
-        found.append(Operand(None, formatted.constants[node][1]))
+        read.append(Operand(None, formatted.constants[node][1]))
     if isinstance(HARDWARE[formatted.graph.nodes[node].op], Product):
-        found.sort(key=lambda operand: -operand.format.width)
-    return tuple(found)
+        read.sort(key=lambda operand: -operand.format.width)
+    return tuple(read)
 
 
 @dataclass(frozen=True)
@@ -193,8 +193,8 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
         else:
             extra = stages.add if isinstance(row, Own) else 0
             operations.append(Operation(node.name, reads, add.LATENCY + extra, width=width))
-    wanted = Counter(class_of.values())
-    limits = {name: math.ceil(count * classes[name].spare / ii) for name, count in wanted.items()}
+    counts = Counter(class_of.values())
+    limits = {name: math.ceil(count * classes[name].spare / ii) for name, count in counts.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
     schedule = modulo_schedule(Problem(tuple(operations), ii, limits, outputs))
     draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0))
@@ -211,7 +211,7 @@ def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str],
     """The unit class of every node that needs a shared unit, and the classes."""
     graph, formats = formatted.graph, formatted.formats
     class_of: dict[int, str] = {}
-    found: dict[str, UnitClass] = {}
+    unit_classes: dict[str, UnitClass] = {}
     products: dict[str, list[tuple[int, int]]] = {}
     for i, node in enumerate(graph.nodes):
         row = HARDWARE[node.op]
@@ -222,12 +222,12 @@ def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str],
         elif isinstance(row, Elementary):
             key = row.key(formats[node.args[0]], formats[i])
             name = "_".join([row.kind, *map(str, key)])
-            if name not in found:
-                found[name] = UnitClass(name, row.kind, row.latency(*key), key)
+            if name not in unit_classes:
+                unit_classes[name] = UnitClass(name, row.kind, row.latency(*key), key)
         else:
             continue
         class_of[i] = name
     for name, pairs in products.items():
         widths = max(a for a, _ in pairs), max(b for _, b in pairs)
-        found[name] = UnitClass(name, "multiply", multiply.latency(*widths) + stages.multiply, widths)
-    return class_of, found
+        unit_classes[name] = UnitClass(name, "multiply", multiply.latency(*widths) + stages.multiply, widths)
+    return class_of, unit_classes

@@ -71,7 +71,7 @@ class Shell(wiring.Component):
         m.submodules.beside = ResetInserter(reset)(beside)
         result = Signal(sink.bits + scopes)
         taken = Signal()
-        given = Signal()
+        result_valid = Signal()
         m.submodules.datapath = Instance(
             "datapath",
             i_clk=ClockSignal(),
@@ -80,7 +80,7 @@ class Shell(wiring.Component):
             i_i__valid=source.o_valid & beside.w_rdy,
             o_i__ready=taken,
             o_o__payload=result,
-            o_o__valid=given,
+            o_o__valid=result_valid,
             i_o__ready=sink.i_ready,
         )
         enter = Signal()
@@ -88,7 +88,7 @@ class Shell(wiring.Component):
         overflow = result[sink.bits :]
         m.d.comb += [
             enter.eq(source.o_valid & beside.w_rdy & taken),
-            leave.eq(given & sink.i_ready),
+            leave.eq(result_valid & sink.i_ready),
             source.o_ready.eq(beside.w_rdy & taken),
             beside.w_data.eq(Cat(source.o_bad, source.o_last)),
             beside.w_en.eq(enter),
@@ -96,7 +96,7 @@ class Shell(wiring.Component):
             sink.i_payload.eq(result[: sink.bits]),
             sink.i_bad.eq(beside.r_data[0] | overflow.any()),
             sink.i_last.eq(beside.r_data[1]),
-            sink.i_valid.eq(given),
+            sink.i_valid.eq(result_valid),
             source.tdata.eq(self.s_axis_tdata),
             source.tvalid.eq(self.s_axis_tvalid),
             source.tlast.eq(self.s_axis_tlast),

@@ -246,7 +246,7 @@ def _is_clocked(cell: Any, port: str) -> bool:
     return False
 
 
-def table(built: Build, found: list[Synthesis]) -> str:
+def table(built: Build, results: list[Synthesis]) -> str:
     """For the terminal: what each family's netlist has, beside the plan."""
     plan = built.plan
     lines = [
@@ -254,12 +254,12 @@ def table(built: Build, found: list[Synthesis]) -> str:
         f"{plan.unit_counts()['multiply']} multipliers, {plan.dsp_blocks()} DSP48E2 planned",
         f"  {'family':<8}{'DSP':>7}{'LUT':>9}{'FF':>9}{'SRL':>7}{'carry':>8}{'BRAM':>6}  paths beyond the rule",
     ]
-    for s in found:
+    for s in results:
         lines.append(
             f"  {s.family:<8}{s.multipliers:>7}{s.lookup_tables:>9}{s.count('FD', 'TRELLIS_FF'):>9}{s.count('SRL'):>7}"
             f"{s.count(*CARRIES):>8}{s.count('RAMB', 'DP16KD'):>6}  {sum(s.breaches.values())}"
         )
-    for s in found:
+    for s in results:
         lines.append(f"  {s.family}: paths by (multipliers, carry chains, levels of lookup tables) and register inputs")
         lines += [f"    {tuple(path)!s:<12}{count:>9}" for path, count in s.paths.items()]
         if s.megahertz:

@@ -65,11 +65,11 @@ def first_difference(
         seen = np.zeros((cycles, len(signals)), dtype=np.uint64)
         device = model.dynagate_open()
         try:
-            found = model.dynagate_probe(device, payload, names, len(signals), cycles, seen)
+            count = model.dynagate_probe(device, payload, names, len(signals), cycles, seen)
         finally:
             model.dynagate_close(device)
-        if found != len(signals):
-            raise SimulationError(f"the model has no public signal '{signals[found]}'")
+        if count != len(signals):
+            raise SimulationError(f"the model has no public signal '{signals[count]}'")
         for k, i in enumerate(nodes):
             width = built.formatted.formats[i].width
             bits = int(seen[plan.ready(i), k]) & ((1 << width) - 1)

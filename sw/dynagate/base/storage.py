@@ -63,24 +63,24 @@ def check_folder(folder: Path, failure: type[Exception], what: str) -> None:
         raise failure(f"cannot keep {what} in {folder}: {existing} is not a folder; {WRITABLE}")
 
 
-def put(made: Path, target: Path, last: str) -> None:
+def put(draft: Path, target: Path, last: str) -> None:
     """Rename a folder to its target. Where the target is there, replace its files one by one, that named `last` last,
     and leave other files in it alone."""
     try:
-        made.rename(target)
+        draft.rename(target)
     except OSError:
         if not target.is_dir():
             raise
-        for path in sorted(made.iterdir(), key=lambda path: path.name == last):
+        for path in sorted(draft.iterdir(), key=lambda path: path.name == last):
             path.replace(target / path.name)
 
 
 def write(path: Path, text: str, failure: type[Exception]) -> None:
     """Write a text file whole or not at all. Raises `failure`."""
     with scratch(path.parent, failure, path.name) as place:
-        made = place / "file"
-        made.write_text(text, encoding="utf-8")
-        made.replace(path)
+        draft = place / "file"
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
 
 
 def read_json(path: Path, failure: type[Exception], kind: str, expected: str) -> dict[str, Any]:

@@ -36,15 +36,15 @@ def casadi(robot: Robot) -> Peer | str:
     spec = find_spec("casadi")
     if spec is None or spec.origin is None:
         return "CasADi is not installed: pip install 'dynagate[bench]'"
-    found = installed()
-    if isinstance(found, str):
-        return found
+    headers = installed()
+    if isinstance(headers, str):
+        return headers
     library = Path(spec.origin).parent
     try:
         generator = compiled(
             "casadi_peer.cpp",
             ["-O0" if flag == "-O3" else flag for flag in FLAGS],
-            found,
+            headers,
             [f"-I{library / 'include'}", f"-L{library}", "-lcasadi", f"-Wl,-rpath,{library}"],
         )
         functions = _library(generator, described(robot))

@@ -105,15 +105,15 @@ def _options(name: str) -> dict[str, Any]:
 
 
 def _single_calls(robot: Robot, region: Region) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    rows: dict[str, Any] = {}
     for name in STAGES:
         inputs = region.sample(name, 1, SEED)
         graph = trace(robot, name, **_options(name))
-        found[name] = {
+        rows[name] = {
             str(np.dtype(dtype)): asdict(single_call(Kernel(graph, dtype), inputs))
             for dtype in (np.float64, np.float32)
         }
-    return found
+    return rows
 
 
 def _throughput(robot: Robot, region: Region, threads: int) -> list[dict[str, Any]]:
@@ -210,7 +210,7 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
     }
     normalised(robot, state["q"])
     exact = evaluate(trace(robot, GRADIENT), state)
-    found = {}
+    rows = {}
     choices: list[tuple[str, Any, dict[str, Any]]] = [
         ("float64", np.float64, {}),
         ("float32", np.float32, {}),
@@ -220,11 +220,11 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
         inputs: dict[str, Any] = {key: value.astype(dtype) for key, value in state.items()}
         with open(robot, GRADIENT, dtype=dtype, **options) as accelerator:
             results = accelerator(**inputs)
-        found[label] = {
+        rows[label] = {
             name: float(np.linalg.norm(getattr(results, name) - value) / np.linalg.norm(value))
             for name, value in exact.items()
         }
-    return found
+    return rows
 
 
 def _modelled(robot: Robot, region: Region, batches: Sequence[int], ii: int) -> dict[str, Any]:

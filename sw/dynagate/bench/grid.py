@@ -63,9 +63,9 @@ def grid(robot: Robot, batches: Sequence[int]) -> list[dict[str, Any]] | str:
     except CompileError as error:
         return str(error)
     exact = evaluate(trace(robot, FUNCTION), state)
-    wanted = np.concatenate([exact[name][0].T.ravel() for name in ("dqdd_dq", "dqdd_dqd")])
-    found = np.array(first.split()[1:], float)
-    apart = float(np.linalg.norm(found - wanted) / np.linalg.norm(wanted))
+    expected = np.concatenate([exact[name][0].T.ravel() for name in ("dqdd_dq", "dqdd_dqd")])
+    grid_values = np.array(first.split()[1:], float)
+    apart = float(np.linalg.norm(grid_values - expected) / np.linalg.norm(expected))
     if not apart <= AGREE:
         return f"GRiD's gradient differs from ours by {apart:.1e}, relative L2"
     return [
@@ -106,8 +106,8 @@ def _text(numbers: Any) -> str:
     return " ".join(repr(float(x)) for x in numbers)
 
 
-def _run(command: list[str], given: str | None = None) -> str:
-    done = subprocess.run(command, input=given, capture_output=True, text=True, check=False)
+def _run(command: list[str], stdin: str | None = None) -> str:
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).splitlines()[-3:]
         raise CompileError(f"{command[0]} ended with status {done.returncode}: {' '.join(said)}")

@@ -44,11 +44,11 @@ class Peer:
 def pinocchio(robot: Robot, *, single: bool = False) -> Peer | str:
     """Pinocchio's C++ library on this robot, or why it could not be had. The first time compiles for minutes; single,
     which adds its error in float32, takes some more and 8 GB of memory."""
-    found = installed()
-    if isinstance(found, str):
-        return found
+    libraries = installed()
+    if isinstance(libraries, str):
+        return libraries
     try:
-        program = compiled("pinocchio_peer.cpp", [*FLAGS, *(["-DSINGLE"] if single else [])], found)
+        program = compiled("pinocchio_peer.cpp", [*FLAGS, *(["-DSINGLE"] if single else [])], libraries)
     except CompileError as error:
         return str(error)
     done = subprocess.run([program], input=described(robot), capture_output=True, text=True, check=False)

@@ -30,8 +30,8 @@ def text(result: dict[str, Any]) -> str:
     ]
     for name, row in result["single_call"].items():
         cells = [row[dtype]["ns"] for dtype in ("float64", "float32")]
-        found = "".join(f"{c:>10.0f}{_ratio(times, name, c):>7}" for c in cells)
-        lines.append(f"{name:<28}{_number(times, name):>10}{_number(generated, name):>10}{found}")
+        figures_of_row = "".join(f"{c:>10.0f}{_ratio(times, name, c):>7}" for c in cells)
+        lines.append(f"{name:<28}{_number(times, name):>10}{_number(generated, name):>10}{figures_of_row}")
     lines += ["", *_throughput(result, times)]
     lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
     lines += _resident(card)
@@ -63,9 +63,9 @@ def _throughput(result: dict[str, Any], times: dict[str, Any]) -> list[str]:
     cells: dict[tuple[str, str, str], str] = {}
     for row in rows:
         key = (row["function"], row["dtype"], row["layout"])
-        found = f"{row['ns']:>7.1f} ±{row['spread']:<3.0f}{_ratio(times, row['function'], row['ns']):>6}"
-        cells[key] = cells.get(key, "") + found
-    return lines + [f"{name:<28}{dtype:>8}{layout:>14}{found}" for (name, dtype, layout), found in cells.items()]
+        cell = f"{row['ns']:>7.1f} ±{row['spread']:<3.0f}{_ratio(times, row['function'], row['ns']):>6}"
+        cells[key] = cells.get(key, "") + cell
+    return lines + [f"{name:<28}{dtype:>8}{layout:>14}{cell}" for (name, dtype, layout), cell in cells.items()]
 
 
 def _resident(card: dict[str, Any] | str) -> list[str]:
@@ -87,9 +87,9 @@ def _resident(card: dict[str, Any] | str) -> list[str]:
         cells[batch] = (
             cells.get(batch, "") + f"{ns / 1e3:>8.1f}{batch / ns * 1e3:>6.0f}{ratio}{row['call_ns'] / 1e3:>9.1f}"
         )
-    for batch, found in cells.items():
+    for batch, figures_of_row in cells.items():
         also = f"{peer[batch]['ns'] / 1e3:>12.1f}{peer[batch]['call_ns'] / 1e3:>10.1f}" if batch in peer else ""
-        lines.append(f"{batch:>9}{found}{also}")
+        lines.append(f"{batch:>9}{figures_of_row}{also}")
     return lines
 
 
@@ -103,27 +103,29 @@ def _ratio(times: dict[str, Any], name: str, ns: float) -> str:
 
 def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
     """Device -> batch -> microseconds, end to end."""
-    found: dict[str, dict[int, float]] = {}
+    lines: dict[str, dict[int, float]] = {}
     for row in result["batches"]:
         label = f"{row['device']} {row['dtype']}" + (f" {row['threads']} threads" if row["threads"] > 1 else "")
         label += " packed" if row["packed"] else ""
-        found.setdefault(label, {})[row["batch"]] = row["ns"] / 1e3
+        lines.setdefault(label, {})[row["batch"]] = row["ns"] / 1e3
     for row in result["partitions"]:
-        found.setdefault(f"partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
+        lines.setdefault(f"partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
     if not isinstance(result["cuda"], str):
         for row in result["cuda"]["host"]:
-            found.setdefault(f"cuda float32, {row['results']} results", {})[row["batch"]] = row["ns"] / 1e3
+            lines.setdefault(f"cuda float32, {row['results']} results", {})[row["batch"]] = row["ns"] / 1e3
         for row in result["cuda"]["partitions"] if not isinstance(result["cuda"]["partitions"], str) else ():
-            found.setdefault(f"cuda partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
-    found["FPGA (modelled)"] = {row["batch"]: row["ns"] / 1e3 for row in result["fpga_modelled"]["batches"]}
-    return found
+            lines.setdefault(f"cuda partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
+    lines["FPGA (modelled)"] = {row["batch"]: row["ns"] / 1e3 for row in result["fpga_modelled"]["batches"]}
+    return lines
 
 
 def _grid(result: dict[str, Any]) -> list[str]:
-    found = series(result)
-    batches = sorted(next(iter(found.values())))
+    lines_by_label = series(result)
+    batches = sorted(next(iter(lines_by_label.values())))
     lines = [f"  {'N':<28}" + "".join(f"{n:>10}" for n in batches)]
-    return lines + [f"  {label:<28}" + "".join(f"{row[n]:>10.1f}" for n in batches) for label, row in found.items()]
+    return lines + [
+        f"  {label:<28}" + "".join(f"{row[n]:>10.1f}" for n in batches) for label, row in lines_by_label.items()
+    ]
 
 
 def figures(result: dict[str, Any], folder: Path) -> list[Path]:
@@ -134,7 +136,7 @@ def figures(result: dict[str, Any], folder: Path) -> list[Path]:
         raise MissingExtraError("figures need matplotlib: pip install 'dynagate[bench]'") from None
     folder.mkdir(parents=True, exist_ok=True)
     peer = result["pinocchio"]
-    made = []
+    paths = []
 
     single = Figure(figsize=(7, 4), layout="constrained")
     axes = single.subplots()
@@ -148,24 +150,24 @@ def figures(result: dict[str, Any], folder: Path) -> list[Path]:
     axes.set_ylabel("ns per call")
     axes.set_title(f"{result['robot']}: one call, one core", parse_math=False)
     axes.legend()
-    made.append(_saved(single, folder / "single_call.png"))
+    paths.append(_saved(single, folder / "single_call.png"))
 
-    for name, wanted, title in (
+    for name, belongs, title in (
         ("partitions", lambda label: "partition" in label, "partitions of the gradient in C, and on a GPU"),
         ("batches", lambda label: "partition" not in label, "gradient, end to end"),
     ):
         drawn = Figure(figsize=(7, 4), layout="constrained")
         axes = drawn.subplots()
         for label, row in series(result).items():
-            if wanted(label):
+            if belongs(label):
                 dashed = "--" if "modelled" in label else "-"
                 axes.loglog(list(row), list(row.values()), dashed, marker="o", markersize=3, label=label)
         axes.set_xlabel("samples in the batch")
         axes.set_ylabel("µs per batch")
         axes.set_title(f"{result['robot']}: {title}", parse_math=False)
         axes.legend(fontsize=8)
-        made.append(_saved(drawn, folder / f"{name}.png"))
-    return made
+        paths.append(_saved(drawn, folder / f"{name}.png"))
+    return paths
 
 
 def _saved(figure: Any, path: Path) -> Path:

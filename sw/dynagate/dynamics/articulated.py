@@ -85,17 +85,17 @@ def _articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[_Freedom
     A joint of several degrees of freedom yields in one after another, the last first, so that no block is inverted.
     """
     inertia = [ArticulatedInertia.of(body) for body in tree.inertias]
-    found: list[_Freedom] = [_Freedom(Force(zeros(3), zeros(3)), 0.0)] * tree.nv
+    freedoms: list[_Freedom] = [_Freedom(Force(zeros(3), zeros(3)), 0.0)] * tree.nv
     for i in reversed(tree.links):
         with scope("articulated", f"link{i}"):
             for d in reversed(tree.dofs[i]):
                 u = inertia[i] @ tree.axis(d)
-                found[d] = _Freedom(u, label(1.0 / (tree.along(d, u) + tree.armature[d]), "d"))
-                inertia[i] = inertia[i].without(u, found[d].inverse_d)
+                freedoms[d] = _Freedom(u, label(1.0 / (tree.along(d, u) + tree.armature[d]), "d"))
+                inertia[i] = inertia[i].without(u, freedoms[d].inverse_d)
             p = tree.parents[i]
             if p >= 0:
                 inertia[p] = inertia[p] + inertia[i].in_parent(joints[i])
-    return found, inertia
+    return freedoms, inertia
 
 
 def forward_dynamics(

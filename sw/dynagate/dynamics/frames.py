@@ -55,21 +55,21 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
         return chosen
     if isinstance(frame, str):
         raise ArgumentError(f"frame '{frame}'; expected {', '.join(NAMED)}, a link index, or a map of them")
-    wanted = (
+    by_root = (
         frame
         if isinstance(frame, Mapping)
         else {tree.ancestors[frame][0]: frame}
         if 0 <= frame < len(tree.links)
         else None
     )
-    if wanted is None:
+    if by_root is None:
         raise ArgumentError(f"frame {frame}; expected a link index from 0 to {len(tree.links) - 1}")
-    for root, link in wanted.items():
+    for root, link in by_root.items():
         if root not in roots or (link != -1 and link not in roots[root]):
             raise ArgumentError(
                 f"frame {{{root}: {link}}}; expected the first link of a chain and a link of that chain"
             )
-    return {**chosen, **wanted}
+    return {**chosen, **by_root}
 
 
 def _middle(tree: Tree, members: Sequence[int]) -> int:
@@ -120,7 +120,7 @@ def _joined(first: _Pose | _Step, second: _Pose | _Step) -> _Pose:
 def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False) -> Poses:
     """Walk each chain inwards and outwards from its reference link."""
     joints = tree.transforms(q)
-    found: dict[int, _Pose] = {}
+    by_link: dict[int, _Pose] = {}
     base: dict[int, Array] = {}
     for first, reference in reference_links(tree, frame).items():
         ends = [reference]  # -1: the base
@@ -138,14 +138,14 @@ def poses(tree: Tree, q: Sequence[Scalar], frame: Frame, *, prefix: bool = False
                 ends.append(link)
         scopes = [("pose", f"link{end}" if end >= 0 else "base") for end in ends]
         reached = along(before, steps, _joined, scopes, prefix=prefix)
-        found |= dict(zip(ends, map(_pose, reached), strict=True))
-        base[first] = found.pop(-1).rotation
+        by_link |= dict(zip(ends, map(_pose, reached), strict=True))
+        base[first] = by_link.pop(-1).rotation
     for i in tree.links:
         with scope("pose", f"link{i}"):
-            label(found[i].rotation, "r")
-            label(found[i].position, "p")
+            label(by_link[i].rotation, "r")
+            label(by_link[i].position, "p")
     return Poses(
-        [found[i].rotation for i in tree.links],
-        [found[i].position for i in tree.links],
+        [by_link[i].rotation for i in tree.links],
+        [by_link[i].position for i in tree.links],
         [base[tree.ancestors[i][0]] for i in tree.links],
     )

@@ -46,23 +46,23 @@ def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
                 numbers += below[chosen[k]][0]
                 metres += below[chosen[k]][1]
             best[i][place] = numbers, metres, chosen
-    found = [0.0] * len(robot.links)
+    shifts = [0.0] * len(robot.links)
     for i, parent in enumerate(robot.parents):
         if parent < 0:
-            found[i] = min(best[i], key=lambda s: best[i][s][:2])
-        for k, place in best[i][found[i]][2].items():
-            found[k] = place
+            shifts[i] = min(best[i], key=lambda s: best[i][s][:2])
+        for k, place in best[i][shifts[i]][2].items():
+            shifts[k] = place
     links = []
-    for link, place in zip(robot.links, found, strict=True):
-        above = found[link.parent] if link.parent >= 0 else 0.0
+    for link, place in zip(robot.links, shifts, strict=True):
+        above = shifts[link.parent] if link.parent >= 0 else 0.0
         joint = replace(link.joint, translation=vector3(_translation(link, above, place)))
         links.append(replace(link, joint=joint, com=vector3(summed(link.com, -place * Z))))
-    return replace(robot, links=tuple(links)), found
+    return replace(robot, links=tuple(links)), shifts
 
 
 def _places(robot: Robot) -> list[list[float]]:
     """Where on its axis each link's frame may lie: where it is, and nearest to a neighbour's axis."""
-    found = [[0.0] for _ in robot.links]
+    places = [[0.0] for _ in robot.links]
     far = 2.0 * max(float(np.linalg.norm(link.joint.translation)) for link in robot.links)
     for i, link in enumerate(robot.links):
         p = link.parent
@@ -71,13 +71,13 @@ def _places(robot: Robot) -> list[list[float]]:
         t, axis = np.array(link.joint.translation), np.array(link.joint.rotation)[:, 2]
         between = 1.0 - axis[2] ** 2
         if between < 1e-9:  # parallel: any place on one axis has its nearest on the other
-            found[i].append(-float(t @ axis))
-            found[p].append(float(t[2]))
+            places[i].append(-float(t @ axis))
+            places[p].append(float(t[2]))
         else:
             along = axis[2] * t[2] - t @ axis
-            found[i].append(float(along / between))
-            found[p].append(float((t[2] - axis[2] * (t @ axis)) / between))
-    return [[s for k, s in enumerate(some) if k == 0 or 0.0 < abs(s) <= far] for some in found]
+            places[i].append(float(along / between))
+            places[p].append(float((t[2] - axis[2] * (t @ axis)) / between))
+    return [[s for k, s in enumerate(some) if k == 0 or 0.0 < abs(s) <= far] for some in places]
 
 
 def _translation(link: Link, above: float, place: float) -> Vector:
@@ -125,7 +125,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool]) -> list[Body]:
     first = [np.array(link.first_moment()) for link in robot.links]
     second = [np.array(link.second_moment()) for link in robot.links]
     planar = _planar(robot)
-    found: list[Body] = []
+    bodies_upwards: list[Body] = []
     for i in reversed(range(len(robot.links))):
         joint, p = robot.links[i].joint, robot.parents[i]
         body: Body = _felt(joint.type, mass[i], first[i], second[i])
@@ -138,7 +138,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool]) -> list[Body]:
                 body = Inertia(0.0, array(felt), array(np.diag([about_axis, 0.0, 0.0])))
         elif joint.type in TURNING and as_dipole[i]:
             body = _dipole(first[i], second[i]) or body
-        found.append(body)
+        bodies_upwards.append(body)
         if p >= 0:
             kept = body.inertia() if isinstance(body, Dipole) else body
             m = mass[i] - kept.mass
@@ -152,7 +152,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool]) -> list[Body]:
             first[p] = summed(first[p], seen, m * t)
             second[p] = summed(second[p], turn @ s @ turn.T, np.outer(seen, t) + np.outer(t, seen), m * np.outer(t, t))
             second[p] = 0.5 * (second[p] + second[p].T)
-    return found[::-1]
+    return bodies_upwards[::-1]
 
 
 def _felt(kind: str, mass: float, first: Vector, second: Vector) -> Inertia:
@@ -170,20 +170,20 @@ def _planar(robot: Robot) -> dict[int, float]:
     """The turning links that can turn about no other direction than their joint's, as seen from the base. 0 where not
     even the first moment is felt: on the base, about the direction of gravity; else 1."""
     directions: list[Vector | None] = []  # per link: the one direction it turns about, zero where it only slides
-    found = {}
+    planar = {}
     for i, link in enumerate(robot.links):
         above = np.zeros(3) if link.parent < 0 else directions[link.parent]
         turn = np.array(link.joint.rotation)
         seen = None if above is None else turn.T @ above
         if link.joint.type in TURNING and seen is not None and not seen[:2].any():
-            found[i] = 1.0
+            planar[i] = 1.0
             if link.parent < 0:
                 pull = summed(turn.T @ np.array(robot.gravity))
-                found[i] = float(pull[:2].any())
+                planar[i] = float(pull[:2].any())
             directions.append(Z)
         else:
             directions.append(seen if link.joint.type == "prismatic" else None)
-    return found
+    return planar
 
 
 LARGER = 2.0

@@ -26,7 +26,7 @@ def _best(robot: Robot, cost: Callable[[Robot, int], float]) -> dict[int, int]:
 
     Chains that hang from the base do not meet, so each is tried on its own.
     """
-    found: dict[int, int] = {}
+    chosen: dict[int, int] = {}
     known: dict[Robot, int] = {}
     for first, members in chains(Tree(robot)).items():
         place = {-1: -1, **{link: k for k, link in enumerate(members)}}
@@ -36,8 +36,8 @@ def _best(robot: Robot, cost: Callable[[Robot, int], float]) -> dict[int, int]:
             costs = {k: cost(chain, k) for k in range(-1, len(members))}
             known[chain] = min(costs, key=lambda k: (costs[k], k))
         best = known[chain]
-        found[first] = members[best] if best >= 0 else -1
-    return found
+        chosen[first] = members[best] if best >= 0 else -1
+    return chosen
 
 
 def fewest_operations(robot: Robot, trace: Tracer) -> dict[int, int]:

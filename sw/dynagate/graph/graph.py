@@ -88,11 +88,11 @@ class Graph:
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:
         """Per node, the nodes that read it, once per operand."""
-        found: list[list[int]] = [[] for _ in self.nodes]
+        readers: list[list[int]] = [[] for _ in self.nodes]
         for i, node in enumerate(self.nodes):
             for a in node.args:
-                found[a].append(i)
-        return tuple(tuple(f) for f in found)
+                readers[a].append(i)
+        return tuple(tuple(f) for f in readers)
 
     @cached_property
     def output_nodes(self) -> tuple[int, ...]:
@@ -106,10 +106,10 @@ class Graph:
     @cached_property
     def roots(self) -> tuple[int, ...]:
         """Per node, the one whose bits it has: its own, but for a shift, which moves the binary point and not a bit."""
-        found: list[int] = []
+        root_of: list[int] = []
         for i, node in enumerate(self.nodes):
-            found.append(found[node.args[0]] if OPS[node.op].constant == "exponent" else i)
-        return tuple(found)
+            root_of.append(root_of[node.args[0]] if OPS[node.op].constant == "exponent" else i)
+        return tuple(root_of)
 
     @cached_property
     def scopes(self) -> tuple[str, ...]:

@@ -206,19 +206,19 @@ def _graph(robot: Robot, name: str, external_forces: bool = False) -> Graph:
     return trace(robot, name, external_forces=external_forces)
 
 
-def _of_joints(robot: Robot, name: Literal["velocity", "effort"], given: Limits) -> tuple[float, ...]:
+def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Limits) -> tuple[float, ...]:
     """The limits of this name per degree of freedom: those that are given, and the URDF's for the rest."""
     limits: list[float] = []
     missing: list[str] = []
     for link in robot.links:
         joint = link.joint
         limit = joint.velocity if name == "velocity" else joint.effort
-        if not limit and (given is None or (isinstance(given, Mapping) and joint.name not in given)):
+        if not limit and (overrides is None or (isinstance(overrides, Mapping) and joint.name not in overrides)):
             missing.append(joint.name)
         limits += [limit or 0.0] * joint.nv
     if missing:
         raise LimitError(name, missing)
-    return tuple(limits) if given is None else _per_dof(robot, name, given, limits)
+    return tuple(limits) if overrides is None else _per_dof(robot, name, overrides, limits)
 
 
 def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) -> tuple[float, ...]:

@@ -192,7 +192,7 @@ def trace(
     Raises ValueError for a name that the function table does not list or an option that the function does not take,
     RobotError where M is needed and has no inverse.
     """
-    wanted: Function = function(name)
+    algorithm: Function = function(name)
     options = AlgorithmOptions(form, frame, mass, prefix).as_dict()
     if isinstance(frame, str):
         if frame not in FRAMES:
@@ -200,7 +200,7 @@ def trace(
         if frame in FRAME_SEARCHES:
             options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():
-        return _traced(robot, wanted, external_forces, step or (lambda text: None), options)
+        return _traced(robot, algorithm, external_forces, step or (lambda text: None), options)
 
 
 @contextmanager
@@ -215,21 +215,21 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _traced(robot: Robot, wanted: Function, external_forces: bool, step: Step, options: dict[str, Any]) -> Graph:
-    recorder = Trace(lambda count: step(f"recording {wanted.name}, {count:,} operations so far"))
+def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step, options: dict[str, Any]) -> Graph:
+    recorder = Trace(lambda count: step(f"recording {algorithm.name}, {count:,} operations so far"))
     tree = Tree(robot)
-    arguments = wanted.inputs_with(external_forces)
+    arguments = algorithm.inputs_with(external_forces)
     inputs = [(argument, _input(recorder, argument, robot)) for argument in arguments]
-    results = wanted(tree, *(values for _, values in inputs), **options)
+    results = algorithm(tree, *(values for _, values in inputs), **options)
     sizes = {
         value.id: float(size)
         for (_, values), entries in zip(inputs, input_sizes(tree, arguments), strict=True)
         for value, size in zip(values.flat, entries.flat, strict=True)
     }
     arrays = [np.asarray(result, dtype=object) for result in results]
-    outputs = list(zip(wanted.outputs, arrays, strict=True))
+    outputs = list(zip(algorithm.outputs, arrays, strict=True))
     return lower(
-        wanted.name,
+        algorithm.name,
         robot.name,
         Raw(recorder.nodes, recorder.names, recorder.named),
         [_port(argument, robot, values) for argument, values in inputs],

@@ -118,18 +118,18 @@ def experiment(
                 continue
             rtl = policy == "rtl"
             with simulated(robot, formatted, region, step) if rtl else nullcontext(rounded(formatted)) as derivatives:
-                found = solve(robot, reach, derivatives)
+                solved = solve(robot, reach, derivatives)
                 tracking = _tracking(robot, reach, derivatives)
             widths = [f.width for f in formatted.formats]
-            same = found.success and found.cost <= (1.0 + CLOSE) * reference.cost
+            same = solved.success and solved.cost <= (1.0 + CLOSE) * reference.cost
             outcomes.append(
                 Outcome(
                     policy,
                     value,
                     (min(widths), max(widths)),
-                    found.success,
-                    found.iterations,
-                    found.cost,
+                    solved.success,
+                    solved.iterations,
+                    solved.cost,
                     same,
                     tracking,
                 )

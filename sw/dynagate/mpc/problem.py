@@ -130,16 +130,16 @@ class Robotics:
 
     def torque(self, q: Array, qd: Array, qdd: Array) -> Array:
         """τ (n,)."""
-        found = self._inverse.new_outputs(1)
-        self._inverse({"q": q[None], "qd": qd[None], "qdd": qdd[None]}, self._inverse.written(found), 1)
-        return np.asarray(found["tau"][0])
+        outputs = self._inverse.new_outputs(1)
+        self._inverse({"q": q[None], "qd": qd[None], "qdd": qdd[None]}, self._inverse.written(outputs), 1)
+        return np.asarray(outputs["tau"][0])
 
     def step(self, x: Array, u: Array, dt: float) -> Array:
         """The state after one step of semi-implicit Euler."""
         n = self.robot.nv
-        found = self._forward.new_outputs(1)
-        self._forward({"q": x[None, :n], "qd": x[None, n:], "tau": u[None]}, self._forward.written(found), 1)
-        velocity = x[n:] + dt * found["qdd"][0]
+        outputs = self._forward.new_outputs(1)
+        self._forward({"q": x[None, :n], "qd": x[None, n:], "tau": u[None]}, self._forward.written(outputs), 1)
+        velocity = x[n:] + dt * outputs["qdd"][0]
         return np.concatenate([x[:n] + dt * velocity, velocity])
 
 
@@ -217,11 +217,11 @@ def track(
     us: list[Array] = []
     errors = []
     for step in range(steps):
-        wanted = [path((step + k) * dt) for k in range(horizon + 1)]
-        holds = [model.torque(*w) for w in wanted[:-1]]
-        solver = _solver(model, reach, derivatives, x, [np.concatenate(w[:2]) for w in wanted], holds)
+        references = [path((step + k) * dt) for k in range(horizon + 1)]
+        holds = [model.torque(*w) for w in references[:-1]]
+        solver = _solver(model, reach, derivatives, x, [np.concatenate(w[:2]) for w in references], holds)
         if xs is None:
-            xs, us = [np.concatenate(w[:2]) for w in wanted], list(holds)
+            xs, us = [np.concatenate(w[:2]) for w in references], list(holds)
         xs[0] = x
         with _interrupts_wait():
             solver.solve(xs, us, iterations, False)

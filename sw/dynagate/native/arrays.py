@@ -38,15 +38,15 @@ def new_arrays(
 ) -> dict[str, npt.NDArray[Any]]:
     """Zeros (batch, *shape) by name, in a layout, each beginning on a cache line. stride: from one plane to the next;
     0 for the batch."""
-    found = {}
+    arrays = {}
     for port in ports:
         shape = (*port.shape, stride or batch) if layout == "planes" else (batch, *port.shape)
         count = math.prod(shape)
         store = np.zeros(count * dtype.itemsize + CACHE_LINE, dtype=np.uint8)
         start = -store.ctypes.data % CACHE_LINE
         array = store[start : start + count * dtype.itemsize].view(dtype).reshape(shape)
-        found[port.name] = np.moveaxis(array[..., :batch], -1, 0) if layout == "planes" else array
-    return found
+        arrays[port.name] = np.moveaxis(array[..., :batch], -1, 0) if layout == "planes" else array
+    return arrays
 
 
 def good_stride(batch: int, dtype: np.dtype[Any]) -> int:
@@ -62,12 +62,12 @@ def stride_of(array: npt.NDArray[Any]) -> int | None:
     if batch > 1 and array.strides[0] != size:
         return None
     first = step = 0
-    for count, found in zip(reversed(array.shape[1:]), reversed(array.strides[1:]), strict=True):
+    for count, stride in zip(reversed(array.shape[1:]), reversed(array.strides[1:]), strict=True):
         if count == 1:
             continue
         if not step:
-            first = step = found
-        if found != step or found < batch * size or found % size:
+            first = step = stride
+        if stride != step or stride < batch * size or stride % size:
             return None
         step *= count
     return first // size
@@ -100,14 +100,14 @@ def laid_out(array: npt.NDArray[Any], dtype: np.dtype[Any], layout: str) -> npt.
 def in_planes(ports: Sequence[Named], arrays: Sequence[npt.NDArray[Any]]) -> tuple[list[npt.NDArray[Any]], int]:
     """Arrays (batch, ...) of one dtype as planes, and the stride of all of them; themselves if they lie so already."""
     batch, dtype = len(arrays[0]), arrays[0].dtype
-    found = [stride_of(array) for array in arrays]
-    strides = set(found) - {0}
+    measured = [stride_of(array) for array in arrays]
+    strides = set(measured) - {0}
     stride = strides.pop() if len(strides) == 1 else None
     if stride is None:
         stride = good_stride(batch, dtype)
     planes = list(arrays)
     for k, port in enumerate(ports):
-        if found[k] not in (0, stride):
+        if measured[k] not in (0, stride):
             planes[k] = new_arrays([port], dtype, "planes", batch, stride)[port.name]
             planes[k][...] = arrays[k]
     return planes, stride

@@ -48,15 +48,15 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Excepti
     _make_own(target, failure)
     with scratch(target.parent, failure, target.name, ADVICE) as place:
         _remove_unused(target.parent)
-        work, made = place / "work", place / "made"
-        for folder in (work, made):
+        work, product = place / "work", place / "product"
+        for folder in (work, product):
             folder.mkdir(mode=0o700)
-        make(work, made)
-        (made / CHECKSUM).write_text(_checksum(made))
-        for path in made.rglob("*"):
+        make(work, product)
+        (product / CHECKSUM).write_text(_checksum(product))
+        for path in product.rglob("*"):
             path.chmod(0o700)  # whatever the umask is
         if not _is_complete(target, failure):  # else another process was faster
-            _replace(target, made, place / "damaged")
+            _replace(target, product, place / "damaged")
     return target
 
 
@@ -95,10 +95,10 @@ def _checksum(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _replace(target: Path, made: Path, aside: Path) -> None:
+def _replace(target: Path, product: Path, aside: Path) -> None:
     with suppress(FileNotFoundError):
         target.rename(aside)
-    made.rename(target)
+    product.rename(target)
 
 
 def _remove_unused(cache: Path) -> None:

@@ -69,12 +69,12 @@ def nvcc() -> str:
 
 def _program(variable: str, usual: str, language: str, expected: str) -> str:
     name = os.environ.get(variable, usual)
-    found = shutil.which(name)
-    if found is None:
+    program = shutil.which(name)
+    if program is None:
         raise CompileError(
             f"no {language} compiler '{name}' on the path; expected {expected}, or one named by {variable}"
         )
-    return found
+    return program
 
 
 C = Toolchain(compiler, C_FLAGS, ".c", ("-march=native", "-dM", "-E", "-x", "c", os.devnull))

@@ -132,9 +132,9 @@ def cuda_source(graph: Graph, *, double: bool = False) -> Source:
 def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[str]:
     inputs = [f"in{k}" for k in range(len(graph.inputs))]
     outputs = [f"out{k}" for k in range(len(graph.outputs))]
-    given = ", ".join(f"const real *__restrict__ {a}" for a in inputs)
+    sources = ", ".join(f"const real *__restrict__ {a}" for a in inputs)
     written = ", ".join(f"real *__restrict__ {a}" for a in outputs)
-    arguments = f"{given}, {written}"
+    arguments = f"{sources}, {written}"
     staged = staging(graph, double=double)
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"

@@ -104,8 +104,8 @@ class GpuKernel:
         """Arrays in host memory, (batch, *shape) by name; outputs of the kernel's dtype, in its layout. They go through
         pinned memory in chunks, copies beside computation; outputs of `new_outputs` in rows are written by the GPU
         itself. Raises GpuError; outputs are undefined then."""
-        given = [laid_out(inputs[port.name], self.dtype, self.layout) for port in self.graph.inputs]
-        read = [array.ctypes.data for array in given]
+        arrays = [laid_out(inputs[port.name], self.dtype, self.layout) for port in self.graph.inputs]
+        read = [array.ctypes.data for array in arrays]
         written = [outputs[port.name].ctypes.data for port in self.graph.outputs]
         batch = len(inputs[self.graph.inputs[0].name])
         direct = self.layout == "rows" and all(map(self._pinned.holds, written))
@@ -137,20 +137,20 @@ class GpuKernel:
         once; in planes, entries that are always zero are not written. Raises ValueError or TypeError naming an array
         that does not fit, and GpuError.
         """
-        found, call = self.bound(inputs, outputs, stream)
+        results, call = self.bound(inputs, outputs, stream)
         call()
-        return found
+        return results
 
     def bound(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0
     ) -> tuple[dict[str, Any], Callable[[], None]]:
         """The outputs of `launch`, and a function that launches on these arrays, again and again. The function keeps
         the arrays alive; their memory must stay where it is. Raises as `launch` does, the function GpuError alone."""
-        given = [_viewed(inputs[port.name]) for port in self.graph.inputs]
-        arrays = [_GpuArray.of(value) for value in given]
+        values = [_viewed(inputs[port.name]) for port in self.graph.inputs]
+        arrays = [_GpuArray.of(value) for value in values]
         leading = arrays[0].shape[: len(arrays[0].shape) - len(self.graph.inputs[0].shape)]
-        found = dict(outputs) if outputs is not None else self._outputs_like(given[0], leading)
-        written = [found[port.name] for port in self.graph.outputs]
+        results = dict(outputs) if outputs is not None else self._outputs_like(values[0], leading)
+        written = [results[port.name] for port in self.graph.outputs]
         arrays += map(_GpuArray.of, written)
         if leading != self._expected_leading:
             self._expected = [self._lying(port, leading) for port in (*self.graph.inputs, *self.graph.outputs)]
@@ -159,8 +159,8 @@ class GpuKernel:
             if array.shape != shape or array.dtype != self.dtype or array.strides != strides:
                 self._check(k, array, shape, strides)
         addresses = [array.pointer for array in arrays]
-        pointers = self._pointers(addresses[: len(given)], addresses[len(given) :])
-        return found, _Launch(self, [*given, *written], *pointers, math.prod(leading), stream)
+        pointers = self._pointers(addresses[: len(values)], addresses[len(values) :])
+        return results, _Launch(self, [*values, *written], *pointers, math.prod(leading), stream)
 
     def close(self) -> None:
         """Gives back the GPU's memory."""
@@ -191,15 +191,15 @@ class GpuKernel:
                 f"new results beside a {type(like).__name__} on a GPU are CuPy's, which is not installed; "
                 "install it, or give arrays to write as `out`"
             ) from None
-        found = {}
+        new_outputs = {}
         for port in self.graph.outputs:
             if self._planes:
                 last, first = tuple(range(-len(leading), 0)), tuple(range(len(leading)))
-                found[port.name] = module.moveaxis(module.zeros((*port.shape, *leading), **options), last, first)
+                new_outputs[port.name] = module.moveaxis(module.zeros((*port.shape, *leading), **options), last, first)
             else:
                 new = module.empty if self._writes_all else module.zeros
-                found[port.name] = new((*leading, *port.shape), **options)
-        return found
+                new_outputs[port.name] = new((*leading, *port.shape), **options)
+        return new_outputs
 
     def _lying(self, port: Port, leading: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shape and strides of a port's array."""

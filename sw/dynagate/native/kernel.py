@@ -146,10 +146,10 @@ class Kernel:
         """The inputs in the kernel's dtype and layout, themselves where they are so."""
         asked = [np.asarray(inputs[port.name]) for port in self.graph.inputs]
         if self.layout == "rows" or len(asked[0]) == 1:
-            given, stride = [laid_out(array, self.dtype, "rows") for array in asked], 0
+            arrays, stride = [laid_out(array, self.dtype, "rows") for array in asked], 0
         else:
-            given, stride = in_planes(self.graph.inputs, [of_type(array, self.dtype) for array in asked])
-        return Placed(given, self._inputs(*map(_address, given)), stride)
+            arrays, stride = in_planes(self.graph.inputs, [of_type(array, self.dtype) for array in asked])
+        return Placed(arrays, self._inputs(*map(_address, arrays)), stride)
 
     def written(self, outputs: Arrays) -> Placed:
         """Arrays as `new_outputs` makes them, to be written again and again. Raises ValueError where planes of some are
@@ -158,7 +158,7 @@ class Kernel:
         stride = 0
         if self.layout == "planes":
             strides = {port.name: stride_of(outputs[port.name]) for port in self.graph.outputs}
-            differing = sorted({found for found in strides.values() if found})
+            differing = sorted({step for step in strides.values() if step})
             if len(differing) > 1:
                 raise ArgumentError(f"planes of results are {strides} numbers apart; expected results of one call")
             stride = differing[0] if differing else len(arrays[0])

@@ -77,10 +77,10 @@ def _recovered(text: bytes) -> tuple[Any, set[str]]:
 
 def only(element: Any, tag: str, where: str) -> Any:
     """The element's child of this tag, or None. Raises RobotError if there are several."""
-    found = element.findall(tag)
-    if len(found) > 1:
-        raise RobotError(f"{where} has {len(found)} <{tag}> (line {found[1].sourceline}); expected one")
-    return found[0] if found else None
+    children = element.findall(tag)
+    if len(children) > 1:
+        raise RobotError(f"{where} has {len(children)} <{tag}> (line {children[1].sourceline}); expected one")
+    return children[0] if children else None
 
 
 def attribute(element: Any, key: str, where: str) -> str:

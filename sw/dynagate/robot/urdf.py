@@ -194,8 +194,8 @@ class _Reader:
         return roots[0], children
 
     def _end(self, element: Any, joint: str, end: str) -> str:
-        found = only(element, end, f"joint '{joint}'")
-        name = None if found is None else found.get("link")
+        child = only(element, end, f"joint '{joint}'")
+        name = None if child is None else child.get("link")
         if not name:
             raise RobotError(f"joint '{joint}' has no <{end} link=>")
         if name not in self.link_elements:
@@ -343,8 +343,8 @@ class _Reader:
 
     def _axis(self, element: Any, where: str) -> np.ndarray:
         """Unit vector; (1, 0, 0) where the file gives none, as URDF says."""
-        found = only(element, "axis", where)
-        axis = np.array([1.0, 0.0, 0.0]) if found is None else numbers(found, "xyz", where, 3)
+        child = only(element, "axis", where)
+        axis = np.array([1.0, 0.0, 0.0]) if child is None else numbers(child, "xyz", where, 3)
         if float(np.linalg.norm(axis)) < 1e-9:
             raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
         return self.rounding.axis(axis, where)
