@@ -1,0 +1,1 @@
+"""Methods that step a robot through time, one file a method."""
