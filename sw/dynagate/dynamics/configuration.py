@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.dynamics.joints import rotation_of
+from dynagate.dynamics.spatial import Scalar, array, zeros
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -51,6 +54,21 @@ def integrate(robot: Robot, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
             screw = speed + 2.0 * half_sinc**2 * across + _cubic(squared) * np.cross(rate, across)
             result[..., iq.start : iq.start + 3] = q[..., iq.start : iq.start + 3] + _turned(turn, screw)
     return result
+
+
+def direction_matrix(robot: Robot, q: Sequence[Scalar]) -> Array:
+    """∂q/∂v (nq, nv) of `integrate` at v = 0, over any scalar: how fast the numbers of q move along each velocity."""
+    matrix = zeros(robot.nq, robot.nv)
+    for link, iq, iv in robot.slices():
+        if not link.joint.has_quaternion:
+            matrix[iq, iv] = 1.0
+            continue
+        x, y, z, w = (value * 0.5 for value in q[iq.stop - 4 : iq.stop])
+        turn = array([[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]])
+        matrix[iq.stop - 4 : iq.stop, iv.stop - 3 : iv.stop] = turn
+        if link.joint.type == "floating":
+            matrix[iq.start : iq.start + 3, iv.start : iv.start + 3] = rotation_of(q[iq.stop - 4 : iq.stop])
+    return matrix
 
 
 def _times(quaternion: Array, vector: Array, scalar: Array) -> Array:
