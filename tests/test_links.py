@@ -21,7 +21,7 @@ from dynagate import Accelerator, build, robots
 from dynagate.design.payload import Words
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
-from dynagate.host import DesignError, DeviceError, Link, RegisterError
+from dynagate.host import DesignError, DeviceError, Link, RegisterError, Results
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import SilenceError
 from dynagate.hw.axi import PER_SAMPLE, Axi
@@ -99,6 +99,10 @@ class Bench:
         if not count:
             assert results.qdd.shape == (0, 2)
             return
+        self.equal(results, inputs)
+
+    def equal(self, results: Results, inputs: State) -> None:
+        """To what the integer executor says."""
         expected = evaluate(self.built.formatted, inputs)
         qdd = expected.outputs["qdd"]
         if self.kind.shell:
@@ -295,13 +299,10 @@ def test_results_are_read_in_parts(bench: Bench) -> None:
     whole = bench.driver.stream(bench.samples(count))
     parts = bench.results(count)
     bench.link.write(bench.samples(count))
-    with pytest.raises(DeviceError, match=r"lib\w+\.so streams already; expected one batch at a time"):
-        bench.link.write(bench.samples(1))
     for first, last in ((0, 1), (1, 4), (4, count - 1), (count - 1, count)):
         assert bench.link.read(parts[first:last]) == last - first
-        if last < count:
-            with pytest.raises(DeviceError, match=r"lib\w+\.so streams already; expected one batch at a time"):
-                bench.link.write(bench.samples(1))
+    if bench.kind.shell:
+        whole.reshape(count, -1)[:, 2] = 0  # the tag, which the driver wrote
     np.testing.assert_array_equal(parts, whole)
     with pytest.raises(ValueError, match="results cannot be written in one piece; expected a contiguous array of uint"):
         bench.link.read(parts[::2])
@@ -329,6 +330,91 @@ def test_registers_are_read_while_samples_stream(kind: Kind, designs: Path) -> N
         assert within, "none was read while samples streamed"
     else:
         assert set(seen) == {bench.driver.design.device_hash & 0xFFFFFFFF}
+
+
+def test_batches_under_way_come_out_in_order(bench: Bench) -> None:
+    counts = [1, 40, 7, 300, 2, 90, 1, 1, 64, 5, 33, 12]
+    with bench.accelerator as accelerator:
+        pending = [accelerator.submit(**bench.states(count, seed=k)) for k, count in enumerate(counts)]
+        bench.check(9)  # waits for the others
+        for k in random.Random(1).sample(range(len(counts)), len(counts)):
+            assert pending[k].done()
+            bench.equal(pending[k].result(), bench.states(counts[k], seed=k))
+            assert pending[k].result() is pending[k].result()
+        with accelerator.stream(ahead=3) as stream:
+            for k, results in enumerate(stream(bench.states(count, seed=k) for k, count in enumerate(counts))):
+                bench.equal(results, bench.states(counts[k], seed=k))
+
+
+def test_a_stream_keeps_the_datapath_busy(kind: Kind, designs: Path) -> None:
+    """95 % of what the slower of datapath and streams carries, in cycles of the device, for batches of 256."""
+    bench = opened(kind, designs)
+    inputs = bench.states(256)
+    with bench.accelerator as accelerator:
+        pending = [accelerator.submit(**inputs) for _ in range(8)]
+        for each in pending:
+            each.result()
+        beats = max(bench.driver.sample[0], bench.driver.result[0])
+        assert accelerator.transfer.per_sample <= max(kind.ii, beats) / 0.95
+
+
+def test_a_batch_that_is_refused_leaves_the_others_alone(bench: Bench) -> None:
+    good, bad = bench.states(5), {**bench.states(3), "q": np.full((3, 2), 9.0)}
+    with bench.accelerator as accelerator:
+        before = accelerator.submit(**good)
+        with pytest.raises(ValueError, match=r"input 'q' is 9 at \(0, 0\); the formats were chosen for"):
+            accelerator.submit(**bad)
+        after = accelerator.submit(**good)
+        bench.equal(after.result(), good)
+        bench.equal(before.result(), good)
+    with pytest.raises(DeviceError, match="is closed; open it again"):
+        accelerator.submit(**good)
+    bench.equal(after.result(), good)
+
+
+def test_closing_ends_what_is_under_way(kind: Kind, designs: Path) -> None:
+    bench = opened(kind, designs, pauses=(0.99, 0.0))
+    pending = bench.accelerator.submit(**bench.states(20_000))
+    bench.accelerator.close()
+    with pytest.raises(DeviceError, match=r"lib\w+\.so was closed while it streamed"):
+        pending.result()
+
+
+def test_a_failure_is_of_its_batch_and_those_behind_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = bench.link.read
+
+    def failing(results: Words) -> int:
+        if len(results) == 31:
+            raise DeviceError("the cable fell out")
+        return read(results)
+
+    states = [bench.states(count, seed=count) for count in (30, 31, 32)]
+    with bench.accelerator as accelerator:
+        monkeypatch.setattr(bench.link, "read", failing)
+        pending = [accelerator.submit(**each) for each in states]
+        bench.equal(pending[0].result(), states[0])
+        with pytest.raises(DeviceError, match="^the cable fell out$"):
+            pending[1].result()
+        with pytest.raises(DeviceError, match=r"dropped a batch behind one that failed: the cable fell out"):
+            pending[2].result()
+        bench.equal(accelerator.submit(**states[2]).result(), states[2])
+        bench.check(7)
+
+
+def test_overflow_is_an_error_where_the_caller_wants_it(shell_bench: Bench) -> None:
+    states = shell_bench.states(400, seed=400)
+    flags = shell_bench.accelerator(**states).overflow
+    strict = Accelerator(shell_bench.accelerator.device, overflow="raise")
+    if not flags.any():
+        assert not strict(**states).overflow.any()
+        return
+    message = rf"{flags.sum()} of 400 samples overflowed, the first at \({np.argmax(flags)},\); expected states inside"
+    with pytest.raises(ArithmeticError, match=message):
+        strict(**states)
+    with pytest.raises(ArithmeticError, match=message):
+        strict.submit(**states).result()
+    with pytest.raises(ValueError, match="overflow 'ignore'; expected 'mask' or 'raise'"):
+        Accelerator(shell_bench.accelerator.device, overflow="ignore")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -399,7 +485,7 @@ def test_words_are_the_ones_that_the_bench_of_the_hardware_expects(shell_bench: 
     assert not bad.any()
     got = shell_bench.driver.stream(samples).reshape(60, -1)
     np.testing.assert_array_equal(got[:, :2], words)
-    assert not got[:, 2:].any(), "what is left of the last beat is 0"
+    assert not got[:, 3:].any(), "what is left of the last beat is 0"
 
 
 def test_registers_by_name(shell_bench: Bench) -> None:
@@ -409,7 +495,7 @@ def test_registers_by_name(shell_bench: Bench) -> None:
     fixed = ("identity", "version", "hash_low", "hash_high", "ii", "latency", "input_words", "output_words", "control")
     assert [values[name] for name in fixed] == [
         0x44594E47,
-        1,
+        2,
         design.device_hash & 0xFFFFFFFF,
         design.device_hash >> 32,
         shell_bench.kind.ii,
@@ -513,15 +599,17 @@ def with_entry(array: np.ndarray, value: float) -> np.ndarray:
 @pytest.mark.parametrize("shell", [kind for kind in SHELLS.values() if kind.axi.width < 512], ids=str)
 def test_a_sample_that_is_cut_short_is_counted(shell_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     beats = shell_bench.samples(1).shape[1]
-    cut = shell_bench.samples(3)[:, : beats - 1]
-    whole = 0 if shell_bench.driver.axi.last == PER_SAMPLE else cut.shape[0] * (beats - 1) // beats
+    samples, write = shell_bench.samples(3), shell_bench.link.write
+    whole = 0 if shell_bench.driver.axi.last == PER_SAMPLE else 3 * (beats - 1) // beats
+    monkeypatch.setattr(shell_bench.link, "write", lambda samples: write(samples[:, : beats - 1]))
     monkeypatch.setattr("dynagate.host.sim_links.IDLE_CYCLES", 500)
     message = (
         rf"{whole} results for 3 samples: no beat moved for 500 cycles; {whole} samples entered the datapath, "
         rf"{whole} results left it, {3 if whole == 0 else 1} were misaligned"
     )
     with pytest.raises(DeviceError, match=message):
-        shell_bench.driver.floats(cut)
+        shell_bench.driver.floats(samples)
+    monkeypatch.setattr(shell_bench.link, "write", write)
     shell_bench.check(20)
 
 
@@ -536,7 +624,7 @@ def test_tlast_of_results_is_checked(shell_bench: Bench) -> None:
         link.read(shell_bench.results(3))
 
 
-IDENTITY = {"identity": (0x12345678, "0x44594E47"), "version": (2, "0x1")}
+IDENTITY = {"identity": (0x12345678, "0x44594E47"), "version": (3, "0x2")}
 
 
 @pytest.mark.parametrize("name", list(IDENTITY))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import AxiStreams, Design
+from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
 from dynagate.design.payload import Words, pack_integers, unpack_integers
 from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.host.inputs import Arrays, check_range
@@ -59,24 +60,80 @@ def _output_arrays(design: Design, columns: Sequence[npt.NDArray[Any]]) -> dict[
     }
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """The words of a port in a sample: a slice where they follow each other. low, high: what an input may be."""
+
+    name: str
+    shape: tuple[int, ...]
+    words: Any
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, stream: Stream) -> list[_Columns]:
+        return [cls._of(port, [stream.fields[index] for index in port.fields]) for port in stream.ports]
+
+    @classmethod
+    def _of(cls, port: Port, fields: Sequence[Field]) -> _Columns:
+        first, count = (port.fields[0] if port.fields else 0), len(port.fields)
+        in_order = port.fields == tuple(range(first, first + count))
+        low = np.array([field.range[0] - field.format.step for field in fields])
+        high = np.array([field.range[1] + field.format.step for field in fields])
+        return cls(port.name, port.shape, slice(first, first + count) if in_order else list(port.fields), low, high)
+
+
+class FloatWords:
+    """Arrays to the float32 words of a design's AXI streams and back, batch after batch."""
+
+    def __init__(self, design: Design, axi: AxiStreams) -> None:
+        self.design, self.axi = design, axi
+        self._inputs, self._outputs = _Columns.of(design.input), _Columns.of(design.output)
+
+    def fill(self, arrays: Arrays, samples: Words) -> None:
+        """Writes arrays (batch, *shape) by name into the input stream's words (batch, beats, words of a beat). The tag
+        and what is left of the last beat stay as they are. Raises ValueError as `pack_inputs` does."""
+        flat = _rows(samples).view(np.float32)
+        for port in self._inputs:
+            values = arrays[port.name].reshape(len(samples), len(port.low))
+            if not (np.all(values >= port.low) and np.all(values <= port.high)):
+                self._refuse(arrays, len(samples))
+            flat[:, port.words] = values
+
+    def _refuse(self, arrays: Arrays, batch: int) -> None:
+        for _ in _input_columns(self.design, arrays, batch):
+            pass
+
+    def take(self, words: Words) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
+        """Words of the output stream (batch, beats, words of a beat) -> float32 arrays (batch, *shape) by name, and
+        which samples have no result: all their words are NaN. Raises ValueError: only some words of a sample are."""
+        values = _rows(words)[:, : len(self.design.output.fields)].view(np.float32)
+        nan = np.isnan(values)
+        empty = np.asarray(nan.all(axis=1))
+        if (torn := nan.any(axis=1) & ~empty).any():
+            raise ArgumentError(f"some words of result {int(np.argmax(torn))} are NaN; expected all of them or none")
+        outputs = {
+            port.name: np.array(values[:, port.words], order="C").reshape(len(words), *port.shape)
+            for port in self._outputs
+        }
+        return outputs, empty
+
+
 def pack_floats(design: Design, axi: AxiStreams, arrays: Arrays, batch: int) -> Words:
-    """Arrays (batch, *shape) by name -> float32 words of the input stream (batch, beats, words of a beat).
+    """Arrays (batch, *shape) by name -> float32 words of the input stream (batch, beats, words of a beat), tags 0.
 
     A sample begins with a beat of its own; the rest of its last beat is 0. Raises ValueError as `pack_inputs` does.
     """
-    words = np.zeros((batch, axi.beats.input * axi.lanes), dtype=np.uint32)
-    for index, column in _input_columns(design, arrays, batch):
-        words[:, index] = column.astype(np.float32).view(np.uint32)
-    return words.reshape(batch, axi.beats.input, axi.lanes)
+    words = np.zeros((batch, axi.beats.input, axi.lanes), dtype=np.uint32)
+    FloatWords(design, axi).fill(arrays, words)
+    return words
 
 
-def unpack_floats(design: Design, words: Words) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
-    """Words of the output stream (batch, beats, words of a beat) -> float32 arrays (batch, *shape) by name, and which
-    samples have no result: all their words are NaN. Raises ValueError: only some words of a sample are."""
-    count, beats, lanes = words.shape
-    values = words.reshape(count, beats * lanes)[:, : len(design.output.fields)].view(np.float32)
-    nan = np.isnan(values)
-    empty = np.asarray(nan.all(axis=1))
-    if (torn := nan.any(axis=1) & ~empty).any():
-        raise ArgumentError(f"some words of result {int(np.argmax(torn))} are NaN; expected all of them or none")
-    return _output_arrays(design, list(values.T)), empty
+def _rows(words: Words) -> Words:
+    """A row of words for each sample; a view."""
+    return words.reshape(len(words), words.shape[1] * words.shape[2])
+
+
+def tag_words(words: Words, after: int) -> Words:
+    """The tags in words (batch, beats, words of a beat), which stand after so many others; a view."""
+    return _rows(words)[:, after]
