@@ -102,18 +102,19 @@ def build(
     mass: str | None = None,
     prefix: bool = False,
     external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
 ) -> Build:
     """Build the datapath of one function of one robot. A design that is there already is kept, a damaged one mended.
 
-    ii to region: as in `DesignRequest`. form to external_forces: as in `dynamics.AlgorithmOptions`. folder: where
+    ii to region: as in `DesignRequest`. form to outputs: as in `dynamics.AlgorithmOptions`. folder: where
     designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
     holds nothing new.
     """
-    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces)
+    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs)
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
     return build_request(request, folder=folder, step=step)
 

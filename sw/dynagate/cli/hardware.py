@@ -11,7 +11,14 @@ import click
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs
-from dynagate.cli.options import algorithm_options, design_options, examples, seed_option, states_option
+from dynagate.cli.options import (
+    algorithm_options,
+    design_options,
+    examples,
+    outputs_option,
+    seed_option,
+    states_option,
+)
 from dynagate.cli.parameters import Named, mapping
 from dynagate.cli.robot import region_options, robot_options
 from dynagate.graph.region import Region
@@ -39,6 +46,7 @@ BUDGETS = ("dsp", "lut", "register_bits")
 @region_options()
 @design_options
 @algorithm_options
+@outputs_option
 @click.option(
     "--axi",
     type=click.Choice([str(width) for width in WIDTHS]),
@@ -132,6 +140,7 @@ def _build(
 @region_options()
 @design_options
 @algorithm_options
+@outputs_option
 @click.option(
     "--family",
     "families",
@@ -162,6 +171,7 @@ def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any)
 @region_options()
 @design_options
 @algorithm_options
+@outputs_option
 @states_option(1024, "Random states to stream.")
 @seed_option
 def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **request: Any) -> None:

@@ -191,6 +191,38 @@ def algorithm_options(command: Command) -> Command:
     )
 
 
+def outputs_option(command: Command) -> Command:
+    """Below `algorithm_options`: the chosen outputs are one more entry of the mapping `algorithm`."""
+
+    @functools.wraps(command)
+    def checked(*robot: Any, outputs: tuple[str, ...], algorithm: dict[str, Any], **rest: Any) -> Any:
+        if outputs:
+            algorithm = {**algorithm, "outputs": outputs}
+            _check_outputs(FUNCTIONS[rest["name"]], outputs)
+        return command(*robot, algorithm=algorithm, **rest)
+
+    return with_options(
+        checked,
+        click.option(
+            "--outputs",
+            default="",
+            metavar="OUTPUT,OUTPUT,...",
+            callback=lambda ctx, param, text: tuple(filter(None, text.split(","))),
+            help="Compute these outputs alone.  [default: all]",
+        ),
+    )
+
+
+def _check_outputs(function: Function, outputs: Sequence[str]) -> None:
+    known = [argument.name for argument in function.outputs]
+    for name in outputs:
+        if name not in known:
+            raise click.BadParameter(
+                f"no output '{name}'{parameters.nearest(name, known)}; {function.name} has {', '.join(known)}",
+                param_hint="'--outputs'",
+            )
+
+
 def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dict[str, Any]) -> None:
     """Raises BadParameter: none of the functions has this form or option, or the robot no such link."""
     forms = list(dict.fromkeys(form for function in functions for form in function.forms))

@@ -17,6 +17,7 @@ from dynagate.cli.extras import install, is_there, needs, require
 from dynagate.cli.options import (
     WORDS,
     algorithm_options,
+    outputs_option,
     examples,
     folder_option,
     function_option,
@@ -53,6 +54,7 @@ POSTURE: dict[str, Any] = {
 @region_options()
 @function_option("What to measure")
 @algorithm_options
+@outputs_option
 @click.option("--word", "words", default="12:32", show_default=True, type=WORDS, metavar="FIRST:LAST", help="Bits.")
 @click.option(
     "--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="May be given again; all unless given."

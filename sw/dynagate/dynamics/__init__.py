@@ -107,6 +107,19 @@ class Function:
         result = algorithm(tree, *inputs[: len(self.inputs)], **options)
         return result if len(self.outputs) > 1 else (result,)
 
+    def chosen_outputs(self, names: Sequence[str] | None) -> tuple[Argument, ...]:
+        """The outputs of these names, in the function's order; all for None. Raises ValueError: there is no such
+        output, or none is chosen."""
+        if names is None:
+            return self.outputs
+        known = [argument.name for argument in self.outputs]
+        for name in names:
+            if name not in known:
+                raise ArgumentError(f"{self.name} has no output '{name}'; expected some of {', '.join(known)}")
+        if not names:
+            raise ArgumentError(f"{self.name} without outputs; expected some of {', '.join(known)}")
+        return tuple(argument for argument in self.outputs if argument.name in names)
+
     def check_options(self, form: str | None, options: Iterable[str]) -> None:
         """Raises ValueError for a form or an option that the function does not have."""
         form = form or next(iter(self.forms))

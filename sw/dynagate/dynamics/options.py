@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,6 +19,7 @@ class AlgorithmOptions:
     mass: "body" or "shared", the frames in which the gradients take M; None is "body".
     prefix: prefix products and sums in the gradients: fewer levels, more operations.
     external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
+    outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
     """
 
     form: str | None = None
@@ -25,6 +27,12 @@ class AlgorithmOptions:
     mass: str | None = None
     prefix: bool = False
     external_forces: bool = False
+    outputs: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.outputs is not None:
+            names = (self.outputs,) if isinstance(self.outputs, str) else tuple(self.outputs)
+            object.__setattr__(self, "outputs", names)
 
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""

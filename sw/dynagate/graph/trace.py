@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Function, Tree, function
+from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function
 from dynagate.dynamics.frames import Frame
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import derived
@@ -29,19 +29,21 @@ def trace(
     mass: str | None = None,
     prefix: bool = False,
     external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
     step: Step | None = None,
 ) -> Graph:
     """The checked graph of one function of one robot.
 
-    form, frame, mass, prefix, external_forces: as in `dynamics.AlgorithmOptions`. Besides the frames of
+    form, frame, mass, prefix, external_forces, outputs: as in `dynamics.AlgorithmOptions`. Besides the frames of
     `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
     errs least in float32.
     step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
-    Raises ValueError for a name that the function table does not list or an option that the function does not take,
-    RobotError where M is needed and has no inverse.
+    Raises ValueError for a name that the function table does not list, an option that the function does not take or
+    an output that it does not have, RobotError where M is needed and has no inverse.
     """
     algorithm: Function = function(name)
+    chosen = algorithm.chosen_outputs(AlgorithmOptions(outputs=outputs).outputs)
     options = AlgorithmOptions(form, frame, mass, prefix).as_dict()
     if isinstance(frame, str):
         if frame not in FRAMES:
@@ -49,7 +51,7 @@ def trace(
         if frame in FRAME_SEARCHES:
             options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():
-        return _traced(robot, algorithm, external_forces, step or (lambda text: None), options)
+        return _traced(robot, algorithm, chosen, external_forces, step or (lambda text: None), options)
 
 
 @contextmanager
@@ -64,7 +66,14 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step, options: dict[str, Any]) -> Graph:
+def _traced(
+    robot: Robot,
+    algorithm: Function,
+    chosen: Sequence[Argument],
+    external_forces: bool,
+    step: Step,
+    options: dict[str, Any],
+) -> Graph:
     recording = Recording(algorithm.name, robot.name, step)
     tree = Tree(robot)
     arguments = algorithm.inputs_with(external_forces)
@@ -74,7 +83,8 @@ def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step
 
         def traced(of: str) -> Graph:
             same = of == algorithm.derivative_of or function(of).derivative_of == algorithm.derivative_of
-            return _traced(robot, function(of), external_forces, step, options if same else {})
+            other = function(of)
+            return _traced(robot, other, other.outputs, external_forces, step, options if same else {})
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
     else:
@@ -82,6 +92,7 @@ def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step
     outputs = {
         argument.name: np.asarray(result, dtype=object).reshape(argument.shape(robot))
         for argument, result in zip(algorithm.outputs, results, strict=True)
+        if argument in chosen
     }
     quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
     sizes = dict(zip(recording.inputs, input_sizes(tree, arguments), strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
-ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces")
+ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces", "outputs")
 
 
 def open(
@@ -47,6 +47,7 @@ def open(
     mass: str | None = None,
     prefix: bool | None = None,
     external_forces: bool | None = None,
+    outputs: Sequence[str] | None = None,
     dtype: npt.DTypeLike | None = None,
     layout: str | None = None,
     pack: bool | None = None,
@@ -74,7 +75,7 @@ def open(
     ships is the robot, also where a folder is called the same: write "./iiwa14" for that.
     function: of a robot, the gradient of forward dynamics unless given.
 
-    form, frame, mass, prefix, external_forces: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+    form, frame, mass, prefix, external_forces, outputs: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
     dtype ("cpu", "cuda"): float64 or float32; by default float64 on "cpu" and float32 on "cuda".
     layout ("cpu", "cuda"): "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack ("cpu", "cuda", "numpy"): results are vectors of their different entries, without those that are always zero
@@ -99,6 +100,7 @@ def open(
         "mass": mass,
         "prefix": prefix,
         "external_forces": external_forces,
+        "outputs": outputs,
         "dtype": dtype,
         "layout": layout,
         "pack": pack,

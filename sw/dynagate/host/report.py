@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -130,6 +130,7 @@ def check_on_simulator(
     mass: str | None = None,
     prefix: bool = False,
     external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
     step: Callable[[str], Any] | None = None,
 ) -> Report:
     """Build, compile, stream `states` uniform states, a quarter as many at the region's limits and as many near rest,
@@ -144,7 +145,7 @@ def check_on_simulator(
         formats=formats,
         stages=stages,
         region=region,
-        algorithm=AlgorithmOptions(form, frame, mass, prefix, external_forces),
+        algorithm=AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs),
     )
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
