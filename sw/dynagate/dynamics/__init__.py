@@ -21,6 +21,7 @@ from dynagate.dynamics import (
 )
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import array
+from dynagate.dynamics.together import State, Together
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot
 
@@ -53,9 +54,28 @@ class Argument:
 
 
 Algorithm = Callable[..., Any]
+TAU_OR_QDD = Argument("tau_or_qdd", VECTOR)
+"""Input of functions together: τ in samples of a function that takes torques, q̈ in those of one that takes
+accelerations."""
+CODE = Argument("function", SCALAR)
+"""Input of functions together: the code of the sample's function."""
 EXTERNAL = Argument("f_ext", FORCES)
 """Optional input: force on each link from outside, [moment; force] at the link's origin in the link's frame, in N m
 and N."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the functions that are computed together. code: of its samples, positive where it takes accelerations.
+    inputs: its own inputs by name -> those of all together."""
+
+    name: str
+    code: int
+    inputs: tuple[tuple[str, str], ...]
+
+    @property
+    def function(self) -> Function:
+        return FUNCTIONS[self.name]
 
 
 @dataclass(frozen=True)
@@ -63,7 +83,7 @@ class Function:
     """One row of the function table. forms: the algorithms that compute it, by name, the default first.
     options: what the algorithms take besides their inputs, by form.
     derivative_of: the function whose graph it is made from by differentiation (`graph.derived`); the forms are those of
-    that function."""
+    that function. parts: the functions that it computes together, each for samples of its own."""
 
     name: str
     inputs: tuple[Argument, ...]
@@ -71,6 +91,7 @@ class Function:
     forms: dict[str, Algorithm]
     options: dict[str, tuple[str, ...]]
     derivative_of: str = ""
+    parts: tuple[Part, ...] = ()
 
     @property
     def needs_inverse(self) -> bool:
@@ -80,7 +101,7 @@ class Function:
 
     @property
     def takes_external_forces(self) -> bool:
-        return not {"qdd", "tau"}.isdisjoint(argument.name for argument in self.inputs)
+        return not {"qdd", "tau", TAU_OR_QDD.name}.isdisjoint(argument.name for argument in self.inputs)
 
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
         """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""
@@ -264,11 +285,86 @@ FUNCTIONS |= {
 }
 
 
+TOGETHER = (
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_inverse",
+    "forward_dynamics",
+    "inverse_dynamics_gradient",
+    "forward_dynamics_gradient",
+)
+"""Functions that can be computed together, and are under the name `ALL`."""
+ALL = "all"
+
+
 def function(name: str) -> Function:
-    """The function with this name. Raises ValueError that lists the names."""
+    """The function with this name; several names with commas between them, or "all", are functions together. Raises
+    ValueError that lists the names."""
+    if name == ALL or "," in name:
+        return functions_together(TOGETHER if name == ALL else name.split(","))
     if name not in FUNCTIONS:
-        raise ArgumentError(f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}")
+        raise ArgumentError(
+            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, or '{ALL}'"
+        )
     return FUNCTIONS[name]
 
 
-__all__ = ["EXTERNAL", "FUNCTIONS", "AlgorithmOptions", "Argument", "Function", "Tree", "function"]
+def functions_together(names: Sequence[str]) -> Function:
+    """The row of several functions whose samples share one graph. Raises ValueError: a name is unknown, occurs twice,
+    or is of a function that cannot be computed with others."""
+    for name in names:
+        function(name)
+        if name not in TOGETHER:
+            raise ArgumentError(f"{name} cannot be computed with others; expected some of {', '.join(TOGETHER)}")
+        if names.count(name) > 1:
+            raise ArgumentError(f"{name} is named {names.count(name)} times; expected each function once")
+    rows = [FUNCTIONS[name] for name in TOGETHER if name in names]
+    if len(rows) == 1:
+        return rows[0]
+    takes = [{argument.name for argument in row.inputs} for row in rows]
+    both = any("qdd" in own for own in takes) and any("tau" in own for own in takes)
+    parts, inputs, outputs = [], dict[str, Argument](), dict[str, Argument]()
+    codes = {True: iter(range(1, len(rows) + 1)), False: iter(range(0, -len(rows), -1))}
+    for row in rows:
+        own = {a.name: TAU_OR_QDD if both and a.name in ("tau", "qdd") else a for a in row.inputs}
+        parts.append(Part(row.name, next(codes["qdd" in own]), tuple((name, own[name].name) for name in own)))
+        inputs |= {argument.name: argument for argument in own.values()}
+        outputs |= {argument.name: argument for argument in row.outputs}
+    ordered = [inputs[name] for name in ("q", "qd", "qdd", "tau", TAU_OR_QDD.name) if name in inputs]
+    names_of_inputs = (*(argument.name for argument in ordered), CODE.name)
+
+    def together(tree: Tree, *values: Any, external: Any = None, **options: Any) -> tuple[Any, ...]:
+        by_name: dict[str, Any] = dict(zip(names_of_inputs, values, strict=True))
+        either = by_name.get(TAU_OR_QDD.name)
+        state = State(
+            by_name["q"],
+            by_name.get("qd"),
+            by_name.get("tau", either),
+            by_name.get("qdd", either),
+            None if either is None else by_name[CODE.name][()],
+            external,
+        )
+        return tuple(Together(tree, state, tuple(outputs), **options).results())
+
+    return Function(
+        ALL if len(rows) == len(TOGETHER) else ",".join(row.name for row in rows),
+        (*ordered, CODE),
+        tuple(outputs.values()),
+        {"together": together},
+        {"together": ("frame", "prefix")},
+        parts=tuple(parts),
+    )
+
+
+__all__ = [
+    "CODE",
+    "EXTERNAL",
+    "FUNCTIONS",
+    "TOGETHER",
+    "AlgorithmOptions",
+    "Argument",
+    "Function",
+    "Part",
+    "Tree",
+    "function",
+]

@@ -16,6 +16,7 @@ from dynagate.dynamics import EXTERNAL, function
 from dynagate.dynamics.configuration import normalised
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.parts import kinds_of_samples, pooled
 from dynagate.robot import Robot, RobotError
 
 DEFAULT_ACCELERATION = 10.0
@@ -141,12 +142,19 @@ class Region:
         acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and
         external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
         rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
+        Functions together take turns, sample by sample.
         λ and δ of derivatives are up to 1 in each entry, in every kind.
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
         Raises ValueError: count is less than 1, or there is no such kind or function.
         """
         if count < 1:
             raise ArgumentError(f"{count} states; expected 1 or more")
+        if function(name).parts:
+            samples = {
+                part.name: self.sample(part.name, count, seed, kind=kind, external_forces=external_forces)
+                for part in kinds_of_samples(name)
+            }
+            return pooled(name, samples, count)
         random = np.random.default_rng(seed)
         robot, nv = self.robot, self.robot.nv
         at_limits = _at_limits(robot, kind, count, seed)

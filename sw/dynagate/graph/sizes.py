@@ -45,6 +45,8 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
         **{f"delta_{name}": size for name, size in moves.items()},
         **{f"lam_{name}": 1.0 / size for name, size in moves.items()},
         "minv": 1.0 / np.sqrt(np.outer(inertia, inertia)),
+        "tau_or_qdd": torque,
+        "function": np.ones(()),
         "f_ext": np.repeat([force * length, force], 3),
     }
     return [np.broadcast_to(by_name[a.name], a.shape(robot)).astype(np.float64) for a in arguments]
