@@ -357,6 +357,7 @@ def functions_together(names: Sequence[str]) -> Function:
 
 
 __all__ = [
+    "ALL",
     "CODE",
     "EXTERNAL",
     "FUNCTIONS",

@@ -8,15 +8,15 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.dynamics import CODE, Part, function
+from dynagate.dynamics import ALL, CODE, Part, function
 from dynagate.graph.graph import Graph
 
 Array = npt.NDArray[np.float64]
 
 
 def parts_of(name: str) -> tuple[Part, ...]:
-    """The functions that a graph of this name computes together; none if it computes one."""
-    return function(name).parts
+    """The functions that a graph of this name computes together; none if it computes one, or one of no name."""
+    return function(name).parts if name == ALL or "," in name else ()
 
 
 def needed(graph: Graph, part: Part) -> list[int]:
@@ -27,6 +27,9 @@ def needed(graph: Graph, part: Part) -> list[int]:
     for i in reversed(range(len(graph.nodes))):
         if i in live:
             live.update(graph.nodes[i].args)
+    for port in graph.inputs:
+        if not live.isdisjoint(port.nodes):
+            live.update(port.nodes)
     return sorted(live)
 
 

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import EXTERNAL, function
+from dynagate.dynamics import EXTERNAL, Part, function
 from dynagate.dynamics.configuration import normalised
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.parts import kinds_of_samples, pooled
+from dynagate.graph.parts import kinds_of_samples, pooled, with_code
 from dynagate.robot import Robot, RobotError
 
 DEFAULT_ACCELERATION = 10.0
@@ -195,6 +195,14 @@ class Region:
         """`sample` for the inputs that a graph has, external forces among them or not."""
         external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
         return self.sample(graph.name, count, seed, kind=kind, external_forces=external_forces)
+
+
+def part_states(
+    graph: Graph, part: Part, region: Region, count: int, seed: int, kind: Kind = "uniform"
+) -> dict[str, Array]:
+    """States of one of several functions, for the graph of its part."""
+    inputs = with_code(part, region.states(graph, count, seed, kind), count)
+    return {port.name: inputs[port.name] for port in graph.inputs}
 
 
 class _AtLimits(NamedTuple):
