@@ -8,7 +8,7 @@ has one converter, and both pipelines run free: credit says whether what comes o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
@@ -142,14 +142,40 @@ class InputStream(wiring.Component):
         return m
 
 
+def _filled(column: Sequence[int | None]) -> list[int]:
+    """The column with any of its fields where it has none, and without such ends."""
+    fields = [k for k in column if k is not None]
+    end = max(k for k, field in enumerate(column) if field is not None) + 1
+    return [fields[0] if field is None else field for field in column[:end]]
+
+
+def _is_one_of(beat: Signal, beats: Collection[int]) -> Value:
+    """Whether a beat is one of these: those of a single layout are neighbours."""
+    if len(beats) == max(beats) + 1:
+        return beat < len(beats)
+    return Cat(beat == k for k in sorted(beats)).any()
+
+
+def _word_table(layouts: Sequence[Sequence[int]], lanes: int) -> list[list[int | None]]:
+    """Per beat of each layout in turn, the field of each lane. layouts: fields in the order of their words."""
+    table: list[list[int | None]] = []
+    for fields in layouts:
+        words = [*fields, *[None] * (beats(len(fields), lanes * WORD) * lanes - len(fields))]
+        table += [words[k : k + lanes] for k in range(0, len(words), lanes)]
+    return table
+
+
 class OutputStream(wiring.Component):
     """Results to AXI4-Stream: fields are converted to float32 words, a converter per lane.
+
+    layouts: the fields of each function's results in the order of their words; all in one result unless given.
 
     =========  ===  =================================================
     i_payload  in   fields of a result, from bit 0 up
     i_bad      in   the result cannot be used: all its words are NaN
     i_last     in   the batch ends with this result
     i_tag      in   the tag of the result's sample
+    i_layout   in   which of the layouts it has
     i_valid    in   there is a result
     i_ready    out  it is taken
     tdata      out  words of a beat
@@ -159,9 +185,16 @@ class OutputStream(wiring.Component):
     =========  ===  =================================================
     """
 
-    def __init__(self, formats: Sequence[Format], width: int, last: str = PER_SAMPLE) -> None:
+    def __init__(
+        self,
+        formats: Sequence[Format],
+        width: int,
+        last: str = PER_SAMPLE,
+        layouts: Sequence[Sequence[int]] | None = None,
+    ) -> None:
         self.formats, self.width, self.last = tuple(formats), width, last
-        self.beats = beats(len(formats), width)
+        self.layouts = [range(len(self.formats))] if layouts is None else list(layouts)
+        self.beats = sum(beats(len(fields), width) for fields in self.layouts)
         self.bits = sum(fmt.width for fmt in formats)
         super().__init__(
             {
@@ -169,6 +202,7 @@ class OutputStream(wiring.Component):
                 "i_bad": In(1),
                 "i_last": In(1),
                 "i_tag": In(WORD),
+                "i_layout": In(range(len(self.layouts))),
                 "i_valid": In(1),
                 "i_ready": Out(1),
                 "tdata": Out(width),
@@ -188,23 +222,34 @@ class OutputStream(wiring.Component):
         beat = Signal(range(max(self.beats, 2)))
         issue = Signal()
         final = Signal()
-        units = [ToFloat(formats) for formats in _lanes(self.formats, self.width)]
-        slowest = max(unit.latency for unit in units)
+        count = self.width // WORD
+        table = _word_table(self.layouts, count)
+        by_lane = [[row[lane] for row in table] for lane in range(count)]
+        units = {
+            lane: ToFloat([self.formats[k] for k in _filled(column)])
+            for lane, column in enumerate(by_lane)
+            if any(k is not None for k in column)
+        }
+        lengths = [beats(len(fields), self.width) for fields in self.layouts]
+        first_beat = [sum(lengths[:k]) for k in range(len(lengths))]
+        last_beats = {first + length - 1 for first, length in zip(first_beat, lengths, strict=True)}
+        slowest = max(unit.latency for unit in units.values())
         later = slowest + 2  # a multiplexer before, another after
         depth = later + 4
         m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.width + 1, depth=depth)
         taken = Signal()
         credit = _Credit(m, depth, issue, taken, "credit")
         m.d.comb += [
-            final.eq(beat == self.beats - 1),
+            final.eq(_is_one_of(beat, last_beats)),
             issue.eq(busy & (credit.left != 0)),
             self.i_ready.eq(~busy | (issue & final)),
             taken.eq(self.tvalid & self.tready),
         ]
         with m.If(issue):
-            m.d.sync += [beat.eq(Mux(final, 0, beat + 1)), busy.eq(~final)]
+            m.d.sync += [beat.eq(beat + 1), busy.eq(~final)]
         with m.If(self.i_valid & self.i_ready):
             m.d.sync += [
+                beat.eq(by_beat([Const(first, beat.shape()) for first in first_beat], self.i_layout)),
                 held.eq(self.i_payload),
                 bad.eq(self.i_bad),
                 ends.eq(self.i_last),
@@ -220,21 +265,26 @@ class OutputStream(wiring.Component):
         for fmt in self.formats:
             fields.append(held[low : low + fmt.width].as_signed())
             low += fmt.width
-        count = self.width // WORD
         poison = delayed(m, bad, later - 1, "poison")
         words = [Signal(WORD, name=f"word_{lane}", reset_less=True) for lane in range(count)]
-        after = words[len(self.formats) % count]
-        last = delayed(m, final, later - 1, "in_last_beat")
         m.d.sync += [word.eq(0) for word in words]
-        m.d.sync += after.eq(Mux(last, delayed(m, tag, later - 1, "tag_held"), 0))
-        for lane, unit in enumerate(units):
+        held_tag = delayed(m, tag, later - 1, "tag_held")
+        for lane in sorted({len(layout) % count for layout in self.layouts}):
+            ending = {
+                first + length - 1
+                for first, length, layout in zip(first_beat, lengths, self.layouts, strict=True)
+                if len(layout) % count == lane
+            }
+            tagged = delayed(m, _is_one_of(beat, ending), later - 1, f"tagged_{lane}")
+            m.d.sync += words[lane].eq(Mux(tagged, held_tag, 0))
+        for lane, unit in units.items():
             m.submodules[f"lane_{lane}"] = unit
-            mine = fields[lane::count]
             x = Signal(unit.x.shape(), name=f"x_{lane}", reset_less=True)
-            m.d.sync += x.eq(by_beat(mine, beat))
+            m.d.sync += x.eq(by_beat([fields[k] for k in _filled(by_lane[lane])], beat))
             m.d.comb += [unit.x.eq(x), unit.beat.eq(delayed(m, beat, 1, f"beat_{lane}"))]
             converted = delayed(m, unit.o, slowest - unit.latency, f"converted_{lane}")
-            there = delayed(m, beat < len(mine), later - 1, f"there_{lane}")
+            full = {k for k, field in enumerate(by_lane[lane]) if field is not None}
+            there = delayed(m, _is_one_of(beat, full), later - 1, f"there_{lane}")
             with m.If(there):
                 m.d.sync += words[lane].eq(Mux(poison, NAN, converted))
         data = Signal(self.width)

@@ -16,6 +16,7 @@ from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
     Design,
+    DesignFunction,
     Field,
     NodeRow,
     Port,
@@ -34,6 +35,7 @@ from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph, trace
 from dynagate.graph import Port as GraphPort
+from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.cost import Budget, lookup_tables
@@ -137,7 +139,8 @@ def build_request(
         request.budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
     check_streams(design)
-    name = f"{untrusted.file_name(robot.name)}-{request.function}-ii{request.ii}-{design.hash[:12]}"
+    what = request.function.replace(",", "+")
+    name = f"{untrusted.file_name(robot.name)}-{what}-ii{request.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
     if not (is_whole(result.folder, design) and (result.folder / DATASHEET).is_file()):
         _write(result, axi, say)
@@ -222,6 +225,7 @@ def describe(
         mux_inputs=planned.binding.mux_inputs,
         nodes=tuple(_node(planned, i) for i in range(len(graph))),
         axi=None if axi is None else _axi_streams(planned, axi),
+        functions=_functions(planned, region),
     )
     return sealed(design)
 
@@ -241,7 +245,7 @@ def _node(planned: Plan, i: int) -> NodeRow:
 
 def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
     graph, formats = planned.formatted.graph, planned.formatted.formats
-    words = Sides(len(graph.input_nodes), len(graph.output_nodes))
+    words = Sides(len(graph.input_nodes), max(len(delivery.nodes) for delivery in planned.deliveries))
     return AxiStreams(
         axi.width,
         axi.last,
@@ -290,4 +294,28 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> 
 def _output_stream(planned: Plan) -> Stream:
     graph = planned.formatted.graph
     stream = _stream(planned, graph.output_nodes, graph.outputs)
-    return replace(stream, bits=stream.bits + len(graph.scopes), overflow=stream.bits, scopes=graph.scopes)
+    end = (len(planned.deliveries) - 1).bit_length()
+    return replace(stream, bits=stream.bits + len(graph.scopes) + end, overflow=stream.bits, scopes=graph.scopes)
+
+
+def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
+    """Of a graph of several functions."""
+    graph = planned.formatted.graph
+    place = {i: k for k, i in enumerate(graph.output_nodes)}
+    ports = {port.name: port for port in graph.outputs}
+    functions = []
+    for part, delivery in zip(parts_of(graph.name), planned.deliveries, strict=False):
+        limits = {own: region.bounds(own) for own, shared in part.inputs if own != shared}
+        outputs = [ports[argument.name] for argument in part.function.outputs]
+        functions.append(
+            DesignFunction(
+                part.name,
+                part.code,
+                part.inputs,
+                {own: tuple(bounds) for own, bounds in limits.items() if bounds is not None},
+                delivery.cycle,
+                tuple(Port(port.name, port.shape, tuple(place[i] for i in port.nodes)) for port in outputs),
+                tuple(place[i] for i in delivery.nodes),
+            )
+        )
+    return tuple(functions)

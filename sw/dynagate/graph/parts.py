@@ -33,6 +33,17 @@ def needed(graph: Graph, part: Part) -> list[int]:
     return sorted(live)
 
 
+def code_node(graph: Graph) -> int:
+    """The input that says of which function a sample is."""
+    return next(i for port in graph.inputs if port.name == CODE.name for i in port.nodes)
+
+
+def part_outputs(graph: Graph, part: Part) -> tuple[int, ...]:
+    """The different nodes of a function's outputs, in its own order."""
+    ports = {port.name: port.nodes for port in graph.outputs}
+    return tuple(dict.fromkeys(i for argument in part.function.outputs for i in ports[argument.name]))
+
+
 def part_graph(graph: Graph, part: Part) -> Graph:
     """What a graph computes for the samples of one function: its nodes in `needed`, numbered anew. The inputs have the
     function's own names; the code stays an input where nodes depend on it."""
