@@ -17,10 +17,10 @@ from dynagate.cli.extras import install, is_there, needs, require
 from dynagate.cli.options import (
     WORDS,
     algorithm_options,
-    outputs_option,
     examples,
     folder_option,
     function_option,
+    outputs_option,
     states_option,
 )
 from dynagate.cli.output import written_together

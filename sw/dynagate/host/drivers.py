@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import AxiStreams, Design
+from dynagate.design.design import AxiStreams, Design, DesignFunction
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.fixedpoint.format import quantise
@@ -28,7 +29,9 @@ Overflow = npt.NDArray[np.bool_]
 
 
 class Driver(ABC):
-    """A design's device behind a link. registers: by name. progress: show on a terminal how far a batch is that takes
+    """A design's device behind a link. registers: by name. function: one of several that the design computes; the driver
+    then streams samples of it alone, and `design` is what the streams hold for these. others: drivers of the other
+    functions on the same link. progress: show on a terminal how far a batch is that takes
     longer than a moment.
 
     Raises DesignError: the device shows another design's hash. The link is closed then.
@@ -39,8 +42,18 @@ class Driver(ABC):
     result: tuple[int, int]
     """Beats of a sample or result, and words of a beat."""
 
-    def __init__(self, design: Design, link: Link, table: dict[str, Register], *, progress: bool = False) -> None:
-        self.design, self.link = design, link
+    def __init__(
+        self,
+        design: Design,
+        link: Link,
+        table: dict[str, Register],
+        *,
+        function: DesignFunction | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.whole, self.link = design, link
+        self.design = design if function is None else design.of_function(function)
+        self.others: Sequence[Driver] = ()
         self.registers = Registers(link, table)
         self._progress, self._streaming = progress, False
         self.queue = TransferQueue(self)
@@ -69,9 +82,9 @@ class Driver(ABC):
     def _check(self) -> None:
         """Refuses the device of another design."""
         shown = self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
-        if shown != self.design.device_hash:
+        if shown != self.whole.device_hash:
             raise DesignError(
-                f"{self.link.text} holds design {shown:016x}; design.json describes {self.design.device_hash:016x}: "
+                f"{self.link.text} holds design {shown:016x}; design.json describes {self.whole.device_hash:016x}: "
                 "build it again"
             )
 
@@ -82,7 +95,7 @@ class Driver(ABC):
         """
         if self._streaming:
             raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
-        self.queue.wait()
+        self.wait()
         results: Words = np.zeros((len(samples), *self.result), dtype=np.uint32)
         self._streaming = True
         try:
@@ -96,6 +109,11 @@ class Driver(ABC):
         finally:
             self._streaming = False
         return results
+
+    def wait(self) -> None:
+        """Until no batch is under way, of another function neither."""
+        for driver in (self, *self.others):
+            driver.queue.wait()
 
     def recover(self) -> None:
         """Brings the device to rest, whatever it was doing. What was under way is lost."""
@@ -131,10 +149,12 @@ class DatapathDriver(Driver):
 
     dtype = np.dtype(np.float64)
 
-    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+    def __init__(
+        self, design: Design, link: Link, *, function: DesignFunction | None = None, progress: bool = False
+    ) -> None:
         self.sample, self.result = (1, design.input.words), (1, design.output.words)
         table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
-        super().__init__(design, link, table, progress=progress)
+        super().__init__(design, link, table, function=function, progress=progress)
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         return unpack_outputs(self.design, self.payloads(pack_inputs(self.design, arrays, batch)))
@@ -171,19 +191,24 @@ class ShellDriver(Driver):
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+    def __init__(
+        self, design: Design, link: Link, *, function: DesignFunction | None = None, progress: bool = False
+    ) -> None:
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
-        self.axi: AxiStreams = design.axi
+        own = design if function is None else design.of_function(function)
+        assert own.axi is not None
+        self.axi: AxiStreams = own.axi
         self.tags = Tags()
         self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
-        self._words = FloatWords(design, self.axi)
-        super().__init__(design, link, self.axi.registers, progress=progress)
+        self._words = FloatWords(own, self.axi)
+        super().__init__(design, link, self.axi.registers, function=function, progress=progress)
         self.reset()
         self.counters = self.read_counters()
 
     def _check(self) -> None:
-        axi, design = self.axi, self.design
+        axi, design = self.whole.axi, self.whole
+        assert axi is not None
         for name, expected in (("identity", axi.identity), ("version", axi.version)):
             self._check_register(name, expected)
         super()._check()
@@ -191,7 +216,7 @@ class ShellDriver(Driver):
             ("ii", design.ii),
             ("latency", design.latency),
             ("input_words", len(design.input.fields)),
-            ("output_words", len(design.output.fields)),
+            ("output_words", axi.words.output),
         ):
             self._check_register(name, expected)
 
@@ -260,7 +285,7 @@ class ShellDriver(Driver):
     def floats(self, samples: Words) -> Words:
         """float32 words (batch, beats, words of a beat) in and out; `counters` are of this batch then. Writes the
         samples' tags. Raises DeviceError: a result is not of its sample."""
-        self.queue.wait()
+        self.wait()
         self.clear()
         words = self.stream(samples) if len(samples) else np.zeros((0, *self.result), np.uint32)
         self.counters = self.read_counters()
