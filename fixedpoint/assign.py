@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import CODE, Part
+from dynagate.dynamics import CODE, TAU_OR_QDD, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.ranges import Ranges, RoundedProbes, sampled_ranges
@@ -63,15 +63,19 @@ class FormattedGraph:
         """The formats of a node's operands, without its constant's."""
         return [self.formats[a] for a in self.graph.nodes[node].args]
 
-    def of_part(self, part: Part) -> FormattedGraph:
-        """What is computed for the samples of one of the functions of the graph, as `graph.parts.part_graph` has it."""
-        kept = needed(self.graph, part)
+    def of_part(self, part: Part, limits: Mapping[str, Sequence[tuple[float, float]]] | None = None) -> FormattedGraph:
+        """What is computed for the samples of one of the functions of the graph, as `graph.parts.part_graph` has it.
+        limits: (low, high) per entry of inputs by name, within the bounds."""
+        graph, kept = part_graph(self.graph, part), needed(self.graph, part)
         place = {i: k for k, i in enumerate(kept)}
+        bounds = {place[i]: bounds for i, bounds in self.bounds.items() if i in place}
+        for port in graph.inputs:
+            bounds |= dict(zip(port.nodes, (limits or {}).get(port.name, ()), strict=False))
         return FormattedGraph(
-            part_graph(self.graph, part),
+            graph,
             tuple(self.formats[i] for i in kept),
             {place[i]: constant for i, constant in self.constants.items() if i in place},
-            {place[i]: bounds for i, bounds in self.bounds.items() if i in place},
+            bounds,
             self.arithmetic,
         ).check()
 
@@ -169,6 +173,10 @@ def _input_bounds(graph: Graph, region: Region, reaches: npt.NDArray[np.float64]
         known = [(min(codes), max(codes))] if port.name == CODE.name else region.bounds(port.name)
         for k, i in enumerate(port.nodes):
             reached[i] = known[k] if known is not None else (-float(reaches[i]), float(reaches[i]))
+        if port.name == TAU_OR_QDD.name:
+            for name in ("tau", "qdd"):
+                for i, (low, high) in zip(port.nodes, region.bounds(name) or (), strict=False):
+                    reached[i] = min(low, reached[i][0]), max(high, reached[i][1])
     return reached
 
 

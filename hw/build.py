@@ -36,7 +36,7 @@ from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph, trace
 from dynagate.graph import Port as GraphPort
 from dynagate.graph.parts import parts_of
-from dynagate.graph.region import Region
+from dynagate.graph.region import Region, limits_of
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
@@ -305,14 +305,13 @@ def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
     ports = {port.name: port for port in graph.outputs}
     functions = []
     for part, delivery in zip(parts_of(graph.name), planned.deliveries, strict=False):
-        limits = {own: region.bounds(own) for own, shared in part.inputs if own != shared}
         outputs = [ports[argument.name] for argument in part.function.outputs]
         functions.append(
             DesignFunction(
                 part.name,
                 part.code,
                 part.inputs,
-                {own: tuple(bounds) for own, bounds in limits.items() if bounds is not None},
+                {own: tuple(bounds) for own, bounds in limits_of(part, region).items()},
                 delivery.cycle,
                 tuple(Port(port.name, port.shape, tuple(place[i] for i in port.nodes)) for port in outputs),
                 tuple(place[i] for i in delivery.nodes),

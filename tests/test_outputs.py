@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-
-import dynagate
 from dynagate import robots, trace
 from dynagate.cli import main
 from dynagate.graph.evaluate import evaluate

@@ -179,9 +179,9 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **re
 
     The exit status is 0 where all of them pass, else 1."""
     from dynagate.cli.progress import Steps
-    from dynagate.host.report import check_on_simulator
+    from dynagate.host.report import reports_on_simulator
 
     with Steps() as step:
-        report = check_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
-    click.echo(report.text())
-    sys.exit(0 if report.passed else 1)
+        reports = reports_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
+    click.echo("\n\n".join(report.text() for report in reports))
+    sys.exit(0 if all(report.passed for report in reports) else 1)

@@ -133,6 +133,8 @@ class Function:
         output, or none is chosen."""
         if names is None:
             return self.outputs
+        if self.parts:
+            raise ArgumentError(f"outputs of several functions ({self.name}); expected fewer functions instead")
         known = [argument.name for argument in self.outputs]
         for name in names:
             if name not in known:
@@ -361,6 +363,7 @@ __all__ = [
     "CODE",
     "EXTERNAL",
     "FUNCTIONS",
+    "TAU_OR_QDD",
     "TOGETHER",
     "AlgorithmOptions",
     "Argument",

@@ -1,7 +1,8 @@
 """Several functions of one robot at once, with the work that they share done once.
 
 A sample is of one function. Its third vector is τ or q̈, whichever that function takes. The acceleration of the sample
-is this vector or what M q̈ = τ - bias gives; the gradient of inverse dynamics at this acceleration serves both gradients.
+is this vector or what M q̈ = τ - bias gives. The gradient of inverse dynamics at this acceleration serves both
+gradients.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ class Together:
     def tau(self) -> Vector:
         """M q̈ + bias, where M is computed in any case."""
         tree, state = self.tree, self.state
-        assert state.qd is not None and state.qdd is not None
+        assert state.qd is not None
+        assert state.qdd is not None
         if OF_TORQUE.issuperset(self.outputs):
             return inverse_dynamics(tree, state.q, state.qd, state.qdd, state.external)
         bias, own = self._bias, state.qdd

@@ -205,6 +205,12 @@ def part_states(
     return {port.name: inputs[port.name] for port in graph.inputs}
 
 
+def limits_of(part: Part, region: Region) -> dict[str, list[tuple[float, float]]]:
+    """(low, high) per entry of the inputs that a function shares with others under another name."""
+    limits = {own: region.bounds(own) for own, shared in part.inputs if own != shared}
+    return {own: bounds for own, bounds in limits.items() if bounds is not None}
+
+
 class _AtLimits(NamedTuple):
     """Which numbers of q (count, nq), and which speeds, accelerations and torques (count, nv), are at their limits."""
 

@@ -29,10 +29,9 @@ Overflow = npt.NDArray[np.bool_]
 
 
 class Driver(ABC):
-    """A design's device behind a link. registers: by name. function: one of several that the design computes; the driver
-    then streams samples of it alone, and `design` is what the streams hold for these. others: drivers of the other
-    functions on the same link. progress: show on a terminal how far a batch is that takes
-    longer than a moment.
+    """A design's device behind a link. registers: by name. function: one of several that the design computes; the
+    driver then streams samples of it alone, and `design` is what the streams hold for these. others: drivers of the
+    other functions on the same link. progress: show on a terminal how far a batch is that takes longer than a moment.
 
     Raises DesignError: the device shows another design's hash. The link is closed then.
     """

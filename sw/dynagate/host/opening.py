@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import trace
 from dynagate.graph.parts import part_graph, parts_of
-from dynagate.graph.region import Region
+from dynagate.graph.region import Region, limits_of
 from dynagate.host.accelerator import Accelerator
 from dynagate.host.devices import (
     CpuDevice,
@@ -228,15 +228,18 @@ def _fixed(
     from dynagate.fixedpoint.assign import assign
 
     graph = trace(robot, function, step=step, **algorithm.as_dict())
-    return _fixed_device(assign(graph, region or Region.of(robot), policy))
+    region = region or Region.of(robot)
+    formatted = assign(graph, region, policy)
+    return _fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(graph.name)})
 
 
-def _fixed_device(formatted: FormattedGraph) -> Device:
-    """The integers of a graph, or of each of the functions in it."""
+def _fixed_device(formatted: FormattedGraph, limits: Mapping[str, Any]) -> Device:
+    """The integers of a graph, or of each of the functions in it. limits: as `of_part` takes them, by function."""
     parts = parts_of(formatted.graph.name)
     if not parts:
         return FixedDevice(formatted)
-    devices = {part.name: PartDevice(part, FixedDevice(formatted.of_part(part))) for part in parts}
+    own = {part.name: FixedDevice(formatted.of_part(part, limits[part.name])) for part in parts}
+    devices = {part.name: PartDevice(part, own[part.name]) for part in parts}
     return FunctionsDevice(formatted.graph.name, devices)
 
 
@@ -339,7 +342,8 @@ def _stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, l
 
 
 def _design_fixed(design: Build | str | PathLike[str], *, step: Step | None = None) -> Device:
-    return _fixed_device(_formatted(design))
+    described = load(design) if isinstance(design, str | PathLike) else design.design
+    return _fixed_device(_formatted(design), {each.name: each.limits for each in described.functions})
 
 
 def _design_numpy(design: Build | str | PathLike[str], *, pack: bool = False, step: Step | None = None) -> Device:
