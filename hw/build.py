@@ -27,6 +27,7 @@ from dynagate.design.design import (
 )
 from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, text_of, with_files
 from dynagate.design.source import source_digest
+from dynagate.dynamics import CODE, Part
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
@@ -35,7 +36,7 @@ from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph, trace
 from dynagate.graph import Port as GraphPort
-from dynagate.graph.parts import parts_of
+from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.cost import Budget, lookup_tables
@@ -105,18 +106,19 @@ def build(
     prefix: bool = False,
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
 ) -> Build:
     """Build the datapath of one function of one robot. A design that is there already is kept, a damaged one mended.
 
-    ii to region: as in `DesignRequest`. form to outputs: as in `dynamics.AlgorithmOptions`. folder: where
+    ii to region: as in `DesignRequest`. form to variable: as in `dynamics.AlgorithmOptions`. folder: where
     designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
     holds nothing new.
     """
-    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs)
+    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs, variable)
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
     return build_request(request, folder=folder, step=step)
 
@@ -298,6 +300,12 @@ def _output_stream(planned: Plan) -> Stream:
     return replace(stream, bits=stream.bits + len(graph.scopes) + end, overflow=stream.bits, scopes=graph.scopes)
 
 
+def _inputs_of(graph: Graph, part: Part) -> tuple[tuple[str, str], ...]:
+    """A function's inputs by name -> those of the graph, forces and parameters of links included."""
+    names = [port.name for port in part_graph(graph, part).inputs if port.name != CODE.name]
+    return tuple((name, dict(part.inputs).get(name, name)) for name in names)
+
+
 def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
     """Of a graph of several functions."""
     graph = planned.formatted.graph
@@ -310,7 +318,7 @@ def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
             DesignFunction(
                 part.name,
                 part.code,
-                part.inputs,
+                _inputs_of(graph, part),
                 {own: tuple(bounds) for own, bounds in limits_of(part, region).items()},
                 delivery.cycle,
                 tuple(Port(port.name, port.shape, tuple(place[i] for i in port.nodes)) for port in outputs),

@@ -14,6 +14,7 @@ from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ALL, FUNCTIONS, TOGETHER, Function, function
+from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.graph.choose import FRAMES
@@ -214,17 +215,36 @@ def algorithm_options(command: Command) -> Command:
 
 
 def outputs_option(command: Command) -> Command:
-    """Below `algorithm_options`: the chosen outputs are one more entry of the mapping `algorithm`."""
+    """Below `algorithm_options`: chosen outputs and variable links are more entries of the mapping `algorithm`."""
 
     @functools.wraps(command)
-    def checked(*robot: Any, outputs: tuple[str, ...], algorithm: dict[str, Any], **rest: Any) -> Any:
+    def checked(
+        robot: Robot,
+        *region: Any,
+        outputs: tuple[str, ...],
+        variable: tuple[str, ...],
+        algorithm: dict[str, Any],
+        **rest: Any,
+    ) -> Any:
+        if variable:
+            algorithm = {**algorithm, "variable": variable}
+            try:
+                check_variable(robot, variable, [argument.name for argument in function(rest["name"]).inputs])
+            except ArgumentError as error:
+                raise click.BadParameter(str(error), param_hint="'--variable'") from None
         if outputs:
             algorithm = {**algorithm, "outputs": outputs}
             _check_outputs(function(rest["name"]), outputs)
-        return command(*robot, algorithm=algorithm, **rest)
+        return command(robot, *region, algorithm=algorithm, **rest)
 
     return with_options(
         checked,
+        click.option(
+            "--variable",
+            multiple=True,
+            metavar="LINK",
+            help="Make the inertial parameters of this link inputs; may be given again.",
+        ),
         click.option(
             "--outputs",
             default="",

@@ -20,19 +20,21 @@ from dynagate.dynamics import (
     mass_matrix,
 )
 from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.parameters import COUNT
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.together import State, Together
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot
 
 CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
-SCALAR, POINT, POINTS, JACOBIANS = "scalar", "point", "points", "jacobians"
+SCALAR, POINT, POINTS, JACOBIANS, PARAMETERS = "scalar", "point", "points", "jacobians", "parameters"
 
 
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
-    forces (links, 6), scalar (), point (3,), points (links, 3) or jacobians (links, 6, nv)."""
+    forces (links, 6), scalar (), point (3,), points (links, 3), jacobians (links, 6, nv) or parameters
+    (10,)."""
 
     name: str
     kind: str
@@ -49,8 +51,14 @@ class Argument:
             POINT: (3,),
             POINTS: (links, 3),
             JACOBIANS: (links, 6, nv),
+            PARAMETERS: (COUNT,),
         }
         return shapes[self.kind]
+
+
+def parameters_input(link: str) -> Argument:
+    """The inertial parameters of a variable link."""
+    return Argument(link, PARAMETERS)
 
 
 Algorithm = Callable[..., Any]
@@ -371,4 +379,5 @@ __all__ = [
     "Part",
     "Tree",
     "function",
+    "parameters_input",
 ]

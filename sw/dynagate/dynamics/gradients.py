@@ -112,7 +112,8 @@ def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: F
 
 def _bodies(tree: Tree, frame: Frame) -> list[Body]:
     """The links as inertias or dipoles, whichever takes fewer products to see from the chain's frame."""
-    where = poses(tree, Products().inputs(tree.nq), frame)
+    nominal = tree.nominal
+    where = poses(nominal, Products().inputs(tree.nq), frame)
 
     def products(body: Body, i: int) -> int:
         count = Products()
@@ -126,8 +127,8 @@ def _bodies(tree: Tree, frame: Frame) -> list[Body]:
         inertia @ acceleration
         return len(count)
 
-    dipoles = tree.bodies([True] * len(tree.links))
-    return tree.bodies([products(dipoles[i], i) < products(tree.inertias[i], i) for i in tree.links])
+    dipoles = nominal.bodies([True] * len(tree.links))
+    return tree.bodies([products(dipoles[i], i) < products(nominal.inertias[i], i) for i in tree.links])
 
 
 def _inertia_at(body: Body, rotation: Array, position: Array) -> Inertia:
@@ -319,6 +320,7 @@ NOTEWORTHY = 0.01
 def sparsest(tree: Tree) -> dict[int, int]:
     """First link of each chain -> the link in whose frame the gradient takes the fewest products, by their count at a
     random state: the middle one, or one nearer to the base where that saves some."""
+    tree = tree.nominal
     result = reference_links(tree, "middle")
     for first, middle in result.items():
         nearer = tree.ancestors[middle][:-1] if middle >= 0 else []

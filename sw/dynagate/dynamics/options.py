@@ -20,6 +20,7 @@ class AlgorithmOptions:
     prefix: prefix products and sums in the gradients: fewer levels, more operations.
     external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
     outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
+    variable: names of links whose inertial parameters are inputs of these names, (10,) as in `dynamics.parameters`.
     """
 
     form: str | None = None
@@ -28,11 +29,14 @@ class AlgorithmOptions:
     prefix: bool = False
     external_forces: bool = False
     outputs: Sequence[str] | None = None
+    variable: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.outputs is not None:
             names = (self.outputs,) if isinstance(self.outputs, str) else tuple(self.outputs)
             object.__setattr__(self, "outputs", names)
+        links = (self.variable,) if isinstance(self.variable, str) else tuple(self.variable)
+        object.__setattr__(self, "variable", links)
 
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""

@@ -92,7 +92,7 @@ def pooled(name: str, samples: Mapping[str, Mapping[str, Array]], count: int) ->
         rows = slice(k, count, len(parts))
         length = len(range(*rows.indices(count)))
         inputs[CODE.name][rows] = part.code
-        for own, shared in part.inputs:
-            values = samples[part.name][own][:length]
-            inputs.setdefault(shared, np.zeros((count, *values.shape[1:])))[rows] = values
+        for own, values in samples[part.name].items():
+            shared = dict(part.inputs).get(own, own)
+            inputs.setdefault(shared, np.zeros((count, *values.shape[1:])))[rows] = values[:length]
     return inputs

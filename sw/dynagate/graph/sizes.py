@@ -21,6 +21,7 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
     The length is the largest in the robot, the time that in which a body falls as far, and a torque what accelerates
     its joint in this time.
     """
+    tree = tree.nominal
     robot = tree.robot
     length = max(float(np.abs([link.joint.translation, link.com]).max()) for link in robot.links) or 1.0
     gravity = float(np.linalg.norm(robot.gravity))
@@ -48,5 +49,11 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
         "tau_or_qdd": torque,
         "function": np.ones(()),
         "f_ext": np.repeat([force * length, force], 3),
+        **{link.name: _parameter_sizes(link.mass or 1.0, length) for link in robot.links},
     }
     return [np.broadcast_to(by_name[a.name], a.shape(robot)).astype(np.float64) for a in arguments]
+
+
+def _parameter_sizes(mass: float, length: float) -> Array:
+    """Of a link's ten inertial parameters."""
+    return mass * np.repeat([1.0, length, length**2], [1, 3, 6])

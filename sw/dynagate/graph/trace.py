@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function
+from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function, parameters_input
 from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.parameters import COUNT, check_variable
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import derived
 from dynagate.graph.graph import Graph
@@ -30,12 +31,13 @@ def trace(
     prefix: bool = False,
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
     step: Step | None = None,
 ) -> Graph:
     """The checked graph of one function of one robot.
 
-    form, frame, mass, prefix, external_forces, outputs: as in `dynamics.AlgorithmOptions`. Besides the frames of
-    `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
+    form, frame, mass, prefix, external_forces, outputs, variable: as in `dynamics.AlgorithmOptions`. Besides the frames
+    of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
     errs least in float32.
     step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
@@ -43,7 +45,9 @@ def trace(
     an output that it does not have, RobotError where M is needed and has no inverse.
     """
     algorithm: Function = function(name)
-    chosen = algorithm.chosen_outputs(AlgorithmOptions(outputs=outputs).outputs)
+    choice = AlgorithmOptions(outputs=outputs, variable=variable)
+    chosen = algorithm.chosen_outputs(choice.outputs)
+    check_variable(robot, choice.variable, [argument.name for argument in algorithm.inputs])
     options = AlgorithmOptions(form, frame, mass, prefix).as_dict()
     if isinstance(frame, str):
         if frame not in FRAMES:
@@ -51,7 +55,7 @@ def trace(
         if frame in FRAME_SEARCHES:
             options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():
-        return _traced(robot, algorithm, chosen, external_forces, step or (lambda text: None), options)
+        return _traced(robot, algorithm, chosen, external_forces, choice.variable, step or (lambda text: None), options)
 
 
 @contextmanager
@@ -71,20 +75,23 @@ def _traced(
     algorithm: Function,
     chosen: Sequence[Argument],
     external_forces: bool,
+    variable: Sequence[str],
     step: Step,
     options: dict[str, Any],
 ) -> Graph:
     recording = Recording(algorithm.name, robot.name, step)
-    tree = Tree(robot)
     arguments = algorithm.inputs_with(external_forces)
     inputs: list[Any] = [recording.input(a.name, a.shape(robot), symmetric=a.kind == SYMMETRIC) for a in arguments]
+    place = {link.name: i for i, link in enumerate(robot.links)}
+    parameters = {place[name]: list(recording.input(name, (COUNT,))) for name in variable}
+    tree = Tree(robot, parameters=parameters)
     if algorithm.derivative_of:
         algorithm.check_options(options.get("form"), options.keys() - {"form"})
 
         def traced(of: str) -> Graph:
             same = of == algorithm.derivative_of or function(of).derivative_of == algorithm.derivative_of
             other = function(of)
-            return _traced(robot, other, other.outputs, external_forces, step, options if same else {})
+            return _traced(robot, other, other.outputs, external_forces, variable, step, options if same else {})
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
     else:
@@ -95,5 +102,5 @@ def _traced(
         if argument in chosen
     }
     quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
-    sizes = dict(zip(recording.inputs, input_sizes(tree, arguments), strict=True))
+    sizes = dict(zip(recording.inputs, input_sizes(tree, [*arguments, *map(parameters_input, variable)]), strict=True))
     return recording.graph(outputs, {"q": quaternions}, sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -409,14 +409,15 @@ class PartDevice(Device):
     """One of several functions on a device that takes samples of all: it adds the code and the inputs that the function
     lacks, which are zero."""
 
-    def __init__(self, part: DesignFunction | Part, device: Device) -> None:
+    def __init__(self, part: DesignFunction | Part, device: Device, own: Container[str] | None = None) -> None:
+        """own: the inputs of the function; all of the device but the code unless given."""
         self.device, self._code = device, part.code
         self.robot, self.function, self.text, self.dtype = device.robot, part.name, device.text, device.dtype
         self.checks_finite = device.checks_finite
-        own = dict(part.inputs)
-        self.inputs = [port for port in device.inputs if port.name in own]
+        names = [port.name for port in device.inputs if port.name != CODE.name and (own is None or port.name in own)]
+        self.inputs = [port for port in device.inputs if port.name in names]
         self.outputs = device.outputs
-        self._added = [port for port in device.inputs if port.name not in own]
+        self._added = [port for port in device.inputs if port.name not in names]
 
     def _completed(self, arrays: Arrays, batch: int) -> Arrays:
         added = {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self._added}

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
-ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces", "outputs")
+ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces", "outputs", "variable")
 
 
 def open(
@@ -62,6 +62,7 @@ def open(
     prefix: bool | None = None,
     external_forces: bool | None = None,
     outputs: Sequence[str] | None = None,
+    variable: Sequence[str] | None = None,
     dtype: npt.DTypeLike | None = None,
     layout: str | None = None,
     pack: bool | None = None,
@@ -90,7 +91,7 @@ def open(
     function: of a robot, the gradient of forward dynamics unless given. Several with commas between them, or "all", are
     called by name: `accelerator.forward_dynamics(...)`.
 
-    form, frame, mass, prefix, external_forces, outputs: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+    form, frame, mass, prefix, external_forces, outputs, variable: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
     dtype ("cpu", "cuda"): float64 or float32; by default float64 on "cpu" and float32 on "cuda".
     layout ("cpu", "cuda"): "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack ("cpu", "cuda", "numpy"): results are vectors of their different entries, without those that are always zero
@@ -116,6 +117,7 @@ def open(
         "prefix": prefix,
         "external_forces": external_forces,
         "outputs": outputs,
+        "variable": variable,
         "dtype": dtype,
         "layout": layout,
         "pack": pack,
@@ -336,7 +338,8 @@ def _stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, l
     for name, each in drivers.items():
         each.others = [other for key, other in drivers.items() if key != name]
     devices = {
-        function.name: PartDevice(function, StreamDevice(drivers[function.name])) for function in design.functions
+        function.name: PartDevice(function, StreamDevice(drivers[function.name]), dict(function.inputs))
+        for function in design.functions
     }
     return FunctionsDevice(design.function, devices)
 

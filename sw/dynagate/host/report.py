@@ -140,6 +140,7 @@ def reports_on_simulator(
     prefix: bool = False,
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
     step: Callable[[str], Any] | None = None,
 ) -> list[Report]:
     """Build, compile, stream `states` uniform states, a quarter as many at the region's limits and as many near rest,
@@ -154,7 +155,7 @@ def reports_on_simulator(
         formats=formats,
         stages=stages,
         region=region,
-        algorithm=AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs),
+        algorithm=AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs, variable),
     )
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
@@ -218,7 +219,7 @@ def _blocks(
     reference = evaluate(graph, inputs)
     fixed = evaluate_fixed(formatted, inputs)
     other: dict[str, Any] = {}
-    if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and "f_ext" not in inputs:
+    if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and {*inputs} <= {"q", "qd", "tau", "function"}:
         other = truth.forward_dynamics_gradient(built.robot, inputs)
     floors = block_floors(built.graph, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
     flags_equal = bool(np.array_equal(results.overflow, fixed.overflow))
