@@ -30,19 +30,20 @@ from dynagate.design.source import source_digest
 from dynagate.dynamics import CODE, Part
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph, trace
 from dynagate.graph import Port as GraphPort
-from dynagate.graph.parts import part_graph, parts_of
+from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.hw.axi import Axi, beats
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
-from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
+from dynagate.hw.regmap import IDENTITY, VERSION, with_parameters
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.robot import Robot
@@ -191,8 +192,14 @@ def _verilog(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> dict[
     texts = {f"{TOP}.v": head + verilog_text(top, TOP)}
     if axi is not None:
         say("Amaranth: shell to Verilog")
-        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi), SHELL_TOP)
+        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi, _parameters(result)), SHELL_TOP)
     return texts
+
+
+def _parameters(result: Build) -> list[float]:
+    """What the parameters of variable links are in the robot's file."""
+    links = {link.name: link for link in result.robot.links}
+    return [float(x) for port in parameter_ports(result.graph) for x in parameters_of(links[port.name])]
 
 
 def describe(
@@ -247,7 +254,9 @@ def _node(planned: Plan, i: int) -> NodeRow:
 
 def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
     graph, formats = planned.formatted.graph, planned.formatted.formats
-    words = Sides(len(graph.input_nodes), max(len(delivery.nodes) for delivery in planned.deliveries))
+    held = parameter_ports(graph)
+    entries = [(port.name, k) for port in held for k in range(len(port.nodes))]
+    words = Sides(len(graph.input_nodes) - len(entries), max(len(delivery.nodes) for delivery in planned.deliveries))
     return AxiStreams(
         axi.width,
         axi.last,
@@ -256,7 +265,8 @@ def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
         conversion=Sides(FROM_FLOAT_LATENCY, to_float_latency(max(formats[i].width for i in graph.output_nodes))),
         identity=IDENTITY,
         version=VERSION,
-        registers=REGISTERS,
+        registers=with_parameters(entries),
+        parameters=tuple(port.name for port in held),
     )
 
 

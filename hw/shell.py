@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from amaranth.hdl import (
     Cat,
     ClockDomain,
@@ -16,10 +18,12 @@ from amaranth.hdl import (
     ResetSignal,
     Signal,
     Value,
+    signed,
 )
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from dynagate.fixedpoint.format import quantise
 from dynagate.graph.parts import code_node
 from dynagate.hw import axi_lite
 from dynagate.hw.axi import WORD, Axi
@@ -27,6 +31,7 @@ from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.datapath import Datapath, end_of
 from dynagate.hw.regmap import BITS, IDENTITY, VERSION
+from dynagate.hw.units.float32 import FromFloat
 from dynagate.hw.units.rescale import by_beat, delayed
 
 
@@ -51,11 +56,15 @@ class Shell(wiring.Component):
     =======  ===  =============================
     """
 
-    def __init__(self, datapath: Datapath, axi: Axi) -> None:
+    def __init__(self, datapath: Datapath, axi: Axi, parameters: Sequence[float] = ()) -> None:
+        """parameters: what the inertial parameters of variable links are after a reset."""
         self.datapath, self.axi = datapath, axi
+        self.parameters = np.asarray(parameters, dtype=np.float32)
         formatted = datapath.plan.formatted
         graph, formats = formatted.graph, formatted.formats
-        self.input = InputStream([formats[i] for i in graph.input_nodes], axi.width, datapath.plan.ii, axi.last)
+        streamed = graph.input_nodes[: len(graph.input_nodes) - len(self.parameters)]
+        self.held = [formats[i] for i in graph.input_nodes[len(streamed) :]]
+        self.input = InputStream([formats[i] for i in streamed], axi.width, datapath.plan.ii, axi.last)
         place = {i: k for k, i in enumerate(graph.output_nodes)}
         layouts = [[place[i] for i in delivery.nodes] for delivery in datapath.plan.deliveries]
         self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last, layouts)
@@ -74,6 +83,7 @@ class Shell(wiring.Component):
         m.domains.sync = sync = ClockDomain()
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
         plan, scopes = self.datapath.plan, len(self.datapath.plan.formatted.graph.scopes)
+        self.registers = AxiLite({}, [int(word) for word in self.parameters.view(np.uint32)])
         control = Signal(8)
         reset = Signal()
         clear = Signal()
@@ -87,6 +97,7 @@ class Shell(wiring.Component):
         for k, fifo in enumerate(besides):
             m.submodules[f"beside_{k}"] = ResetInserter(reset)(fifo)
         room = Cat(fifo.w_rdy for fifo in besides).all()
+        held, unfit = self._held(m)
         result = Signal(sink.bits + scopes + (ends - 1).bit_length())
         end = Signal(range(ends))
         unknown = Signal()
@@ -97,7 +108,7 @@ class Shell(wiring.Component):
             "datapath",
             i_clk=ClockSignal(),
             i_rst=ResetSignal() | reset,
-            i_i__payload=source.o_payload,
+            i_i__payload=Cat(source.o_payload, *held),
             i_i__valid=source.o_valid & room,
             o_i__ready=taken,
             o_o__payload=result,
@@ -117,7 +128,7 @@ class Shell(wiring.Component):
         known = by_beat([fifo.r_data for fifo in besides], end)
         m.d.comb += [
             end.eq(result[sink.bits + scopes :]),
-            bad_sample.eq(source.o_bad | unknown),
+            bad_sample.eq(source.o_bad | unknown | unfit),
             enter.eq(source.o_valid & room & taken),
             leave.eq(result_valid & sink.i_ready),
             source.o_ready.eq(room & taken),
@@ -164,12 +175,31 @@ class Shell(wiring.Component):
             "overflow_scopes": counts.sticky("overflow_scopes", Mux(leave, overflow, 0)),
             "misaligned": misaligned,
         }
-        m.submodules.registers = registers = AxiLite(values)
+        m.submodules.registers = registers = self.registers
+        registers.values = values
         m.d.comb += control.eq(registers.written)
         for name, port in axi_lite.PORTS.items():
             here, there = getattr(self, f"s_axil_{name}"), getattr(registers, name)
             m.d.comb += there.eq(here) if port.flow is In else here.eq(there)
         return m
+
+    def _held(self, m: Module) -> tuple[list[Signal], Value]:
+        """The fields that registers hold, and whether one of them does not fit its format. One converter serves all."""
+        if not self.held:
+            return [], Const(0)
+        registers = self.registers
+        m.submodules.parameters = unit = FromFloat(self.held)
+        m.d.comb += [unit.x.eq(registers.parameter_word), unit.beat.eq(registers.parameter)]
+        arrived = delayed(m, registers.parameter_valid, unit.latency, "parameter_arrived", reset=True)
+        place = delayed(m, registers.parameter, unit.latency, "parameter_place")
+        fields, unfit = [], []
+        for k, (fmt, value) in enumerate(zip(self.held, self.parameters, strict=True)):
+            start = quantise(value, fmt)
+            fields.append(Signal(signed(fmt.width), name=f"held_{k}", init=int(start.value)))
+            unfit.append(Signal(name=f"unfit_{k}", init=bool(start.overflow)))
+            with m.If(arrived & (place == k)):
+                m.d.sync += [fields[k].eq(unit.o), unfit[k].eq(unit.bad)]
+        return fields, Cat(*unfit).any()
 
     def _end_of_sample(self, m: Module, payload: Value, unknown: Signal) -> Value:
         """The place of a sample's function among several, and whether there is none with its code."""

@@ -93,7 +93,8 @@ class Register:
 class AxiStreams:
     """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words: float32 words of a
     sample; the word after them is its tag. beats: of a sample and its tag. conversion: cycles from and to float32.
-    identity, version: what these registers show."""
+    identity, version: what these registers show. parameters: inputs that registers hold instead of the stream, each
+    entry in one called as the input and its place, as a float32."""
 
     width: int
     last: str
@@ -103,6 +104,7 @@ class AxiStreams:
     identity: int
     version: int
     registers: dict[str, Register]
+    parameters: tuple[str, ...] = ()
 
     @property
     def lanes(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.dynamics import ALL, CODE, Part, function
-from dynagate.graph.graph import Graph
+from dynagate.graph.graph import Graph, Port
 
 Array = npt.NDArray[np.float64]
 
@@ -31,6 +31,11 @@ def needed(graph: Graph, part: Part) -> list[int]:
         if not live.isdisjoint(port.nodes):
             live.update(port.nodes)
     return sorted(live)
+
+
+def parameter_ports(graph: Graph) -> tuple[Port, ...]:
+    """The inputs that are inertial parameters of links: the last ones."""
+    return tuple(port for port in graph.inputs if port.parameters)
 
 
 def code_node(graph: Graph) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,4 +104,5 @@ def _traced(
     }
     quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
     sizes = dict(zip(recording.inputs, input_sizes(tree, [*arguments, *map(parameters_input, variable)]), strict=True))
-    return recording.graph(outputs, {"q": quaternions}, sizes)
+    graph = recording.graph(outputs, {"q": quaternions}, sizes)
+    return replace(graph, inputs=tuple(replace(port, parameters=port.name in variable) for port in graph.inputs))

@@ -16,7 +16,7 @@ from dynagate.design.design import AxiStreams, Design, DesignFunction
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.fixedpoint.format import quantise
-from dynagate.host.inputs import Arrays
+from dynagate.host.inputs import Arrays, check_range
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
 from dynagate.host.registers import Registers
 from dynagate.host.tags import Tags, check_tags
@@ -53,6 +53,8 @@ class Driver(ABC):
         self.whole, self.link = design, link
         self.design = design if function is None else design.of_function(function)
         self.others: Sequence[Driver] = ()
+        self.held: dict[str, bytes] = {}
+        """What registers hold of the inputs, by name: shared with the other drivers of the link."""
         self.registers = Registers(link, table)
         self._progress, self._streaming = progress, False
         self.queue = TransferQueue(self)
@@ -214,7 +216,7 @@ class ShellDriver(Driver):
         for name, expected in (
             ("ii", design.ii),
             ("latency", design.latency),
-            ("input_words", len(design.input.fields)),
+            ("input_words", axi.words.input),
             ("output_words", axi.words.output),
         ):
             self._check_register(name, expected)
@@ -253,6 +255,7 @@ class ShellDriver(Driver):
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
         an input that does not fit its format."""
+        self._hold(arrays)
         samples = pack_floats(self.design, self.axi, arrays, batch)
         words = self.floats(samples)
         values, empty = self._take(words)
@@ -265,6 +268,27 @@ class ShellDriver(Driver):
             )
         return values, empty
 
+    def _hold(self, arrays: Arrays) -> None:
+        """Writes the inputs that registers hold, where they are others than before. Raises ValueError naming one that
+        is outside the range of its format, or not the same in all samples."""
+        for port in self.design.input.ports:
+            if port.name not in self.axi.parameters or not len(arrays[port.name]):
+                continue
+            rows = arrays[port.name].astype(np.float32)
+            if (other := (rows != rows[0]).any(axis=1)).any():
+                raise ArgumentError(
+                    f"input '{port.name}' is not the same in samples 0 and {int(np.argmax(other))}; registers hold it: "
+                    "expected one link for a batch"
+                )
+            for k, index in enumerate(port.fields):
+                field = self.design.input.fields[index]
+                check_range(port, k, rows[:1, k].astype(np.float64), field.range, field.format.step)
+            if self.held.get(port.name) != (words := rows[0].tobytes()):
+                self.wait()
+                for k, word in enumerate(rows[0].view(np.uint32)):
+                    self.registers.write(f"{port.name}_{k}", int(word))
+                self.held[port.name] = words
+
     def _take(self, words: Words) -> tuple[Outputs, Overflow]:
         try:
             return self._words.take(words)
@@ -272,6 +296,7 @@ class ShellDriver(Driver):
             raise DeviceError(f"{self.link.text}: {error}") from None
 
     def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
+        self._hold(arrays)
         self._words.fill(arrays, samples)
         self.mark(samples)
 

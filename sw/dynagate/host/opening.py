@@ -336,6 +336,7 @@ def _stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, l
         function.name: driver(design, link, function=function, progress=progress) for function in design.functions
     }
     for name, each in drivers.items():
+        each.held = next(iter(drivers.values())).held
         each.others = [other for key, other in drivers.items() if key != name]
     devices = {
         function.name: PartDevice(function, StreamDevice(drivers[function.name]), dict(function.inputs))

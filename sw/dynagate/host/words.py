@@ -88,7 +88,8 @@ class FloatWords:
 
     def __init__(self, design: Design, axi: AxiStreams) -> None:
         self.design, self.axi = design, axi
-        self._inputs, self._outputs = _Columns.of(design.input), _Columns.of(design.output)
+        self._inputs = [port for port in _Columns.of(design.input) if port.name not in axi.parameters]
+        self._outputs = _Columns.of(design.output)
 
     def fill(self, arrays: Arrays, samples: Words) -> None:
         """Writes arrays (batch, *shape) by name into the input stream's words (batch, beats, words of a beat). The tag
