@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -70,7 +70,7 @@ class Flow(wiring.Component):
     def __init__(self, ii: int, ends: Sequence[End]) -> None:
         self.ii, self.ends = ii, tuple(ends)
         self.depth = math.ceil((max(e.latency + e.late for e in self.ends) + FIFO_LATENCY) / ii) + 1
-        ports = {}
+        ports: dict[str, Any] = {}
         for k, end in enumerate(self.ends):
             ports |= {f"values_{k}": In(end.values), f"flags_{k}": In(end.flags)}
             ports |= {f"o_values_{k}": Out(end.values), f"o_flags_{k}": Out(end.flags)}

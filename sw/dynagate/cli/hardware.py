@@ -12,15 +12,18 @@ import click
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs
 from dynagate.cli.options import (
+    Functions,
     algorithm_options,
     design_options,
     examples,
+    ii_option,
     outputs_option,
     seed_option,
     states_option,
 )
 from dynagate.cli.parameters import Named, mapping
 from dynagate.cli.robot import region_options, robot_options
+from dynagate.dynamics import ALL, TOGETHER
 from dynagate.graph.region import Region
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 from dynagate.hw.synth import SCRIPTS
@@ -160,6 +163,36 @@ def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any)
         results = [synthesise(built, family, step=step) for family in families]
     click.echo(table(built, results))
     click.echo(built.folder)
+
+
+@click.command(
+    short_help="Compare functions in one datapath with each alone.",
+    epilog=examples("together iiwa14 --ii 8", "together iiwa14 --function inverse_dynamics,forward_dynamics"),
+)
+@needs("hw", "amaranth", "scipy")
+@robot_options
+@region_options()
+@click.option(
+    "--function",
+    "name",
+    default=ALL,
+    type=Functions(),
+    metavar="FUNCTION,FUNCTION,...",
+    show_default=True,
+    help=f"Some of {', '.join(TOGETHER)}, or {ALL}.",
+)
+@ii_option
+def together(robot: Robot, region: Region, name: str, ii: int) -> None:
+    """Plan datapaths of single functions of ROBOT and one of all of them, and print what they cost."""
+    from dynagate.cli.progress import Steps
+    from dynagate.graph.parts import parts_of
+    from dynagate.hw.together import compare
+
+    if not parts_of(name):
+        raise click.UsageError(f"one function ({name}); expected several with commas between them, or {ALL}")
+    with Steps() as step:
+        comparison = compare(robot, name, ii=ii, region=region, step=step)
+    click.echo(comparison.text())
 
 
 @click.command(

@@ -32,7 +32,7 @@ ii_option = click.option(
 seed_option = click.option("--seed", default=1, show_default=True, type=count(2**63 - 1, 0), help="Of the states.")
 
 
-class _Functions(click.ParamType):
+class Functions(click.ParamType):
     """A function's name, several with commas between them, or all."""
 
     name = "function"
@@ -58,7 +58,7 @@ def function_option(text: str, *, several: bool = False) -> Command:
         "--function",
         "name",
         default="forward_dynamics_gradient",
-        type=_Functions() if several else click.Choice(list(FUNCTIONS)),
+        type=Functions() if several else click.Choice(list(FUNCTIONS)),
         metavar="FUNCTION",
         show_default=True,
         help=f"{text}: {', '.join(FUNCTIONS)}{more}.",

@@ -38,8 +38,8 @@ def trace(
     """The checked graph of one function of one robot.
 
     form, frame, mass, prefix, external_forces, outputs, variable: as in `dynamics.AlgorithmOptions`. Besides the frames
-    of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
-    errs least in float32.
+    of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one
+    that errs least in float32.
     step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
     Raises ValueError for a name that the function table does not list, an option that the function does not take or

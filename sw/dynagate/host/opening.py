@@ -91,7 +91,8 @@ def open(
     function: of a robot, the gradient of forward dynamics unless given. Several with commas between them, or "all", are
     called by name: `accelerator.forward_dynamics(...)`.
 
-    form, frame, mass, prefix, external_forces, outputs, variable: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+    form, frame, mass, prefix, external_forces, outputs, variable: of the algorithm, see
+    `dynagate.dynamics.AlgorithmOptions`.
     dtype ("cpu", "cuda"): float64 or float32; by default float64 on "cpu" and float32 on "cuda".
     layout ("cpu", "cuda"): "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack ("cpu", "cuda", "numpy"): results are vectors of their different entries, without those that are always zero
