@@ -63,6 +63,12 @@ def _interfaces(built: Build) -> str:
             rows.append((side, f"`{port.name}`", " × ".join(map(str, port.shape)), len(set(port.nodes)), span))
     text = "## Interfaces\n\n" + _table(("", "port", "shape", "different numbers", "formats"), rows)
     axi = built.design.axi
+    if built.design.functions:
+        each = [
+            (f"`{f.name}`", f.code, ", ".join(own for own, _ in f.inputs), f.latency, len(f.fields))
+            for f in built.design.functions
+        ]
+        text += "\n\n" + _table(("function", "code", "inputs", "delivered in cycle", "words of a result"), each)
     if axi is None:
         return text
     text += (
