@@ -16,8 +16,9 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.axi import PER_SAMPLE, WORD, beats
+from dynagate.hw.axi import FIXED, FLOAT32, PER_SAMPLE, WORD, beats, words_of
 from dynagate.hw.units.float32 import FromFloat, ToFloat
+from dynagate.hw.units.raw import WHOLE, FromWord, ToWord
 from dynagate.hw.units.rescale import by_beat, delayed
 
 NAN = 0x7FC00000
@@ -48,6 +49,8 @@ class State(NamedTuple):
 class InputStream(wiring.Component):
     """AXI4-Stream to samples: float32 words are converted, a converter per lane.
 
+    words: FIXED where the words hold the samples' bits as they are.
+
     ==========  ===  ============================================================================
     tdata       in   words of a beat; a sample begins with a beat of its own
     tvalid      in   the beat is offered
@@ -63,10 +66,15 @@ class InputStream(wiring.Component):
     ==========  ===  ============================================================================
     """
 
-    def __init__(self, formats: Sequence[Format], width: int, ii: int, last: str = PER_SAMPLE) -> None:
-        self.formats, self.width, self.last = tuple(formats), width, last
-        self.beats = beats(len(formats), width)
-        self.depth = math.ceil((FromFloat.latency + 6 + ii + self.beats) / max(ii, self.beats)) + 1
+    def __init__(
+        self, formats: Sequence[Format], width: int, ii: int, last: str = PER_SAMPLE, words: str = FLOAT32
+    ) -> None:
+        self.width, self.last = width, last
+        self.words = words_of([fmt.width for fmt in formats], words)
+        self.formats = tuple(formats) if words == FLOAT32 else (WHOLE,) * self.words
+        self.converter = FromFloat if words == FLOAT32 else FromWord
+        self.beats = beats(self.words, width)
+        self.depth = math.ceil((self.converter.latency + 6 + ii + self.beats) / max(ii, self.beats)) + 1
         self.bits = sum(fmt.width for fmt in formats)
         super().__init__(
             {
@@ -106,7 +114,7 @@ class InputStream(wiring.Component):
         m.d.sync += self.misaligned.eq(cut | missing)
 
         # conversion, a register, and the fields come to rest beat by beat
-        later = FromFloat.latency + 1
+        later = self.converter.latency + 1
         under_way = Signal(later + 1)
         m.d.sync += under_way.eq(Cat(whole, under_way)[: later + 1])
         self.state = State(credit.left, under_way, fifo)
@@ -117,11 +125,11 @@ class InputStream(wiring.Component):
         bad_here = []
         count = self.width // WORD
         for lane, formats in enumerate(_lanes(self.formats, self.width)):
-            m.submodules[f"lane_{lane}"] = unit = FromFloat(formats)
+            m.submodules[f"lane_{lane}"] = unit = self.converter(formats)
             m.d.comb += [unit.x.eq(self.tdata[WORD * lane : WORD * (lane + 1)]), unit.beat.eq(beat)]
             value = delayed(m, unit.o, 1, f"value_{lane}")
             here = Signal(name=f"bad_{lane}", reset_less=True)
-            m.d.sync += here.eq(unit.bad & (delayed(m, beat, FromFloat.latency, f"beat_{lane}") < len(formats)))
+            m.d.sync += here.eq(unit.bad & (delayed(m, beat, unit.latency, f"beat_{lane}") < len(formats)))
             bad_here.append(here)
             for k, fmt in enumerate(formats):
                 with m.If(arrived & (arrived_beat == k)):
@@ -132,7 +140,12 @@ class InputStream(wiring.Component):
         tag = self.tdata.word_select(len(self.formats) % count, WORD)  # in the last beat
         m.d.comb += [
             fifo.w_data.eq(
-                Cat(*fields, bad, delayed(m, self.tlast, later + 1, "last"), delayed(m, tag, later + 1, "tag"))
+                Cat(
+                    Cat(*fields)[: self.bits],
+                    bad,
+                    delayed(m, self.tlast, later + 1, "last"),
+                    delayed(m, tag, later + 1, "tag"),
+                )
             ),
             fifo.w_en.eq(under_way[-1]),
             fifo.r_en.eq(self.o_ready),
@@ -140,6 +153,12 @@ class InputStream(wiring.Component):
             Cat(self.o_payload, self.o_bad, self.o_last, self.o_tag).eq(fifo.r_data),
         ]
         return m
+
+
+def _packed(fields: Sequence[Value], bad: Value) -> list[Value]:
+    """The words of a result's bits, the last of which says that it cannot be used."""
+    bits = Cat(*fields, bad)
+    return [bits[low : low + WORD].as_signed() for low in range(0, len(bits), WORD)]
 
 
 def _filled(column: Sequence[int | None]) -> list[int]:
@@ -169,6 +188,8 @@ class OutputStream(wiring.Component):
     """Results to AXI4-Stream: fields are converted to float32 words, a converter per lane.
 
     layouts: the fields of each function's results in the order of their words; all in one result unless given.
+    words: FIXED where the words hold the bits of these fields as they are, and a bit more says that the result cannot
+    be used.
 
     =========  ===  =================================================
     i_payload  in   fields of a result, from bit 0 up
@@ -191,10 +212,18 @@ class OutputStream(wiring.Component):
         width: int,
         last: str = PER_SAMPLE,
         layouts: Sequence[Sequence[int]] | None = None,
+        words: str = FLOAT32,
     ) -> None:
-        self.formats, self.width, self.last = tuple(formats), width, last
-        self.layouts = [range(len(self.formats))] if layouts is None else list(layouts)
-        self.beats = sum(beats(len(fields), width) for fields in self.layouts)
+        self.width, self.last = width, last
+        self.fields, self.of_layout = tuple(formats), [range(len(formats))] if layouts is None else list(layouts)
+        self.converter: type[ToFloat] | type[ToWord] = ToFloat
+        self.formats, self.layouts = self.fields, list(map(list, self.of_layout))
+        if words == FIXED:
+            counts = [words_of([formats[k].width for k in each], words, flag=True) for each in self.of_layout]
+            starts = [sum(counts[:k]) for k in range(len(counts))]
+            self.converter, self.formats = ToWord, (WHOLE,) * sum(counts)
+            self.layouts = [list(range(at, at + count)) for at, count in zip(starts, counts, strict=True)]
+        self.beats = sum(beats(len(each), width) for each in self.layouts)
         self.bits = sum(fmt.width for fmt in formats)
         super().__init__(
             {
@@ -226,7 +255,7 @@ class OutputStream(wiring.Component):
         table = _word_table(self.layouts, count)
         by_lane = [[row[lane] for row in table] for lane in range(count)]
         units = {
-            lane: ToFloat([self.formats[k] for k in _filled(column)])
+            lane: self.converter([self.formats[k] for k in _filled(column)])
             for lane, column in enumerate(by_lane)
             if any(k is not None for k in column)
         }
@@ -261,10 +290,13 @@ class OutputStream(wiring.Component):
         m.d.sync += under_way.eq(Cat(issue, under_way)[:later])
         self.state = State(credit.left, under_way, fifo)
 
-        fields, low = [], 0
-        for fmt in self.formats:
+        fields: list[Value] = []
+        low = 0
+        for fmt in self.fields:
             fields.append(held[low : low + fmt.width].as_signed())
             low += fmt.width
+        if self.converter is ToWord:
+            fields = [word for each in self.of_layout for word in _packed([fields[k] for k in each], bad)]
         poison = delayed(m, bad, later - 1, "poison")
         words = [Signal(WORD, name=f"word_{lane}", reset_less=True) for lane in range(count)]
         m.d.sync += [word.eq(0) for word in words]
@@ -286,7 +318,7 @@ class OutputStream(wiring.Component):
             full = {k for k, field in enumerate(by_lane[lane]) if field is not None}
             there = delayed(m, _is_one_of(beat, full), later - 1, f"there_{lane}")
             with m.If(there):
-                m.d.sync += words[lane].eq(Mux(poison, NAN, converted))
+                m.d.sync += words[lane].eq(converted if self.converter is ToWord else Mux(poison, NAN, converted))
         data = Signal(self.width)
         at_end = final & (1 if self.last == PER_SAMPLE else ends)
         m.d.comb += [

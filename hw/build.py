@@ -39,13 +39,14 @@ from dynagate.graph import Graph, trace
 from dynagate.graph import Port as GraphPort
 from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
-from dynagate.hw.axi import Axi, beats
+from dynagate.hw.axi import FLOAT32, Axi, beats, words_of
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.regmap import IDENTITY, VERSION, with_parameters
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
+from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.robot import Robot
 
 TOP = "datapath"
@@ -256,17 +257,21 @@ def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
     graph, formats = planned.formatted.graph, planned.formatted.formats
     held = parameter_ports(graph)
     entries = [(port.name, k) for port in held for k in range(len(port.nodes))]
-    words = Sides(len(graph.input_nodes) - len(entries), max(len(delivery.nodes) for delivery in planned.deliveries))
+    streamed = [formats[i].width for i in graph.input_nodes[: len(graph.input_nodes) - len(entries)]]
+    results = [[formats[i].width for i in delivery.nodes] for delivery in planned.deliveries]
+    words = Sides(words_of(streamed, axi.words), max(words_of(each, axi.words, flag=True) for each in results))
+    float32 = Sides(FROM_FLOAT_LATENCY, to_float_latency(max(formats[i].width for i in graph.output_nodes)))
     return AxiStreams(
         axi.width,
         axi.last,
         words,
         beats=Sides(beats(words.input, axi.width), beats(words.output, axi.width)),
-        conversion=Sides(FROM_FLOAT_LATENCY, to_float_latency(max(formats[i].width for i in graph.output_nodes))),
+        conversion=float32 if axi.words == FLOAT32 else Sides(FromWord.latency, ToWord.latency),
         identity=IDENTITY,
         version=VERSION,
         registers=with_parameters(entries),
         parameters=tuple(port.name for port in held),
+        word=axi.words,
     )
 
 

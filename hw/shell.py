@@ -64,10 +64,10 @@ class Shell(wiring.Component):
         graph, formats = formatted.graph, formatted.formats
         streamed = graph.input_nodes[: len(graph.input_nodes) - len(self.parameters)]
         self.held = [formats[i] for i in graph.input_nodes[len(streamed) :]]
-        self.input = InputStream([formats[i] for i in streamed], axi.width, datapath.plan.ii, axi.last)
+        self.input = InputStream([formats[i] for i in streamed], axi.width, datapath.plan.ii, axi.last, axi.words)
         place = {i: k for k, i in enumerate(graph.output_nodes)}
         layouts = [[place[i] for i in delivery.nodes] for delivery in datapath.plan.deliveries]
-        self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last, layouts)
+        self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last, layouts, axi.words)
         super().__init__(
             {
                 "aclk": In(1),
@@ -161,7 +161,7 @@ class Shell(wiring.Component):
             "hash_high": Const(self.datapath.hash >> 32, BITS),
             "ii": Const(plan.ii, BITS),
             "latency": Const(plan.latency, BITS),
-            "input_words": Const(len(self.input.formats), BITS),
+            "input_words": Const(self.input.words, BITS),
             "output_words": Const(max(map(len, self.output.layouts)), BITS),
             "status": Cat(bad != 0, overflows != 0, misaligned != 0),
             "samples_in": samples_in,

@@ -8,6 +8,7 @@ import pytest
 from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.fifo import SyncFIFOBuffered
 from dynagate.fixedpoint.format import Format
+from dynagate.hw.axi import FIXED
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.flow import End, Flow
@@ -128,6 +129,9 @@ PROOFS: dict[str, Callable[[], FlowProof | InputProof | OutputProof | LiteProof]
     "input, three beats a sample": lambda: InputProof(FORMATS[:2], 32, 2),
     "output, a beat a sample": lambda: OutputProof(FORMATS[:1], 64),
     "output, two beats a sample": lambda: OutputProof(FORMATS, 64),
+    "input of integers": lambda: InputProof(FORMATS, 32, 2, words=FIXED),
+    "output of integers": lambda: OutputProof(FORMATS, 32, words=FIXED),
+    "output, two functions": lambda: OutputProof(FORMATS, 64, layouts=[[0], [2, 0, 1]]),
     "registers": lambda: LiteProof({}),
 }
 

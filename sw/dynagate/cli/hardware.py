@@ -25,7 +25,7 @@ from dynagate.cli.parameters import Named, mapping
 from dynagate.cli.robot import region_options, robot_options
 from dynagate.dynamics import ALL, TOGETHER
 from dynagate.graph.region import Region
-from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
+from dynagate.hw.axi import FLOAT32, PER_BATCH, PER_SAMPLE, WIDTHS, WORDS
 from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot
 
@@ -60,6 +60,7 @@ BUDGETS = ("dsp", "lut", "register_bits")
     type=click.Choice((PER_SAMPLE, PER_BATCH)),
     help=f"With --axi: what TLAST ends.  [default: {PER_SAMPLE}]",
 )
+@click.option("--words", type=click.Choice(WORDS), help=f"With --axi: what the streams carry.  [default: {FLOAT32}]")
 @click.option(
     "--budget",
     "budgets",
@@ -77,6 +78,7 @@ def build(
     region: Region,
     axi: str | None,
     tlast: str | None,
+    words: str | None,
     budgets: dict[str, int],
     report: bool,
     **request: Any,
@@ -88,7 +90,9 @@ def build(
 
     if tlast and axi is None:
         raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
-    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE)
+    if words and axi is None:
+        raise click.UsageError("--words without --axi; expected both: the AXI streams carry them")
+    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32)
     with Steps() as step:
         built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:

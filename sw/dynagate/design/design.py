@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -94,7 +94,8 @@ class AxiStreams:
     """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words: float32 words of a
     sample; the word after them is its tag. beats: of a sample and its tag. conversion: cycles from and to float32.
     identity, version: what these registers show. parameters: inputs that registers hold instead of the stream, each
-    entry in one called as the input and its place, as a float32."""
+    entry in one called as the input and its place, as a float32. word: "float32", a word for each number, or "fixed",
+    the datapath's integers packed and a bit more in results that says that they cannot be used."""
 
     width: int
     last: str
@@ -105,14 +106,16 @@ class AxiStreams:
     version: int
     registers: dict[str, Register]
     parameters: tuple[str, ...] = ()
+    word: str = "float32"
 
     @property
     def lanes(self) -> int:
         """32-bit words of a beat."""
         return self.width // WORD
 
-    def with_results(self, words: int) -> AxiStreams:
-        """The streams of a function whose results have so many words."""
+    def with_results(self, widths: Sequence[int]) -> AxiStreams:
+        """The streams of a function whose results have numbers of so many bits."""
+        words = len(widths) if self.word == "float32" else -(-(sum(widths) + 1) // WORD)
         beats = -(-(words + TAG_WORDS) // self.lanes)
         return replace(self, words=replace(self.words, output=words), beats=replace(self.beats, output=beats))
 
@@ -235,7 +238,7 @@ class Design:
             replace(self.input, fields=tuple(fields), ports=tuple(ports)),
             replace(self.output, fields=tuple(self.output.fields[k] for k in function.fields), ports=outputs),
         )
-        axi = None if self.axi is None else self.axi.with_results(len(function.fields))
+        axi = None if self.axi is None else self.axi.with_results([field.width for field in stream.output.fields])
         return replace(self, function=function.name, latency=function.latency, stream=stream, axi=axi, functions=())
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -120,13 +120,54 @@ class FloatWords:
         return outputs, empty
 
 
+class FixedWords:
+    """Arrays to the packed integers of a design's AXI streams and back, batch after batch: as `FloatWords`, in
+    float64."""
+
+    def __init__(self, design: Design, axi: AxiStreams) -> None:
+        self.design, self.axi = design, axi
+        self._results = _close_together(design.output)
+
+    def fill(self, arrays: Arrays, samples: Words) -> None:
+        count = self.axi.words.input
+        _rows(samples)[:, :count] = pack_inputs(self.design, arrays, len(samples))[:, :count]
+
+    def take(self, words: Words) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
+        """As of `FloatWords`: results that cannot be used are NaN."""
+        rows = _rows(words)[:, : self.axi.words.output]
+        columns = [
+            to_float(integers, field.format)
+            for integers, field in zip(unpack_integers(self._results, rows), self._results.fields, strict=True)
+        ]
+        word, bit = divmod(self._results.bits, 32)
+        empty = (rows[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
+        outputs = _output_arrays(self.design, columns)
+        for array in outputs.values():
+            array[empty] = np.nan
+        return outputs, empty
+
+
+def stream_words(design: Design, axi: AxiStreams) -> FloatWords | FixedWords:
+    """What a design's AXI streams carry."""
+    return FixedWords(design, axi) if axi.word == "fixed" else FloatWords(design, axi)
+
+
+def _close_together(stream: Stream) -> Stream:
+    """The stream with its fields one after the other from bit 0 up."""
+    fields, low = [], 0
+    for field in stream.fields:
+        fields.append(replace(field, lsb=low))
+        low += field.width
+    return replace(stream, bits=low, fields=tuple(fields))
+
+
 def pack_floats(design: Design, axi: AxiStreams, arrays: Arrays, batch: int) -> Words:
-    """Arrays (batch, *shape) by name -> float32 words of the input stream (batch, beats, words of a beat), tags 0.
+    """Arrays (batch, *shape) by name -> words of the input stream (batch, beats, words of a beat), tags 0.
 
     A sample begins with a beat of its own; the rest of its last beat is 0. Raises ValueError as `pack_inputs` does.
     """
     words = np.zeros((batch, axi.beats.input, axi.lanes), dtype=np.uint32)
-    FloatWords(design, axi).fill(arrays, words)
+    stream_words(design, axi).fill(arrays, words)
     return words
 
 
