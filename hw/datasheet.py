@@ -72,7 +72,7 @@ def _interfaces(built: Build) -> str:
     if axi is None:
         return text
     text += (
-        f"\n\nStreams of {axi.width} bits, words {axi.word}: {axi.words.input} and a tag in {axi.beats.input} beats in, "
+        f"\n\nStreams: {axi.width} bits, words {axi.word}: {axi.words.input} and a tag in {axi.beats.input} beats in, "
         f"{axi.words.output} and the tag in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
     )
     registers = [
