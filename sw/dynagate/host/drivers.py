@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ class Driver(ABC):
     ) -> None:
         self.whole, self.link = design, link
         self.design = design if function is None else design.of_function(function)
-        self.others: Sequence[Driver] = ()
+        self.others: Iterable[Driver] = ()
         self.held: dict[str, bytes] = {}
         """What registers hold of the inputs, by name: shared with the other drivers of the link."""
         self.registers = Registers(link, table)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy.typing as npt
 
@@ -338,7 +339,7 @@ def _stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, l
     }
     for name, each in drivers.items():
         each.held = next(iter(drivers.values())).held
-        each.others = [other for key, other in drivers.items() if key != name]
+        each.others = WeakSet(other for key, other in drivers.items() if key != name)
     devices = {
         function.name: PartDevice(function, StreamDevice(drivers[function.name]), dict(function.inputs))
         for function in design.functions
