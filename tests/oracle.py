@@ -107,10 +107,11 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
     return {name: np.array(values) for name, values in results.items()}
 
 
-def choices(function: Function, frames: Sequence[str | int], every_form: bool) -> list[dict[str, str | int]]:
+def choices(
+    function: Function, robot: Robot, frames: Sequence[str | int], every_form: bool) -> list[dict[str, str | int]]:
     """The default form of a function or all of them, the closed form in several frames and with prefix sums."""
     result: list[dict[str, str | int]] = []
-    for form in list(function.forms)[: None if every_form else 1]:
+    for form in function.forms_for(robot)[: None if every_form else 1]:
         options = function.options.get(form, ())
         result += [{"form": form, "frame": frame} for frame in frames] if "frame" in options else [{"form": form}]
         if "mass" in options:
@@ -134,7 +135,7 @@ def compare(
     state["minv"] = expected["minv"]
     for name, function in FUNCTIONS.items():
         pushed = external_forces and function.takes_external_forces
-        for options in choices(function, frames, every_form):
+        for options in choices(function, robot, frames, every_form):
             outputs = evaluate(
                 trace(robot, name, external_forces=pushed, **options), inputs_of(name, state, external_forces=pushed)
             )

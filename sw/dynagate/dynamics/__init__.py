@@ -6,23 +6,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import (
     articulated,
     body_columns,
+    constraint_forces,
     forward_dynamics,
     gradients,
     inverse_dynamics,
     kinematics,
     mass_matrix,
+    serial,
 )
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.tree import Tree
-from dynagate.robot import Robot
+from dynagate.robot import Robot, RobotError
 
 CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
 SCALAR, POINT, POINTS, JACOBIANS = "scalar", "point", "points", "jacobians"
@@ -61,13 +63,27 @@ and N."""
 @dataclass(frozen=True)
 class Function:
     """One row of the function table. forms: the algorithms that compute it, by name, the default first.
-    options: what the algorithms take besides their inputs, by form."""
+    options: what the algorithms take besides their inputs, by form. checks: by form, what raises RobotError for robots
+    that the form does not know."""
 
     name: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     forms: dict[str, Algorithm]
     options: dict[str, tuple[str, ...]]
+    checks: dict[str, Callable[[Tree], None]] = field(default_factory=dict)
+
+    def forms_for(self, robot: Robot) -> list[str]:
+        """The forms that know this robot, the default first."""
+        tree = Tree(robot)
+        return [form for form in self.forms if self._knows(form, tree)]
+
+    def _knows(self, form: str, tree: Tree) -> bool:
+        try:
+            self.checks.get(form, lambda tree: None)(tree)
+        except RobotError:
+            return False
+        return True
 
     @property
     def needs_inverse(self) -> bool:
@@ -89,8 +105,8 @@ class Function:
     ) -> tuple[Any, ...]:
         """The outputs in order; f_ext (links, 6) may follow the inputs.
 
-        Raises ValueError for a form or an option that the function does not have, RobotError where it needs M⁻¹ and the
-        robot has none."""
+        Raises ValueError for a form or an option that the function does not have, RobotError where the form does not
+        know the robot, or the function needs M⁻¹ and the robot has none."""
         form = form or next(iter(self.forms))
         if form not in self.forms:
             raise ArgumentError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
@@ -100,6 +116,8 @@ class Function:
                 listed = ", ".join(known) or "none"
                 raise ArgumentError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
         tree = robot if isinstance(robot, Tree) else Tree(robot)
+        if form in self.checks:
+            self.checks[form](tree)
         if self.needs_inverse:
             mass_matrix.check_invertible(tree)
         if len(inputs) > len(self.inputs):
@@ -148,8 +166,13 @@ FUNCTIONS: dict[str, Function] = {
             "inverse_dynamics",
             _arguments("q qd qdd"),
             _arguments("tau"),
-            {"newton_euler": inverse_dynamics.inverse_dynamics, "spatial": body_columns.inverse_dynamics},
+            {
+                "newton_euler": inverse_dynamics.inverse_dynamics,
+                "spatial": body_columns.inverse_dynamics,
+                "scan": serial.inverse_dynamics,
+            },
             {},
+            {"scan": serial.check_serial},
         ),
         Function(
             "mass_matrix",
@@ -169,8 +192,21 @@ FUNCTIONS: dict[str, Function] = {
             "forward_dynamics",
             _arguments("q qd tau"),
             _arguments("qdd"),
-            {"mass_matrix_solve": forward_dynamics.forward_dynamics, "aba": articulated.forward_dynamics},
+            {
+                "mass_matrix_solve": forward_dynamics.forward_dynamics,
+                "aba": articulated.forward_dynamics,
+                "jsiia": serial.by_joint_space_inertia,
+                "abia": serial.by_articulated_inertia,
+                "cfa": constraint_forces.forward_dynamics,
+                "cfa_serial": constraint_forces.forward_dynamics_serial,
+            },
             {},
+            {
+                "jsiia": serial.check_serial,
+                "abia": serial.check_serial,
+                "cfa": constraint_forces.check_bodies,
+                "cfa_serial": constraint_forces.check_bodies,
+            },
         ),
         Function(
             "inverse_dynamics_gradient",
