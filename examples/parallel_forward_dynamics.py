@@ -1,4 +1,4 @@
-"""Forward dynamics of serial chains by three algorithms against the number of links and of groups: figures 2, 3a and 3b of
+"""Time of forward dynamics of serial chains by the number of links and of groups: figures 2, 3a and 3b of
 
     Yang, Wu & Pan, "A Novel GPU-based Parallel Implementation Scheme and Performance Analysis of Robot Forward Dynamics
     Algorithms", 2016,
@@ -20,6 +20,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: JSIIA's dens
 
 import argparse
 import json
+import math
 import platform
 import time
 from collections.abc import Sequence
@@ -27,7 +28,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from dynagate import trace
 from dynagate.chains.batched import ALGORITHMS, ForwardDynamics
 from dynagate.chains.sample import random_chain
@@ -59,6 +59,37 @@ def seconds(algorithm: str, links: int, groups: int) -> float:
         dynamics(*state)
         times.append(time.perf_counter() - start)
     return float(np.median(times))
+
+
+def errors(lengths: Sequence[int], states: int = 64) -> dict[str, Times]:
+    """Largest relative error of q̈ over random states and three chains, against articulated bodies in float64, by
+    precision, algorithm and number of links."""
+    result: dict[str, Times] = {"float64": {}, "float32": {}}
+    for dtype, times in result.items():
+        for a in ALGORITHMS:
+            times[a] = {n: max(error(a, n, dtype, states, seed) for seed in range(1, 4)) for n in lengths}
+    del result["float64"]["aba"]  # the reference itself
+    return result
+
+
+def error(algorithm: str, links: int, dtype: str, states: int, seed: int) -> float:
+    robot, random = random_chain(links, seed), np.random.default_rng(seed)
+    state = [random.uniform(-width, width, (states, links)) for width in (np.pi, 1.0, 1.0)]
+    exact = ForwardDynamics(robot, "aba")(*state)
+    try:
+        rough = ForwardDynamics(robot, algorithm, dtype=dtype)(*state)
+    except ValueError:  # a mass matrix that is not positive definite in float32
+        return math.inf
+    return float((np.linalg.norm(rough - exact, axis=1) / np.linalg.norm(exact, axis=1)).max())
+
+
+def table(errors: dict[str, Times]) -> str:
+    """The errors as a table of Markdown."""
+    columns = [(dtype, a) for dtype, times in errors.items() for a in times]
+    lengths = list(errors["float32"]["aba"])
+    rows = [[str(n), *(f"{errors[dtype][a][n]:.0e}" for dtype, a in columns)] for n in lengths]
+    head = ["links", *(f"{a}, {dtype}" for dtype, a in columns)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
 def longest_paths(lengths: Sequence[int]) -> Times:
@@ -123,6 +154,7 @@ def measured(quick: bool, peer: bool) -> dict[str, Any]:
         "single_call_s": single,
         "longest_path": paths,
         "groups_s": by_groups,
+        "errors": errors([1, 5] if quick else [1, 2, 3, 5, 6, 9, 13, 17, 33, 50, 100, 200]),
         "findings": findings(single, paths, by_groups[few], by_groups[many]),
     }
     if peer:
@@ -176,6 +208,7 @@ def main(arguments: Sequence[str] | None = None) -> dict[str, Any]:
     draw(result, options.folder)
     for claim, holds in result["findings"].items():
         print(f"{'confirmed   ' if holds else 'contradicted'}  {claim}")
+    print(table(result["errors"]))
     if isinstance(reason := result.get("pinocchio_aba_s"), str):
         print(f"no comparison with Pinocchio: {reason}")
     for n, ratios in result.get("faster_than_pinocchio", {}).items():

@@ -108,7 +108,8 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
 
 
 def choices(
-    function: Function, robot: Robot, frames: Sequence[str | int], every_form: bool) -> list[dict[str, str | int]]:
+    function: Function, robot: Robot, frames: Sequence[str | int], every_form: bool
+) -> list[dict[str, str | int]]:
     """The default form of a function or all of them, the closed form in several frames and with prefix sums."""
     result: list[dict[str, str | int]] = []
     for form in function.forms_for(robot)[: None if every_form else 1]:

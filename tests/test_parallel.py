@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def test_block_tridiagonal_systems(count: int, solver: Any) -> None:
     """Blocks of different sizes, as joints with and without a rotor make them."""
     random = np.random.default_rng(count)
     ends = np.cumsum([0, *random.integers(1, 7, count)])
-    parts = [slice(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    parts = [slice(a, b) for a, b in pairwise(ends)]
     matrix = np.zeros((ends[-1], ends[-1]))
     for own, following in zip(parts, [*parts[1:], parts[-1]], strict=True):
         both = slice(own.start, following.stop)
@@ -59,7 +60,7 @@ def test_block_tridiagonal_systems(count: int, solver: Any) -> None:
         matrix[both, both] += root @ root.T + np.eye(len(root))
     right = random.normal(size=ends[-1])
     diagonal = [array(matrix[p, p]) for p in parts]
-    upper = [array(matrix[p, following]) for p, following in zip(parts, parts[1:], strict=False)]
+    upper = [array(matrix[p, following]) for p, following in pairwise(parts)]
     x = solver(diagonal, upper, [array(right[p]) for p in parts])
     expected = np.linalg.solve(matrix, right)
     np.testing.assert_allclose(np.concatenate(x).astype(float), expected, rtol=1e-9, atol=1e-9)
@@ -73,7 +74,10 @@ def test_scan_forms_agree_with_pinocchio(count: int, prismatic: float, armature:
     robot = random_chain(count, 1, prismatic=prismatic, armature=armature)
     state = states(robot, 3, seed=count, external_forces=pushed)
     expected = reference(robot, pinocchio_of(robot), state)
-    for name, output, forms in [("inverse_dynamics", "tau", ("scan",)), ("forward_dynamics", "qdd", SCAN_FORMS + FORCE_FORMS)]:
+    for name, output, forms in [
+        ("inverse_dynamics", "tau", ("scan",)),
+        ("forward_dynamics", "qdd", SCAN_FORMS + FORCE_FORMS),
+    ]:
         assert set(forms) <= set(FUNCTIONS[name].forms_for(robot))
         for form in forms:
             graph = trace(robot, name, form=form, external_forces=pushed)

@@ -67,7 +67,9 @@ class ForwardDynamics:
         if dense not in (None, "ldl", "lapack"):
             raise ArgumentError(f"dense solver '{dense}'; expected 'ldl' or 'lapack'")
         self.algorithm, self.links = algorithm, len(robot.links)
-        self._lapack = algorithm == "jsiia" and (dense or ("lapack" if self.links >= LAPACK_LINKS else "ldl")) == "lapack"
+        self._lapack = (
+            algorithm == "jsiia" and (dense or ("lapack" if self.links >= LAPACK_LINKS else "ldl")) == "lapack"
+        )
         tree = Tree(robot, reduced=False)
         (check_bodies if algorithm.startswith("cfa") else check_serial)(tree)
         numbers = _link_numbers(tree)
@@ -103,7 +105,9 @@ class ForwardDynamics:
         arrays = (ctypes.c_void_p(part.ctypes.data) for part in (*read, *written))
         work = ctypes.c_void_p(self._work.ctypes.data)
         if self._call(ctypes.byref(self._chain), *arrays, ctypes.c_long(batch), work):
-            raise ArgumentError(f"{self.algorithm}: an acceleration is not finite; an input is not, or a value overflows")
+            raise ArgumentError(
+                f"{self.algorithm}: an acceleration is not finite; an input is not, or a value overflows"
+            )
         return self._solved(*written) if self._lapack else qdd
 
     def _solved(self, m: Array, net: Array) -> Array:

@@ -1,22 +1,18 @@
-"""The C of one link's part of each algorithm, traced from the algorithms' own mathematics.
-
-A step reads and writes arrays by pointers: numbers of the link (`real`, shared by all samples) and values of the samples
-(`vec`, a lane each). It is straight-line code, from `dynamics` on traced scalars, so zeros are left out and equal
-subexpressions are computed once. The loops over links and blocks that call it are in dynagate_chain.c.
-"""
+"""One link's part of each algorithm as a C function; the loops over links and blocks are in dynagate_chain.c."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from dynagate.chains.step import Step
 from dynagate.dynamics.articulated import ArticulatedInertia
 from dynagate.dynamics.block_tridiagonal import Factored, factor, gram
 from dynagate.dynamics.joints import AxisTransform, FreeTransform
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, zeros
-from dynagate.graph.trace import Expr, Trace
 
 LINK_NUMBERS = 25
 """Per link: rotation (9) and translation (3) of the joint's frame, mass, first moment (3), second moment (6: xx, xy,
@@ -28,70 +24,6 @@ numbers each."""
 
 KINDS = ("revolute", "prismatic")
 DIRECTION = {"revolute": 2, "prismatic": 5}
-
-
-class Step:
-    """One C function under construction: arguments in the order in which they are asked for, outputs last."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self._trace = Trace()
-        self._arguments: list[str] = []
-        self._source: dict[int, tuple[str, str]] = {}
-
-    def numbers(self, name: str, count: int) -> Array:
-        """Numbers of a link, the same for all samples (count,)."""
-        return self._read("real", name, count)
-
-    def vectors(self, name: str, count: int) -> Array:
-        """Values of the samples (count,)."""
-        return self._read("vec", name, count)
-
-    def _read(self, type: str, name: str, count: int) -> Array:
-        self._arguments.append(f"const {type} *{name}")
-        values = [self._trace.input(f"{name}_{k}") for k in range(count)]
-        self._source |= {value.id: (type, f"{name}[{k}]") for k, value in enumerate(values)}
-        return array(values)
-
-    def text(self, outputs: Mapping[str, Any]) -> str:
-        """The function's C, which writes these values (any shape, flattened) in this order of arguments. Everything is
-        read before anything is written, so an output may be an input's memory."""
-        flat = {name: list(np.ravel(np.asarray(values, dtype=object))) for name, values in outputs.items()}
-        nodes = self._trace.nodes
-        needed = {value.id for values in flat.values() for value in values if isinstance(value, Expr)}
-        for i in reversed(range(len(nodes))):
-            if i in needed:
-                needed.update(nodes[i].args)
-        types: dict[int, str] = {}
-        lines = []
-        for i in sorted(needed):
-            if i in self._source:
-                types[i], expression = self._source[i]
-            else:
-                types[i] = "vec" if any(types[a] == "vec" for a in nodes[i].args) else "real"
-                expression = _expression(nodes[i].op, [f"n{a}" for a in nodes[i].args], nodes[i].constant)
-            lines.append(f"const {types[i]} n{i} = {expression};")
-        for name, values in flat.items():
-            lines += [f"{name}[{k}] = {_written(value, types)};" for k, value in enumerate(values)]
-        arguments = ", ".join([*self._arguments, *(f"vec *{name}" for name in flat)])
-        body = "\n    ".join(lines)
-        return f"DG_INLINE void {self.name}({arguments}) {{\n    {body}\n}}\n"
-
-
-def _expression(op: str, args: Sequence[str], constant: float | None) -> str:
-    number = "" if constant is None else f"(real){constant!r}"
-    operators = {"add": " + ", "sub": " - ", "mul": " * ", "mul_const": " * ", "add_const": " + "}
-    if op in operators:
-        return operators[op].join([*args, number] if number else args)
-    return {"const": number, "neg": f"-{args[0]}" if args else "", "reciprocal": f"(real)1 / {args[-1]}" if args else ""}[op]
-
-
-def _written(value: Any, types: Mapping[int, str]) -> str:
-    """What is the same for all samples becomes a vector of it."""
-    if not isinstance(value, Expr):
-        return f"(vec){{0}} + (real){float(value)!r}"
-    signed = f"{'-' if value.sign < 0 else ''}n{value.id}"
-    return signed if types[value.id] == "vec" else f"(vec){{0}} + {signed}"
 
 
 def _pose(kind: str, link: Array, turn: Array) -> FreeTransform:
@@ -107,7 +39,7 @@ def _body(link: Array) -> Inertia:
     return Inertia(link[12], link[13:16], _symmetric(link[16:22]))
 
 
-def _symmetric(upper: Sequence[Scalar], size: int = 3) -> Array:
+def _symmetric(upper: Array, size: int = 3) -> Array:
     matrix = zeros(size, size)
     for value, (i, j) in zip(upper, zip(*np.triu_indices(size), strict=True), strict=True):
         matrix[i, j] = matrix[j, i] = value
@@ -414,19 +346,13 @@ def header(rotors: bool) -> str:
         "bias_up": _bias_up,
         "rotation": _rotation,
         "unit_begin": _unit_begin,
-        "abia_inertia": lambda step, kind: _abia_inertia(step, kind, rotors),
+        "abia_inertia": partial(_abia_inertia, rotors=rotors),
         "abia_back": _abia_back,
         "abia_forth": _abia_forth,
-        "cfa_own": lambda step, kind: _cfa_own(step, kind, rotors),
-        **{
-            f"aba_{place}": lambda step, kind, place=place: _aba_up(step, kind, rotors, place)
-            for place in ("tip", "up", "root")
-        },
-        **{
-            f"cfa_next_{other}": lambda step, kind, other=other: _cfa_next(step, kind, rotors, other)
-            for other in KINDS
-        },
+        "cfa_own": partial(_cfa_own, rotors=rotors),
     }
+    by_kind |= {f"aba_{place}": partial(_aba_up, rotors=rotors, place=place) for place in ("tip", "up", "root")}
+    by_kind |= {f"cfa_next_{other}": partial(_cfa_next, rotors=rotors, other=other) for other in KINDS}
     texts = [f"#define DG_BLOCK {size}\n"]
     texts += [build(Step(f"{name}_{kind}"), kind) for name, build in by_kind.items() for kind in KINDS]
     texts += [_unit_down(Step("unit_down")), _unit_up(Step("unit_up"))]

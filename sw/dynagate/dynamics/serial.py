@@ -16,7 +16,7 @@ from dynagate.dynamics import articulated
 from dynagate.dynamics.joints import FreeTransform, JointTransform
 from dynagate.dynamics.mass_matrix import factorise, solve
 from dynagate.dynamics.recursion import linear_recursion
-from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, skew, zeros
+from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
 
@@ -44,8 +44,12 @@ class _Columns(dict[int, Any]):
     """One spatial vector per unit acceleration; zero for those that are not listed."""
 
     def __add__(self, other: _Columns) -> _Columns:
-        return _Columns({j: self[j] + other[j] if j in self and j in other else self.get(j, other.get(j))
-                         for j in {**self, **other}})
+        return _Columns(
+            {
+                j: self[j] + other[j] if j in self and j in other else self.get(j, other.get(j))
+                for j in {**self, **other}
+            }
+        )
 
 
 def _poses(joints: Sequence[JointTransform]) -> list[FreeTransform]:
@@ -88,8 +92,8 @@ def inverse_dynamics(
     for i in tree.links:
         with scope("scan_id", f"link{i}"):
             body = tree.inertias[i]
-            force = body @ acceleration[i] + velocity[i].cross_force(body @ velocity[i])  # (2c), its sign mended
-            own.append(force if external is None else force - tree.external_force(i, external))
+            needed = body @ acceleration[i] + velocity[i].cross_force(body @ velocity[i])  # (2c), its sign mended
+            own.append(needed if external is None else needed - tree.external_force(i, external))
     force = _forces(poses, own, "scan_f")
     tau = []
     for i in tree.links:
