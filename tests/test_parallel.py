@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import operator
+import re
+import subprocess
+import sys
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -12,15 +16,13 @@ from typing import Any
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import FUNCTIONS, Robot, RobotError, build, evaluate, robots, trace
+from dynagate import FUNCTIONS, Robot, RobotError, evaluate, robots, trace
 from dynagate.chains.batched import ALGORITHMS, ForwardDynamics
 from dynagate.chains.sample import random_chain
 from dynagate.dynamics.block_tridiagonal import block_thomas, odd_even_elimination
 from dynagate.dynamics.recursion import linear_recursion
 from dynagate.dynamics.spatial import array
-from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.truth import relative_errors
-from dynagate.sim.compare import first_difference
 
 from tests.oracle import pinocchio_of, reference
 from tests.samples import inputs_of, states
@@ -207,8 +209,15 @@ def test_inputs_are_checked() -> None:
         random_chain(0, 1)
 
 
-@pytest.mark.parametrize(("function", "form"), [("inverse_dynamics", "scan"), ("forward_dynamics", "cfa")])
-def test_hardware_equals_the_integers(function: str, form: str, designs: Path) -> None:
-    robot = robots.load("two_joint_arm")
-    built = build(robot, function, form=form, ii=16, policy=Policy(word=24), folder=designs)
-    assert first_difference(built, built.region.sample(function, 40, seed=3)) is None
+def test_the_example_draws_its_figures(tmp_path: Path) -> None:
+    script = Path(__file__).parent.parent / "examples" / "parallel_forward_dynamics.py"
+    command = [sys.executable, str(script), "--quick", "--folder", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(f"figure{name}.png" for name in ("2", "3a", "3b")),
+        "figures.json",
+    }
+    figures = json.loads((tmp_path / "figures.json").read_text())
+    assert all(time > 0.0 for times in figures["single_call_s"].values() for time in times.values())
+    assert list(figures["single_call_s"]) == list(ALGORITHMS)
+    assert len(re.findall("^(?:confirmed|contradicted) ", done.stdout, re.MULTILINE)) == 10
