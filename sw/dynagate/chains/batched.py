@@ -23,8 +23,11 @@ from dynagate.native.emit import Source
 from dynagate.robot import Robot
 
 ALGORITHMS = ("aba", "jsiia", "abia", "cfa", "cfa_serial")
-LAPACK_LINKS = 48
+LAPACK_LINKS = 256
 """JSIIA's dense system is solved by LAPACK, sample by sample, from so many links on: measured."""
+
+LAPACK_SAMPLES = 64
+"""Mass matrices that are kept at once for LAPACK."""
 
 TOOLCHAIN = Toolchain(C.find, (*C.flags, "-O3"), C.suffix, C.target)
 TYPES = {np.dtype(np.float64): "f64", np.dtype(np.float32): "f32"}
@@ -99,28 +102,35 @@ class ForwardDynamics:
             if values.shape != (batch, self.links):
                 raise ArgumentError(f"{name} has shape {values.shape}; expected ({max(batch, 1)}, {self.links})")
         qdd = np.empty((batch, self.links), dtype=self.dtype)
-        written = [qdd]
-        if self._lapack:
-            written.insert(0, np.empty((batch, self.links, self.links), dtype=self.dtype))
-        arrays = (ctypes.c_void_p(part.ctypes.data) for part in (*read, *written))
-        work = ctypes.c_void_p(self._work.ctypes.data)
-        if self._call(ctypes.byref(self._chain), *arrays, ctypes.c_long(batch), work):
+        if not self._lapack:
+            self._run(*read, qdd)
+            return qdd
+        m = np.empty((min(batch, LAPACK_SAMPLES), self.links, self.links), dtype=self.dtype)
+        for start in range(0, batch, LAPACK_SAMPLES):
+            part = slice(start, start + LAPACK_SAMPLES)
+            self._run(*(values[part] for values in read), m, qdd[part])
+            self._solve(m, qdd[part])
+        return qdd
+
+    def _run(self, *arrays: Array) -> None:
+        """The compiled function on inputs and results; the batch is the first input's."""
+        pointers = (ctypes.c_void_p(values.ctypes.data) for values in arrays)
+        batch, work = ctypes.c_long(len(arrays[0])), ctypes.c_void_p(self._work.ctypes.data)
+        if self._call(ctypes.byref(self._chain), *pointers, batch, work):
             raise ArgumentError(
                 f"{self.algorithm}: an acceleration is not finite; an input is not, or a value overflows"
             )
-        return self._solved(*written) if self._lapack else qdd
 
-    def _solved(self, m: Array, net: Array) -> Array:
-        """In place: M's lower triangle by Cholesky, a sample at a time."""
+    def _solve(self, m: Array, net: Array) -> None:
+        """In place of the torques: q̈ by Cholesky, a sample at a time. m has its lower triangles alone."""
         from scipy.linalg import get_lapack_funcs
 
         (posv,) = get_lapack_funcs(("posv",), (m[:1], net))
-        for matrix, torque in zip(m, net, strict=True):
+        for matrix, torque in zip(m[: len(net)], net, strict=True):
             # the transposed view is in Fortran's order, where the lower triangle is the upper one
             _, torque[:], info = posv(matrix.T, torque, lower=False, overwrite_a=True)
             if info:
                 raise ArgumentError(f"jsiia: the mass matrix is not positive definite in {self.dtype} (pivot {info})")
-        return net
 
 
 def _aligned(count: int, dtype: np.dtype[Any]) -> Array:
