@@ -54,12 +54,14 @@ class Chain(NamedTuple):
 
 def constants(tree: Tree) -> Chain:
     """Constants of the links, each with its own mass: regrouped inertias have no inverse."""
-    given = tree.as_given
-    mobility = [_mobility(link.mass, np.array(link.com), np.array(link.inertia)) for link in given.robot.links]
-    fixed = [_adjoint(np.array(link.joint.rotation), np.array(link.joint.translation)) for link in given.robot.links]
+    unreduced = tree.as_given
+    mobility = [_mobility(link.mass, np.array(link.com), np.array(link.inertia)) for link in unreduced.robot.links]
+    fixed = [
+        _adjoint(np.array(link.joint.rotation), np.array(link.joint.translation)) for link in unreduced.robot.links
+    ]
     above = [np.zeros((6, 6)), *(summed(x @ p @ x.T) for x, p in zip(fixed[1:], mobility, strict=False))]
-    direction = [5 if given.slides(i) else 2 for i in given.links]
-    basis = [_basis(k, rotor) for k, rotor in zip(direction, given.armature, strict=True)]
+    direction = [5 if unreduced.slides(i) else 2 for i in unreduced.links]
+    basis = [_basis(k, rotor) for k, rotor in zip(direction, unreduced.armature, strict=True)]
     mobility, fixed, above = ([array(matrix) for matrix in part] for part in (mobility, fixed, above))
     return Chain(mobility, fixed, above, direction, basis)
 
