@@ -31,10 +31,12 @@ SCALAR, POINT, POINTS, JACOBIANS = "scalar", "point", "points", "jacobians"
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
-    forces (links, 6), scalar (), point (3,), points (links, 3) or jacobians (links, 6, nv)."""
+    forces (links, 6), scalar (), point (3,), points (links, 3) or jacobians (links, 6, nv). like: the input of the listed
+    functions that has numbers of the same size, where the name is not one of theirs."""
 
     name: str
     kind: str
+    like: str = ""
 
     def shape(self, robot: Robot) -> tuple[int, ...]:
         nv, links = robot.nv, len(robot.links)

@@ -173,7 +173,7 @@ def _digits(c: float) -> float:
 
 def trace(
     robot: Robot,
-    name: str,
+    name: str | Function,
     *,
     form: str | None = None,
     frame: Frame | None = None,
@@ -182,7 +182,7 @@ def trace(
     external_forces: bool = False,
     step: Step | None = None,
 ) -> Graph:
-    """The checked graph of one function of one robot.
+    """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
     form, frame, mass, prefix, external_forces: as in `dynamics.AlgorithmOptions`. Besides the frames of
     `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
@@ -192,7 +192,7 @@ def trace(
     Raises ValueError for a name that the function table does not list or an option that the function does not take,
     RobotError where M is needed and has no inverse.
     """
-    algorithm: Function = function(name)
+    algorithm = name if isinstance(name, Function) else function(name)
     options = AlgorithmOptions(form, frame, mass, prefix).as_dict()
     if isinstance(frame, str):
         if frame not in FRAMES:
@@ -220,7 +220,7 @@ def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step
     tree = Tree(robot)
     arguments = algorithm.inputs_with(external_forces)
     inputs = [(argument, _input(recorder, argument, robot)) for argument in arguments]
-    results = algorithm(tree, *(values for _, values in inputs), **options)
+    results = algorithm(tree, *(values[()] for _, values in inputs), **options)
     sizes = {
         value.id: float(size)
         for (_, values), entries in zip(inputs, input_sizes(tree, arguments), strict=True)
