@@ -15,8 +15,20 @@ from typing import Any
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import Argument, Function, Tree
 from dynagate.dynamics.forward_dynamics import forward_dynamics
+from dynagate.dynamics.joints import AxisTransform
 from dynagate.dynamics.mass_matrix import Factor, factorise, mass_matrix, solve
-from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, inertia_from_second_moment, select, zeros
+from dynagate.dynamics.spatial import (
+    Array,
+    Force,
+    Scalar,
+    array,
+    cos,
+    cross,
+    inertia_from_second_moment,
+    select,
+    sin,
+    zeros,
+)
 from dynagate.integrators.variational_body import (
     ANGLE,
     B_SLOPE,
@@ -31,6 +43,13 @@ from dynagate.integrators.variational_body import (
     twist,
 )
 
+EXTRAPOLATION = (4.0, -6.0, 4.0, -1.0)
+"""A cubic through the increments of the last four steps, the latest first, one step on: a guess (IG4) that takes no
+dynamics."""
+
+EXTRAPOLATED = 4
+"""The number of this guess, after the paper's three."""
+
 Rows = Array
 """(links, 6) scalars: forces or momenta [angular; linear] of the links in their own frames."""
 
@@ -39,32 +58,41 @@ def start(
     tree: Tree,
     q: Sequence[Scalar],
     last: Sequence[Scalar],
+    second: Sequence[Scalar],
+    third: Sequence[Scalar],
+    fourth: Sequence[Scalar],
     momentum: Rows,
     tau: Sequence[Scalar],
     dt: Scalar,
     share: Scalar,
+    external: Rows | None = None,
     *,
     guess: int,
-    external: Rows | None = None,
 ) -> tuple[Any, ...]:
-    """The initial guess of the increment, load (links, 6), impulse (nv,) and M's factor (nv, nv): L below the diagonal,
-    1 / D on it. As `variational_loops.prepare`."""
+    """The initial guess of the increment, load (links, 6), impulse (nv,) as `variational_loops.prepare` has them; M's
+    factor (nv, nv), L below the diagonal and 1 / D on it; cosines and sines (nv,) of the joints that turn.
+
+    last, second, third, fourth: the increments of the steps before, the latest first."""
     factor = factorise(tree, mass_matrix(tree, q))
     packed = factor.lower.copy()
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse
     load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share, external)
-    return _guesses(tree, guess, q, last, tau, dt, external), load, impulse_of_joints, packed
+    turns = [(0.0, 0.0) if tree.slides(d) else (cos(q[d]), sin(q[d])) for d in range(tree.nv)]
+    past = (last, second, third, fourth)
+    increment = _guesses(tree, guess, q, past, tau, dt, external)
+    return increment, load, impulse_of_joints, packed, [c for c, _ in turns], [s for _, s in turns]
 
 
-def _guesses(
-    tree: Tree, guess: int, q: Sequence[Scalar], last: Sequence[Scalar], tau: Any, dt: Scalar, external: Rows | None
-) -> list[Scalar]:
-    """IG1, IG2 or IG3 of §3.3."""
+def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: Scalar, external: Any) -> list[Scalar]:
+    """IG1, IG2 or IG3 of §3.3, or the increments of the last steps extrapolated."""
+    last = past[0]
     if guess == 1:
         return [0.0 * x for x in last]
     if guess == 2:
         return list(last)
+    if guess == EXTRAPOLATED:
+        return [sum(c * x for c, x in zip(EXTRAPOLATION, row, strict=True)) for row in zip(*past, strict=True)]
     rate = 1.0 / dt
     qdd = forward_dynamics(tree, q, [rate * x for x in last], tau, external)
     return [x + dt * (dt * a) for x, a in zip(last, qdd, strict=True)]
@@ -104,6 +132,8 @@ def prepare(
 def residual(
     tree: Tree,
     q: Sequence[Scalar],
+    cosine: Sequence[Scalar],
+    sine: Sequence[Scalar],
     increment: Sequence[Scalar],
     load: Rows,
     impulse_of_joints: Sequence[Scalar],
@@ -112,7 +142,7 @@ def residual(
     """dt times the residual impulse (nv,), the momentum (links, 6) that goes into the next step, and the largest |e|²
     of a link or joint, |e| the sine of half its turn."""
     tree = tree.as_given
-    joints = tree.transforms(q)
+    joints = _transforms(tree, q, cosine, sine)
     moved: list[tuple[Any, Scalar, Any]] = []
     force: list[Force] = []
     momentum = zeros(len(tree.links), 6)
@@ -148,6 +178,18 @@ def residual(
     return f, momentum, widest
 
 
+def _transforms(tree: Tree, q: Any, cosine: Any, sine: Any) -> list[AxisTransform]:
+    """`Tree.transforms` with the cosines and sines at hand."""
+    joints = []
+    for i, link in enumerate(tree.robot.links):
+        d, fixed, origin = tree.dofs[i].start, array(link.joint.rotation), array(link.joint.translation)
+        if tree.slides(d):
+            joints.append(AxisTransform(fixed, origin + fixed[:, 2] * q[d]))
+        else:
+            joints.append(AxisTransform(fixed, origin, cosine[d], sine[d]))
+    return joints
+
+
 def _displacement(tree: Tree, i: int, joint: Any, delta: Scalar, above: Any) -> tuple[Any, Scalar, Any]:
     """ΔR's quaternion (e, w) and Δp of link i from those of its parent (Eq. 19)."""
     e, w, shift = above
@@ -170,6 +212,8 @@ def _larger(a: Scalar, b: Scalar) -> Scalar:
 def iteration(
     tree: Tree,
     q: Sequence[Scalar],
+    cosine: Sequence[Scalar],
+    sine: Sequence[Scalar],
     increment: Sequence[Scalar],
     load: Rows,
     impulse_of_joints: Sequence[Scalar],
@@ -179,7 +223,7 @@ def iteration(
 ) -> tuple[Any, ...]:
     """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
     limit; the squared norm of the residual; the momentum and |e|² of `residual`. limit: squared, times dt²."""
-    f, momentum, widest = residual(tree, q, increment, load, impulse_of_joints, dt)
+    f, momentum, widest = residual(tree, q, cosine, sine, increment, load, impulse_of_joints, dt)
     squared: Scalar = 0.0
     for x in f:
         squared = squared + x * x
@@ -190,28 +234,30 @@ def iteration(
 
 
 Q, DT = Argument("q", "configuration"), Argument("dt", "scalar")
-INCREMENT, LAST = (Argument(name, "vector", like="q") for name in ("increment", "last"))
+INCREMENT = Argument("increment", "vector", like="q")
 MOMENTUM, LOAD = (Argument(name, "forces", like="f_ext") for name in ("momentum", "load"))
 IMPULSE, FACTOR = Argument("impulse", "vector", like="tau"), Argument("factor", "matrix", like="minv")
 WIDEST = Argument("widest", "scalar")
+PAST = tuple(Argument(name, "vector", like="q") for name in ("last", "second", "third", "fourth"))
+TURNS = (Argument("cosine", "vector"), Argument("sine", "vector"))
 
 START = Function(
     "variational_start",
-    (Q, LAST, MOMENTUM, Argument("tau", "vector"), DT, Argument("share", "scalar")),
-    (INCREMENT, LOAD, IMPULSE, FACTOR),
-    {f"guess_{k}": partial(start, guess=k) for k in (3, 2, 1)},
+    (Q, *PAST, MOMENTUM, Argument("tau", "vector"), DT, Argument("share", "scalar")),
+    (INCREMENT, LOAD, IMPULSE, FACTOR, *TURNS),
+    {f"guess_{k}": partial(start, guess=k) for k in (3, 1, 2, 4)},
     {},
 )
 RESIDUAL = Function(
     "variational_residual",
-    (Q, INCREMENT, LOAD, IMPULSE, DT),
+    (Q, *TURNS, INCREMENT, LOAD, IMPULSE, DT),
     (Argument("residual", "vector"), MOMENTUM, WIDEST),
     {"increment": residual},
     {},
 )
 ITERATION = Function(
     "variational_iteration",
-    (Q, INCREMENT, LOAD, IMPULSE, FACTOR, DT, Argument("limit", "scalar")),
+    (Q, *TURNS, INCREMENT, LOAD, IMPULSE, FACTOR, DT, Argument("limit", "scalar")),
     (Argument("next", "vector"), Argument("squared", "scalar"), MOMENTUM, WIDEST),
     {"riqn": iteration},
     {},

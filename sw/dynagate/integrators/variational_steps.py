@@ -12,7 +12,8 @@ import numpy as np
 
 from dynagate.integrators.articulated_loops import bias, factorise, pose, project, solve
 from dynagate.integrators.links import Links, compiled
-from dynagate.integrators.variational_loops import prepare, residual, start
+from dynagate.integrators.variational_graphs import EXTRAPOLATED, EXTRAPOLATION
+from dynagate.integrators.variational_loops import kinetic, potential, prepare, residual, start
 from dynagate.integrators.variational_newton import jacobian
 from dynagate.integrators.variational_printed import printed_residual
 from dynagate.integrators.variational_svi import discrete_momenta, midpoint_jacobian
@@ -38,18 +39,25 @@ def guess_increment(
     offset: np.ndarray,
     u: np.ndarray,
     d: np.ndarray,
-    last: np.ndarray,
+    past: np.ndarray,
+    age: int,
     tau: np.ndarray,
     external: np.ndarray,
     dt: float,
     delta: np.ndarray,
     work: np.ndarray,
 ) -> None:
-    """δ to begin with: 0 (IG1), the last one (IG2), or that of a semi-implicit Euler step (IG3)."""
+    """δ to begin with: 0 (IG1), the last one (IG2), that of a semi-implicit Euler step (IG3), or the last ones
+    extrapolated (IG4), which needs four steps before it."""
+    last = past[0]
     if guess == 1:
         delta[:] = 0.0
     elif guess == 2:
         delta[:] = last
+    elif guess == EXTRAPOLATED and age >= len(past):
+        delta[:] = 0.0
+        for k in range(len(past)):
+            delta += EXTRAPOLATION[k] * past[k]
     else:
         load = np.empty_like(last)
         bias(links, rotation, offset, last / dt, load)
@@ -88,20 +96,22 @@ def step(
     solver: int,
     guess: int,
     q: np.ndarray,
-    last: np.ndarray,
+    past: np.ndarray,
+    age: int,
     momentum: np.ndarray,
     tau: np.ndarray,
     external: np.ndarray,
     dt: float,
-    share: float,
     tolerance: float,
     most: int,
     errors: np.ndarray,
 ) -> tuple[int, int]:
-    """One step. q, last (links,) and momentum (links, 6) are advanced in place if it converges. kind, solver: numbers
-    of `RESIDUALS` and `SOLVERS`; guess: 1 to 3; share: see `variational_loops`; errors (most,): receives the norm of
-    each residual in N m s. Returns the status and the number of residual evaluations."""
-    n = len(q)
+    """One step. q (links,), past (4, links) and momentum (links, 6) are advanced in place if it converges. kind,
+    solver: numbers of `RESIDUALS` and `SOLVERS`; guess: 1 to 4; past: the last increments, the latest first; age: steps
+    since the start; errors (most,): receives the norm of each residual in N m s. Returns the status and the number of
+    residual evaluations."""
+    n, last = len(q), past[0]
+    share = 1.0 if age else 0.5
     rotation, offset, u, d = np.empty((n, 9)), np.empty((n, 3)), np.empty((n, 6)), np.empty(n)
     next_rotation, next_offset = np.empty((n, 9)), np.empty((n, 3))
     load, impulse, work = np.zeros((n, 6)), np.empty(n), np.empty((n, 6))
@@ -109,7 +119,7 @@ def step(
     update, before, inverse = np.empty(n), np.empty(n), np.empty((0, 0))
     pose(links, q, rotation, offset)
     factorise(links, rotation, offset, u, d)
-    guess_increment(links, guess, rotation, offset, u, d, last, tau, external, dt, delta, work)
+    guess_increment(links, guess, rotation, offset, u, d, past, age, tau, external, dt, delta, work)
     if kind == SVI:
         impulse[:] = momentum[:, 0] + share * dt * dt * tau
         if len(external):
@@ -136,7 +146,8 @@ def step(
             if widest > SINGULAR:
                 return TURNED, count
             q += delta
-            last[:] = delta
+            past[1:] = past[:-1].copy()
+            past[0] = delta
             if kind == SVI:
                 momentum[:, 0] = right
             else:
@@ -173,7 +184,7 @@ def step(
 
 @compiled
 def begin(links: Links, kind: int, q: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> None:
-    """momentum (links, 6) at configuration q and velocity last / dt. Of SVI column 0 holds p = M q̇ dt."""
+    """Writes momentum (links, 6) at configuration q and velocity last / dt. Of SVI column 0 holds p = M q̇ dt."""
     n = len(q)
     rotation, offset = np.empty((n, 9)), np.empty((n, 3))
     pose(links, q, rotation, offset)
@@ -191,12 +202,12 @@ def advance(
     solver: int,
     guess: int,
     q: np.ndarray,
-    last: np.ndarray,
+    past: np.ndarray,
+    age: int,
     momentum: np.ndarray,
     tau: np.ndarray,
     external: np.ndarray,
     dt: float,
-    share: float,
     tolerance: float,
     most: int,
     configurations: np.ndarray,
@@ -204,17 +215,28 @@ def advance(
     errors: np.ndarray,
 ) -> int:
     """Steps until one fails or all are done: as many as configurations (steps, links), iterations and errors (steps,)
-    have rows, which are written. tau (steps or 1, links), external (steps or 1, links, 6) or (1, 0, 6). q, last and
+    have rows, which are written. tau (steps or 1, links), external (steps or 1, links, 6) or (1, 0, 6). q, past and
     momentum are advanced. Returns the status of the last step."""
     norms = np.empty(most)
     for k in range(len(iterations)):
         row, at = min(k, len(tau) - 1), min(k, len(external) - 1)
         status, count = step(
-            links, kind, solver, guess, q, last, momentum, tau[row], external[at], dt, share, tolerance, most, norms
+            links, kind, solver, guess, q, past, age + k, momentum, tau[row], external[at], dt, tolerance, most, norms
         )
         iterations[k], errors[k] = count, norms[count - 1]
         if status != CONVERGED:
             return status
         configurations[k] = q
-        share = 1.0
     return CONVERGED
+
+
+@compiled
+def energies(links: Links, q: np.ndarray, dt: float, kinetic_energy: np.ndarray, potential_energy: np.ndarray) -> None:
+    """Of a trajectory q (steps + 1, links): kinetic (steps,) over the intervals, potential (steps + 1,)."""
+    n = q.shape[1]
+    rotation, offset, moved = np.empty((n, 9)), np.empty((n, 3)), np.empty((n, 7))
+    for k in range(len(q)):
+        pose(links, q[k], rotation, offset)
+        potential_energy[k] = potential(links, rotation, offset)
+        if k + 1 < len(q):
+            kinetic_energy[k] = kinetic(links, rotation, offset, q[k + 1] - q[k], dt, moved)
