@@ -40,6 +40,7 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
     force = float((torque / np.where(slides, 1.0, length)).max())
     by_name = {
         "q": position,
+        "increment": 0.3 * position,
         "qd": unit / time,
         "qdd": unit / time**2,
         "tau": torque,

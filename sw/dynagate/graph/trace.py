@@ -235,7 +235,7 @@ def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step
         [_port(argument, robot, values) for argument, values in inputs],
         [_port(argument, robot, values) for argument, values in outputs],
         Trace,
-        {"q": tuple((part.start, part.stop) for part in robot.quaternions())},
+        {argument.name: argument.unit_vectors(robot) for argument in arguments},
         sizes,
         step if len(recorder.nodes) >= MANY else lambda text: None,
     )

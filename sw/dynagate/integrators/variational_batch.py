@@ -164,6 +164,7 @@ class GraphSteps:
         self.inputs["share"][...] = share
         block.inputs["limit"][...] = limit
         block.parity = 0
+        block.increment[...] = 0.0  # a kernel leaves entries alone that are always zero, such as all of IG1
         guess = 3 if self._guess == EXTRAPOLATED and self._age < len(PAST) else self._guess
         self._starts[guess][self._age % len(PAST)]()
         iterations = np.ones(block.size, dtype=np.int64)

@@ -70,7 +70,7 @@ def start(
     guess: int,
 ) -> tuple[Any, ...]:
     """The initial guess of the increment, load (links, 6), impulse (nv,) as `variational_loops.prepare` has them; M's
-    factor (nv, nv), L below the diagonal and 1 / D on it; cosines and sines (nv,) of the joints that turn.
+    factor (nv, nv), L below the diagonal and 1 / D on it; turn (nv, 2), cosine and sine of each joint.
 
     last, second, third, fourth: the increments of the steps before, the latest first."""
     factor = factorise(tree, mass_matrix(tree, q))
@@ -78,10 +78,10 @@ def start(
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse
     load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share, external)
-    turns = [(0.0, 0.0) if tree.slides(d) else (cos(q[d]), sin(q[d])) for d in range(tree.nv)]
+    turn = array([(1.0, 0.0) if tree.slides(d) else (cos(q[d]), sin(q[d])) for d in range(tree.nv)])
     past = (last, second, third, fourth)
     increment = _guesses(tree, guess, q, past, tau, dt, external)
-    return increment, load, impulse_of_joints, packed, [c for c, _ in turns], [s for _, s in turns]
+    return increment, load, impulse_of_joints, packed, turn
 
 
 def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: Scalar, external: Any) -> list[Scalar]:
@@ -132,8 +132,7 @@ def prepare(
 def residual(
     tree: Tree,
     q: Sequence[Scalar],
-    cosine: Sequence[Scalar],
-    sine: Sequence[Scalar],
+    turn: Array,
     increment: Sequence[Scalar],
     load: Rows,
     impulse_of_joints: Sequence[Scalar],
@@ -142,7 +141,7 @@ def residual(
     """dt times the residual impulse (nv,), the momentum (links, 6) that goes into the next step, and the largest |e|²
     of a link or joint, |e| the sine of half its turn."""
     tree = tree.as_given
-    joints = _transforms(tree, q, cosine, sine)
+    joints = _transforms(tree, q, turn)
     moved: list[tuple[Any, Scalar, Any]] = []
     force: list[Force] = []
     momentum = zeros(len(tree.links), 6)
@@ -159,11 +158,11 @@ def residual(
                 widest = _larger(widest, 0.25 * (increment[d] * increment[d]))
             angle = polynomial(ANGLE, y)
             square = y * (angle * angle)
-            turn, v = twist(e, shift, angle, polynomial(B, square))
+            rotation, v = twist(e, shift, angle, polynomial(B, square))
             inertia_about = tuple(inertia_from_second_moment(inertia.second).ravel())
-            moment, push = impulse(inertia.mass, tuple(inertia.first), inertia_about, turn, v)  # type: ignore[arg-type]
+            moment, push = impulse(inertia.mass, tuple(inertia.first), inertia_about, rotation, v)  # type: ignore[arg-type]
             left_moment, left_push, right_moment, right_push = momenta(
-                turn, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
+                rotation, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
             )
             momentum[i] = label(array([*right_moment, *right_push]), "momentum")
             force.append(Force(array(left_moment) - load[i, :3], array(left_push) - load[i, 3:]))
@@ -178,7 +177,7 @@ def residual(
     return f, momentum, widest
 
 
-def _transforms(tree: Tree, q: Any, cosine: Any, sine: Any) -> list[AxisTransform]:
+def _transforms(tree: Tree, q: Any, turn: Array) -> list[AxisTransform]:
     """`Tree.transforms` with the cosines and sines at hand."""
     joints = []
     for i, link in enumerate(tree.robot.links):
@@ -186,7 +185,7 @@ def _transforms(tree: Tree, q: Any, cosine: Any, sine: Any) -> list[AxisTransfor
         if tree.slides(d):
             joints.append(AxisTransform(fixed, origin + fixed[:, 2] * q[d]))
         else:
-            joints.append(AxisTransform(fixed, origin, cosine[d], sine[d]))
+            joints.append(AxisTransform(fixed, origin, *turn[d]))
     return joints
 
 
@@ -212,8 +211,7 @@ def _larger(a: Scalar, b: Scalar) -> Scalar:
 def iteration(
     tree: Tree,
     q: Sequence[Scalar],
-    cosine: Sequence[Scalar],
-    sine: Sequence[Scalar],
+    turn: Array,
     increment: Sequence[Scalar],
     load: Rows,
     impulse_of_joints: Sequence[Scalar],
@@ -223,7 +221,7 @@ def iteration(
 ) -> tuple[Any, ...]:
     """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
     limit; the squared norm of the residual; the momentum and |e|² of `residual`. limit: squared, times dt²."""
-    f, momentum, widest = residual(tree, q, cosine, sine, increment, load, impulse_of_joints, dt)
+    f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
     squared: Scalar = 0.0
     for x in f:
         squared = squared + x * x
@@ -234,30 +232,30 @@ def iteration(
 
 
 Q, DT = Argument("q", "configuration"), Argument("dt", "scalar")
-INCREMENT = Argument("increment", "vector", like="q")
+INCREMENT = Argument("increment", "vector")
 MOMENTUM, LOAD = (Argument(name, "forces", like="f_ext") for name in ("momentum", "load"))
 IMPULSE, FACTOR = Argument("impulse", "vector", like="tau"), Argument("factor", "matrix", like="minv")
 WIDEST = Argument("widest", "scalar")
-PAST = tuple(Argument(name, "vector", like="q") for name in ("last", "second", "third", "fourth"))
-TURNS = (Argument("cosine", "vector"), Argument("sine", "vector"))
+PAST = tuple(Argument(name, "vector", like="increment") for name in ("last", "second", "third", "fourth"))
+TURN = Argument("turn", "turns")
 
 START = Function(
     "variational_start",
     (Q, *PAST, MOMENTUM, Argument("tau", "vector"), DT, Argument("share", "scalar")),
-    (INCREMENT, LOAD, IMPULSE, FACTOR, *TURNS),
+    (INCREMENT, LOAD, IMPULSE, FACTOR, TURN),
     {f"guess_{k}": partial(start, guess=k) for k in (3, 1, 2, 4)},
     {},
 )
 RESIDUAL = Function(
     "variational_residual",
-    (Q, *TURNS, INCREMENT, LOAD, IMPULSE, DT),
+    (Q, TURN, INCREMENT, LOAD, IMPULSE, DT),
     (Argument("residual", "vector"), MOMENTUM, WIDEST),
     {"increment": residual},
     {},
 )
 ITERATION = Function(
     "variational_iteration",
-    (Q, *TURNS, INCREMENT, LOAD, IMPULSE, FACTOR, DT, Argument("limit", "scalar")),
+    (Q, TURN, INCREMENT, LOAD, IMPULSE, FACTOR, DT, Argument("limit", "scalar")),
     (Argument("next", "vector"), Argument("squared", "scalar"), MOMENTUM, WIDEST),
     {"riqn": iteration},
     {},
