@@ -221,21 +221,29 @@ class Variational:
             failures.append(Failure(int(k), last, float(residuals[k, last]), q[k, last], qd, reason))
         return _judged(Trajectory(q, iterations, residuals, self.dt, state, failures, self._links), on_failure)
 
+    def convergence(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Array:
+        """Norm of the residual in N m s after each evaluation of the first step from q0, qd0 (nv,), by the loops over
+        links."""
+        norms = self._first_step(self.start(q0, qd0), self.tolerance, self.most)
+        return norms[~np.isnan(norms)]
+
     def floor(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> float:
         """What rounding leaves of the residual's norm in N m s, measured: the median over ten iterations of a first
         step that has converged already."""
         return self._floor(self.start(q0, qd0))
 
     def _floor(self, state: State) -> float:
+        return float(np.median(self._first_step(state, 0.0, self.most + 20)[-10:]))
+
+    def _first_step(self, state: State, tolerance: float, most: int) -> Array:
+        """Norms (most,) of one step of the first trajectory, NaN after the one that ended it."""
         q, past, momentum = state.q[0].copy(), np.ascontiguousarray(state.past[:, 0]), state.momentum[0].copy()
-        norms = np.full(self.most + 20, np.nan)
-        kind, solver = RESIDUALS[self.residual], SOLVERS[self.solver]
-        none = np.zeros((0, 6))
+        norms = np.full(most, np.nan)
         loops.step(
-            self._links, kind, solver, self.guess, q, past, 0, momentum, np.zeros(len(q)), none, self.dt, 0.0,
-            len(norms), norms,
+            self._links, RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, q, past, state.age, momentum,
+            np.zeros(len(q)), np.zeros((0, 6)), self.dt, tolerance, most, norms,
         )  # fmt: skip
-        return float(np.median(norms[-10:]))
+        return norms
 
     def _check_floor(self, state: State) -> None:
         floor = self._floor(state)

@@ -16,6 +16,7 @@ from dynagate.integrators.articulated_loops import factorise, pose
 from dynagate.integrators.links import Links, compiled
 from dynagate.integrators.variational_loops import prepare, residual
 from dynagate.integrators.variational_steps import CONVERGED, SINGULAR, TURNED, UNSOLVED, guess_increment
+from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
 
@@ -129,11 +130,10 @@ class DeviceSteps:
         return iterations, status
 
 
-def device_inverse(accelerator: Any) -> Callable[[Array], Array]:
-    """M⁻¹ of an accelerator of "mass_matrix_inverse", opened on any device: for the option `inverse`. Angles are brought
-    into ±π before, so that they stay within the formats."""
-    slices = [(link.joint.type, part.start) for link, part, _ in accelerator.robot.slices()]
-    turning = [at for kind, at in slices if kind != "prismatic"]
+def device_inverse(robot: Robot, accelerator: Any) -> Callable[[Array], Array]:
+    """M⁻¹ of an accelerator of the robot's "mass_matrix_inverse", opened on any device, for the option `inverse`. Angles
+    are brought within ±π before, so that they stay within the formats."""
+    turning = [part.start for link, part, _ in robot.slices() if link.joint.type != "prismatic"]
 
     def inverse(q: Array) -> Array:
         wrapped = q.copy()
