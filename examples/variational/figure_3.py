@@ -20,10 +20,10 @@ NAMES = {"increment": "DRNEA", "svi": "SVI", "riqn": "RIQN", "newton": "Newton",
 FEW, MANY = tuple(range(2, 11)), (5, 10, 20, 40, 60, 80, 100)
 
 
-def step_time(links: int, residual: str, solver: str, steps: int, repeats: int) -> tuple[float, float]:
+def step_time(links: int, residual: str, solver: str, steps: int, repeats: int, guess: int = 3) -> tuple[float, float]:
     """Microseconds of a step, and residual evaluations."""
     integrator = Variational(
-        chain(links, (0.0, 0.0, 0.0)), dt=1e-3, tolerance=1e-9 * links, residual=residual, solver=solver, guess=3
+        chain(links, (0.0, 0.0, 0.0)), dt=1e-3, tolerance=1e-9 * links, residual=residual, solver=solver, guess=guess, most=60
     )
     state = integrator.start(*states(links, 1))
     integrator.advance(state, 1)
@@ -35,16 +35,16 @@ def step_time(links: int, residual: str, solver: str, steps: int, repeats: int) 
     return best / steps * 1e6, float(trajectory.iterations.mean())
 
 
-def measure(sizes: tuple[int, ...] = FEW + MANY, seconds: float = 0.4) -> dict[str, Any]:
+def measure(sizes: tuple[int, ...] = FEW + MANY, seconds: float = 0.4, guess: int = 3) -> dict[str, Any]:
     """Microseconds per step by method, over the numbers of links, and residual evaluations."""
     results: dict[str, Any] = {"links": sorted(set(sizes)), "microseconds": {}, "iterations": {}}
     for residual, solver in METHODS:
         name = f"{NAMES[residual]} + {NAMES[solver]}"
         rows = []
         for links in results["links"]:
-            once, _ = step_time(links, residual, solver, 2, 1)
+            once, _ = step_time(links, residual, solver, 2, 1, guess)
             steps = int(np.clip(seconds / 4 / (once * 1e-6), 2, 100))
-            rows.append(step_time(links, residual, solver, steps, 4))
+            rows.append(step_time(links, residual, solver, steps, 4, guess))
         results["microseconds"][name] = [row[0] for row in rows]
         results["iterations"][name] = [row[1] for row in rows]
     return results
@@ -68,8 +68,9 @@ def ratios(results: dict[str, Any]) -> dict[str, dict[str, float]]:
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--seconds", type=float, default=0.4, help="for each method and number of links")
+    parser.add_argument("--guess", type=int, default=3, help="1 to 4")
     arguments = parser.parse_args()
-    results = measure(seconds=arguments.seconds)
+    results = measure(seconds=arguments.seconds, guess=arguments.guess)
     results["ratios"] = ratios(results)
     print(f"{'links':18}", " ".join(f"{n:7}" for n in results["links"]))
     for name, values in results["microseconds"].items():

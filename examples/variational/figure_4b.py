@@ -28,8 +28,10 @@ def measure(
     q0, qd0 = states(links, seeds)
     results: dict[str, Any] = {}
     for solver in solvers:
-        run = Variational(chain(links), dt=1e-3, tolerance=tolerance, guess=guess, solver=solver).run(q0, qd0, steps)
-        counts = run.iterations
+        integrator = Variational(
+            chain(links), dt=1e-3, tolerance=tolerance, guess=guess, solver=solver, most=60
+        )
+        counts = integrator.run(q0, qd0, steps).iterations
         results[solver] = {
             "mean": float(counts.mean()),
             "deviation": float(counts.std()),

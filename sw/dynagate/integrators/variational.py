@@ -242,6 +242,7 @@ class Variational:
         loops.step(
             self._links, RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, q, past, state.age, momentum,
             np.zeros(len(q)), np.zeros((0, 6)), self.dt, tolerance, most, norms,
+            loops.workspace(len(q), SOLVERS[self.solver]),
         )  # fmt: skip
         return norms
 

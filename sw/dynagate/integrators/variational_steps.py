@@ -7,13 +7,14 @@ Every residual evaluation counts as an iteration, the one that ends the step inc
 from __future__ import annotations
 
 from math import sqrt
+from typing import NamedTuple
 
 import numpy as np
 
 from dynagate.integrators.articulated_loops import bias, factorise, pose, project, solve
 from dynagate.integrators.links import Links, compiled
 from dynagate.integrators.variational_graphs import EXTRAPOLATED, EXTRAPOLATION
-from dynagate.integrators.variational_loops import kinetic, potential, prepare, residual, start
+from dynagate.integrators.variational_loops import displace, kinetic, potential, prepare, residual, start
 from dynagate.integrators.variational_newton import jacobian
 from dynagate.integrators.variational_printed import printed_residual
 from dynagate.integrators.variational_svi import discrete_momenta, midpoint_jacobian
@@ -29,6 +30,9 @@ where the logarithm is singular."""
 
 SINGULAR = 0.9999
 """sin²(θ/2) of the widest turn in a step: θ = 178.9 degrees."""
+
+HOPELESS = 1e300
+"""A residual in N m s at which a step has failed at once, as NaN has."""
 
 
 @compiled
@@ -89,6 +93,97 @@ def broyden_update(inverse: np.ndarray, change: np.ndarray, moved: np.ndarray) -
                 inverse[i, j] += (moved[i] - image[i]) * row[j] / size
 
 
+class Work(NamedTuple):
+    """Arrays that a step overwrites."""
+
+    rotation: np.ndarray
+    offset: np.ndarray
+    next_rotation: np.ndarray
+    next_offset: np.ndarray
+    u: np.ndarray
+    d: np.ndarray
+    load: np.ndarray
+    impulse: np.ndarray
+    force: np.ndarray
+    moved: np.ndarray
+    brought: np.ndarray
+    delta: np.ndarray
+    f: np.ndarray
+    right: np.ndarray
+    update: np.ndarray
+    before: np.ndarray
+    square: np.ndarray
+
+
+@compiled
+def workspace(n: int, solver: int) -> Work:
+    """Arrays for n links."""
+    size = 0 if solver == RIQN else n
+    return Work(
+        np.empty((n, 9)),
+        np.empty((n, 3)),
+        np.empty((n, 9)),
+        np.empty((n, 3)),
+        np.empty((n, 6)),
+        np.empty(n),
+        np.empty((n, 6)),
+        np.empty(n),
+        np.empty((n, 6)),
+        np.empty((n, 7)),
+        np.empty((n, 6)),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty(n),
+        np.empty((size, size)),
+    )
+
+
+@compiled
+def evaluate(links: Links, kind: int, q: np.ndarray, dt: float, work: Work) -> float:
+    """The residual at work.delta into work.f. Returns the largest |e|² where the kind knows it, else 0."""
+    w = work
+    if kind == INCREMENT:
+        return residual(
+            links, w.rotation, w.offset, w.delta, w.load, w.impulse, dt, w.moved, w.f, w.brought, w.force
+        )
+    if kind == PRINTED:
+        printed_residual(links, q, w.rotation, w.offset, w.delta, w.load, w.impulse, dt, w.f, w.brought, w.force)
+    else:
+        discrete_momenta(links, q, w.delta, dt, w.f, w.right)
+        w.f[:] -= w.impulse
+    return 0.0
+
+
+@compiled
+def find_update(links: Links, kind: int, solver: int, first: bool, q: np.ndarray, dt: float, work: Work) -> None:
+    """What to subtract from work.delta, into work.update. first: whether this is the step's first update."""
+    w = work
+    if solver == RIQN:
+        solve(links, w.rotation, w.offset, w.u, w.d, w.f, w.update, w.force)
+    elif solver == NEWTON:
+        if kind == SVI:
+            midpoint_jacobian(links, q, w.delta, dt, w.square)
+        else:
+            if kind == PRINTED:
+                displace(links, w.rotation, w.offset, w.delta, w.moved)
+            pose(links, q + w.delta, w.next_rotation, w.next_offset)
+            jacobian(links, w.rotation, w.offset, w.next_rotation, w.next_offset, w.moved, dt, w.square)
+        w.update[:] = np.linalg.solve(w.square, w.f)
+    else:
+        if first:
+            for j in range(len(q)):
+                w.before[:] = 0.0
+                w.before[j] = 1.0
+                solve(links, w.rotation, w.offset, w.u, w.d, w.before, w.update, w.force)
+                w.square[:, j] = w.update
+        else:
+            broyden_update(w.square, w.f - w.before, -w.update)
+        w.before[:] = w.f
+        w.update[:] = w.square @ w.f
+
+
 @compiled
 def step(
     links: Links,
@@ -105,80 +200,49 @@ def step(
     tolerance: float,
     most: int,
     errors: np.ndarray,
+    work: Work,
 ) -> tuple[int, int]:
     """One step. q (links,), past (4, links) and momentum (links, 6) are advanced in place if it converges. kind,
     solver: numbers of `RESIDUALS` and `SOLVERS`; guess: 1 to 4; past: the last increments, the latest first; age: steps
     since the start; errors (most,): receives the norm of each residual in N m s. Returns the status and the number of
     residual evaluations."""
-    n, last = len(q), past[0]
+    w, n = work, len(q)
     share = 1.0 if age else 0.5
-    rotation, offset, u, d = np.empty((n, 9)), np.empty((n, 3)), np.empty((n, 6)), np.empty(n)
-    next_rotation, next_offset = np.empty((n, 9)), np.empty((n, 3))
-    load, impulse, work = np.zeros((n, 6)), np.empty(n), np.empty((n, 6))
-    delta, f, right, moved, brought = np.empty(n), np.empty(n), np.empty(n), np.empty((n, 7)), np.empty((n, 6))
-    update, before, inverse = np.empty(n), np.empty(n), np.empty((0, 0))
-    pose(links, q, rotation, offset)
-    factorise(links, rotation, offset, u, d)
-    guess_increment(links, guess, rotation, offset, u, d, past, age, tau, external, dt, delta, work)
+    pose(links, q, w.rotation, w.offset)
+    factorise(links, w.rotation, w.offset, w.u, w.d)
+    guess_increment(links, guess, w.rotation, w.offset, w.u, w.d, past, age, tau, external, dt, w.delta, w.force)
     if kind == SVI:
-        impulse[:] = momentum[:, 0] + share * dt * dt * tau
+        w.update[:] = tau
         if len(external):
-            load[0, :] = 0.0
-            update[:] = 0.0
-            project_forces(links, rotation, offset, external, update)
-            impulse += share * dt * dt * update
+            project_forces(links, w.rotation, w.offset, external, w.update)
+        w.impulse[:] = momentum[:, 0] + share * dt * dt * w.update
     else:
-        prepare(links, rotation, offset, last, momentum, tau, external, dt, share, load, impulse)
+        prepare(links, w.rotation, w.offset, past[0], momentum, tau, external, dt, share, w.load, w.impulse)
     for count in range(1, most + 1):
-        widest = 0.0
-        if kind == INCREMENT:
-            widest = residual(links, rotation, offset, delta, load, impulse, dt, moved, f, brought, work)
-        elif kind == PRINTED:
-            printed_residual(links, q, rotation, offset, delta, load, impulse, dt, f, brought, work)
-        else:
-            discrete_momenta(links, q, delta, dt, f, right)
-            f -= impulse
-        error = sqrt(np.dot(f, f)) / dt
+        widest = evaluate(links, kind, q, dt, w)
+        squared = 0.0
+        for i in range(n):
+            squared += w.f[i] * w.f[i]
+        error = sqrt(squared) / dt
         errors[count - 1] = error
-        if not error < 1e300:
+        if not error < HOPELESS:
             return UNSOLVED, count
         if error <= tolerance:
             if widest > SINGULAR:
                 return TURNED, count
-            q += delta
-            past[1:] = past[:-1].copy()
-            past[0] = delta
+            for i in range(n):
+                q[i] += w.delta[i]
+                for k in range(len(past) - 1, 0, -1):
+                    past[k, i] = past[k - 1, i]
+                past[0, i] = w.delta[i]
             if kind == SVI:
-                momentum[:, 0] = right
+                momentum[:, 0] = w.right
             else:
-                momentum[:] = brought
+                momentum[:] = w.brought
             return CONVERGED, count
-        if solver == RIQN:
-            solve(links, rotation, offset, u, d, f, update, work)
-        elif solver == NEWTON:
-            if kind == SVI:
-                square = np.empty((n, n))
-                midpoint_jacobian(links, q, delta, dt, square)
-            else:
-                square = np.empty((n, n))
-                if kind == PRINTED:
-                    residual(links, rotation, offset, delta, load, impulse, dt, moved, before, brought, work)
-                pose(links, q + delta, next_rotation, next_offset)
-                jacobian(links, rotation, offset, next_rotation, next_offset, moved, dt, square)
-            update[:] = np.linalg.solve(square, f)
-        else:
-            if count == 1:
-                inverse = np.empty((n, n))
-                for j in range(n):
-                    before[:] = 0.0
-                    before[j] = 1.0
-                    solve(links, rotation, offset, u, d, before, update, work)
-                    inverse[:, j] = update
-            else:
-                broyden_update(inverse, f - before, -update)
-            before[:] = f
-            update[:] = inverse @ f
-        delta -= update
+        find_update(links, kind, solver, count == 1, q, dt, w)
+        for i in range(n):
+            w.delta[i] -= w.update[i]
     return UNSOLVED, most
 
 
@@ -217,12 +281,13 @@ def advance(
     """Steps until one fails or all are done: as many as configurations (steps, links), iterations and errors (steps,)
     have rows, which are written. tau (steps or 1, links), external (steps or 1, links, 6) or (1, 0, 6). q, past and
     momentum are advanced. Returns the status of the last step."""
-    norms = np.empty(most)
+    norms, work = np.empty(most), workspace(len(q), solver)
     for k in range(len(iterations)):
         row, at = min(k, len(tau) - 1), min(k, len(external) - 1)
         status, count = step(
-            links, kind, solver, guess, q, past, age + k, momentum, tau[row], external[at], dt, tolerance, most, norms
-        )
+            links, kind, solver, guess, q, past, age + k, momentum, tau[row], external[at], dt, tolerance, most, norms,
+            work,
+        )  # fmt: skip
         iterations[k], errors[k] = count, norms[count - 1]
         if status != CONVERGED:
             return status
