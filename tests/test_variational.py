@@ -181,7 +181,10 @@ def test_midpoint_jacobian_is_the_derivative_of_its_residual() -> None:
 
 
 def forces(robot: Robot, steps: int) -> dict[str, np.ndarray]:
-    return {"tau": draw(robot, steps, 2, seed=3), "external": np.random.default_rng(4).normal(size=(2, len(robot.links), 6))}
+    return {
+        "tau": draw(robot, steps, 2, seed=3),
+        "external": np.random.default_rng(4).normal(size=(2, len(robot.links), 6)),
+    }
 
 
 @cache
@@ -228,7 +231,9 @@ def test_midpoint_baseline_differs_by_its_quadrature(solver: str) -> None:
     assert coarse / fine == pytest.approx(4.0, rel=0.1)
 
 
-def runge_kutta(robot: Robot, q: np.ndarray, qd: np.ndarray, dt: float, steps: int, load: np.ndarray, push: np.ndarray) -> np.ndarray:
+def runge_kutta(
+    robot: Robot, q: np.ndarray, qd: np.ndarray, dt: float, steps: int, load: np.ndarray, push: np.ndarray
+) -> np.ndarray:
     graph = trace(robot, "forward_dynamics", external_forces=True)
 
     def rate(q: np.ndarray, qd: np.ndarray) -> np.ndarray:
@@ -391,7 +396,9 @@ def test_failures_are_of_each_trajectory() -> None:
     q0[1], qd0[1] = 0.0, 0.0  # upright, at rest: converges at once
     for backend in ("loops", "numpy"):
         integrator = Variational(robot, dt=1e-3, guess=2, most=3, tolerance=1e-9, backend=backend)
-        with pytest.raises(VariationalError, match=r"^step 0 of trajectory 0 \(and 1 other trajectory\): the residual is") as caught:
+        with pytest.raises(
+            VariationalError, match=r"^step 0 of trajectory 0 \(and 1 other trajectory\): the residual is"
+        ) as caught:
             integrator.run(q0, qd0, 4)
         failures, kept = caught.value.failures, caught.value.trajectory
         assert [(f.trajectory, f.step) for f in failures] == [(0, 0), (2, 0)]
@@ -407,8 +414,16 @@ def test_failures_are_of_each_trajectory() -> None:
 @pytest.mark.parametrize(
     ("backend", "speed", "message"),
     [
-        ("loops", 313.5, "turns by 180 degrees in a step, where the logarithm is singular; take a smaller dt than 0.01 s"),
-        ("numpy", 150.0, "turns by more than 60 degrees in a step; expected less ('loops' goes on to 180); take a smaller"),
+        (
+            "loops",
+            313.5,
+            "turns by 180 degrees in a step, where the logarithm is singular; take a smaller dt than 0.01 s",
+        ),
+        (
+            "numpy",
+            150.0,
+            "turns by more than 60 degrees in a step; expected less ('loops' goes on to 180); take a smaller",
+        ),
     ],
 )
 def test_turns_near_the_singularity_are_refused(backend: str, speed: float, message: str) -> None:
@@ -428,8 +443,14 @@ WRONG_OPTIONS = [
     ({"residual": "exact"}, "residual 'exact'; expected one of increment, printed, svi"),
     ({"guess": 5}, "guess 5; expected one of 1, 2, 3, 4"),
     ({"backend": "cuda"}, "backend 'cuda'; expected one of loops, cpu, numpy"),
-    ({"backend": "cpu", "solver": "newton"}, "solver 'newton' with residual 'increment' and backend 'cpu'; expected 'riqn' and"),
-    ({"residual": "svi", "inverse": len}, "solver 'riqn' with residual 'svi' and an inverse of your own; expected 'riqn' and"),
+    (
+        {"backend": "cpu", "solver": "newton"},
+        "solver 'newton' with residual 'increment' and backend 'cpu'; expected 'riqn' and",
+    ),
+    (
+        {"residual": "svi", "inverse": len},
+        "solver 'riqn' with residual 'svi' and an inverse of your own; expected 'riqn' and",
+    ),
     ({"backend": "cpu", "inverse": len}, "backend 'cpu' with an inverse of your own; expected the backend 'loops'"),
 ]
 
@@ -465,12 +486,16 @@ def test_a_tolerance_below_the_floor_is_refused_with_the_floor() -> None:
     integrator = Variational(chain(20), dt=1e-3, tolerance=1e-18)
     with pytest.raises(ValueError, match=r"^tolerance 1e-18 N m s is below the floor of rounding, which is ") as caught:
         integrator.run(q0, qd0, 1)
-    assert f"{integrator.floor(q0[0], qd0[0]):.2g} for robot 'chain_20' with the residual 'increment'" in str(caught.value)
+    assert f"{integrator.floor(q0[0], qd0[0]):.2g} for robot 'chain_20' with the residual 'increment'" in str(
+        caught.value
+    )
 
 
 def test_robots_that_it_cannot_take_are_refused_by_joint(tmp_path: Path) -> None:
     spherical = replace(chain(2).links[1].joint, type="spherical", axis=(0.0, 0.0, 1.0))
-    with pytest.raises(RobotError, match="joint 'joint_1' of robot 'chain_2' is spherical; the variational integrator takes"):
+    with pytest.raises(
+        RobotError, match="joint 'joint_1' of robot 'chain_2' is spherical; the variational integrator takes"
+    ):
         Variational(replace(chain(2), links=(chain(2).links[0], replace(chain(2).links[1], joint=spherical))), dt=1e-3)
     empty = replace(chain(2).links[1], mass=0.0, inertia=((0.0,) * 3,) * 3)
     with pytest.raises(RobotError, match="joint 'joint_1' can move without moving any mass"):

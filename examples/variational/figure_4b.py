@@ -15,22 +15,25 @@ from chain import axes, chain, options, states, written
 from dynagate.integrators import Variational
 
 SETUPS = {"50 links, 1e-8, IG3": (50, 1e-8, 3, 300, 12), "10 links, 1e-9, IG1": (10, 1e-9, 1, 1000, 3)}
-"""Links, tolerance, guess, steps, seeds. A chain of 50 links falls into ever faster motion: its count grows with time and
-differs between seeds, so many short runs say more than a long one."""
+"""Links, tolerance, guess, steps, seeds. A chain of 50 links falls into ever faster motion: its count grows with time
+and differs between seeds, so many short runs say more than a long one."""
 
 SOLVERS = {"newton": "Newton", "riqn": "RIQN", "broyden": "Broyden"}
 
 
 def measure(
-    links: int, tolerance: float, guess: int, steps: int = 1000, seeds: int = 3, solvers: tuple[str, ...] = tuple(SOLVERS)
+    links: int,
+    tolerance: float,
+    guess: int,
+    steps: int = 1000,
+    seeds: int = 3,
+    solvers: tuple[str, ...] = tuple(SOLVERS),
 ) -> dict[str, Any]:
     """By method: evaluations in each step (seeds, steps), their mean, standard deviation and largest number."""
     q0, qd0 = states(links, seeds)
     results: dict[str, Any] = {}
     for solver in solvers:
-        integrator = Variational(
-            chain(links), dt=1e-3, tolerance=tolerance, guess=guess, solver=solver, most=60
-        )
+        integrator = Variational(chain(links), dt=1e-3, tolerance=tolerance, guess=guess, solver=solver, most=60)
         counts = integrator.run(q0, qd0, steps).iterations
         results[solver] = {
             "mean": float(counts.mean()),

@@ -56,8 +56,8 @@ def order(links: int = 10, seconds: float = 0.2) -> dict[str, Any]:
 
 
 def linear(sizes: tuple[int, ...] = (25, 50, 100, 200, 400)) -> dict[str, Any]:
-    """Time of a RIQN step in µs by number of links, and the exponent of its growth. The iterations, which grow a little,
-    are divided out."""
+    """Time of a RIQN step in µs by number of links, and the exponent of its growth. The iterations, which grow a
+    little, are divided out."""
     rows = [step_time(n, "increment", "riqn", 40, 5) for n in sizes]
     per_iteration = [time / iterations for time, iterations in rows]
     exponent = float(np.polyfit(np.log(sizes), np.log(per_iteration), 1)[0])

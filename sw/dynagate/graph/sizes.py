@@ -15,8 +15,9 @@ Array = npt.NDArray[np.float64]
 
 
 def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
-    """Per argument its entries' typical size, in the argument's shape; 1 for names that are not listed here. An arm in millimetres and milligrams has other
-    numbers than one in metres and kilograms, and the same ratios of terms.
+    """Per argument its entries' typical size, in the argument's shape; 1 for names that are not listed here.
+    An arm in millimetres and milligrams has other numbers than one in metres and kilograms, and the same ratios of
+    terms.
 
     The length is the largest in the robot, the time that in which a body falls as far, and a torque what accelerates
     its joint in this time.

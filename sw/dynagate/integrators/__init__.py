@@ -11,7 +11,7 @@ _LAZY = {
 }
 """Names that need Numba, imported when they are first used."""
 
-__all__ = ["Variational", "VariationalError", "device_inverse"]  # noqa: F822
+__all__ = ["Variational", "VariationalError", "device_inverse"]
 
 
 def __getattr__(name: str) -> Any:

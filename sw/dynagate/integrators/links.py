@@ -35,8 +35,8 @@ class Links(NamedTuple):
     """Links parents first, each frame at its joint with the joint's axis as z.
 
     parent (links,): -1 for the base; slides (links,): whether the joint is prismatic; rotation (links, 9) and offset
-    (links, 3): pose of the joint frame in the parent's; mass, first (links, 3) and inertia (links, 9): about the frame's
-    origin; armature, damping (links,); gravity (3,): acceleration of free fall in the base frame.
+    (links, 3): pose of the joint frame in the parent's; mass, first (links, 3) and inertia (links, 9): about the
+    frame's origin; armature, damping (links,); gravity (3,): acceleration of free fall in the base frame.
     """
 
     parent: np.ndarray
@@ -62,8 +62,8 @@ def check_joints(robot: Robot) -> None:
 
 
 def links_of(robot: Robot) -> Links:
-    """The arrays of a robot. Inertias stay with their own links: the discrete Lagrangian of a link that hands mass on to
-    its neighbour is another. Raises RobotError: see `check_joints`."""
+    """The arrays of a robot. Inertias stay with their own links: the discrete Lagrangian of a link that hands mass on
+    to its neighbour is another. Raises RobotError: see `check_joints`."""
     check_joints(robot)
     tree = Tree(robot, reduced=False)
     joints = [link.joint for link in tree.robot.links]

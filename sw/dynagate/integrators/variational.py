@@ -150,8 +150,8 @@ class Variational:
         self._steps: tuple[Any, Any] | None = None
 
     def start(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> State:
-        """The state at configurations q0 and velocities qd0, (nv,) or (batch, nv): the discrete Legendre transform gives
-        the momenta. Raises ValueError for other shapes or numbers that are not finite."""
+        """The state at configurations q0 and velocities qd0, (nv,) or (batch, nv): the discrete Legendre transform
+        gives the momenta. Raises ValueError for other shapes or numbers that are not finite."""
         q, qd = self._vectors("q0", q0), self._vectors("qd0", qd0)
         if len(q) != len(qd):
             raise ArgumentError(f"q0 has {len(q)} trajectories and qd0 {len(qd)}; expected as many")
@@ -205,10 +205,7 @@ class Variational:
         batch, nv, links = len(state.q), self.robot.nv, len(self.robot.links)
         torques = _per_step("tau", tau, steps, (batch, nv))
         forces = None if external is None else _per_step("external", external, steps, (batch, links, 6))
-        if self.backend == "loops" and self._inverse is None:
-            run = self._by_loops
-        else:
-            run = self._by_steps
+        run = self._by_loops if self.backend == "loops" and self._inverse is None else self._by_steps
         before = state.past[0] / self.dt
         configurations, iterations, residuals, state, status, done = run(state, steps, torques, forces)
         q = np.moveaxis(configurations, 0, 1)
@@ -296,7 +293,8 @@ class Variational:
                     new = (status == 0) & (ended != 0)
                     status[new], done[new] = ended[new], k
                 places[k + 1] = machine.q.T
-        following = State(*machine.state(), state.age + steps)
+        q, past, momentum = machine.state()
+        following = State(q, past, momentum, state.age + steps)
         return np.moveaxis(places, -1, 1), iterations.T, residuals.T, following, status, done
 
     def _machine(self, batch: int, external: bool) -> Any:
@@ -332,7 +330,9 @@ class Variational:
     def _vectors(self, name: str, values: npt.ArrayLike) -> Array:
         array = np.array(values, dtype=np.float64, ndmin=2)
         if array.ndim != 2 or array.shape[1] != self.robot.nv or not len(array):
-            raise ArgumentError(f"{name} has shape {np.shape(values)}; expected ({self.robot.nv},) or (batch, {self.robot.nv})")
+            raise ArgumentError(
+                f"{name} has shape {np.shape(values)}; expected ({self.robot.nv},) or (batch, {self.robot.nv})"
+            )
         wrong = np.argwhere(~np.isfinite(array))
         if len(wrong):
             raise ArgumentError(f"{name} of trajectory {wrong[0][0]} is not finite at {wrong[0][1]}")
@@ -349,9 +349,7 @@ def _per_step(name: str, values: npt.ArrayLike | None, steps: int, shape: tuple[
     if array.shape == shape:
         array = array[None]
     if array.shape not in ((1, *shape), (steps, *shape)):
-        raise ArgumentError(
-            f"{name} has shape {np.shape(values)}; expected {shape[1:]}, {shape} or {(steps, *shape)}"
-        )
+        raise ArgumentError(f"{name} has shape {np.shape(values)}; expected {shape[1:]}, {shape} or {(steps, *shape)}")
     if not np.isfinite(array).all():
         raise ArgumentError(f"{name} is not finite at {tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])}")
     return array

@@ -45,13 +45,9 @@ def start_batch(
         pose(links, q[k], rotation[k], offset[k])
         factorise(links, rotation[k], offset[k], u, d)
         own = np.ascontiguousarray(past[:, k])
-        guess_increment(
-            links, guess, rotation[k], offset[k], u, d, own, age, tau[k], external[k], dt, delta[k], work
-        )
+        guess_increment(links, guess, rotation[k], offset[k], u, d, own, age, tau[k], external[k], dt, delta[k], work)
         share = 1.0 if age else 0.5
-        prepare(
-            links, rotation[k], offset[k], own[0], momentum[k], tau[k], external[k], dt, share, load[k], impulse[k]
-        )
+        prepare(links, rotation[k], offset[k], own[0], momentum[k], tau[k], external[k], dt, share, load[k], impulse[k])
 
 
 @compiled
@@ -131,8 +127,8 @@ class DeviceSteps:
 
 
 def device_inverse(robot: Robot, accelerator: Any) -> Callable[[Array], Array]:
-    """M⁻¹ of an accelerator of the robot's "mass_matrix_inverse", opened on any device, for the option `inverse`. Angles
-    are brought within ±π before, so that they stay within the formats."""
+    """M⁻¹ of an accelerator of the robot's "mass_matrix_inverse", opened on any device, for the option `inverse`.
+    Angles are brought within ±π before, so that they stay within the formats."""
     turning = [part.start for link, part, _ in robot.slices() if link.joint.type != "prismatic"]
 
     def inverse(q: Array) -> Array:

@@ -160,7 +160,7 @@ def residual(
             square = y * (angle * angle)
             rotation, v = twist(e, shift, angle, polynomial(B, square))
             inertia_about = tuple(inertia_from_second_moment(inertia.second).ravel())
-            moment, push = impulse(inertia.mass, tuple(inertia.first), inertia_about, rotation, v)  # type: ignore[arg-type]
+            moment, push = impulse(inertia.mass, tuple(inertia.first), inertia_about, rotation, v)
             left_moment, left_push, right_moment, right_push = momenta(
                 rotation, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
             )
@@ -195,12 +195,12 @@ def _displacement(tree: Tree, i: int, joint: Any, delta: Scalar, above: Any) -> 
     at = joint.translation
     if tree.slides(tree.dofs[i].start):
         slide = joint.to_parent(array([0.0, 0.0, delta]))
-        shift = array(shift) + array(displaced(tuple(at + slide), e, w)) + slide  # type: ignore[arg-type]
+        shift = array(shift) + array(displaced(tuple(at + slide), e, w)) + slide
         return tuple(joint.to_link(array(e))), w, tuple(joint.to_link(shift))
     square = delta * delta
     half_sine = delta * polynomial(HALF_SINE, square)
     shift = array(shift) + array(displaced(tuple(at), e, w))
-    e, w = turned_about_z(tuple(joint.to_link(array(e))), w, half_sine, polynomial(HALF_COSINE, square))  # type: ignore[arg-type]
+    e, w = turned_about_z(tuple(joint.to_link(array(e))), w, half_sine, polynomial(HALF_COSINE, square))
     return e, w, tuple(joint.to_link(shift))
 
 

@@ -157,7 +157,8 @@ def body_impulse(links: Links, i: int, turn: Vector, v: Vector) -> tuple[Vector,
 
 @compiled
 def start(links: Links, rotation: np.ndarray, offset: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> None:
-    """momentum (links, 6) of each link at velocity last / dt: G V(0) dt, the discrete Legendre transform's other side."""
+    """momentum (links, 6) of each link at velocity last / dt: G V(0) dt, which the discrete Legendre
+    transform sets equal to that of the first interval."""
     velocity = np.zeros((len(last), 6))
     for i in range(len(last)):
         p, r = links.parent[i], matrix(rotation, i)

@@ -55,13 +55,9 @@ def momentum_derivative(
     wwf_rate = plus(cross(turn_rate, wf), cross(turn, wf_rate))
     square_rate = 2.0 * dot(turn, turn_rate)
     pitch, pitch_rate = dot(turn, v), dot(turn_rate, v) + dot(turn, v_rate)
-    linear = plus(
-        plus(force_rate, scaled(wf_rate, 0.5)), plus(scaled(wwf, slope * square_rate), scaled(wwf_rate, b))
-    )
+    linear = plus(plus(force_rate, scaled(wf_rate, 0.5)), plus(scaled(wwf, slope * square_rate), scaled(wwf_rate, b)))
     even = plus(cross(turn, push), cross(v, wf))
-    even_rate = plus(
-        plus(cross(turn_rate, push), cross(turn, push_rate)), plus(cross(v_rate, wf), cross(v, wf_rate))
-    )
+    even_rate = plus(plus(cross(turn_rate, push), cross(turn, push_rate)), plus(cross(v_rate, wf), cross(v, wf_rate)))
     angular = plus(plus(moment_rate, scaled(push_rate, 0.5)), scaled(even, slope * square_rate))
     angular = plus(angular, scaled(even_rate, b))
     angular = plus(angular, scaled(wwf, 2.0 * (curve * square_rate * pitch + slope * pitch_rate)))
@@ -95,9 +91,7 @@ def jacobian(
 
 
 @compiled
-def _next_displacement(
-    links: Links, i: int, j: int, rotation: np.ndarray, offset: np.ndarray, eta: np.ndarray
-) -> None:
+def _next_displacement(links: Links, i: int, j: int, rotation: np.ndarray, offset: np.ndarray, eta: np.ndarray) -> None:
     """η of link i: how Tᵏ⁺¹ turns and moves, seen from itself, as joint j does (lines 3 and 4)."""
     p = links.parent[i]
     angular, linear = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)

@@ -145,9 +145,7 @@ def evaluate(links: Links, kind: int, q: np.ndarray, dt: float, work: Work) -> f
     """The residual at work.delta into work.f. Returns the largest |e|² where the kind knows it, else 0."""
     w = work
     if kind == INCREMENT:
-        return residual(
-            links, w.rotation, w.offset, w.delta, w.load, w.impulse, dt, w.moved, w.f, w.brought, w.force
-        )
+        return residual(links, w.rotation, w.offset, w.delta, w.load, w.impulse, dt, w.moved, w.f, w.brought, w.force)
     if kind == PRINTED:
         printed_residual(links, q, w.rotation, w.offset, w.delta, w.load, w.impulse, dt, w.f, w.brought, w.force)
     else:
