@@ -3,8 +3,8 @@
     python examples/variational/figure_3.py
 
 As the released code has it: no gravity, tolerance 1e-9 N m s times the links, 1 ms, IG3; the first 100 steps (1000 up
-to 20 links). All six are the loops over links of `dynagate.integrators`, compiled by the same compiler, on one core. The
-time is the best of some repetitions.
+to 20 links). All six are the loops over links of `dynagate.integrators`, compiled by the same compiler. The time is CPU
+time of one thread, the best of some repetitions.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def step_time(links: int, residual: str, solver: str, steps: int, repeats: int, 
     integrator.advance(state, 1)
     best = np.inf
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = time.process_time()
         trajectory = integrator.advance(state, steps)
-        best = min(best, time.perf_counter() - begin)
+        best = min(best, time.process_time() - begin)
     return best / steps * 1e6, float(trajectory.iterations.mean())
 
 

@@ -2,7 +2,7 @@
 
     python examples/variational/measurements.py
 
-Times are the best of some repetitions on one core.
+Times are CPU time of one thread, the best of some repetitions.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def best(call: Callable[[], object], repeats: int = 15) -> float:
     call()
     times = []
     for _ in range(repeats):
-        begin = time.perf_counter()
+        begin = time.process_time()
         call()
-        times.append(time.perf_counter() - begin)
+        times.append(time.process_time() - begin)
     return min(times)
 
 

@@ -31,9 +31,9 @@ SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobian
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
-    forces (links, 6), scalar (), point (3,), points (links, 3), jacobians (links, 6, nv) or turns (nv, 2), cosine and sine of
-    each joint. like: the input of the listed functions that has numbers of the same size, where the name is not one of
-    theirs."""
+    forces (links, 6), scalar (), point (3,), points (links, 3), jacobians (links, 6, nv) or turns (nv, 2), cosine and
+    sine of each joint. like: the input of the listed functions that has numbers of the same size, where the name is not
+    one of theirs."""
 
     name: str
     kind: str

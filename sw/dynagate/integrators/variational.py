@@ -27,6 +27,8 @@ Inverse = Callable[[Array], Array]
 BACKENDS = ("loops", "cpu", "numpy")
 GUESSES = (1, 2, 3, 4)
 PAST = 4
+BLOCK = 512
+"""Trajectories that are stepped together by kernels: measured."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,7 @@ class Variational:
         self.robot, self.dt, self.guess, self.backend = robot, float(dt), guess, backend
         self.solver, self.residual, self.tolerance, self.most = solver, residual, float(tolerance), most
         self._links, self._inverse = links_of(robot), inverse
-        self._steps: tuple[Any, Any] | None = None
+        self._steps: dict[tuple[int, bool], Any] = {}
 
     def start(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> State:
         """The state at configurations q0 and velocities qd0, (nv,) or (batch, nv): the discrete Legendre transform
@@ -273,39 +275,59 @@ class Variational:
         return configurations, iterations, residuals, following, status, np.count_nonzero(iterations, axis=1) - 1
 
     def _by_steps(self, state: State, steps: int, tau: Array, external: Array | None) -> Any:
+        """Blocks of trajectories one after another: the arrays of one stay in the second-level cache."""
+        blocks = []
+        for begin in range(0, len(state.q), BLOCK):
+            part = slice(begin, begin + BLOCK)
+            own = State(state.q[part], state.past[:, part], state.momentum[part], state.age)
+            blocks.append(self._block(own, steps, tau[:, part], None if external is None else external[:, part]))
+        states, *results = zip(*blocks, strict=True)
+        axes = (1, 0, 0, 0, 0)  # of the batch
+        joined = [np.concatenate(arrays, axis) for arrays, axis in zip(results, axes, strict=True)]
+        following = State(
+            np.concatenate([own.q for own in states]),
+            np.concatenate([own.past for own in states], axis=1),
+            np.concatenate([own.momentum for own in states]),
+            state.age + steps,
+        )
+        return *joined[:3], following, *joined[3:]
+
+    def _block(self, state: State, steps: int, tau: Array, external: Array | None) -> tuple[Any, ...]:
+        """The state after these steps; configurations (steps + 1, batch, nv), iterations and residuals (batch, steps),
+        status and number of steps done (batch,)."""
         batch, nv = state.q.shape
         machine = self._machine(batch, external is not None)
         machine.set(state.q, state.past, state.age, state.momentum, self.dt)
         places = np.empty((steps + 1, nv, batch))
         places[0] = state.q.T
-        done = np.full(batch, steps)
         iterations, residuals = np.zeros((steps, batch), dtype=np.int64), np.full((steps, batch), np.nan)
-        status, limit = np.zeros(batch, dtype=np.int64), (self.tolerance * self.dt) ** 2
+        status, done = np.zeros(batch, dtype=np.int64), np.full(batch, steps)
+        limit = (self.tolerance * self.dt) ** 2
         with np.errstate(all="ignore"):
             for k in range(steps):
                 if k == 0 or len(tau) > 1:
                     machine.inputs["tau"][...] = tau[min(k, len(tau) - 1)]
                 if external is not None and (k == 0 or len(external) > 1):
                     machine.inputs["f_ext"][...] = external[min(k, len(external) - 1)]
-                counts, ended = machine.step(1.0 if state.age + k else 0.5, limit, self.most)
-                iterations[k], residuals[k] = counts, np.sqrt(machine.squared) / self.dt
+                iterations[k], ended = machine.step(1.0 if state.age + k else 0.5, limit, self.most)
+                residuals[k] = machine.squared
                 if ended.any():
                     new = (status == 0) & (ended != 0)
                     status[new], done[new] = ended[new], k
                 places[k + 1] = machine.q.T
-        q, past, momentum = machine.state()
-        following = State(q, past, momentum, state.age + steps)
-        return np.moveaxis(places, -1, 1), iterations.T, residuals.T, following, status, done
+        following = State(*machine.state(), age=state.age + steps)
+        residuals = np.sqrt(residuals) / self.dt
+        return following, np.moveaxis(places, -1, 1), iterations.T, residuals.T, status, done
 
     def _machine(self, batch: int, external: bool) -> Any:
         key = (batch, external)
-        if self._steps is None or self._steps[0] != key:
+        if key not in self._steps:
             if self._inverse is not None:
                 machine: Any = DeviceSteps(self._links, self._inverse, self.guess, self._aligned, batch)
             else:
                 machine = GraphSteps(self.robot, self.guess, self.backend, batch, external)
-            self._steps = key, machine
-        return self._steps[1]
+            self._steps[key] = machine
+        return self._steps[key]
 
     def _aligned(self, external: Array) -> Array:
         """Forces (steps, links, 6) in axes turned to the joints'."""

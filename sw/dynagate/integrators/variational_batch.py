@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from dynagate.graph import Graph, Port, trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.integrators.variational_body import WIDEST
 from dynagate.integrators.variational_graphs import EXTRAPOLATED, ITERATION, PAST, START
 from dynagate.integrators.variational_steps import CONVERGED, TURNED, UNSOLVED
 from dynagate.native.arrays import good_stride, new_arrays
@@ -164,7 +163,8 @@ class GraphSteps:
         self.inputs["share"][...] = share
         block.inputs["limit"][...] = limit
         block.parity = 0
-        block.increment[...] = 0.0  # a kernel leaves entries alone that are always zero, such as all of IG1
+        if self._guess == 1:  # a kernel leaves entries alone that are always zero
+            block.increment[...] = 0.0
         guess = 3 if self._guess == EXTRAPOLATED and self._age < len(PAST) else self._guess
         self._starts[guess][self._age % len(PAST)]()
         iterations = np.ones(block.size, dtype=np.int64)
@@ -178,7 +178,7 @@ class GraphSteps:
                 self._iterate_apart(np.flatnonzero(active), limit, most - count + 1, iterations, active)
                 break
             active = block.iterate(limit)
-        status = np.where(active, UNSOLVED, np.where(block.outputs["widest"] > WIDEST, TURNED, CONVERGED))
+        status = np.where(active, UNSOLVED, np.where(block.outputs["turned"] > 1.0, TURNED, CONVERGED))
         if status.any():
             self._stop(np.flatnonzero(status))
         block.inputs["q"] += block.increment
