@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
     from dynagate.hw.request import DesignRequest
+    from dynagate.integrators.rollout import Rollout, Trajectories
 
 __all__ = [
     "FUNCTIONS",
@@ -46,7 +47,9 @@ __all__ = [
     "Robot",
     "RobotError",
     "RobotWarning",
+    "Rollout",
     "Stages",
+    "Trajectories",
     "build",
     "build_request",
     "evaluate",
@@ -64,6 +67,8 @@ _LAZY = {
     "Budget": "dynagate.hw.cost",
     "Build": "dynagate.hw.build",
     "DesignRequest": "dynagate.hw.request",
+    "Rollout": "dynagate.integrators.rollout",
+    "Trajectories": "dynagate.integrators.rollout",
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",

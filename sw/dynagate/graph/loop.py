@@ -34,8 +34,8 @@ class Count:
 
 @dataclass(frozen=True)
 class Until:
-    """A loop that ends for each sample with the turn in which a value () of the body is at most a tolerance in size, and
-    after `at_most` turns in any case."""
+    """A loop that ends for each sample with the turn in which a value () of the body is at most a tolerance in size,
+    and after `at_most` turns in any case."""
 
     residual: str
     tolerance: float
@@ -48,7 +48,8 @@ class Loop:
 
     steps: graphs, and loops that hold no loops themselves, in order.
     carry: value -> the input that it is in the next turn.
-    per_turn: inputs of which every turn has its own. kept: values that are given for every turn, (batch, turns, *shape).
+    per_turn: inputs of which every turn has its own.
+    kept: values that are given for every turn, (batch, turns, *shape).
     last: values that are given after the last turn, (batch, *shape).
     """
 
@@ -86,7 +87,7 @@ class Loop:
 
     @cached_property
     def outputs(self) -> tuple[Port, ...]:
-        """The values in `kept` and `last`, in the shapes of one turn, and TURNS and RESIDUAL of a loop with a tolerance."""
+        """The values in `kept` and `last`, in the shapes of one turn; with a tolerance, TURNS and RESIDUAL."""
         extra = (TURNS, RESIDUAL) if isinstance(self.stop, Until) else ()
         return (*(self.values[name] for name in (*self.kept, *self.last)), *(Port(name, (), (0,)) for name in extra))
 
@@ -163,11 +164,11 @@ def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, 
     if isinstance(loop.stop, Until):
         return _until(loop, loop.stop, values)
     kept: dict[str, list[Array]] = {name: [] for name in loop.kept}
-    given = {name: values.pop(name) for name in loop.per_turn}
+    per_turn = {name: values.pop(name) for name in loop.per_turn}
     state = values
     results: dict[str, Array] = {}
     for turn in range(turns):
-        results = _turn(loop, {**state, **{name: array[:, turn] for name, array in given.items()}})
+        results = _turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}})
         state = {**state, **{name: results[value] for value, name in loop.carry.items()}}
         for name, each in kept.items():
             each.append(results[name])
