@@ -35,7 +35,7 @@ class Bench:
     """A host, a link, and the accelerator behind the endpoint."""
 
     def __init__(self, dut: Any, case: Case) -> None:
-        logging.getLogger("cocotb.pcie").setLevel("WARNING")
+        logging.getLogger("cocotb.pcie").setLevel("ERROR")  # enumeration warns of every empty slot
         self.dut, self.case = dut, case
         self.design = Design.from_json(json.loads(str(DATA["design"])))
         assert self.design.axi is not None
@@ -88,6 +88,19 @@ class Bench:
         await self.read("control")  # behind the write
 
 
+    async def recover(self) -> None:
+        """Stop the DMA and reset the accelerator by its register: after a fault beats may be held on either side.
+
+        A beat that the DMA offers stays offered. Where results had no way out, the first reset lets it in, and the
+        second drops what has become of it. C2H stops last, and drops what has come out until then.
+        """
+        await self.driver.stop(H2C)
+        await self.control("reset")
+        await self.control("reset")
+        await self.driver.stop(C2H)
+        await self.control("clear")
+
+
 class Transfer:
     """Batches of samples queued at once: their buffers and rings. skip: the first sample, of those that there are."""
 
@@ -104,15 +117,19 @@ class Transfer:
         self.input = Ring(bench.host, H2C, [buffer.addresses for buffer in self.sources])
         self.output = Ring(bench.host, C2H, [buffer.addresses for buffer in self.results])
 
-    async def run(self) -> list[float]:
-        """Ring both doorbells and wait for the results: the time of the input's doorbell, and of each completion."""
+    async def ring_doorbells(self) -> float:
+        """The time in ns at which the input's was rung."""
         driver = self.bench.driver
         await driver.prepare(self.output)
         await driver.prepare(self.input)
         await driver.run(self.output)
         begin = get_sim_time("ns")
         await driver.run(self.input)
-        return [begin, *await driver.finish(self.output, PATIENCE_NS)]
+        return begin
+
+    async def run(self) -> list[float]:
+        """Ring both doorbells and wait for the results: the time of the input's doorbell, and of each completion."""
+        return [await self.ring_doorbells(), *await self.bench.driver.finish(self.output, PATIENCE_NS)]
 
     def check(self) -> None:
         """Every result is the integer executor's, in its place, and packets end where batches do."""
@@ -123,7 +140,14 @@ class Transfer:
         assert [k + 1 for k, (_, last) in enumerate(self.output.lengths()) if last] == self.output.ends
 
 
-@cocotb.test(skip=not CASES)
+def steady(times: list[float], batch: int) -> float:
+    """Samples a second between completions at these times in ns, without the first and the last quarter of them."""
+    edge = len(times) // 4
+    first, last = edge, len(times) - 1 - edge
+    return (last - first) * batch / (times[last] - times[first]) * 1e9 if last > first else 0.0
+
+
+@cocotb.test()
 @cocotb.parametrize(index=range(len(CASES)))
 async def batches_come_back(dut: Any, index: int) -> None:
     case = CASES[index]
@@ -142,9 +166,8 @@ async def batches_come_back(dut: Any, index: int) -> None:
         assert await bench.driver.completed(channel) == ring.count == ring.ends[-1]
     assert bench.host.largest_write <= case.max_payload
     assert bench.host.largest_read <= case.read_request
-    later = case.batch * (case.batches - 1)
     measured = Measured(
-        steady=later / (times[-1] - times[0]) * 1e9 if later else 0.0,
+        steady=steady(times, case.batch),
         batch_ns=times[0] - begin,
         register_ns=register,
         completions=bench.host.completions,

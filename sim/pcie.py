@@ -87,8 +87,8 @@ class Case:
 class Measured:
     """What a case measured, in simulated time.
 
-    steady: samples a second from the completion of the first transfer to that of the last, 0 for a single transfer.
-    batch_ns: from the doorbell until the host sees the first transfer complete. register_ns: a read of an accelerator
+    steady: samples a second in the middle half of the transfers, where neither begin nor end is felt; 0 for a single
+    transfer. batch_ns: from the doorbell until the host sees the first transfer complete. register_ns: a read of an accelerator
     register. completions, overtaken: how many completions came, and how many reads were answered before an older one.
     largest_write, largest_read: bytes of the largest memory write and read request of the device.
     """
@@ -131,25 +131,41 @@ def run_pcie_bench(
     inputs: Mapping[str, npt.NDArray[np.float64]],
     cases: Sequence[Case],
     *,
-    faults: bool = False,
     seed: int = 1,
     accelerator: Path | None = None,
 ) -> list[Measured]:
     """Stream states from a host's memory over PCIe through the accelerator and back, case by case, and return what was
-    measured. faults: inject faults of the link too. accelerator: another shell than the built one.
+    measured. accelerator: another shell than the built one.
 
     Raises SimulationError where results differ from the integer executor's, or a rule of PCIe is broken.
     """
+    with tempfile.TemporaryDirectory() as folder:
+        measured = Path(folder) / "measured.json"
+        _run(built, inputs, cases, "dynagate.sim.bench_pcie", seed, accelerator, measured)
+        rows = [json.loads(line) for line in measured.read_text().splitlines()]
+    return [Measured(**row) for row in rows]
+
+
+def run_pcie_faults(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], case: Case, *, seed: int = 1) -> None:
+    """Inject faults of the link and of the host: each must be named in the DMA's status, put nothing wrong on the
+    streams, and be over after a soft reset. Raises SimulationError."""
+    _run(built, inputs, [case], "dynagate.sim.bench_pcie_faults", seed)
+
+
+def _run(
+    built: Build,
+    inputs: Mapping[str, npt.NDArray[np.float64]],
+    cases: Sequence[Case],
+    module: str,
+    seed: int,
+    accelerator: Path | None = None,
+    measured: Path | None = None,
+) -> None:
     words = words_of(built, inputs)
     outputs, _, _ = expected_words(built, words)
     program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
-    with tempfile.TemporaryDirectory() as folder:
-        measured = Path(folder) / "measured.json"
-        data = {"inputs": words, "outputs": outputs, "design": text_of(built.design), "seed": seed, "faults": faults}
-        data |= {"cases": json.dumps([asdict(case) for case in cases]), "measured": str(measured)}
-        run_bench(program, "dynagate.sim.bench_pcie", data)
-        rows = [json.loads(line) for line in measured.read_text().splitlines()] if cases else []
-    return [Measured(**row) for row in rows]
+    data = {"inputs": words, "outputs": outputs, "design": text_of(built.design), "seed": seed}
+    run_bench(program, module, data | {"cases": json.dumps([asdict(case) for case in cases]), "measured": str(measured)})
 
 
 def case_of(content: Mapping[str, object]) -> Case:

@@ -35,7 +35,7 @@ from cocotbext.axi.stream import define_stream
 from cocotbext.pcie.core import MemoryEndpoint
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
 
-BeatBus, Beat, BeatSource, BeatSink, _ = define_stream("Beat", signals=["tdata", "tlast", "tvalid", "tready"])
+BeatBus, Beat, BeatSource, BeatSink, BeatMonitor = define_stream("Beat", signals=["tdata", "tlast", "tvalid", "tready"])
 """AXI4-Stream beat by beat. cocotbext-axi's own AxiStreamSource takes whole frames: a batch would have to lie complete
 in the DMA before its first beat."""
 
@@ -102,6 +102,9 @@ class AccessError(Exception):
     """A BAR has nothing at that address, or the accelerator refused."""
 
 
+DESCRIPTOR = struct.Struct("<IIQQQ")
+
+
 class Descriptor(NamedTuple):
     """source, destination: host addresses of data; for C2H, source is where length and mark are written back."""
 
@@ -112,17 +115,14 @@ class Descriptor(NamedTuple):
     destination: int
     next: int
 
-    FORMAT = "<IIQQQ"
-    SIZE = 32
-
     def packed(self) -> bytes:
         head = MAGIC << 16 | self.adjacent << 8 | self.control
-        return struct.pack(self.FORMAT, head, self.length, self.source, self.destination, self.next)
+        return DESCRIPTOR.pack(head, self.length, self.source, self.destination, self.next)
 
     @classmethod
     def unpacked(cls, data: bytes) -> Descriptor:
         """Raises DmaError without the magic number, or if a length is not of whole words."""
-        head, length, source, destination, following = struct.unpack(cls.FORMAT, data)
+        head, length, source, destination, following = DESCRIPTOR.unpack(data)
         if head >> 16 != MAGIC:
             raise DmaError(Status.WRONG_MAGIC)
         if length == 0 or length % 4:
@@ -381,8 +381,8 @@ class Channel:
         """Descriptors, as many at once as lie side by side."""
         address, adjacent = self.addresses["descriptors"], self.addresses["adjacent"]
         while True:
-            count = min(adjacent + 1, (PAGE - address % PAGE) // Descriptor.SIZE)
-            length = min(count * Descriptor.SIZE, self.endpoint.max_read_request)
+            count = min(adjacent + 1, (PAGE - address % PAGE) // DESCRIPTOR.size)
+            length = min(count * DESCRIPTOR.size, self.endpoint.max_read_request)
             read = await self.endpoint.request(Read(address, length))
             data = b""
             try:
@@ -390,8 +390,8 @@ class Channel:
                     data += await read.more_than(len(data))
             except DmaError as error:
                 raise DmaError(OF_DESCRIPTOR[error.status]) from None
-            for low in range(0, length, Descriptor.SIZE):
-                descriptor = Descriptor.unpacked(data[low : low + Descriptor.SIZE])
+            for low in range(0, length, DESCRIPTOR.size):
+                descriptor = Descriptor.unpacked(data[low : low + DESCRIPTOR.size])
                 await self.descriptors.put(descriptor)
                 if descriptor.control & STOP:
                     return

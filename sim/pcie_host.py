@@ -16,6 +16,7 @@ from dynagate.sim.pcie_dma import (
     C2H,
     COMPLETED,
     CONTROL,
+    DESCRIPTOR,
     DESCRIPTORS,
     DMA,
     FIRST,
@@ -29,6 +30,7 @@ from dynagate.sim.pcie_dma import (
     STOP,
     USER,
     WRITE_BACK,
+    WRITE_BACK_ERROR,
     Descriptor,
     Status,
 )
@@ -118,9 +120,9 @@ class Ring:
         self.channel = channel
         self.ends = [sum(map(len, parts[: k + 1])) for k in range(len(parts))]
         count = self.ends[-1]
-        self.region = host.above.alloc_region((Descriptor.SIZE + 8) * count + 64)
+        self.region = host.above.alloc_region((DESCRIPTOR.size + 8) * count + 64)
         self.base = self.region.get_absolute_address(0)
-        self.results = Descriptor.SIZE * count
+        self.results = DESCRIPTOR.size * count
         self.count_place = self.results + 8 * count
         self.region.mem[self.count_place : self.count_place + 4] = bytes(4)
         k = 0
@@ -128,8 +130,8 @@ class Ring:
             for address, length in pieces:
                 last = k + 1 in self.ends
                 control = (LAST | NOTIFY if last else 0) | (STOP if k + 1 == count else 0)
-                place = self.base + Descriptor.SIZE * k
-                self._put(k, Descriptor(control, self._adjacent(k + 1), length, *self._ends_of(k, address), place + 32))
+                place = self.base + DESCRIPTOR.size * k
+                self._put(k, Descriptor(control, self._adjacent(k + 1), length, *self._ends_of(k, address), place + DESCRIPTOR.size))
                 k += 1
 
     def _ends_of(self, k: int, address: int) -> tuple[int, int]:
@@ -137,15 +139,35 @@ class Ring:
 
     def _adjacent(self, k: int) -> int:
         """How many descriptors lie beside the k-th in its page, itself not counted."""
-        in_page = (PAGE - (self.base + Descriptor.SIZE * k) % PAGE) // Descriptor.SIZE
+        in_page = (PAGE - (self.base + DESCRIPTOR.size * k) % PAGE) // DESCRIPTOR.size
         return max(0, min(in_page, self.ends[-1] - k, ADJACENT_MOST + 1) - 1)
 
     def _put(self, k: int, descriptor: Descriptor) -> None:
-        self.region.mem[Descriptor.SIZE * k : Descriptor.SIZE * (k + 1)] = descriptor.packed()
+        self.region.mem[self._place(k)] = descriptor.packed()
+
+    def _place(self, k: int) -> slice:
+        return slice(DESCRIPTOR.size * k, DESCRIPTOR.size * (k + 1))
+
+    def change(self, k: int, **fields: int) -> None:
+        """Give fields of the k-th descriptor other values."""
+        self._put(k, Descriptor.unpacked(self.region.mem[self._place(k)])._replace(**fields))
+
+    def erase(self, k: int) -> None:
+        """Put zeros in the place of the k-th descriptor."""
+        self.region.mem[self._place(k)] = bytes(DESCRIPTOR.size)
 
     @property
     def count(self) -> int:
         """As the device has written it."""
+        return self._written & ~WRITE_BACK_ERROR
+
+    @property
+    def failed(self) -> bool:
+        """Whether the device has written that the channel stopped by an error."""
+        return bool(self._written & WRITE_BACK_ERROR)
+
+    @property
+    def _written(self) -> int:
         return int.from_bytes(self.region.mem[self.count_place : self.count_place + 4], "little")
 
     def lengths(self) -> list[tuple[int, bool]]:
@@ -183,9 +205,8 @@ class Driver:
         """The doorbell."""
         await self.dma.write_dword(ring.channel + CONTROL, RUN)
 
-    async def stop(self) -> None:
-        for channel in (H2C, C2H):
-            await self.dma.write_dword(channel + CONTROL, 0)
+    async def stop(self, channel: int) -> None:
+        await self.dma.write_dword(channel + CONTROL, 0)
 
     async def status(self, channel: int) -> Status:
         return Status(await self.dma.read_dword(channel + STATUS))
