@@ -151,6 +151,7 @@ def steady(times: list[float], batch: int) -> float:
 @cocotb.parametrize(index=range(len(CASES)))
 async def batches_come_back(dut: Any, index: int) -> None:
     case = CASES[index]
+    dut._log.info("%s", case)
     bench = await Bench.start(dut, case)
     bench.sink.set_pause_generator(bench.stalls())
     transfer = Transfer(bench)
@@ -167,6 +168,7 @@ async def batches_come_back(dut: Any, index: int) -> None:
     assert bench.host.largest_write <= case.max_payload
     assert bench.host.largest_read <= case.read_request
     measured = Measured(
+        overall=samples / (times[-1] - begin) * 1e9,
         steady=steady(times, case.batch),
         batch_ns=times[0] - begin,
         register_ns=register,

@@ -192,6 +192,7 @@ class Driver:
         device = self.host.find_device(self.function.pcie_id)
         await device.enable_device()
         await device.set_master()
+        await device.set_readrq(self.host.max_read_request_size)  # which enumeration leaves at 512 bytes
         self.user, self.dma = device.bar_window[USER], device.bar_window[DMA]
 
     async def prepare(self, ring: Ring) -> None:

@@ -185,5 +185,8 @@ def _run_in(work: Path, program: Path, module: str, data: Mapping[str, Any]) -> 
 
 
 def _tail(work: Path) -> str:
+    """What the log says from the first failure on, or its end."""
     log = work / "log.txt"
-    return "\n".join(log.read_text().splitlines()[-25:]) if log.is_file() else ""
+    lines = log.read_text().splitlines() if log.is_file() else []
+    first = next((k - 1 for k, line in enumerate(lines) if "Traceback" in line), max(len(lines) - 25, 0))
+    return "\n".join(lines[first : first + 25])
