@@ -87,7 +87,6 @@ class Bench:
         await self.driver.user.write_dword(register.address, 1 << register.bits.index(bit))
         await self.read("control")  # behind the write
 
-
     async def recover(self) -> None:
         """Stop the DMA and reset the accelerator by its register: after a fault beats may be held on either side.
 

@@ -178,16 +178,19 @@ async def what_is_not_there_is_refused_while_samples_stream(dut: Any) -> None:
     user, dma = bench.driver.user, bench.driver.dma
     transfer = Transfer(bench)
     running = cocotb.start_soon(transfer.run())
-    refused = 0
     for window, address in ((user, 4 * len(bench.axi.registers)), (dma, 0x44), (dma, SIZE - 4)):
-        try:
-            await window.read_dword(address)
-        except Exception as error:  # what cocotbext-pcie raises
-            assert str(error) == "Unsuccessful completion"
-            refused += 1
+        assert await answer(window, address) == "Unsuccessful completion", hex(address)
     await user.write_dword(bench.axi.registers["status"].address, 1)  # posted: refused where nobody waits
     await running
     transfer.check()
-    assert refused == 3
     assert await dma.read_dword(CONFIGURATION + REFUSED) == 4
     assert await errors(bench) == Status(0)
+
+
+async def answer(window: Any, address: int) -> str:
+    """What cocotbext-pcie says of a read that fails, nothing of one that does not."""
+    try:
+        await window.read_dword(address)
+    except Exception as error:
+        return str(error)
+    return ""

@@ -89,9 +89,10 @@ class Measured:
 
     overall: samples a second from the doorbell until the host sees the last transfer complete. steady: in the middle
     half of the transfers, where neither begin nor end is felt, 0 for a single one; it may exceed the link's rate by the
-    share of its samples that lay in the DMA's buffer before. batch_ns: from the doorbell until the host sees the first transfer complete. register_ns: a read of an accelerator
-    register. completions, overtaken: how many completions came, and how many reads were answered before an older one.
-    largest_write, largest_read: bytes of the largest memory write and read request of the device.
+    share of its samples that lay in the DMA's buffer before. batch_ns: from the doorbell until the
+    host sees the first transfer complete. register_ns: a read of an accelerator register. completions, overtaken: how
+    many completions came, and how many reads were answered before an older one. largest_write, largest_read: bytes of
+    the largest memory write and read request of the device.
     """
 
     overall: float
@@ -167,7 +168,8 @@ def _run(
     outputs, _, _ = expected_words(built, words)
     program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
     data = {"inputs": words, "outputs": outputs, "design": text_of(built.design), "seed": seed}
-    run_bench(program, module, data | {"cases": json.dumps([asdict(case) for case in cases]), "measured": str(measured)})
+    data |= {"cases": json.dumps([asdict(case) for case in cases]), "measured": str(measured)}
+    run_bench(program, module, data)
 
 
 def case_of(content: Mapping[str, object]) -> Case:

@@ -196,7 +196,7 @@ class Room:
 
 
 class DmaEndpoint(MemoryEndpoint):
-    """The PCIe function. source, sink: `BeatSource` and `BeatSink` of the accelerator; lite: master of its registers."""
+    """The PCIe function. source, sink: a `BeatSource` and a `BeatSink`. lite: the master of the registers."""
 
     def __init__(self, source: Any, sink: Any, lite: AxiLiteMaster) -> None:
         super().__init__()
@@ -461,6 +461,7 @@ class ToCard(Channel):
             await self.stream.send(Beat(tdata=word, tlast=int(last)))
         return data[whole:]
 
+
 class FromCard(Channel):
     """C2H: a packet of the stream fills descriptors, and ends the one in which it ends."""
 
@@ -490,9 +491,7 @@ class FromCard(Channel):
             last = ended and not pending
             if descriptor.source:
                 mark = RESULT_MAGIC << 16 | last
-                await self.endpoint.write(
-                    descriptor.source, struct.pack("<II", mark, address - descriptor.destination)
-                )
+                await self.endpoint.write(descriptor.source, struct.pack("<II", mark, address - descriptor.destination))
             if last:
                 ended = False
             await self.complete(descriptor)

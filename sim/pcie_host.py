@@ -130,14 +130,16 @@ class Ring:
             for address, length in pieces:
                 last = k + 1 in self.ends
                 control = (LAST | NOTIFY if last else 0) | (STOP if k + 1 == count else 0)
-                place = self.base + DESCRIPTOR.size * k
-                self._put(k, Descriptor(control, self._adjacent(k + 1), length, *self._ends_of(k, address), place + DESCRIPTOR.size))
+                following = self.base + DESCRIPTOR.size * (k + 1)
+                ends = self._ends_of(k, address)
+                self._put(k, Descriptor(control, self.adjacent(k + 1), length, *ends, following))
                 k += 1
 
     def _ends_of(self, k: int, address: int) -> tuple[int, int]:
+        """Source and destination of the k-th descriptor, for memory at this address."""
         return (address, 0) if self.channel == H2C else (self.base + self.results + 8 * k, address)
 
-    def _adjacent(self, k: int) -> int:
+    def adjacent(self, k: int) -> int:
         """How many descriptors lie beside the k-th in its page, itself not counted."""
         in_page = (PAGE - (self.base + DESCRIPTOR.size * k) % PAGE) // DESCRIPTOR.size
         return max(0, min(in_page, self.ends[-1] - k, ADJACENT_MOST + 1) - 1)
@@ -200,7 +202,7 @@ class Driver:
         for place, address in ((descriptors + FIRST, ring.base), (ring.channel + WRITE_BACK, count)):
             await self.dma.write_dword(place, address & 0xFFFFFFFF)
             await self.dma.write_dword(place + 4, address >> 32)
-        await self.dma.write_dword(descriptors + ADJACENT, ring._adjacent(0))
+        await self.dma.write_dword(descriptors + ADJACENT, ring.adjacent(0))
 
     async def run(self, ring: Ring) -> None:
         """The doorbell."""
