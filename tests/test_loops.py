@@ -13,7 +13,7 @@ from dynagate.graph import GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP
-from dynagate.integrators.explicit import METHODS
+from dynagate.dynamics.explicit import METHODS
 from dynagate.integrators.rollout import Rollout
 from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
 from dynagate.native.loop import LoopKernel
