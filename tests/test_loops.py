@@ -7,14 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import Robot, evaluate, neutral, robots, trace
+from dynagate import Region, Robot, evaluate, neutral, robots, trace
 from dynagate.dynamics.configuration import advance, integrate
+from dynagate.dynamics.explicit import METHODS
 from dynagate.graph import GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP
-from dynagate.integrators.explicit import METHODS
-from dynagate.integrators.rollout import Rollout
+from dynagate.host.rollouts import Rollout
 from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
 from dynagate.native.loop import LoopKernel
 
@@ -352,3 +352,81 @@ def test_examples_reach_their_goals(example: str, device: str) -> None:
     else:
         path, _, _ = module["reach"](arm, start, goal, 50, 256, device)
         assert np.linalg.norm(path[-1] - goal) < 0.35 * np.linalg.norm(start - goal)
+
+
+def slow_region(robot: Robot) -> Region:
+    return Region.of(robot, velocity=12.0, acceleration=40.0)
+
+
+@pytest.mark.parametrize("pauses", [(0.0, 0.0), (0.3, 0.4)])
+def test_chip_equals_its_integers(pauses: tuple[float, float], designs: Path) -> None:
+    """More trajectories than the chip holds, one of which overflows: it is flagged from there on and harms no other."""
+    robot = robots.load("two_joint_arm")
+    q, qd, tau = states_of(robot, 38, 7)
+    qd[17] = [11.0, -11.0]
+    tau[17] = [15.0, -2.0]
+    options = {"steps": 7, "dt": 0.02, "region": slow_region(robot)}
+    chip = Rollout(robot, device="sim", ii=4, folder=designs, pauses=pauses, seed=5, **options)
+    simulated = chip(q, qd, tau)
+    integers = Rollout(robot, device="fixed", **options)(q, qd, tau)
+    for field in ("q", "qd", "diverged"):
+        assert np.array_equal(getattr(simulated, field), getattr(integers, field)), field
+    others = np.arange(38) != 17
+    assert 1 <= integers.diverged[17] <= 7
+    assert (integers.diverged[others] == -1).all()
+    exact = Rollout(robot, device="numpy", steps=7, dt=0.02)(q, qd, tau)
+    assert np.abs(integers.q - exact.q)[others].max() < 1e-4
+    assert chip._turns is not None
+    transfer = chip._turns.driver.transfer  # type: ignore[attr-defined]
+    if pauses == (0.0, 0.0):
+        assert transfer.per_sample == pytest.approx(4.0, rel=0.1)  # the state is back before its next turn
+
+
+def test_a_turn_takes_the_latency_and_little_more(designs: Path) -> None:
+    """One trajectory alone: from one turn to the next."""
+    robot = robots.load("two_joint_arm")
+    q, qd, tau = states_of(robot, 1, 40)
+    rollout = Rollout(robot, steps=40, dt=0.005, device="sim", ii=4, folder=designs, region=slow_region(robot))
+    rollout(q, qd, tau)
+    assert rollout._turns is not None
+    transfer = rollout._turns.driver.transfer  # type: ignore[attr-defined]
+    assert transfer.latency <= transfer.per_sample <= -(-(transfer.latency + 4) // 4) * 4  # it enters in slot 0
+
+
+def test_fixed_point_follows_the_reference() -> None:
+    """200 steps of 5 ms: within 1e-3 of the motion for 99 % of the trajectories that stay in the region."""
+    arm = robots.load("two_joint_arm")
+    robot = Robot(arm.name, arm.links, (0.0, 0.0, 0.0))
+    q, qd, _ = states_of(robot, 100, 1)
+    tau = np.tile(np.random.default_rng(4).normal(size=(100, 1, 2)) * [0.2, 0.05], (1, 200, 1))
+    options = {"steps": 200, "dt": 0.005}
+    fixed = Rollout(robot, device="fixed", region=Region.of(robot, velocity=8.0), **options)(q, 0.3 * qd, tau)
+    exact = Rollout(robot, **options)(q, 0.3 * qd, tau)
+    stayed = fixed.diverged == -1
+    assert stayed.mean() > 0.8
+    error = np.linalg.norm(fixed.q[:, -1] - exact.q[:, -1], axis=1) / np.ptp(exact.q, axis=1).max(axis=1)
+    assert np.quantile(error[stayed], 0.99) < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"linearise": True}, "device 'fixed' takes no linearise; expected 'cpu' or 'numpy' for it"),
+        ({"friction": 0.1}, "device 'fixed' takes no friction"),
+        ({"stops": True}, "device 'fixed' takes no stops"),
+        ({"dt": None}, "device 'fixed' takes no dt=None"),
+    ],
+)
+def test_what_integers_refuse(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Rollout("two_joint_arm", **{"steps": 3, "dt": 0.01, "device": "fixed", **options})
+
+
+def test_a_state_that_no_format_holds_is_refused() -> None:
+    rollout = Rollout("two_joint_arm", steps=2, dt=0.01, device="fixed")
+    with pytest.raises(ValueError, match="input 'qd' is -1000; its format holds "):
+        rollout(np.zeros(2), np.array([0.0, -1000.0]), np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="device 'fixed' has no reverse sweep; expected 'cpu' or 'numpy'"):
+        rollout.vjp(
+            rollout(np.zeros(2), np.zeros(2), np.zeros((2, 2))), np.zeros((2, 2)), np.zeros((3, 2)), np.zeros((3, 2))
+        )

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
     from dynagate.host import Accelerator, BoundCall, Results, open
+    from dynagate.host.rollouts import Rollout, Trajectories
     from dynagate.hw.axi import Axi
     from dynagate.hw.build import Build, build, build_request
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
     from dynagate.hw.request import DesignRequest
-    from dynagate.integrators.rollout import Rollout, Trajectories
 
 __all__ = [
     "FUNCTIONS",
@@ -67,8 +67,8 @@ _LAZY = {
     "Budget": "dynagate.hw.cost",
     "Build": "dynagate.hw.build",
     "DesignRequest": "dynagate.hw.request",
-    "Rollout": "dynagate.integrators.rollout",
-    "Trajectories": "dynagate.integrators.rollout",
+    "Rollout": "dynagate.host.rollouts",
+    "Trajectories": "dynagate.host.rollouts",
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",

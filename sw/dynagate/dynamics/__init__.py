@@ -18,6 +18,7 @@ from dynagate.dynamics import (
     inverse_dynamics,
     kinematics,
     mass_matrix,
+    step,
 )
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import array
@@ -76,7 +77,7 @@ class Function:
     def needs_inverse(self) -> bool:
         """Whether the algorithms divide by what resists each joint."""
         outputs = FUNCTIONS[self.derivative_of].outputs if self.derivative_of else self.outputs
-        return not {"qdd", "minv"}.isdisjoint(argument.name for argument in outputs)
+        return not {"qdd", "minv", "qd_next"}.isdisjoint(argument.name for argument in outputs)
 
     @property
     def takes_external_forces(self) -> bool:
@@ -122,6 +123,8 @@ class Function:
 def _arguments(names: str) -> tuple[Argument, ...]:
     kinds = {
         "q": CONFIGURATION,
+        "q_next": CONFIGURATION,
+        "qd_next": VECTOR,
         "minv": SYMMETRIC,
         "m": SYMMETRIC,
         "kinetic_energy": SCALAR,
@@ -203,6 +206,13 @@ FUNCTIONS: dict[str, Function] = {
             _arguments("qdd"),
             {"mass_matrix_solve": forward_dynamics.forward_dynamics, "aba": articulated.forward_dynamics},
             {},
+        ),
+        Function(
+            "step",
+            _arguments("q qd tau"),
+            _arguments("q_next qd_next"),
+            step.FORMS,
+            dict.fromkeys(step.FORMS, ("dt", "integrator")),
         ),
         Function(
             "inverse_dynamics_gradient",

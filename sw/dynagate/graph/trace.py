@@ -29,11 +29,13 @@ def trace(
     mass: str | None = None,
     prefix: bool = False,
     external_forces: bool = False,
+    dt: float | None = None,
+    integrator: str | None = None,
     step: Step | None = None,
 ) -> Graph:
     """The checked graph of one function of one robot.
 
-    form, frame, mass, prefix, external_forces: as in `dynamics.AlgorithmOptions`. Besides the frames of
+    form, frame, mass, prefix, external_forces, dt, integrator: as in `dynamics.AlgorithmOptions`. Besides the frames of
     `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
     errs least in float32.
     step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
@@ -42,7 +44,7 @@ def trace(
     RobotError where M is needed and has no inverse.
     """
     algorithm: Function = function(name)
-    options = AlgorithmOptions(form, frame, mass, prefix).as_dict()
+    options = AlgorithmOptions(form, frame, mass, prefix, dt=dt, integrator=integrator).as_dict()
     if isinstance(frame, str):
         if frame not in FRAMES:
             raise ArgumentError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")

@@ -66,6 +66,10 @@ class Results(Mapping[str, Any]):
     """(nv,) ∂q̈/∂(q, q̇, τ) · (delta_q, delta_qd, delta_tau)."""
     jvp_tau: Array
     """(nv,) ∂τ/∂(q, q̇, q̈) · (delta_q, delta_qd, delta_qdd)."""
+    q_next: Array
+    """(nq,) the configuration after a step."""
+    qd_next: Array
+    """(nv,) the velocity after a step."""
     d2_dq_dq: Array
     """(nv, nv) ∂²(λᵀ q̈)/∂q∂q: entry (i, j) is the derivative of vjp_q_i by coordinate j."""
     d2_dq_dqd: Array

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics.configuration import direction_matrix, directions_of
+from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.spatial import select, sqrt
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.graph.recorder import Recording
-from dynagate.integrators.explicit import METHODS
 from dynagate.integrators.tangent import rates_of, seeded, values_of
 from dynagate.robot import Robot
 

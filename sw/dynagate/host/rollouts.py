@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import AlgorithmOptions
+from dynagate.graph import trace
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
+from dynagate.graph.region import Region
 from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph, step_vjp_graph
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot, robots
 
+if TYPE_CHECKING:
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.host.turns import Turns
+
 Array = npt.NDArray[Any]
-DEVICES = ("numpy", "cpu")
+DEVICES = ("numpy", "cpu", "fixed", "sim")
+INTEGERS = ("fixed", "sim")
 
 
 class Trajectories:
@@ -48,8 +56,10 @@ class Rollout:
     robot: also the path of a URDF file, or the name of a robot that ships.
     steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler",
     "rk2", "rk3" or "rk4". linearise: give a and b of every step too.
-    device: "cpu", C with the loop inside the vector, or "numpy", float64, the reference. dtype ("cpu"): float64 or
-    float32.
+    device: "cpu", C with the loop inside the vector; "numpy", float64, the reference; "fixed", the integers of a chip
+    that keeps the states; "sim", this chip simulated. dtype ("cpu"): float64 or float32.
+    policy, region ("fixed", "sim"): formats, and the states and torques that they are for. ii, folder, pauses, seed
+    ("sim"): as `dynagate.build` and `dynagate.open` take them.
     form: of forward dynamics. friction: Coulomb friction of each degree of freedom or of all, N m or N, smoothed as
     F q̇ / √(q̇² + friction_speed²). stops: joints end at their limits, where they lose their speed. Damping is the
     robot's own.
@@ -65,12 +75,18 @@ class Rollout:
         dt: float | None,
         integrator: str = "semi_implicit_euler",
         linearise: bool = False,
-        device: Literal["cpu", "numpy"] = "cpu",
+        device: Literal["cpu", "numpy", "fixed", "sim"] = "cpu",
         dtype: npt.DTypeLike = np.float64,
         form: str | None = None,
         friction: float | tuple[float, ...] = 0.0,
         friction_speed: float = 0.01,
         stops: bool = False,
+        policy: Policy | None = None,
+        region: Region | None = None,
+        ii: int = 8,
+        folder: str | PathLike[str] | None = None,
+        pauses: tuple[float, float] = (0.0, 0.0),
+        seed: int = 1,
     ) -> None:
         if not (isinstance(steps, int) and steps >= 1):
             raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
@@ -82,6 +98,12 @@ class Rollout:
         self.options.frictions(robot)
         self.dtype = np.dtype(dtype if device == "cpu" else np.float64)
         self._linearise = linearise
+        self._turns: Turns | None = None
+        self._kernel: LoopKernel | None = None
+        if device in INTEGERS:
+            request = {"ii": ii, "folder": folder, "pauses": pauses, "seed": seed}
+            self._turns = _integer_turns(robot, self.options, linearise, device, policy, region, request)
+            return
         self.loop = rollout_loop(robot, self.options, linearise=linearise)
         self._kernel = LoopKernel(self.loop, self.dtype) if device == "cpu" else None
         self._reverse: tuple[Loop, LoopKernel | None] | None = None
@@ -105,9 +127,11 @@ class Rollout:
                 "a": np.empty((batch, self.steps, 2 * n, 2 * n), self.dtype),
                 "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
             }
-        finite = self._run(self.loop, self._kernel, state, outputs)
         diverged = np.full(batch, -1)
-        if not finite:
+        if self._turns is not None:
+            if batch:
+                diverged = self._turns.run(state, outputs)
+        elif not self._run(self.loop, self._kernel, state, outputs):
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1)
@@ -129,6 +153,8 @@ class Rollout:
         state, of q along velocities. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
         Raises ValueError: shapes differ, or dt is not constant.
         """
+        if self._turns is not None:
+            raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
         n, steps = self.robot.nv, self.steps
@@ -211,6 +237,38 @@ class Rollout:
                 f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there"
             )
         return state, leading
+
+
+def _integer_turns(
+    robot: Robot,
+    options: StepOptions,
+    linearise: bool,
+    device: str,
+    policy: Policy | None,
+    region: Region | None,
+    request: dict[str, Any],
+) -> Turns:
+    """The turns on "fixed" or "sim". Raises ValueError: an option that these do not have."""
+    from dynagate.fixedpoint.assign import assign
+    from dynagate.host.turns import ChipTurns, IntegerTurns
+    from dynagate.hw.build import DEFAULT_FOLDER, build_request
+    from dynagate.hw.request import DesignRequest
+
+    for name, value in (
+        ("linearise", linearise),
+        ("friction", any(options.frictions(robot))),
+        ("stops", options.stops),
+        ("dt=None", options.dt is None),
+    ):
+        if value:
+            raise ArgumentError(f"device '{device}' takes no {name}; expected 'cpu' or 'numpy' for it")
+    algorithm = AlgorithmOptions(options.form, dt=options.dt, integrator=options.integrator)
+    region = region or Region.of(robot)
+    if device == "fixed":
+        return IntegerTurns(assign(trace(robot, "step", **algorithm.as_dict()), region, policy))
+    asked = DesignRequest(robot, "step", request["ii"], policy=policy, region=region, algorithm=algorithm)
+    built = build_request(asked, folder=request["folder"] or DEFAULT_FOLDER)
+    return ChipTurns(built, pauses=request["pauses"], seed=request["seed"])
 
 
 def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False) -> Loop:
