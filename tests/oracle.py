@@ -9,6 +9,8 @@ import numpy as np
 import pinocchio
 from dynagate import FUNCTIONS, Robot, evaluate, trace
 from dynagate.dynamics import Function
+from dynagate.dynamics.configuration import integrate
+from dynagate.dynamics.step import DEFAULT_STEP
 from dynagate.graph.truth import relative_errors
 
 from tests import tolerances
@@ -107,8 +109,11 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
     return {name: np.array(values) for name, values in results.items()}
 
 
-def products(function: str, state: State, expected: State) -> State:
-    """The outputs of a product with a derivative, from Pinocchio's derivatives; those of others as they are."""
+def products(function: str, robot: Robot, state: State, expected: State) -> State:
+    """The outputs of a step, or of a product with a derivative, from Pinocchio's derivatives; those of others as they are."""
+    if function == "step":
+        velocity = state["qd"] + DEFAULT_STEP * expected["qdd"]
+        return expected | {"qd_next": velocity, "q_next": integrate(robot, state["q"], DEFAULT_STEP * velocity)}
     output, by = ("tau", "qdd") if function.startswith("inverse") else ("qdd", "tau")
     if function.endswith("_vjp"):
         weight = state[f"lam_{output}"]
@@ -153,7 +158,7 @@ def compare(
     for name, function in FUNCTIONS.items():
         if name.endswith("_second_order"):  # which Pinocchio does not have
             continue
-        right = products(name, state, expected)
+        right = products(name, robot, state, expected)
         pushed = external_forces and function.takes_external_forces
         for options in choices(function, frames, every_form and not function.derivative_of):
             outputs = evaluate(

@@ -14,6 +14,8 @@ from dynagate.dynamics.spatial import Array, Scalar, array
 from dynagate.dynamics.tree import Tree
 
 DEFAULT_INTEGRATOR = "semi_implicit_euler"
+DEFAULT_STEP = 1e-3
+"""s."""
 
 
 def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array, Array]]:
@@ -24,7 +26,7 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
         q: Sequence[Scalar],
         qd: Sequence[Scalar],
         tau: Sequence[Scalar],
-        dt: float | None = None,
+        dt: float = DEFAULT_STEP,
         integrator: str = DEFAULT_INTEGRATOR,
         external: Array | None = None,
     ) -> tuple[Array, Array]:
@@ -33,7 +35,7 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
         integrator: one of `explicit.METHODS`. Raises ValueError: another one, or dt is not a time of more than 0 s."""
         if integrator not in METHODS:
             raise ArgumentError(f"integrator '{integrator}'; expected one of {', '.join(METHODS)}")
-        if dt is None or not (math.isfinite(dt) and dt > 0.0):
+        if not (math.isfinite(dt) and dt > 0.0):
             raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s")
 
         def acceleration(position: Any, velocity: Any) -> Array:
