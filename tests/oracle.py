@@ -110,7 +110,7 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
 
 
 def products(function: str, robot: Robot, state: State, expected: State) -> State:
-    """The outputs of a step, or of a product with a derivative, from Pinocchio's derivatives; those of others as they are."""
+    """The outputs of a step, and of products with derivatives, from Pinocchio's; those of others as they are."""
     if function == "step":
         velocity = state["qd"] + DEFAULT_STEP * expected["qdd"]
         return expected | {"qd_next": velocity, "q_next": integrate(robot, state["q"], DEFAULT_STEP * velocity)}
