@@ -9,7 +9,7 @@ taken over many states.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,29 +17,10 @@ import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.integers import FIXED
 from dynagate.graph import OPS, Graph, Port
+from dynagate.graph.derivatives import adjoints
 from dynagate.graph.evaluate import evaluate_nodes
 
 Array = npt.NDArray[np.float64]
-
-
-def _adjoints(graph: Graph, values: Sequence[Any], seeds: dict[int, Any]) -> Iterator[tuple[int, Any]]:
-    """Reverse-mode differentiation of a weighted sum of nodes. seeds: node -> its weight, (states,).
-
-    Yields every node that the sum depends on, last first, with the derivative of the sum with respect to it, (states,).
-    """
-    adjoints = dict(seeds)
-    for i in range(max(adjoints, default=-1), -1, -1):
-        if i not in adjoints:
-            continue
-        adjoint = adjoints.pop(i)
-        yield i, adjoint
-        node = graph.nodes[i]
-        if not node.args:
-            continue
-        constant = [] if node.constant is None else [node.constant]
-        partials = OPS[node.op].partials(*(values[a] for a in node.args), *constant)
-        for a, partial in zip(node.args, partials, strict=True):
-            adjoints[a] = adjoints.get(a, 0.0) + adjoint * partial
 
 
 def _signs(nodes: Iterable[int], values: Sequence[Any], random: np.random.Generator) -> dict[int, Any]:
@@ -64,7 +45,7 @@ def sensitivity(
     signs = _signs(port.nodes, values, np.random.default_rng(seed))
     size = _squared_size(values, port, floor)
     result = np.zeros(len(graph.nodes))
-    for i, adjoint in _adjoints(graph, values, signs):
+    for i, adjoint in adjoints(graph, values, signs):
         result[i] = np.mean(adjoint * adjoint / size)
     return result
 
@@ -79,7 +60,7 @@ def predicted_errors(formatted: FormattedGraph, inputs: Mapping[str, Array], *, 
     result = {}
     for port in graph.outputs:
         total: Any = np.zeros(max(np.size(v) for v in values))
-        for i, adjoint in _adjoints(graph, values, _signs(port.nodes, values, random)):
+        for i, adjoint in adjoints(graph, values, _signs(port.nodes, values, random)):
             local = noise[i]
             if offsets.get(i):
                 scale = values[graph.nodes[i].args[0]] if OPS[graph.nodes[i].op].constant == "factor" else 1.0

@@ -38,7 +38,7 @@ def run_datapath_bench(
     """
     payloads_in, payloads_out = expected_payloads(built, inputs)
     program = cocotb_program(verilog or built.verilog, TOP, PORTS)
-    _run(
+    run_bench(
         program,
         "dynagate.sim.bench_datapath",
         {
@@ -63,14 +63,19 @@ def run_shell_bench(
     outputs, bad, overflow = expected_words(built, words)
     program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
     data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
-    _run(program, "dynagate.sim.bench_shell", {**data, "design": text_of(built.design)})
+    run_bench(program, "dynagate.sim.bench_shell", {**data, "design": text_of(built.design)})
+
+
+def words_of(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.uint32]:
+    """The states as float32 bits on the wire (samples, words)."""
+    flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
+    return np.concatenate(flat, axis=1).astype(np.float32).view(np.uint32)
 
 
 def _with_bad_ones(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], seed: int) -> npt.NDArray[np.uint32]:
     """Words on the wire (samples, words); one sample in sixteen has a NaN, an infinity or too large a number."""
     formats = [built.formatted.formats[i] for i in built.graph.input_nodes]
-    flat = [inputs[port.name].reshape(len(inputs[port.name]), -1) for port in built.graph.inputs]
-    reals = np.concatenate(flat, axis=1).astype(np.float32)
+    reals = words_of(built, inputs).view(np.float32)
     random = np.random.default_rng(seed)
     for k in range(9, len(reals), 16):
         field = int(random.integers(len(formats)))
@@ -116,7 +121,7 @@ def run_unit_bench(
     columns = {f"in_{key}": np.asarray(column) for key, column in inputs.items()}
     columns |= {f"out_{key}": np.asarray(column) for key, column in outputs.items()}
     program = cocotb_program(source, name, ["clk", "rst", *inputs, *outputs])
-    _run(program, "dynagate.sim.bench_unit", {**columns, "latency": unit.latency})
+    run_bench(program, "dynagate.sim.bench_unit", {**columns, "latency": unit.latency})
 
 
 def expected_payloads(
@@ -142,7 +147,9 @@ def input_payloads(built: Build, integers: Mapping[int, Integers]) -> npt.NDArra
     return pack_integers(built.design.input, columns, len(integers[nodes[0]]))
 
 
-def _run(program: Path, module: str, data: Mapping[str, Any]) -> None:
+def run_bench(program: Path, module: str, data: Mapping[str, Any]) -> None:
+    """Run the cocotb tests of a module on a compiled program. data: the arrays that the module reads with
+    `bench.vectors`. Raises SimulationError, with the end of the log, if a test fails."""
     with tempfile.TemporaryDirectory() as work:
         _run_in(Path(work), program, module, data)
 
@@ -178,5 +185,8 @@ def _run_in(work: Path, program: Path, module: str, data: Mapping[str, Any]) -> 
 
 
 def _tail(work: Path) -> str:
+    """What the log says from the first failure on, or its end."""
     log = work / "log.txt"
-    return "\n".join(log.read_text().splitlines()[-25:]) if log.is_file() else ""
+    lines = log.read_text().splitlines() if log.is_file() else []
+    first = next((k - 1 for k, line in enumerate(lines) if "Traceback" in line), max(len(lines) - 25, 0))
+    return "\n".join(lines[first : first + 25])

@@ -87,6 +87,12 @@ def shell_library(accelerator: Path, verilog: Path, *, step: Callable[[str], Any
     return _library(model, ["-DDYNAGATE_SHELL"], step)
 
 
+def rollout_library(rollout: Path, verilog: Path, *, step: Callable[[str], Any] | None = None) -> Path:
+    """The shared library of a step whose state stays on the chip, compiled unless the cache holds it.
+    Raises SimulationError."""
+    return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in PORTS]), [], step)
+
+
 def _library(model: _Model, flags: Sequence[str], step: Callable[[str], Any] | None) -> Path:
     target = cache_folder() / f"{model.top}-{_key(model.key, HARNESS.read_text(), *flags)}"
     name = f"lib{model.top}.so"

@@ -9,6 +9,8 @@ import numpy as np
 import pinocchio
 from dynagate import FUNCTIONS, Robot, evaluate, trace
 from dynagate.dynamics import Function
+from dynagate.dynamics.configuration import integrate
+from dynagate.dynamics.step import DEFAULT_STEP
 from dynagate.graph.truth import relative_errors
 
 from tests import tolerances
@@ -107,6 +109,27 @@ def reference(robot: Robot, model: pinocchio.Model, state: State) -> State:
     return {name: np.array(values) for name, values in results.items()}
 
 
+def products(function: str, robot: Robot, state: State, expected: State) -> State:
+    """The outputs of a step, and of products with derivatives, from Pinocchio's; those of others as they are."""
+    if function == "step":
+        velocity = state["qd"] + DEFAULT_STEP * expected["qdd"]
+        return expected | {"qd_next": velocity, "q_next": integrate(robot, state["q"], DEFAULT_STEP * velocity)}
+    output, by = ("tau", "qdd") if function.startswith("inverse") else ("qdd", "tau")
+    if function.endswith("_vjp"):
+        weight = state[f"lam_{output}"]
+        rows = {f"vjp_{x}": m for x, m in _derivatives(output, by, expected).items()}
+        return expected | {name: np.einsum("bi,bij->bj", weight, matrix) for name, matrix in rows.items()}
+    if function.endswith("_jvp"):
+        terms = _derivatives(output, by, expected).items()
+        return expected | {f"jvp_{output}": sum(np.einsum("bij,bj->bi", m, state[f"delta_{x}"]) for x, m in terms)}
+    return expected
+
+
+def _derivatives(output: str, by: str, expected: State) -> State:
+    matrix = expected["m" if output == "tau" else "minv"]
+    return {"q": expected[f"d{output}_dq"], "qd": expected[f"d{output}_dqd"], by: matrix}
+
+
 def choices(function: Function, frames: Sequence[str | int], every_form: bool) -> list[dict[str, str | int]]:
     """The default form of a function or all of them, the closed form in several frames and with prefix sums."""
     result: list[dict[str, str | int]] = []
@@ -133,15 +156,18 @@ def compare(
     expected = reference(robot, pinocchio_model(model) if isinstance(model, Path) else model, state)
     state["minv"] = expected["minv"]
     for name, function in FUNCTIONS.items():
+        if name.endswith("_second_order"):  # which Pinocchio does not have
+            continue
+        right = products(name, robot, state, expected)
         pushed = external_forces and function.takes_external_forces
-        for options in choices(function, frames, every_form):
+        for options in choices(function, frames, every_form and not function.derivative_of):
             outputs = evaluate(
                 trace(robot, name, external_forces=pushed, **options), inputs_of(name, state, external_forces=pushed)
             )
             for output, got in outputs.items():
                 where = f"{robot.name} {name} {options} {output}"
-                if np.abs(expected[output]).max() < tolerances.ZERO:  # one joint about the vertical, say
+                if np.abs(right[output]).max() < tolerances.ZERO:  # one joint about the vertical, say
                     assert np.abs(got).max() < tolerances.ZERO, where
                     continue
-                error = relative_errors(got, expected[output]).max()
+                error = relative_errors(got, right[output]).max()
                 assert error <= tolerances.PINOCCHIO, f"{where}: {error:.1e}"

@@ -10,7 +10,8 @@ State = dict[str, np.ndarray]
 
 
 def states(robot: Robot, count: int, seed: int, *, external_forces: bool = False) -> State:
-    """q (count, nq), q̇, q̈ and the τ that causes it, (count, nv) each; f_ext (count, links, 6) on request."""
+    """q (count, nq), q̇, q̈ and the τ that causes it, (count, nv) each; λ and δ of derivatives; f_ext (count, links, 6)
+    on request."""
     random = np.random.default_rng(seed)
     state = {
         "q": random.uniform(-3.0, 3.0, (count, robot.nq)),
@@ -23,6 +24,8 @@ def states(robot: Robot, count: int, seed: int, *, external_forces: bool = False
     if external_forces:
         state["f_ext"] = random.uniform(-40.0, 40.0, (count, len(robot.links), 6))
     state["tau"] = evaluate(trace(robot, "inverse_dynamics", external_forces=external_forces), state)["tau"]
+    for name in ("lam_qdd", "lam_tau", "delta_q", "delta_qd", "delta_qdd", "delta_tau"):
+        state[name] = random.normal(size=(count, robot.nv))
     return state
 
 

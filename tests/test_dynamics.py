@@ -147,7 +147,7 @@ def test_gradients_equal_the_complex_step(name: str) -> None:
         assert relative_errors(got, expected[output]).max() <= tolerances.COMPLEX_STEP, output
 
 
-@pytest.mark.parametrize("name", list(FUNCTIONS))
+@pytest.mark.parametrize("name", [name for name, row in FUNCTIONS.items() if not row.derivative_of])
 def test_algorithm_on_floats_equals_its_graph(name: str) -> None:
     robot = robots.load("iiwa14")
     state = states(robot, 1, seed=9)

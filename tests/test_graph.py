@@ -15,7 +15,7 @@ from dynagate.base.naming import label, scope
 from dynagate.graph import OPS, Graph, GraphError, Node, Port
 from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw
-from dynagate.graph.trace import Expr, Trace
+from dynagate.graph.recorder import Expr, Trace
 
 from tests import tolerances
 
@@ -145,7 +145,7 @@ def test_counts_of_the_main_job() -> None:
 
 
 def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["dynagate.graph.trace"], "MANY", 1000)
+    monkeypatch.setattr(sys.modules["dynagate.graph.recorder"], "MANY", 1000)
     said: list[str] = []
     graph = trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=said.append)
     *recording, finding, balancing = said
@@ -244,7 +244,7 @@ def test_partials_are_the_derivatives(op) -> None:
     """The op table's derivative column against a complex step of its float column."""
     constant = [2.0] if op.constant else []
     operands = [0.7, -1.3, 2.1][: op.arity]
-    partials = op.partials(*operands, *constant)
+    partials = op.partials(op.real(*operands, *constant), *operands, *constant)
     for k in range(op.arity):
         stepped = [complex(x, 1e-30 * (j == k)) for j, x in enumerate(operands)]
         assert partials[k] == pytest.approx(np.imag(op.real(*stepped, *constant)) / 1e-30, rel=1e-12)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
     from dynagate.host import Accelerator, BoundCall, Results, open
+    from dynagate.host.rollouts import Rollout, Trajectories
     from dynagate.hw.axi import Axi
     from dynagate.hw.build import Build, build, build_request
     from dynagate.hw.cost import Budget
@@ -46,7 +47,9 @@ __all__ = [
     "Robot",
     "RobotError",
     "RobotWarning",
+    "Rollout",
     "Stages",
+    "Trajectories",
     "build",
     "build_request",
     "evaluate",
@@ -64,6 +67,8 @@ _LAZY = {
     "Budget": "dynagate.hw.cost",
     "Build": "dynagate.hw.build",
     "DesignRequest": "dynagate.hw.request",
+    "Rollout": "dynagate.host.rollouts",
+    "Trajectories": "dynagate.host.rollouts",
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",

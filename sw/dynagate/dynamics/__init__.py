@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +18,7 @@ from dynagate.dynamics import (
     inverse_dynamics,
     kinematics,
     mass_matrix,
+    step,
 )
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import array
@@ -71,18 +72,22 @@ and N."""
 @dataclass(frozen=True)
 class Function:
     """One row of the function table. forms: the algorithms that compute it, by name, the default first.
-    options: what the algorithms take besides their inputs, by form."""
+    options: what the algorithms take besides their inputs, by form.
+    derivative_of: the function whose graph it is made from by differentiation (`graph.derived`); the forms are those of
+    that function."""
 
     name: str
     inputs: tuple[Argument, ...]
     outputs: tuple[Argument, ...]
     forms: dict[str, Algorithm]
     options: dict[str, tuple[str, ...]]
+    derivative_of: str = ""
 
     @property
     def needs_inverse(self) -> bool:
         """Whether the algorithms divide by what resists each joint."""
-        return not {"qdd", "minv"}.isdisjoint(argument.name for argument in self.outputs)
+        outputs = FUNCTIONS[self.derivative_of].outputs if self.derivative_of else self.outputs
+        return not {"qdd", "minv", "qd_next"}.isdisjoint(argument.name for argument in outputs)
 
     @property
     def takes_external_forces(self) -> bool:
@@ -99,8 +104,22 @@ class Function:
     ) -> tuple[Any, ...]:
         """The outputs in order; f_ext (links, 6) may follow the inputs.
 
-        Raises ValueError for a form or an option that the function does not have, RobotError where it needs M⁻¹ and the
-        robot has none."""
+        Raises ValueError for a form or an option that the function does not have, and for a function that is made by
+        differentiation, RobotError where it needs M⁻¹ and the robot has none."""
+        self.check_options(form, options)
+        if self.derivative_of:
+            raise ArgumentError(f"{self.name} is made from a graph; expected dynagate.trace(robot, '{self.name}')")
+        tree = robot if isinstance(robot, Tree) else Tree(robot)
+        if self.needs_inverse:
+            mass_matrix.check_invertible(tree)
+        if len(inputs) > len(self.inputs):
+            options["external"] = inputs[-1]
+        algorithm = self.forms[form or next(iter(self.forms))]
+        result = algorithm(tree, *inputs[: len(self.inputs)], **options)
+        return result if len(self.outputs) > 1 else (result,)
+
+    def check_options(self, form: str | None, options: Iterable[str]) -> None:
+        """Raises ValueError for a form or an option that the function does not have."""
         form = form or next(iter(self.forms))
         if form not in self.forms:
             raise ArgumentError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
@@ -109,18 +128,13 @@ class Function:
             if option not in known:
                 listed = ", ".join(known) or "none"
                 raise ArgumentError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
-        tree = robot if isinstance(robot, Tree) else Tree(robot)
-        if self.needs_inverse:
-            mass_matrix.check_invertible(tree)
-        if len(inputs) > len(self.inputs):
-            options["external"] = inputs[-1]
-        result = self.forms[form](tree, *inputs[: len(self.inputs)], **options)
-        return result if len(self.outputs) > 1 else (result,)
 
 
 def _arguments(names: str) -> tuple[Argument, ...]:
     kinds = {
         "q": CONFIGURATION,
+        "q_next": CONFIGURATION,
+        "qd_next": VECTOR,
         "minv": SYMMETRIC,
         "m": SYMMETRIC,
         "kinetic_energy": SCALAR,
@@ -129,7 +143,28 @@ def _arguments(names: str) -> tuple[Argument, ...]:
         "link_positions": POINTS,
         "link_jacobians": JACOBIANS,
     }
-    return tuple(Argument(name, kinds.get(name, MATRIX if "_" in name else VECTOR)) for name in names.split())
+
+    def kind(name: str) -> str:
+        start = name.split("_")[0]
+        return kinds.get(name, VECTOR if start in ("lam", "delta", "vjp", "jvp") or start == name else MATRIX)
+
+    return tuple(Argument(name, kind(name)) for name in names.split())
+
+
+def _derivatives(of: Function, output: str) -> list[Function]:
+    """Rows of products with a function's derivative: λᵀ ∂output/∂inputs, and ∂output/∂inputs · δ."""
+    inputs = [argument.name for argument in of.inputs]
+    state, directions = " ".join(inputs), " ".join(f"delta_{name}" for name in inputs)
+    products = " ".join(f"vjp_{name}" for name in inputs)
+    rows = [
+        (f"{of.name}_vjp", f"{state} lam_{output}", f"{output} {products}"),
+        (f"{of.name}_jvp", f"{state} {directions}", f"{output} jvp_{output}"),
+    ]
+    return [_derivative(of, *row) for row in rows]
+
+
+def _derivative(of: Function, name: str, inputs: str, outputs: str) -> Function:
+    return Function(name, _arguments(inputs), _arguments(outputs), of.forms, of.options, derivative_of=of.name)
 
 
 def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, external: Any = None) -> tuple[Any, ...]:
@@ -183,6 +218,13 @@ FUNCTIONS: dict[str, Function] = {
             {},
         ),
         Function(
+            "step",
+            _arguments("q qd tau"),
+            _arguments("q_next qd_next"),
+            step.FORMS,
+            dict.fromkeys(step.FORMS, ("dt", "integrator")),
+        ),
+        Function(
             "inverse_dynamics_gradient",
             _arguments("q qd qdd"),
             _arguments("dtau_dq dtau_dqd"),
@@ -209,6 +251,21 @@ FUNCTIONS: dict[str, Function] = {
         *(
             Function(name, _arguments(inputs), _arguments(name), {"recursive": f}, {})
             for name, inputs, f in _KINEMATICS
+        ),
+    ]
+}
+
+
+FUNCTIONS |= {
+    f.name: f
+    for f in [
+        *_derivatives(FUNCTIONS["inverse_dynamics"], "tau"),
+        *_derivatives(FUNCTIONS["forward_dynamics"], "qdd"),
+        _derivative(
+            FUNCTIONS["forward_dynamics"],
+            "forward_dynamics_second_order",
+            "q qd tau lam_qdd",
+            "qdd d2_dq_dq d2_dq_dqd d2_dqd_dqd d2_dq_dtau",
         ),
     ]
 }

@@ -17,6 +17,8 @@ class AlgorithmOptions:
     index, or a map from the first link of each chain to a link's index; None is "sparsest".
     mass: "body" or "shared", the frames in which the gradients take M; None is "body".
     prefix: prefix products and sums in the gradients: fewer levels, more operations.
+    dt: seconds of a step through time; None is 1e-3.
+    integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; None is "semi_implicit_euler".
     external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
     """
 
@@ -25,6 +27,8 @@ class AlgorithmOptions:
     mass: str | None = None
     prefix: bool = False
     external_forces: bool = False
+    dt: float | None = None
+    integrator: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""

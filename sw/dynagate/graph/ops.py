@@ -10,8 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-import numpy as np
-
 from dynagate.dynamics.spatial import cos, select, sin, sqrt
 
 Row = TypeVar("Row")
@@ -23,7 +21,7 @@ class Op:
 
     real(*operands): its meaning on floats, complex numbers, numpy arrays of them, and traced expressions. A constant is
     the last operand.
-    partials(*operands): the derivative with respect to each operand that is a node.
+    partials(result, *operands): the derivative with respect to each operand that is a node, of the same scalars.
     counted: the column of an operation count that it falls under, by what it costs in hardware.
     constant: what the constant of an operation that carries one is.
     analytic: whether two of them that are equal at random states are equal everywhere.
@@ -38,28 +36,28 @@ class Op:
     analytic: bool = True
 
 
-def _partials_of_select(condition: Any, positive: Any, otherwise: Any) -> tuple[Any, ...]:
+def _partials_of_select(result: Any, condition: Any, positive: Any, otherwise: Any) -> tuple[Any, ...]:
     return 0.0 * condition, select(condition, 1.0, 0.0), select(condition, 0.0, 1.0)
 
 
 OPS: dict[str, Op] = {
     op.name: op
     for op in [
-        Op("input", 0, lambda: None, lambda: (), ""),
-        Op("const", 0, lambda c: c, lambda c: (), "", "value"),
-        Op("add", 2, lambda a, b: a + b, lambda a, b: (1.0, 1.0), "add"),
-        Op("sub", 2, lambda a, b: a - b, lambda a, b: (1.0, -1.0), "add"),
-        Op("add_const", 1, lambda a, c: a + c, lambda a, c: (1.0,), "add", "term"),
-        Op("neg", 1, lambda a: -a, lambda a: (-1.0,), "neg"),
-        Op("mul", 2, lambda a, b: a * b, lambda a, b: (b, a), "mul"),
-        Op("mul_const", 1, lambda a, c: a * c, lambda a, c: (c,), "mul_const", "factor"),
+        Op("input", 0, lambda: None, lambda r: (), ""),
+        Op("const", 0, lambda c: c, lambda r, c: (), "", "value"),
+        Op("add", 2, lambda a, b: a + b, lambda r, a, b: (1.0, 1.0), "add"),
+        Op("sub", 2, lambda a, b: a - b, lambda r, a, b: (1.0, -1.0), "add"),
+        Op("add_const", 1, lambda a, c: a + c, lambda r, a, c: (1.0,), "add", "term"),
+        Op("neg", 1, lambda a: -a, lambda r, a: (-1.0,), "neg"),
+        Op("mul", 2, lambda a, b: a * b, lambda r, a, b: (b, a), "mul"),
+        Op("mul_const", 1, lambda a, c: a * c, lambda r, a, c: (c,), "mul_const", "factor"),
         # times 2**c: a move of the binary point, free in hardware
-        Op("shift", 1, lambda a, c: a * 2.0**c, lambda a, c: (2.0**c,), "mul_const", "exponent"),
-        Op("sin", 1, sin, lambda a: (np.cos(a),), "trig"),
-        Op("cos", 1, cos, lambda a: (-np.sin(a),), "trig"),
-        Op("sqrt", 1, sqrt, lambda a: (0.5 / np.sqrt(a),), "reciprocal", analytic=False),
+        Op("shift", 1, lambda a, c: a * 2.0**c, lambda r, a, c: (2.0**c,), "mul_const", "exponent"),
+        Op("sin", 1, sin, lambda r, a: (cos(a),), "trig"),
+        Op("cos", 1, cos, lambda r, a: (-sin(a),), "trig"),
+        Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False),
         Op("select", 3, select, _partials_of_select, "add", analytic=False),
-        Op("reciprocal", 1, lambda a: 1.0 / a, lambda a: (-1.0 / (a * a),), "reciprocal"),
+        Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal"),
     ]
 }
 

@@ -31,6 +31,9 @@ POSITION = 1.0
 REST = 0.05
 """Near rest: this part of the largest speed and acceleration."""
 
+DIRECTIONS = ("lam_", "delta_")
+"""What the names of inputs begin with that the results are linear in: sampled up to 1, and to be scaled to it."""
+
 Kind = Literal["uniform", "limits", "rest"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Array = npt.NDArray[np.float64]
@@ -124,6 +127,8 @@ class Region:
         if name == "f_ext":
             limits = [EXTERNAL_MOMENT] * 3 + [EXTERNAL_FORCE] * 3
             return [(-x, x) for x in limits] * len(self.robot.links)
+        if name.startswith(DIRECTIONS):
+            return [(-1.0, 1.0)] * self.robot.nv
         symmetric = {"qd": self.velocity, "qdd": self.acceleration, "tau": self.effort}.get(name)
         return None if symmetric is None else [(-x, x) for x in symmetric]
 
@@ -136,6 +141,7 @@ class Region:
         acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and
         external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
         rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
+        λ and δ of derivatives are up to 1 in each entry, in every kind.
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
         Raises ValueError: count is less than 1, or there is no such kind or function.
         """
@@ -171,6 +177,10 @@ class Region:
             state[effect] = evaluate(_graph(robot, dynamics, external_forces), state)[effect]
         if "minv" in needed:
             state["minv"] = evaluate(_graph(robot, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+        drawn = np.random.default_rng([seed, 2])
+        for key in needed:
+            if key.startswith(DIRECTIONS):
+                state[key] = drawn.uniform(-1.0, 1.0, (count, nv))
         return {key: state[key] for key in needed}
 
     def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:

@@ -39,12 +39,13 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
             position[q_part.start : q_part.start + (free or 1)] = length
     torque = inertia * unit / time**2
     force = float((torque / np.where(slides, 1.0, length)).max())
+    moves = {"q": unit, "qd": unit / time, "qdd": unit / time**2, "tau": torque}
     by_name = {
+        **moves,
         "q": position,
         "increment": 0.3 * position,
-        "qd": unit / time,
-        "qdd": unit / time**2,
-        "tau": torque,
+        **{f"delta_{name}": size for name, size in moves.items()},
+        **{f"lam_{name}": 1.0 / size for name, size in moves.items()},
         "minv": 1.0 / np.sqrt(np.outer(inertia, inertia)),
         "f_ext": np.repeat([force * length, force], 3),
     }

@@ -54,6 +54,31 @@ class Results(Mapping[str, Any]):
     link_jacobians: Array
     """(links, 6, nv) Jacobians of the links' origins in base axes, [angular; linear]."""
 
+    vjp_q: Array
+    """(nv,) λᵀ ∂/∂q of the function's vector, along velocities as ∂/∂q is: λ is the input lam_qdd or lam_tau."""
+    vjp_qd: Array
+    """(nv,) λᵀ ∂/∂q̇."""
+    vjp_qdd: Array
+    """(nv,) λᵀ ∂τ/∂q̈ = M λ."""
+    vjp_tau: Array
+    """(nv,) λᵀ ∂q̈/∂τ = M⁻¹ λ."""
+    jvp_qdd: Array
+    """(nv,) ∂q̈/∂(q, q̇, τ) · (delta_q, delta_qd, delta_tau)."""
+    jvp_tau: Array
+    """(nv,) ∂τ/∂(q, q̇, q̈) · (delta_q, delta_qd, delta_qdd)."""
+    q_next: Array
+    """(nq,) the configuration after a step."""
+    qd_next: Array
+    """(nv,) the velocity after a step."""
+    d2_dq_dq: Array
+    """(nv, nv) ∂²(λᵀ q̈)/∂q∂q: entry (i, j) is the derivative of vjp_q_i by coordinate j."""
+    d2_dq_dqd: Array
+    """(nv, nv) ∂²(λᵀ q̈)/∂q∂q̇, row by q."""
+    d2_dqd_dqd: Array
+    """(nv, nv) ∂²(λᵀ q̈)/∂q̇∂q̇."""
+    d2_dq_dtau: Array
+    """(nv, nv) ∂²(λᵀ q̈)/∂q∂τ, row by q. By (q̇, τ) and (τ, τ) it is zero."""
+
     def __init__(self, *, overflow: npt.NDArray[np.bool_] | None = None, **outputs: Any) -> None:
         vars(self).update(outputs)
         if overflow is not None:

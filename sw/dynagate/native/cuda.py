@@ -15,7 +15,7 @@ from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import ZERO, Packing
 from dynagate.native.emit import Source, expression, head_comment, kernel_name, segments, where_tables
 from dynagate.native.expressions import functions
-from dynagate.native.program import Program, program
+from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
 SHARED = "dynagate_sample.cuh"
@@ -243,7 +243,9 @@ def _calls(graph: Graph, staging: Staging, steps: Program) -> Iterator[str]:
     for k, port in enumerate(graph.inputs):
         yield from (f"    m[{steps.slot[i]}] = in{k}[{j} * entry];" for j, i in enumerate(port.nodes))
     slot = {
-        (graph.nodes[i].args[0], graph.nodes[i].op): at for i, at in steps.slot.items() if graph.nodes[i].op in TRIG
+        (graph.nodes[i].args[0], graph.nodes[i].op): at
+        for i, at in steps.slot.items()
+        if graph.nodes[i].op in TRIG and is_source(graph, i)
     }
     for a in dict.fromkeys(a for a, _ in slot):
         yield f"    real sin{a}, cos{a};\n    sine_cosine(m[{steps.slot[a]}], &sin{a}, &cos{a});"

@@ -45,6 +45,18 @@ SAMPLE void sine_cosine(float x, float *sine, float *cosine) {
 
 SAMPLE void sine_cosine(double x, double *sine, double *cosine) { sincos(x, sine, cosine); }
 
+SAMPLE real dg_sin(real x, real, real) {
+    real sine, cosine;
+    sine_cosine(x, &sine, &cosine);
+    return sine;
+}
+
+SAMPLE real dg_cos(real x, real, real) {
+    real sine, cosine;
+    sine_cosine(x, &sine, &cosine);
+    return cosine;
+}
+
 /* A lane's part of writing the rows of an output that the lanes of its warp have left in `own`, `pitch` numbers each: a
  * warp writes whole lines of memory, which single lanes with a row each cannot. Numbers are read before any is written,
  * several at a time, for the compiler may not change their order. */

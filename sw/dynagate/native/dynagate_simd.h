@@ -345,6 +345,20 @@ DG_INLINE void dg_sincos(vec x, vec *sine, vec *cosine) {
 }
 #endif
 
+/* Sines and cosines of what a segment computes; those of inputs are computed together before all else. */
+DG_INLINE vec dg_sin_vec(vec x, vec y, vec z) {
+    vec sine, cosine;
+    dg_sincos(x, &sine, &cosine);
+    return (void)y, (void)z, (void)cosine, sine;
+}
+DG_INLINE vec dg_cos_vec(vec x, vec y, vec z) {
+    vec sine, cosine;
+    dg_sincos(x, &sine, &cosine);
+    return (void)y, (void)z, (void)sine, cosine;
+}
+DG_INLINE real dg_sin_real(real x, real y, real z) { return dg_sin_vec((vec){0} + x, (vec){0} + y, (vec){0} + z)[0]; }
+DG_INLINE real dg_cos_real(real x, real y, real z) { return dg_cos_vec((vec){0} + x, (vec){0} + y, (vec){0} + z)[0]; }
+
 /* Segments over vectors or one number, all in the sample's slots; and over vectors whose inputs are read from planes, and
  * outputs written there, as they come. */
 #define ROWS_ARGUMENTS vec *restrict m

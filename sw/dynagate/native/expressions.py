@@ -39,8 +39,8 @@ NATIVE = table(
         "mul": NativeOp("{0} * {1}"),
         "mul_const": NativeOp("{0} * {1}"),
         "shift": NativeOp("{0} * {1}"),
-        "sin": NativeOp("sin({0})", 0, "nan"),  # of inputs alone, before all else
-        "cos": NativeOp("cos({0})", 0, "nan"),
+        "sin": NativeOp("DG_CALL(sin, {0}, {0}, {0})", 0, "nan"),  # those of inputs are computed before all else
+        "cos": NativeOp("DG_CALL(cos, {0}, {0}, {0})", 0, "nan"),
         "sqrt": NativeOp(function="sqrt(x)", cycles=20),
         "select": NativeOp(function="x > 0 ? y : z", cycles=2, infinity="hidden"),
         "reciprocal": NativeOp("1 / {0}", 24, "lost"),

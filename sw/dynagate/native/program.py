@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.native.sums import fusable
@@ -47,11 +46,8 @@ def program(graph: Graph, registers: int, segment_operations: int) -> Program:
     length of a segment; all segments are equally long.
 
     Independent parts, which share only inputs (such as the legs on a fixed base), are computed one after the other, so
-    that fewer values are live at a time. Raises ValueError: the operand of a sine or cosine is not an input.
+    that fewer values are live at a time.
     """
-    for node in graph.nodes:
-        if node.op in TRIG and graph.nodes[node.args[0]].op != "input":
-            raise ArgumentError(f"{graph.name}: node '{node.name}' takes the {node.op} of what is not an input")
     fused = _fused(graph)
     without = set(fused.values())
     operands = {i: _operands(graph, fused, i) for i in _computed(graph) if i not in without}
@@ -70,9 +66,15 @@ def program(graph: Graph, registers: int, segment_operations: int) -> Program:
     return Program(segments, fused, memory.fixed, memory.slots)
 
 
+def is_source(graph: Graph, i: int) -> bool:
+    """Whether a node is there before a kernel's segments begin: an input, or the sine or cosine of one."""
+    node = graph.nodes[i]
+    return node.op == "input" or (node.op in TRIG and graph.nodes[node.args[0]].op == "input")
+
+
 def _computed(graph: Graph) -> Iterator[int]:
-    """The nodes that a kernel computes: all but inputs, their sines and cosines, and zeros."""
-    return (i for i, node in enumerate(graph.nodes) if node.op not in ("input", *TRIG) and not node.is_zero)
+    """The nodes that a kernel's segments compute: all but sources and zeros."""
+    return (i for i, node in enumerate(graph.nodes) if not is_source(graph, i) and not node.is_zero)
 
 
 def _fused(graph: Graph) -> dict[int, int]:
@@ -123,7 +125,7 @@ class _Memory:
 
     def __post_init__(self) -> None:
         nodes = self.graph.nodes
-        sources = [*self.graph.input_nodes, *(i for i, node in enumerate(nodes) if node.op in TRIG)]
+        sources = [*self.graph.input_nodes, *(i for i in range(len(nodes)) if is_source(self.graph, i))]
         outputs = [i for i in self.graph.output_nodes if not nodes[i].is_zero]
         self.fixed = {i: k for k, i in enumerate(dict.fromkeys([*sources, *outputs]), start=1)}
         self.slots = len(self.fixed) + 1

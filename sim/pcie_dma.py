@@ -1,0 +1,497 @@
+"""A PCIe endpoint with a descriptor DMA, modelled on XDMA (PG195), between a simulated link and AXI ports of RTL.
+
+The transaction layer is cocotbext-pcie's own `MemoryEndpoint`, in Python: its model of the UltraScale+ hard IP, at the
+level of that IP's pins, does not run on Verilator. So TLPs, tags, credits, link rate and descriptors are simulated; the
+hard IP and XDMA's own RTL are not. The AXI ports are those of the Verilated accelerator, a beat a cycle.
+
+BAR 0 is the accelerator's AXI4-Lite registers, BAR 1 the DMA's, at XDMA's addresses:
+
+========  =========================================================================================
+0x0000    H2C channel 0: host memory to s_axis
+0x1000    C2H channel 0: m_axis to host memory
+0x3000    configuration: 0x3000 identifier, 0x3004 refused accesses of either BAR
+0x4000    descriptors of H2C: 0x80 address, 0x84 its upper half, 0x88 adjacent descriptors
+0x5000    descriptors of C2H
++0x04     channel control, bit 0 runs it
++0x40     channel status, bits of `Status`
++0x48     descriptors completed
++0x88     where in host memory the count is written back (0x8C its upper half); bit 31 says error
+========  =========================================================================================
+"""
+
+from __future__ import annotations
+
+import enum
+import struct
+from collections.abc import Coroutine
+from typing import Any, NamedTuple
+
+import cocotb
+from cocotb.queue import Queue
+from cocotb.task import Task, current_task
+from cocotb.triggers import Event, SimTimeoutError, with_timeout
+from cocotbext.axi import AxiLiteMaster, AxiResp
+from cocotbext.axi.stream import define_stream
+from cocotbext.pcie.core import MemoryEndpoint
+from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
+
+BeatBus, Beat, BeatSource, BeatSink, BeatMonitor = define_stream("Beat", signals=["tdata", "tlast", "tvalid", "tready"])
+"""AXI4-Stream beat by beat. cocotbext-axi's own AxiStreamSource takes whole frames: a batch would have to lie complete
+in the DMA before its first beat."""
+
+USER, DMA = 0, 1
+"""BARs."""
+SIZE = 1 << 16
+"""Bytes of each."""
+H2C, C2H, CONFIGURATION, DESCRIPTORS = 0x0000, 0x1000, 0x3000, 0x4000
+CONTROL, STATUS, COMPLETED, WRITE_BACK = 0x04, 0x40, 0x48, 0x88
+FIRST, ADJACENT = 0x80, 0x88
+IDENTIFIER = 0x1FC00006
+REFUSED = 0x04
+RUN = 1 << 0
+MAGIC, RESULT_MAGIC = 0xAD4B, 0x52B4
+STOP, NOTIFY, LAST = 1 << 0, 1 << 1, 1 << 4
+"""Control bits of a descriptor: the last of the list, write the count back, the last of a packet."""
+WRITE_BACK_ERROR = 1 << 31
+TAGS = 64
+BUFFER = 32 * 1024
+"""Bytes of H2C that may be asked for and not yet in the stream."""
+TIMEOUT_NS = 50_000
+"""Without progress for as long, a read has timed out."""
+PAGE = 4096
+
+
+class Status(enum.IntFlag):
+    """Bits of a channel's status, where XDMA has them; the time-out is ours."""
+
+    BUSY = 1 << 0
+    STOPPED = 1 << 1
+    WRONG_MAGIC = 1 << 4
+    INVALID_LENGTH = 1 << 5
+    READ_UNSUPPORTED = 1 << 9
+    READ_ABORTED = 1 << 10
+    READ_POISONED = 1 << 12
+    READ_UNEXPECTED = 1 << 13
+    DESCRIPTOR_UNSUPPORTED = 1 << 19
+    DESCRIPTOR_ABORTED = 1 << 20
+    DESCRIPTOR_POISONED = 1 << 22
+    DESCRIPTOR_UNEXPECTED = 1 << 23
+    READ_TIMEOUT = 1 << 24
+    DESCRIPTOR_TIMEOUT = 1 << 25
+
+
+OF_DESCRIPTOR = {
+    Status.READ_UNSUPPORTED: Status.DESCRIPTOR_UNSUPPORTED,
+    Status.READ_ABORTED: Status.DESCRIPTOR_ABORTED,
+    Status.READ_POISONED: Status.DESCRIPTOR_POISONED,
+    Status.READ_UNEXPECTED: Status.DESCRIPTOR_UNEXPECTED,
+    Status.READ_TIMEOUT: Status.DESCRIPTOR_TIMEOUT,
+}
+"""The bit of a failed read where it was to bring descriptors."""
+
+
+class DmaError(Exception):
+    """A channel cannot go on; its status gets the bit."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.name)
+        self.status = status
+
+
+class AccessError(Exception):
+    """A BAR has nothing at that address, or the accelerator refused."""
+
+
+DESCRIPTOR = struct.Struct("<IIQQQ")
+
+
+class Descriptor(NamedTuple):
+    """source, destination: host addresses of data; for C2H, source is where length and mark are written back."""
+
+    control: int
+    adjacent: int
+    length: int
+    source: int
+    destination: int
+    next: int
+
+    def packed(self) -> bytes:
+        head = MAGIC << 16 | self.adjacent << 8 | self.control
+        return DESCRIPTOR.pack(head, self.length, self.source, self.destination, self.next)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Descriptor:
+        """Raises DmaError without the magic number, or if a length is not of whole words."""
+        head, length, source, destination, following = DESCRIPTOR.unpack(data)
+        if head >> 16 != MAGIC:
+            raise DmaError(Status.WRONG_MAGIC)
+        if length == 0 or length % 4:
+            raise DmaError(Status.INVALID_LENGTH)
+        return cls(head & 0xFF, head >> 8 & 0x3F, length, source, destination, following)
+
+
+class Read:
+    """A memory read request under way. data: what has arrived, in order of address. of, final: the descriptor that it
+    belongs to, and whether it is the last of it."""
+
+    def __init__(self, address: int, length: int, of: Descriptor | None = None, final: bool = True) -> None:
+        self.address, self.length, self.of, self.final = address, length, of, final
+        self.data = bytearray()
+        self.left = length
+        self.error: Status | None = None
+        self.progress = Event()
+
+    def accept(self, completion: Tlp) -> None:
+        """After an error no data is kept, but the completions that still come are counted: the tag is theirs."""
+        error = self._error_of(completion)
+        self.left = self.left - completion.length * 4 if completion.status == CplStatus.SC else 0
+        self.error = self.error or error
+        if self.error is None:
+            self.data += completion.get_data()
+        self.progress.set()
+
+    def _error_of(self, completion: Tlp) -> Status | None:
+        if completion.status != CplStatus.SC:
+            return Status.READ_UNSUPPORTED if completion.status == CplStatus.UR else Status.READ_ABORTED
+        if completion.ep:
+            return Status.READ_POISONED
+        expected = (self.left, (self.address + self.length - self.left) & 0x7F)
+        if (completion.byte_count, completion.lower_address) != expected:
+            return Status.READ_UNEXPECTED
+        return None
+
+    @property
+    def answered(self) -> bool:
+        return self.left <= 0
+
+    async def more_than(self, count: int) -> bytes:
+        """What follows the first `count` bytes, once there is some. Raises DmaError."""
+        while len(self.data) <= count:
+            if self.error is not None:
+                raise DmaError(self.error)
+            self.progress.clear()
+            try:
+                await with_timeout(self.progress.wait(), TIMEOUT_NS, "ns")
+            except SimTimeoutError:
+                raise DmaError(Status.READ_TIMEOUT) from None
+        return bytes(self.data[count:])
+
+
+class Room:
+    """Bytes of a buffer: taken before they are asked for, given back when they have left."""
+
+    def __init__(self, size: int) -> None:
+        self.left = size
+        self.change = Event()
+
+    async def take(self, count: int) -> None:
+        while self.left < count:
+            self.change.clear()
+            await self.change.wait()
+        self.left -= count
+
+    def give_back(self, count: int) -> None:
+        self.left += count
+        self.change.set()
+
+
+class DmaEndpoint(MemoryEndpoint):
+    """The PCIe function. source, sink: a `BeatSource` and a `BeatSink`. lite: the master of the registers."""
+
+    def __init__(self, source: Any, sink: Any, lite: AxiLiteMaster) -> None:
+        super().__init__()
+        self.vendor_id, self.device_id = 0x10EE, 0x9038
+        self.tag_count = TAGS
+        self.lite = lite
+        self.refused = 0
+        self.reads: dict[int, Read] = {}
+        self.outbox: Queue[Tlp] = Queue(4)
+        self.accesses: Queue[Tlp] = Queue()
+        self.channels = {H2C: ToCard(self, source), C2H: FromCard(self, sink)}
+        self.add_mem_region(SIZE, self._read_user, self._write_user)
+        self.add_mem_region(SIZE, self._read_dma, self._write_dma)
+        cocotb.start_soon(self._send())
+        cocotb.start_soon(self._serve())
+
+    @property
+    def max_payload(self) -> int:
+        return 128 << self.pcie_cap.max_payload_size
+
+    @property
+    def max_read_request(self) -> int:
+        return 128 << self.pcie_cap.max_read_request_size
+
+    async def request(self, read: Read) -> Read:
+        """Send the request of a read, which must not cross a page. Its tag is free again once it is answered."""
+        tlp = Tlp()
+        tlp.fmt_type = TlpType.MEM_READ_64 if read.address >> 32 else TlpType.MEM_READ
+        tlp.requester_id = self.pcie_id
+        tlp.set_addr_be(read.address, read.length)
+        tlp.tag = await self.alloc_tag()
+        self.reads[tlp.tag] = read
+        await self.outbox.put(tlp)
+        return read
+
+    async def write(self, address: int, data: bytes) -> None:
+        """Send a memory write, which must not cross a page nor exceed the largest payload."""
+        tlp = Tlp()
+        tlp.fmt_type = TlpType.MEM_WRITE_64 if address >> 32 else TlpType.MEM_WRITE
+        tlp.requester_id = self.pcie_id
+        tlp.set_addr_be_data(address, data)
+        await self.outbox.put(tlp)
+
+    async def _send(self) -> None:
+        """The one sender of requests: a channel that is stopped loses none half sent."""
+        while True:
+            await self.send(await self.outbox.get())
+
+    async def handle_tlp(self, tlp: Tlp) -> None:
+        if not tlp.is_completion():
+            self.accesses.put_nowait(tlp)
+            return
+        tlp.release_fc()
+        read = self.reads.get(tlp.tag)
+        if read is None:
+            self.channels[H2C].fail(Status.READ_UNEXPECTED)
+            return
+        read.accept(tlp)
+        if read.answered:
+            del self.reads[tlp.tag]
+            self.release_tag(tlp.tag)
+
+    async def _serve(self) -> None:
+        """Accesses of the BARs, one after the other; completions of our own reads do not wait for them."""
+        while True:
+            tlp = await self.accesses.get()
+            try:
+                await super().handle_tlp(tlp)
+            except AccessError:
+                self.refused += 1
+                if tlp.is_nonposted():
+                    await self.send(Tlp.create_ur_completion_for_tlp(tlp, self.pcie_id))
+
+    async def _read_user(self, address: int, length: int) -> bytes:
+        answer = await self.lite.read(address, length)
+        if answer.resp != AxiResp.OKAY:
+            raise AccessError
+        return answer.data
+
+    async def _write_user(self, address: int, data: bytes) -> None:
+        if (await self.lite.write(address, data)).resp != AxiResp.OKAY:
+            raise AccessError
+
+    async def _read_dma(self, address: int, length: int) -> bytes:
+        block, register = address & 0xF000, address & 0xFFF
+        values: dict[int, int] = {}
+        if block in self.channels:
+            values = self.channels[block].registers()
+        elif block == CONFIGURATION:
+            values = {0: IDENTIFIER | 3 << 16, REFUSED: self.refused}
+        if length != 4 or register not in values:
+            raise AccessError
+        return values[register].to_bytes(4, "little")
+
+    async def _write_dma(self, address: int, data: bytes) -> None:
+        block, register = address & 0xF000, address & 0xFFF
+        channel = self.channels.get(block) or self.channels.get(block - DESCRIPTORS)
+        if channel is None or len(data) != 4:
+            raise AccessError
+        value = int.from_bytes(data, "little")
+        if block in self.channels and register == CONTROL:
+            channel.control(value)
+        elif not channel.write_address(register, value, of_descriptors=block not in self.channels):
+            raise AccessError
+
+
+class Channel:
+    """One direction of the DMA: descriptors are fetched ahead, and the subclass moves the data of each."""
+
+    target = 0
+
+    def __init__(self, endpoint: DmaEndpoint, stream: Any) -> None:
+        self.endpoint, self.stream = endpoint, stream
+        self.beat = len(stream.bus.tdata) // 8
+        self.status = Status(0)
+        self.completed = 0
+        self.running = 0
+        self.addresses = {"descriptors": 0, "count": 0, "adjacent": 0}
+        self.tasks: list[Task[None]] = []
+
+    def registers(self) -> dict[int, int]:
+        return {
+            0: IDENTIFIER | self.target << 16 | 1 << 15,
+            CONTROL: self.running,
+            STATUS: int(self.status),
+            COMPLETED: self.completed,
+        }
+
+    def write_address(self, register: int, value: int, *, of_descriptors: bool) -> bool:
+        """Whether there is such a register."""
+        if of_descriptors and register == ADJACENT:
+            self.addresses["adjacent"] = value
+            return True
+        name, low = ("descriptors", FIRST) if of_descriptors else ("count", WRITE_BACK)
+        if register not in (low, low + 4):
+            return False
+        shift = 32 * (register == low + 4)
+        kept = self.addresses[name] & ~(0xFFFFFFFF << shift)
+        self.addresses[name] = kept | value << shift
+        return True
+
+    def control(self, value: int) -> None:
+        """Run, with counts and status from 0, or stop and drop the beats that wait in the DMA."""
+        self._halt()
+        if not value & RUN:
+            self.discard()
+            return
+        self.running = RUN
+        self.status, self.completed = Status.BUSY, 0
+        self.descriptors: Queue[Descriptor] = Queue(64)
+        for work in (self._fetch(), *self.work()):
+            self.tasks.append(cocotb.start_soon(self._guarded(work)))
+
+    def work(self) -> list[Coroutine[Any, Any, None]]:
+        """What runs side by side with the fetching of descriptors."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """Drop the beats that wait in the DMA."""
+        raise NotImplementedError
+
+    async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except DmaError as error:
+            self.fail(error.status)
+
+    def fail(self, status: Status) -> None:
+        """Stop at once, and tell the host why."""
+        self._halt()
+        self.status |= status
+        cocotb.start_soon(self._write_count(WRITE_BACK_ERROR))
+
+    def _halt(self) -> None:
+        for task in self.tasks:
+            if task is not current_task() and not task.done():
+                task.cancel()
+        self.tasks.clear()
+        self.running, self.status = 0, self.status & ~Status.BUSY
+
+    async def _fetch(self) -> None:
+        """Descriptors, as many at once as lie side by side."""
+        address, adjacent = self.addresses["descriptors"], self.addresses["adjacent"]
+        while True:
+            count = min(adjacent + 1, (PAGE - address % PAGE) // DESCRIPTOR.size)
+            length = min(count * DESCRIPTOR.size, self.endpoint.max_read_request)
+            read = await self.endpoint.request(Read(address, length))
+            data = b""
+            try:
+                while len(data) < length:
+                    data += await read.more_than(len(data))
+            except DmaError as error:
+                raise DmaError(OF_DESCRIPTOR[error.status]) from None
+            for low in range(0, length, DESCRIPTOR.size):
+                descriptor = Descriptor.unpacked(data[low : low + DESCRIPTOR.size])
+                await self.descriptors.put(descriptor)
+                if descriptor.control & STOP:
+                    return
+            address, adjacent = descriptor.next, descriptor.adjacent
+
+    async def complete(self, descriptor: Descriptor) -> None:
+        self.completed += 1
+        if descriptor.control & NOTIFY:
+            await self._write_count()
+        if descriptor.control & STOP:
+            self._halt()
+            self.status |= Status.STOPPED
+
+    async def _write_count(self, mark: int = 0) -> None:
+        if self.addresses["count"]:
+            await self.endpoint.write(self.addresses["count"], (self.completed | mark).to_bytes(4, "little"))
+
+
+class ToCard(Channel):
+    """H2C: read requests go ahead of the stream by as much as the buffer holds; completions come in any order of their
+    tags and leave in the order of addresses."""
+
+    target = 0
+
+    def work(self) -> list[Coroutine[Any, Any, None]]:
+        self.room = Room(BUFFER)
+        self.order: Queue[Read] = Queue()
+        return [self._request(), self._feed()]
+
+    def discard(self) -> None:
+        self.stream.clear()
+
+    async def _request(self) -> None:
+        while True:
+            descriptor = await self.descriptors.get()
+            address, end = descriptor.source, descriptor.source + descriptor.length
+            while address < end:
+                length = min(end - address, self.endpoint.max_read_request - address % self.endpoint.max_read_request)
+                await self.room.take(length)
+                read = Read(address, length, descriptor, final=address + length == end)
+                self.order.put_nowait(await self.endpoint.request(read))
+                address += length
+
+    async def _feed(self) -> None:
+        pending = b""
+        while self.running:
+            read = await self.order.get()
+            assert read.of is not None
+            count = 0
+            while count < read.length:
+                fresh = await read.more_than(count)
+                count += len(fresh)
+                ends = bool(read.final and count == read.length and read.of.control & LAST)
+                pending = await self._offer(pending + fresh, ends)
+                self.room.give_back(len(fresh))
+            if read.final:
+                await self.complete(read.of)
+
+    async def _offer(self, data: bytes, ends: bool) -> bytes:
+        """Put whole beats on the stream, and return what is left. ends: a packet ends with the last of them."""
+        if ends and len(data) % self.beat:
+            raise DmaError(Status.INVALID_LENGTH)
+        whole = len(data) - len(data) % self.beat
+        for low in range(0, whole, self.beat):
+            word = int.from_bytes(data[low : low + self.beat], "little")
+            last = ends and low + self.beat == whole
+            await self.stream.send(Beat(tdata=word, tlast=int(last)))
+        return data[whole:]
+
+
+class FromCard(Channel):
+    """C2H: a packet of the stream fills descriptors, and ends the one in which it ends."""
+
+    target = 1
+
+    def work(self) -> list[Coroutine[Any, Any, None]]:
+        return [self._drain()]
+
+    def discard(self) -> None:
+        while not self.stream.empty():
+            self.stream.recv_nowait()
+
+    async def _drain(self) -> None:
+        pending, ended = b"", False
+        while self.running:
+            descriptor = await self.descriptors.get()
+            address, end = descriptor.destination, descriptor.destination + descriptor.length
+            while address < end and not (ended and not pending):
+                size = min(end - address, self.endpoint.max_payload - address % self.endpoint.max_payload)
+                while len(pending) < size and not ended:
+                    beat = await self.stream.recv()
+                    pending += int(beat.tdata).to_bytes(self.beat, "little")
+                    ended = bool(int(beat.tlast))
+                await self.endpoint.write(address, pending[:size])
+                address += min(size, len(pending))
+                pending = pending[size:]
+            last = ended and not pending
+            if descriptor.source:
+                mark = RESULT_MAGIC << 16 | last
+                await self.endpoint.write(descriptor.source, struct.pack("<II", mark, address - descriptor.destination))
+            if last:
+                ended = False
+            await self.complete(descriptor)

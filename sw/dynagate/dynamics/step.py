@@ -1,0 +1,53 @@
+"""A step of a robot through time: forward dynamics within an explicit integrator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.naming import scope
+from dynagate.dynamics import articulated, forward_dynamics
+from dynagate.dynamics.explicit import METHODS
+from dynagate.dynamics.spatial import Array, Scalar, array
+from dynagate.dynamics.tree import Tree
+
+DEFAULT_INTEGRATOR = "semi_implicit_euler"
+DEFAULT_STEP = 1e-3
+"""s."""
+
+
+def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array, Array]]:
+    """The step by a form of forward dynamics."""
+
+    def stepped(
+        tree: Tree,
+        q: Sequence[Scalar],
+        qd: Sequence[Scalar],
+        tau: Sequence[Scalar],
+        dt: float = DEFAULT_STEP,
+        integrator: str = DEFAULT_INTEGRATOR,
+        external: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """q (nq,) and q̇ (nv,) after dt seconds under torques and external forces that stay as they are.
+
+        integrator: one of `explicit.METHODS`. Raises ValueError: another one, or dt is not a time of more than 0 s."""
+        if integrator not in METHODS:
+            raise ArgumentError(f"integrator '{integrator}'; expected one of {', '.join(METHODS)}")
+        if not (math.isfinite(dt) and dt > 0.0):
+            raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s")
+
+        def acceleration(position: Any, velocity: Any) -> Array:
+            return array(list(forward(tree, position, velocity, tau, external)))
+
+        with scope("step"):
+            return METHODS[integrator].step(tree.robot, acceleration, array(list(q)), array(list(qd)), dt)
+
+    return stepped
+
+
+FORMS = {
+    "mass_matrix_solve": step(forward_dynamics.forward_dynamics),
+    "aba": step(articulated.forward_dynamics),
+}

@@ -1,0 +1,108 @@
+"""Functions that are made from the graphs of others by differentiation.
+
+Forward dynamics is differentiated through M q̈ = τ - ID(q, q̇, 0) at its solution: with μ = M⁻¹ λ,
+λᵀ ∂q̈ = μᵀ (∂τ - ∂ID(q, q̇, q̈)), so that one reverse sweep over inverse dynamics gives all of it, and no M⁻¹ is computed
+(Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018, eq. 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph.derivatives import Derivative, output_values
+from dynagate.graph.graph import Graph
+from dynagate.graph.recorder import Recording
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+Traced = Callable[[str], Graph]
+"""The graph of the robot's function of this name."""
+
+
+class _Point(NamedTuple):
+    """A graph at some inputs: how its outputs follow them, and the values of its nodes."""
+
+    derivative: Derivative
+    values: Sequence[Any]
+
+    def output(self, name: str) -> Array:
+        return output_values(self.derivative.outputs([name]), self.values)[name]
+
+
+class _Dynamics:
+    """A robot's functions at the inputs of a recording."""
+
+    def __init__(self, recording: Recording, robot: Robot, traced: Traced) -> None:
+        self.recording, self.robot, self._traced = recording, robot, traced
+        self.inputs = recording.inputs
+
+    def at(self, name: str, **inputs: Array) -> _Point:
+        """The function of this name, at the recording's inputs but for these."""
+        graph = self._traced(name)
+        return _Point(Derivative(graph, self.robot), self.recording.replay(graph, {**self.inputs, **inputs}))
+
+
+def _inverse_dynamics_vjp(dynamics: _Dynamics) -> list[Array]:
+    inverse = dynamics.at("inverse_dynamics")
+    products = inverse.derivative.reverse(inverse.values, {"tau": dynamics.inputs["lam_tau"]}, ["q", "qd", "qdd"])
+    return [inverse.output("tau"), *products.values()]
+
+
+def _inverse_dynamics_jvp(dynamics: _Dynamics) -> list[Array]:
+    inverse = dynamics.at("inverse_dynamics")
+    rates = {name: dynamics.inputs[f"delta_{name}"] for name in ("q", "qd", "qdd")}
+    return [inverse.output("tau"), inverse.derivative.forward(inverse.values, rates)["tau"]]
+
+
+def _forward_dynamics_vjp(dynamics: _Dynamics) -> list[Array]:
+    forward = dynamics.at("forward_dynamics")
+    qdd = forward.output("qdd")
+    mu = forward.derivative.reverse(forward.values, {"qdd": dynamics.inputs["lam_qdd"]}, ["tau"])["tau"]
+    inverse = dynamics.at("inverse_dynamics", qdd=qdd)
+    products = inverse.derivative.reverse(inverse.values, {"tau": -mu}, ["q", "qd"])
+    return [qdd, *products.values(), mu]
+
+
+def _forward_dynamics_jvp(dynamics: _Dynamics) -> list[Array]:
+    forward = dynamics.at("forward_dynamics")
+    qdd = forward.output("qdd")
+    inverse = dynamics.at("inverse_dynamics", qdd=qdd)
+    rates = {name: dynamics.inputs[f"delta_{name}"] for name in ("q", "qd")}
+    load = dynamics.inputs["delta_tau"] - inverse.derivative.forward(inverse.values, rates)["tau"]
+    return [qdd, forward.derivative.forward(forward.values, {"tau": load})["qdd"]]
+
+
+def _forward_dynamics_second_order(dynamics: _Dynamics) -> list[Array]:
+    """∂²(λᵀ q̈) by forward sweeps over the reverse one. It is linear in τ, and M⁻¹ does not depend on q̇."""
+    product = dynamics.at("forward_dynamics_vjp")
+    by_q = product.derivative.columns(product.values, "q", ["vjp_q", "vjp_qd", "vjp_tau"])
+    by_qd = product.derivative.columns(product.values, "qd", ["vjp_qd"])
+    # the directions of quaternions do not commute
+    by_q_q = by_q["vjp_q"] if dynamics.robot.quaternions() else _mirrored(by_q["vjp_q"])
+    return [product.output("qdd"), by_q_q, by_q["vjp_qd"].T, _mirrored(by_qd["vjp_qd"]), by_q["vjp_tau"].T]
+
+
+def _mirrored(matrix: Array) -> Array:
+    """The symmetric matrix of the entries on and above the diagonal."""
+    result = matrix.copy()
+    below = np.tril_indices(len(matrix), -1)
+    result[below] = matrix.T[below]
+    return result
+
+
+_RULES: dict[str, Callable[[_Dynamics], list[Array]]] = {
+    "inverse_dynamics_vjp": _inverse_dynamics_vjp,
+    "inverse_dynamics_jvp": _inverse_dynamics_jvp,
+    "forward_dynamics_vjp": _forward_dynamics_vjp,
+    "forward_dynamics_jvp": _forward_dynamics_jvp,
+    "forward_dynamics_second_order": _forward_dynamics_second_order,
+}
+
+
+def derived(recording: Recording, robot: Robot, name: str, traced: Traced) -> list[Array]:
+    """The outputs of a function that is made by differentiation, at the inputs of a recording."""
+    return _RULES[name](_Dynamics(recording, robot, traced))

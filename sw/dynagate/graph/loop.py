@@ -1,0 +1,226 @@
+"""A loop whose body is made of graphs: what steps a robot through time, on every backend.
+
+A turn computes the steps of the body one after the other. Values have names: a step takes its inputs from the values of
+these names, and its outputs are values of their names. A value that is carried is an input of the next turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.graph import Graph, GraphError, Port
+
+Array = npt.NDArray[Any]
+
+TURNS, RESIDUAL = "turns", "residual"
+"""Outputs of a loop that ends by a tolerance, besides its own: the turns that each sample took (), and the size of its
+residual in the last of them ()."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """A loop of so many turns; None for as many as its per-turn inputs have."""
+
+    turns: int | None = None
+
+
+@dataclass(frozen=True)
+class Until:
+    """A loop that ends for each sample with the turn in which a value () of the body is at most a tolerance in size,
+    and after `at_most` turns in any case."""
+
+    residual: str
+    tolerance: float
+    at_most: int
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A body and how often it is computed. Raises GraphError where it breaks its contract.
+
+    steps: graphs, and loops that hold no loops themselves, in order.
+    carry: value -> the input that it is in the next turn.
+    per_turn: inputs of which every turn has its own.
+    kept: values that are given for every turn, (batch, turns, *shape).
+    last: values that are given after the last turn, (batch, *shape).
+    """
+
+    name: str
+    robot: str
+    steps: tuple[Graph | Loop, ...]
+    carry: Mapping[str, str]
+    stop: Count | Until
+    per_turn: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise GraphError(f"loop '{self.name}' of '{self.robot}': {fault}")
+
+    @cached_property
+    def inputs(self) -> tuple[Port, ...]:
+        """What the steps take and no step before them computes: carried ones hold for the first turn, others but
+        `per_turn` are constants. Shapes are those of one turn; the nodes are those of the first graph that takes it."""
+        ports: dict[str, Port] = {}
+        computed: set[str] = set()
+        for step in self.steps:
+            for port in step.inputs:
+                if port.name not in computed:
+                    ports.setdefault(port.name, port)
+            computed |= {port.name for port in step.outputs}
+        return tuple(ports.values())
+
+    @cached_property
+    def values(self) -> dict[str, Port]:
+        """Everything that has a name in a turn: inputs, and outputs of the steps."""
+        outputs = {port.name: port for step in self.steps for port in step.outputs}
+        return {**{port.name: port for port in self.inputs}, **outputs}
+
+    @cached_property
+    def outputs(self) -> tuple[Port, ...]:
+        """The values in `kept` and `last`, in the shapes of one turn; with a tolerance, TURNS and RESIDUAL."""
+        extra = (TURNS, RESIDUAL) if isinstance(self.stop, Until) else ()
+        return (*(self.values[name] for name in (*self.kept, *self.last)), *(Port(name, (), (0,)) for name in extra))
+
+    def _faults(self) -> Iterator[str]:
+        yield from self._faults_of_steps()
+        inputs, values = {port.name for port in self.inputs}, self.values
+        for value, name in self.carry.items():
+            if value not in values:
+                yield f"it carries '{value}', which no step computes"
+            elif name not in inputs:
+                yield f"it carries '{value}' to '{name}', which is no input of a step"
+            elif values[value].shape != values[name].shape:
+                yield f"it carries '{value}' {values[value].shape} to '{name}' {values[name].shape}"
+        if len(set(self.carry.values())) < len(self.carry):
+            yield "it carries two values to one input"
+        for name in self.per_turn:
+            if name not in inputs or name in self.carry.values():
+                yield f"'{name}' is per turn; expected an input of a step that is not carried"
+        for name in (*self.kept, *self.last):
+            if name not in values:
+                yield f"it gives '{name}', which no step computes"
+        if isinstance(self.stop, Until):
+            yield from self._faults_of_tolerance(self.stop)
+        elif self.stop.turns is None and not self.per_turn:
+            yield "its turns are counted by per-turn inputs; expected one, or a number of turns"
+        elif self.stop.turns is not None and self.stop.turns < 1:
+            yield f"{self.stop.turns} turns; expected 1 or more"
+
+    def _faults_of_steps(self) -> Iterator[str]:
+        shapes: dict[str, tuple[int, ...]] = {}
+        if not self.steps:
+            yield "it has no steps"
+        for step in self.steps:
+            if isinstance(step, Loop) and (step.per_turn or step.kept or any(isinstance(s, Loop) for s in step.steps)):
+                yield f"step '{step.name}' is a loop; expected one without loops within, `per_turn` and `kept`"
+            for port in step.inputs:
+                if shapes.setdefault(port.name, port.shape) != port.shape:
+                    yield f"step '{step.name}' takes '{port.name}' as {port.shape}; it is {shapes[port.name]}"
+            for port in step.outputs:
+                if port.name in {p.name for p in self.inputs}:
+                    yield f"step '{step.name}' computes '{port.name}', which is an input of the loop"
+                shapes[port.name] = port.shape
+
+    def _faults_of_tolerance(self, stop: Until) -> Iterator[str]:
+        if stop.residual not in self.values or self.values[stop.residual].shape != ():
+            yield f"it ends by '{stop.residual}'; expected a value () of a step"
+        if not stop.tolerance > 0.0:
+            yield f"tolerance {stop.tolerance}; expected more than 0"
+        if stop.at_most < 1:
+            yield f"at most {stop.at_most} turns; expected 1 or more"
+        if self.per_turn or self.kept:
+            yield "its samples end in different turns; expected no `per_turn` and no `kept`"
+
+    def turns(self, inputs: Mapping[str, Array]) -> int:
+        """How many turns a batch takes, at most. Raises ValueError: per-turn inputs differ in their turns."""
+        if isinstance(self.stop, Until):
+            return self.stop.at_most
+        counts = {name: int(inputs[name].shape[1]) for name in self.per_turn}
+        if self.stop.turns is not None:
+            counts["the loop"] = self.stop.turns
+        if len(set(counts.values())) > 1:
+            raise ArgumentError(f"{self.name}: turns differ: " + ", ".join(f"{k} has {n}" for k, n in counts.items()))
+        return next(iter(counts.values()))
+
+
+def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    """The outputs of a loop in float64, by name: the reference of every backend.
+
+    inputs: (batch, *shape) by name, those per turn (batch, turns, *shape).
+    Raises ValueError: an input is missing, unknown or of the wrong shape.
+    """
+    values = _checked(loop, inputs)
+    turns = loop.turns(values)
+    if isinstance(loop.stop, Until):
+        return _until(loop, loop.stop, values)
+    kept: dict[str, list[Array]] = {name: [] for name in loop.kept}
+    per_turn = {name: values.pop(name) for name in loop.per_turn}
+    state = values
+    results: dict[str, Array] = {}
+    for turn in range(turns):
+        results = _turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}})
+        state = {**state, **{name: results[value] for value, name in loop.carry.items()}}
+        for name, each in kept.items():
+            each.append(results[name])
+    return {
+        **{name: np.stack(each, axis=1) for name, each in kept.items()},
+        **{name: results[name] for name in loop.last},
+    }
+
+
+def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in inputs.items()}
+    expected = {port.name: port.shape for port in loop.inputs}
+    if unknown := sorted(arrays.keys() - expected.keys()):
+        raise ArgumentError(f"{loop.name} has no input {', '.join(unknown)}; expected {', '.join(expected)}")
+    batch = None
+    for name, shape in expected.items():
+        if name not in arrays:
+            raise ArgumentError(f"{loop.name} needs input '{name}'")
+        own = arrays[name].shape
+        batch = own[0] if batch is None and own else batch
+        leading = 2 if name in loop.per_turn else 1
+        if own[leading:] != shape or own[:1] != (batch,):
+            axes = ["batch" if batch is None else str(batch), *(["turns"] if leading == 2 else []), *map(str, shape)]
+            raise ArgumentError(f"input '{name}' has shape {own}; expected ({', '.join(axes)})")
+    return arrays
+
+
+def _turn(loop: Loop, values: Mapping[str, Array]) -> dict[str, Array]:
+    """All values after one turn."""
+    results = dict(values)
+    for step in loop.steps:
+        inputs = {port.name: results[port.name] for port in step.inputs}
+        results |= evaluate_loop(step, inputs) if isinstance(step, Loop) else evaluate(step, inputs)
+    return results
+
+
+def _until(loop: Loop, stop: Until, values: dict[str, Array]) -> dict[str, Array]:
+    batch = len(next(iter(values.values())))
+    results: dict[str, Array] = {}
+    turns, residual = np.zeros(batch), np.full(batch, np.inf)
+    rows = np.arange(batch)
+    state = dict(values)
+    for _ in range(stop.at_most):
+        if not len(rows):
+            break
+        turn = _turn(loop, {name: array[rows] for name, array in state.items()})
+        turns[rows] += 1
+        residual[rows] = np.abs(turn[stop.residual])
+        for name in loop.last:
+            results.setdefault(name, np.empty((batch, *turn[name].shape[1:])))[rows] = turn[name]
+        for value, name in loop.carry.items():
+            state[name] = state[name].copy()
+            state[name][rows] = turn[value]
+        rows = rows[~(residual[rows] <= stop.tolerance)]
+    return {**results, TURNS: turns, RESIDUAL: residual}

@@ -1,0 +1,239 @@
+"""The recorder: expressions that remember the operations which made them.
+
+Expressions fold constants, prune exact zeros, carry their sign outside the node (so -x costs nothing and a - b and
+b - a are one node) and are shared when equal. `passes` then balances the sums, places the remaining signs and drops
+what no output needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.naming import current_scope
+from dynagate.dynamics.spatial import difference
+from dynagate.graph.graph import Graph, Port
+from dynagate.graph.ops import OPS
+from dynagate.graph.passes import UnitVectors, lower
+from dynagate.graph.rebuild import Raw, RawNode, RecordedPort, entry_of
+
+Array = npt.NDArray[Any]
+
+
+class Expr:
+    """sign · node. Arithmetic with numbers and other expressions of the same trace gives expressions or numbers."""
+
+    __slots__ = ("id", "sign", "trace")
+
+    def __init__(self, trace: Trace, id: int, sign: int = 1) -> None:
+        self.trace = trace
+        self.id = id
+        self.sign = sign
+
+    def __neg__(self) -> Expr:
+        return Expr(self.trace, self.id, -self.sign)
+
+    def __add__(self, other: Any) -> Any:
+        return self.trace.add(self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return self.trace.add(self, -other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.trace.add(-self, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.trace.mul(self, other)
+
+    __rmul__ = __mul__
+
+    def __rtruediv__(self, other: Any) -> Any:
+        """Divisors are pivots, and positive: hardware has reciprocals of no other numbers."""
+        return self.trace.node("reciprocal", (self.trace.without_sign(self),)) * other
+
+    def sin(self) -> Expr:
+        return self.trace.node("sin", (self.id,), sign=self.sign)
+
+    def cos(self) -> Expr:
+        return self.trace.node("cos", (self.id,))
+
+    def operation(self, name: str, *operands: Any) -> Expr:
+        """An operation by its name, of expressions and numbers."""
+        return self.trace.node(name, tuple(map(self.trace.number, operands)))
+
+    def set_name(self, name: str) -> None:
+        self.trace.set_name(self.id, name)
+
+
+MANY = 100_000
+"""Nodes that take some seconds: what makes more says so."""
+
+Step = Callable[[str], object]
+
+
+class Trace:
+    """The nodes made so far, equal ones once. many: called with their number, each time that there are MANY more."""
+
+    def __init__(self, many: Callable[[int], object] | None = None) -> None:
+        self._many = many
+        self.nodes: list[RawNode] = []
+        self.names: list[str] = []
+        self.named: list[bool] = []
+        self._known: dict[tuple[Any, ...], int] = {}
+
+    def node(self, op: str, args: tuple[int, ...], constant: float | None = None, sign: int = 1) -> Expr:
+        key = (op, args, constant)
+        id = self._known.get(key)
+        if id is None:
+            id = self._known[key] = len(self.nodes)
+            self.nodes.append(RawNode(op, args, constant))
+            scope = current_scope()
+            self.names.append(f"{scope}.{op}" if scope else op)
+            self.named.append(False)
+            if self._many is not None and id and not id % MANY:
+                self._many(id)
+        return Expr(self, id, sign)
+
+    def without_sign(self, expr: Expr) -> int:
+        """The id of a node with the expression's own value."""
+        if expr.sign > 0:
+            return expr.id
+        known = self.nodes[expr.id]
+        turned = self.node("sub", known.args[::-1]) if known.op == "sub" else self.node("neg", (expr.id,))
+        self.names[turned.id], self.named[turned.id] = self.names[expr.id], self.named[expr.id]
+        return turned.id
+
+    def input(self, name: str) -> Expr:
+        expr = self.node("input", (), None)
+        # every input is a node of its own
+        self._known.pop(("input", (), None))
+        self.names[expr.id], self.named[expr.id] = name, True
+        return expr
+
+    def set_name(self, id: int, name: str) -> None:
+        if not self.named[id]:
+            self.names[id], self.named[id] = name, True
+
+    def number(self, value: Any) -> int:
+        """The id of a node with the value of an expression or a number."""
+        return self.without_sign(value) if isinstance(value, Expr) else self.node("const", (), float(value)).id
+
+    def add(self, a: Any, b: Any) -> Any:
+        if not isinstance(a, Expr):
+            a, b = b, a
+        if not isinstance(b, Expr):
+            return self._add_const(a, float(b))
+        if a.id == b.id:
+            return 0.0 if a.sign != b.sign else a * 2.0
+        if a.id > b.id:
+            a, b = b, a
+        return self.node("add" if a.sign == b.sign else "sub", (a.id, b.id), sign=a.sign)
+
+    def _add_const(self, a: Expr, c: float) -> Any:
+        if c == 0.0:
+            return a
+        known = self.nodes[a.id]
+        if known.op == "add_const":  # (x + k) + c
+            return Expr(self, known.args[0], a.sign) + difference(c, -a.sign * float(known.constant or 0.0))
+        return self.node("add_const", (a.id,), _digits(a.sign * c), a.sign)
+
+    def mul(self, a: Any, b: Any) -> Any:
+        if not isinstance(a, Expr):
+            a, b = b, a
+        if not isinstance(b, Expr):
+            return self._mul_const(a, float(b))
+        return self.node("mul", (min(a.id, b.id), max(a.id, b.id)), sign=a.sign * b.sign)
+
+    def _mul_const(self, a: Expr, c: float) -> Any:
+        sign, size = (a.sign, c) if c > 0.0 else (-a.sign, -c)
+        size = _digits(size)
+        if size == 0.0:
+            return 0.0
+        if size == 1.0:
+            return Expr(self, a.id, sign)
+        known = self.nodes[a.id]
+        if known.op == "mul_const":  # (x k) c
+            return self._mul_const(Expr(self, known.args[0], sign), size * float(known.constant or 0.0))
+        return self.node("mul_const", (a.id,), size, sign)
+
+
+def _digits(c: float) -> float:
+    """Constants that differ in the last digits alone come from one number by different roads: share them."""
+    return float(f"{c:.14e}")
+
+
+class Recording:
+    """A graph under construction: a trace, the inputs that it has so far, and the outputs that end it.
+
+    step: called with a text before what takes seconds.
+    """
+
+    def __init__(self, name: str, robot: str, step: Step = lambda text: None) -> None:
+        self.name, self.robot, self._step = name, robot, step
+        self.trace = Trace(lambda count: step(f"recording {name}, {count:,} operations so far"))
+        self.inputs: dict[str, Array] = {}
+        self._units: dict[str, tuple[tuple[int, int], ...]] = {}
+
+    def input(self, name: str, shape: tuple[int, ...], *, symmetric: bool = False) -> Array:
+        """A new input, an array of expressions. symmetric: an entry and its mirror image are one number."""
+        values = self.inputs[name] = np.empty(shape, dtype=object)
+        for index in np.ndindex(*shape):
+            mirrored = symmetric and index[0] > index[1]
+            entry = name + "".join(f"_{k}" for k in index)
+            values[index] = values[index[::-1]] if mirrored else self.trace.input(entry)
+        return values
+
+    def input_like(self, port: Port) -> Array:
+        """A new input as another graph has it."""
+        mirrored = len(set(port.nodes)) < len(port.nodes)
+        self._units[port.name] = port.unit_vectors
+        return self.input(port.name, port.shape, symmetric=mirrored)
+
+    def replay(self, graph: Graph, inputs: Mapping[str, Array]) -> list[Any]:
+        """The value of every node of a graph, recorded again on other inputs, by name (*shape). The operations keep
+        their names."""
+        values: list[Any] = [None] * len(graph.nodes)
+        for port in graph.inputs:
+            for i, value in zip(port.nodes, np.ravel(inputs[port.name]), strict=True):
+                values[i] = value
+        for i, node in enumerate(graph.nodes):
+            if node.op != "input":
+                constant = [] if node.constant is None else [node.constant]
+                values[i] = OPS[node.op].real(*(values[a] for a in node.args), *constant)
+            if isinstance(values[i], Expr):
+                values[i].set_name(node.name)
+        return values
+
+    def graph(
+        self,
+        outputs: Mapping[str, Array],
+        unit_vectors: UnitVectors | None = None,
+        sizes: Mapping[str, Array] | None = None,
+    ) -> Graph:
+        """The checked graph of these outputs. unit_vectors: of inputs by name, those of `input_like` besides. sizes:
+        magnitudes of inputs by name, as `merge_identities` wants them; 1 by default."""
+        by_id = {
+            value.id: float(size)
+            for name, entries in (sizes or {}).items()
+            for value, size in zip(self.inputs[name].flat, np.ravel(entries), strict=True)
+        }
+        return lower(
+            self.name,
+            self.robot,
+            Raw(self.trace.nodes, self.trace.names, self.trace.named),
+            [_port(name, values) for name, values in self.inputs.items()],
+            [_port(name, np.asarray(values, dtype=object)) for name, values in outputs.items()],
+            Trace,
+            {**self._units, **(unit_vectors or {})},
+            by_id,
+            self._step if len(self.trace.nodes) >= MANY else lambda text: None,
+        )
+
+
+def _port(name: str, values: Array) -> RecordedPort:
+    return name, values.shape, [entry_of(value) for value in values.flat]

@@ -1,0 +1,182 @@
+"""One step of a robot as a graph: the body of a rollout."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.naming import scope
+from dynagate.dynamics.configuration import direction_matrix, directions_of
+from dynagate.dynamics.explicit import METHODS
+from dynagate.dynamics.spatial import select, sqrt
+from dynagate.graph import Graph, trace
+from dynagate.graph.derivatives import Derivative, output_values
+from dynagate.graph.recorder import Recording
+from dynagate.integrators.tangent import rates_of, seeded, values_of
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+CARRY = {"q_next": "q", "qd_next": "qd"}
+"""The state from step to step."""
+
+
+@dataclass(frozen=True)
+class StepOptions:
+    """What a step is. Raises ValueError.
+
+    dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
+    friction: Coulomb friction of each degree of freedom, N m or N, or one for all: F q̇ / √(q̇² + s²).
+    friction_speed: s, rad/s or m/s, at which 0.7 of it acts. stops: joints end at their limits, where they lose their
+    speed.
+    """
+
+    dt: float | None
+    integrator: str = "semi_implicit_euler"
+    form: str | None = None
+    friction: float | tuple[float, ...] = 0.0
+    friction_speed: float = 0.01
+    stops: bool = False
+
+    def __post_init__(self) -> None:
+        if self.integrator not in METHODS:
+            raise ArgumentError(f"integrator '{self.integrator}'; expected one of {', '.join(METHODS)}")
+        if self.dt is not None and not (math.isfinite(self.dt) and self.dt > 0.0):
+            raise ArgumentError(f"dt={self.dt}; expected a time step of more than 0 s")
+        frictions = self.friction if isinstance(self.friction, tuple) else (self.friction,)
+        if not all(math.isfinite(f) and f >= 0.0 for f in frictions):
+            raise ArgumentError(f"friction={self.friction}; expected numbers of 0 or more (N m or N)")
+        if not (math.isfinite(self.friction_speed) and self.friction_speed > 0.0):
+            raise ArgumentError(f"friction_speed={self.friction_speed}; expected a speed of more than 0")
+
+    def frictions(self, robot: Robot) -> tuple[float, ...]:
+        """Per degree of freedom. Raises ValueError: there are not as many."""
+        values = self.friction if isinstance(self.friction, tuple) else (self.friction,) * robot.nv
+        if len(values) != robot.nv:
+            raise ArgumentError(f"friction has {len(values)} numbers; expected one, or {robot.nv}")
+        return values
+
+
+class _Step:
+    """A step in a recording."""
+
+    def __init__(self, robot: Robot, options: StepOptions, name: str) -> None:
+        self.robot, self.options = robot, options
+        self.recording = Recording(name, robot.name)
+        self.q = self.recording.input("q", (robot.nq,))
+        self.qd = self.recording.input("qd", (robot.nv,))
+        self.tau = self.recording.input("tau", (robot.nv,))
+        self.dt = options.dt if options.dt is not None else self.recording.input("dt", ())[()]
+
+    def after(self, acceleration: Any, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:
+        """q and q̇ after the step. acceleration(q, qd, tau)."""
+
+        def pushed(position: Array, velocity: Array) -> Array:
+            return acceleration(position, velocity, self._without_friction(tau, velocity))
+
+        with scope("step"):
+            moved, velocity = METHODS[self.options.integrator].step(self.robot, pushed, q, qd, self.dt)
+            return self._stopped(moved, velocity) if self.options.stops else (moved, velocity)
+
+    def _without_friction(self, tau: Array, velocity: Array) -> Array:
+        frictions = self.options.frictions(self.robot)
+        least = self.options.friction_speed**2
+        result = tau.copy()
+        for d, friction in enumerate(frictions):
+            if friction:
+                speed = velocity[d]
+                result[d] = tau[d] - (speed * friction) * (1.0 / sqrt(speed * speed + least))
+        return result
+
+    def _stopped(self, q: Array, qd: Array) -> tuple[Array, Array]:
+        q, qd = q.copy(), qd.copy()
+        for link, iq, iv in self.robot.slices():
+            for limit, sign in ((link.joint.lower, -1.0), (link.joint.upper, 1.0)):
+                if limit is not None:
+                    a, b = iq.start, iv.start
+                    beyond = (q[a] - limit) * sign
+                    q[a], qd[b] = select(beyond, limit, q[a]), select(beyond, 0.0, qd[b])
+        return q, qd
+
+    def graph(self, outputs: dict[str, Array]) -> Graph:
+        quaternions = tuple((part.start, part.stop) for part in self.robot.quaternions())
+        return self.recording.graph(outputs, {"q": quaternions})
+
+
+def step_graph(robot: Robot, options: StepOptions) -> Graph:
+    """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,)."""
+    step = _Step(robot, options, "step")
+    forward = trace(robot, "forward_dynamics", form=options.form)
+
+    def acceleration(q: Array, qd: Array, tau: Array) -> Array:
+        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau})
+        return output_values(forward.outputs, values)["qdd"]
+
+    q, qd = step.after(acceleration, step.q, step.qd, step.tau)
+    return step.graph({"q_next": q, "qd_next": qd})
+
+
+def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
+    """`step_graph` with a (2 nv, 2 nv) = ∂x⁺/∂x and b (2 nv, nv) = ∂x⁺/∂τ of the state x = (q, q̇), exact for the
+    integrator. By q and of q they are along velocities, as `configuration.integrate` moves.
+
+    The rates pass forward dynamics by its closed-form gradient.
+    """
+    step, nv = _Step(robot, options, "linearised_step"), robot.nv
+    gradient = trace(robot, "forward_dynamics_gradient")
+    count = 3 * nv
+    unit = np.eye(count).astype(object)
+
+    def acceleration(q: Array, qd: Array, tau: Array) -> Array:
+        at = {"q": values_of(q), "qd": values_of(qd), "tau": values_of(tau)}
+        result = output_values(gradient.outputs, step.recording.replay(gradient, at))
+        along = _along(robot, at["q"], rates_of(q, count))
+        rates = result["dqdd_dq"] @ along + result["dqdd_dqd"] @ rates_of(qd, count)
+        return seeded(result["qdd"], rates + result["minv"] @ rates_of(tau, count))
+
+    q_rates = direction_matrix(robot, list(step.q)) @ unit[:nv]
+    q, qd = step.after(
+        acceleration, seeded(step.q, q_rates), seeded(step.qd, unit[nv : 2 * nv]), seeded(step.tau, unit[2 * nv :])
+    )
+    moved = values_of(q)
+    along = _along(robot, moved, rates_of(q, count))
+    jacobian = np.concatenate([along, rates_of(qd, count)])
+    return step.graph(
+        {"q_next": moved, "qd_next": values_of(qd), "a": jacobian[:, : 2 * nv], "b": jacobian[:, 2 * nv :]}
+    )
+
+
+def _along(robot: Robot, q: Array, rates: Array) -> Array:
+    """(nv, directions) of a configuration whose numbers change at rates (nq, directions)."""
+    return np.stack([directions_of(robot, q, column) for column in rates.T], axis=1)
+
+
+def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
+    """The reverse of a step: q, qd, tau (and dt) of the step, lam_q and lam_qd (nv,) of the state after it, and cost_q
+    and cost_qd (nv,) of the state before it, to lam_q_next = cost_q + λᵀ ∂x⁺/∂q, lam_qd_next and vjp_tau (nv,).
+
+    λ of a configuration is along velocities.
+    """
+    inner = step_graph(robot, options)
+    step = _Step(robot, options, "step_vjp")
+    names = ("lam_q", "lam_qd", "cost_q", "cost_qd")
+    lam_q, lam_qd, cost_q, cost_qd = (step.recording.input(name, (robot.nv,)) for name in names)
+    values = step.recording.replay(inner, step.recording.inputs)
+    after = output_values(inner.outputs, values)
+    weights = {"q_next": _weights(robot, after["q_next"], lam_q), "qd_next": lam_qd}
+    products = Derivative(inner, robot).reverse(values, weights, ["q", "qd", "tau"])
+    return step.graph(
+        {"lam_q_next": cost_q + products["q"], "lam_qd_next": cost_qd + products["qd"], "vjp_tau": products["tau"]}
+    )
+
+
+def _weights(robot: Robot, q: Array, lam: Array) -> Array:
+    """Weights (nq,) of a configuration's numbers from those of its directions (nv,)."""
+    if not robot.quaternions():
+        return lam
+    return _along(robot, q, np.eye(robot.nq).astype(object)).T @ lam
