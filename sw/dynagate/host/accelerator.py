@@ -37,8 +37,7 @@ class Accelerator:
 
     def __init__(self, device: Device, *, overflow: str = MASK) -> None:
         """overflow: "mask", results have `overflow`; or "raise", a batch that overflows raises OverflowedError."""
-        if overflow not in (MASK, RAISE):
-            raise ArgumentError(f"overflow '{overflow}'; expected '{MASK}' or '{RAISE}'")
+        check_overflow(overflow)
         self.device, self._raises = device, overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         self._closed = False
@@ -311,6 +310,12 @@ class BoundCall:
 
     def __repr__(self) -> str:
         return f"<BoundCall of {self._accelerator!r}, {self.results!r}>"
+
+
+def check_overflow(overflow: str) -> None:
+    """Raises ValueError: no such choice."""
+    if overflow not in (MASK, RAISE):
+        raise ArgumentError(f"overflow '{overflow}'; expected '{MASK}' or '{RAISE}'")
 
 
 def _owners(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

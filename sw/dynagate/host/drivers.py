@@ -179,7 +179,7 @@ class ShellDriver(Driver):
         self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
         self._words = FloatWords(design, self.axi)
         super().__init__(design, link, self.axi.registers, progress=progress)
-        self.reset()
+        self.recover()
         self.counters = self.read_counters()
 
     def _check(self) -> None:

@@ -101,7 +101,7 @@ class _Simulated(Link):
     def __init__(
         self, library: Path, design: Design, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
     ) -> None:
-        self.text = library.name
+        self.text, self.design = library.name, design
         self._gap, self._stall = (round(255 * p) for p in pauses)
         self._seed = seed
         # held for each call of the library; reentrant, because a signal handler may come between two
