@@ -89,7 +89,7 @@ class Driver(ABC):
             self._stream(samples, results)
         except BaseException as error:
             if not self.link.closed:
-                self.recover()
+                self.recover_from(error)
             elif isinstance(error, DeviceError):
                 raise DeviceError(f"{self.link.text} was closed while it streamed") from None
             raise
@@ -97,8 +97,15 @@ class Driver(ABC):
             self._streaming = False
         return results
 
+    def recover_from(self, error: BaseException) -> None:
+        """Recovers the device. If that fails, the error says so in a note."""
+        try:
+            self.recover()
+        except DeviceError as fault:
+            error.add_note(f"The device did not come to rest: {fault}")
+
     def recover(self) -> None:
-        """Brings the device to rest, whatever it was doing. What was under way is lost."""
+        """Brings the device to rest, whatever it was doing. What was under way is lost. Raises DeviceError."""
         self.link.reset()
 
     def _stream(self, samples: Words, results: Words) -> None:

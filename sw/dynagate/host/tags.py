@@ -46,8 +46,10 @@ def check_tags(text: str, expected: Words, tags: Words) -> None:
         what = "a stale one, of before the last reset, came instead"
     elif ahead <= COUNT_MASK >> 1:
         what = f"that of sample {sample + ahead} came instead, so {ahead} are lost"
+    elif (other := sample + ahead - COUNT_MASK - 1) >= 0:
+        what = f"that of sample {other} came again"
     else:
-        what = f"that of sample {sample + ahead - COUNT_MASK - 1} came again"
+        what = f"one of a batch before, {-other} samples before this one's first, came again"
     raise DeviceError(
         f"{text} gave no result for sample {sample}: {what} (tag 0x{tag:08X}, expected 0x{right:08X}); the device was "
         "reset: call again"

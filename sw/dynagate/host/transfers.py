@@ -109,11 +109,8 @@ class TransferQueue:
 
     def _fail(self, error: BaseException) -> None:
         """The oldest batch fails with the error, those behind it because of it. The device begins anew."""
-        try:
-            if not self._driver.link.closed:
-                self._driver.recover()
-        except DeviceError as fault:
-            error.add_note(f"and it did not come to rest: {fault}")
+        if not self._driver.link.closed:
+            self._driver.recover_from(error)
         with self._changed:
             self._under_way.popleft().fail(error)
             self._drop(DeviceError(f"{self._driver.link.text} dropped a batch behind one that failed: {error}"))
