@@ -132,12 +132,16 @@ class Accelerator:
 
             def at_once() -> None:
                 try:
-                    direct()
+                    flags = direct()
                 except EntryError as error:
                     raise error.within(leading) from None
-                overflow.fill(False)
+                if flags is None:
+                    overflow.fill(False)
+                else:
+                    overflow[...] = flags.reshape(leading)
+                    self._looked_at(flags, leading)
 
-            return at_once
+            return self._exclusively(at_once) if device.exclusive else at_once
 
         def call() -> None:
             with self._lock:
@@ -149,6 +153,15 @@ class Accelerator:
                     device.clear(outputs)
 
         return call
+
+    def _exclusively(self, call: Callable[[], None]) -> Callable[[], None]:
+        def locked() -> None:
+            with self._lock:
+                if self._closed:
+                    self._check(None)
+                call()
+
+        return locked
 
     def _run(self, arrays: Arrays, outputs: Arrays, leading: Leading) -> Overflow:
         """Which samples overflowed, (batch,)."""

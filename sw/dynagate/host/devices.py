@@ -53,6 +53,7 @@ class Device(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     transfer: Transfer = Transfer(0, 0.0)
     checks_finite: bool = False
+    exclusive: bool = False
     packing: Packing | None = None
     angles: Mapping[str, Sequence[int]] = {}
 
@@ -76,9 +77,9 @@ class Device(ABC):
         called. outputs: to be written; None for new ones."""
         raise ArgumentTypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
 
-    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], None] | None:
-        """`run` on the same arrays again and again, where that is faster and nothing overflows. Several threads may
-        call it at a time."""
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        """`run` on the same arrays again and again, where that is faster; None stands for no overflow. Several threads
+        may call it at a time unless `exclusive`."""
         return None
 
     @abstractmethod
@@ -201,7 +202,7 @@ class CpuDevice(Device):
             self._refuse(status, arrays, outputs)
         return np.zeros(batch, dtype=bool)
 
-    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], None] | None:
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
         call = self.kernel.bound(arrays, self.kernel.written(outputs), batch) if batch else None
         if call is None:
             return None
@@ -360,6 +361,8 @@ class _Slot:
 class StreamDevice(Device):
     """A datapath behind a link, with a ring of buffers for batches under way."""
 
+    exclusive = True
+
     def __init__(self, driver: Driver) -> None:
         self.driver, design = driver, driver.design
         self.robot, self.function = design.robot_name, design.function
@@ -374,6 +377,9 @@ class StreamDevice(Device):
             outputs[name][...] = value
         self.transfer = self.driver.transfer
         return overflow
+
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        return self.driver.bound(arrays, outputs, batch)
 
     def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
         if not batch:

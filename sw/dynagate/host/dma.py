@@ -20,7 +20,6 @@ from dynagate.design.design import AxiStreams, Design
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
-from dynagate.host.words import tag_words
 from dynagate.hw.axi import PER_BATCH
 from dynagate.hw.regmap import BITS, REGISTERS, WRITE
 
@@ -246,7 +245,7 @@ class DmaLink(Link):
 
     def _send_marked(self, tag: int, count: int = 1) -> None:
         sample = np.zeros((count, self.axi.beats.input, self.axi.lanes), np.uint32)
-        tag_words(sample, self.axi.words.input)[:] = tag
+        sample.reshape(count, -1)[:, self.axi.words.input] = tag
         with suppress(TimedOut, DeviceError):  # its result will be missing
             self._send_all(self._epoch, _bytes(sample))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +17,13 @@ from dynagate.design.design import AxiStreams, Design
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.fixedpoint.format import quantise
-from dynagate.host.inputs import Arrays
+from dynagate.host.inputs import Arrays, check_finite
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
+from dynagate.host.native_words import SOME_NAN, pointers
 from dynagate.host.registers import Registers
-from dynagate.host.tags import Tags, check_tags
+from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
 from dynagate.host.transfers import TransferQueue
-from dynagate.host.words import FloatWords, pack_floats, pack_inputs, tag_words, unpack_outputs
+from dynagate.host.words import FloatWords, pack_inputs, tag_words, unpack_outputs
 from dynagate.hw.regmap import BITS, REGISTERS, Register
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -63,6 +66,11 @@ class Driver(ABC):
     def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
         """Results as `run` gives them. Raises as it does."""
 
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        """`run` on the same arrays again and again, which writes the outputs and returns the flags, or None where no
+        sample overflowed, where that is faster. Counters are not looked at: tags say whose the results are."""
+        return None
+
     def verify(self, samples: Words, results: Words) -> None:  # noqa: B027
         """Raises DeviceError: a result is not of its sample."""
 
@@ -88,14 +96,18 @@ class Driver(ABC):
         try:
             self._stream(samples, results)
         except BaseException as error:
-            if not self.link.closed:
-                self.recover_from(error)
-            elif isinstance(error, DeviceError):
-                raise DeviceError(f"{self.link.text} was closed while it streamed") from None
+            self._failed(error)
             raise
         finally:
             self._streaming = False
         return results
+
+    def _failed(self, error: BaseException) -> None:
+        """Recovers the device. Raises DeviceError where it is closed."""
+        if not self.link.closed:
+            self.recover_from(error)
+        elif isinstance(error, DeviceError):
+            raise DeviceError(f"{self.link.text} was closed while it streamed") from None
 
     def recover_from(self, error: BaseException) -> None:
         """Recovers the device. If that fails, the error says so in a note."""
@@ -109,16 +121,20 @@ class Driver(ABC):
         self.link.reset()
 
     def _stream(self, samples: Words, results: Words) -> None:
-        received, count = 0, len(samples)
         quiet = None if self._progress else True  # None: but for a terminal
-        with tqdm(total=count, desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
+        with tqdm(total=len(samples), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
             self.link.write(samples)
-            while received < count:
-                try:
-                    received += self.link.read(results[received:])
-                except SilenceError as error:
-                    raise DeviceError(f"{received} results for {count} samples: {error}{self.state()}") from None
-                bar.update(received - bar.n)
+            self._read(results, lambda received: bar.update(received - bar.n))
+
+    def _read(self, results: Words, step: Callable[[int], object] | None = None) -> None:
+        received, count = 0, len(results)
+        while received < count:
+            try:
+                received += self.link.read(results[received:] if received else results)
+            except SilenceError as error:
+                raise DeviceError(f"{received} results for {count} samples: {error}{self.state()}") from None
+            if step is not None:
+                step(received)
 
     def state(self) -> str:
         """What the device says of itself when it is stuck."""
@@ -182,9 +198,8 @@ class ShellDriver(Driver):
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
         self.axi: AxiStreams = design.axi
-        self.tags = Tags()
         self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
-        self._words = FloatWords(design, self.axi)
+        self.words = FloatWords(design, self.axi)
         super().__init__(design, link, self.axi.registers, progress=progress)
         self.recover()
         self.counters = self.read_counters()
@@ -236,9 +251,10 @@ class ShellDriver(Driver):
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
         an input that does not fit its format."""
-        samples = pack_floats(self.design, self.axi, arrays, batch)
+        samples = np.zeros((batch, *self.sample), np.uint32)
+        self.words.fill(arrays, samples)
         words = self.floats(samples)
-        values, empty = self._take(words)
+        values, empty = self._take(samples, words)
         self._check_counters(batch, empty)
         if self.counters.first_bad_input is not None:
             self._refuse(samples, np.array([self.counters.first_bad_input]))
@@ -248,21 +264,58 @@ class ShellDriver(Driver):
             )
         return values, empty
 
-    def _take(self, words: Words) -> tuple[Outputs, Overflow]:
-        try:
-            return self._words.take(words)
-        except ValueError as error:
-            raise DeviceError(f"{self.link.text}: {error}") from None
+    def _take(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
+        first = int(tag_words(samples[:1], self.axi.words.input)[0]) if len(samples) else 0
+        return self.words.take(self.link.text, words, first)
 
     def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
-        self._words.fill(arrays, samples)
-        self.mark(samples)
+        self.words.fill(arrays, samples)
 
     def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
-        values, empty = self._take(words)
+        values, empty = self._take(samples, words)
         if empty.any():
             self._refuse(samples, np.flatnonzero(empty))
         return values, empty
+
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        words = self.words
+        inputs = [arrays[port.name] for port in self.design.input.ports]
+        fill = words.filling(inputs) if batch else None
+        if fill is None:
+            return None
+        take, write, read = words.functions.dynagate_take, self.link.write, self._read
+        samples, results = self.link.buffer((batch, *self.sample)), self.link.buffer((batch, *self.result))
+        empty = np.zeros(batch, np.bool_)
+        sources = pointers(inputs)
+        targets = pointers([outputs[port.name] for port in self.design.output.ports])
+        into, out_of, flags = (ctypes.c_void_p(array.ctypes.data) for array in (samples, results, empty))
+        size = ctypes.c_int64(batch)
+
+        def run() -> Overflow | None:
+            self.queue.wait()
+            first = words.tags.take(batch)
+            epoch, count = first & ~COUNT_MASK, first & COUNT_MASK
+            if fill(sources, into, size, epoch, count):
+                check_finite(arrays, self.dtype)
+                words.refuse(arrays, batch)
+            try:
+                write(samples)
+                read(results)
+                if status := take(targets, out_of, size, epoch, count, flags):
+                    self._look_at(status, samples, results, empty)
+                    return empty
+            except BaseException as error:
+                self._failed(error)
+                raise
+            return None
+
+        return run
+
+    def _look_at(self, status: int, samples: Words, results: Words, empty: Overflow) -> None:
+        """Raises what the compiled function noticed, where that is an error."""
+        if status & ~SOME_NAN:
+            self._take(samples, results)
+        self._refuse(samples, np.flatnonzero(empty))
 
     def floats(self, samples: Words) -> Words:
         """float32 words (batch, beats, words of a beat) in and out; `counters` are of this batch then. Writes the
@@ -280,15 +333,16 @@ class ShellDriver(Driver):
 
     def mark(self, samples: Words) -> None:
         """Writes the tags of the next samples."""
-        tag_words(samples, self.axi.words.input)[...] = self.tags.take(len(samples))
+        first = self.words.tags.take(len(samples))
+        tag_words(samples, self.axi.words.input)[...] = tags_from(first, len(samples))
 
     def verify(self, samples: Words, results: Words) -> None:
         """Raises DeviceError: a result is not of its sample."""
-        words = self.axi.words
-        check_tags(self.link.text, tag_words(samples, words.input), tag_words(results, words.output))
+        after = self.axi.words
+        check_tags(self.link.text, tag_words(samples, after.input), tag_words(results, after.output))
 
     def recover(self) -> None:
-        self.tags.begin_anew()
+        self.words.tags.begin_anew()
         self.link.reset()
 
     def _check_counters(self, batch: int, empty: Overflow) -> None:

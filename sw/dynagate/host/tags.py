@@ -22,17 +22,22 @@ class Tags:
     def __init__(self) -> None:
         self._epoch, self._next = secrets.randbelow(EPOCHS), 0
 
-    def take(self, count: int) -> Words:
-        """Tags of the next samples, (count,)."""
+    def take(self, count: int) -> int:
+        """The first of so many tags; the others follow, as `tags_from` has them."""
         first, self._next = self._next, self._next + count & COUNT_MASK
-        counts = np.arange(first, first + count, dtype=np.uint32)
-        counts &= np.uint32(COUNT_MASK)
-        counts |= np.uint32(self._epoch << COUNT_BITS)
-        return counts
+        return self._epoch << COUNT_BITS | first
 
     def begin_anew(self) -> None:
         """What is under way belongs to an epoch that is over."""
         self._epoch, self._next = (self._epoch + 1) % EPOCHS, 0
+
+
+def tags_from(first: int, count: int) -> Words:
+    """So many tags, (count,)."""
+    counts = np.arange(first & COUNT_MASK, (first & COUNT_MASK) + count, dtype=np.uint32)
+    counts &= np.uint32(COUNT_MASK)
+    counts |= np.uint32(first & ~COUNT_MASK)
+    return counts
 
 
 def check_tags(text: str, expected: Words, tags: Words) -> None:
