@@ -390,6 +390,27 @@ def test_a_stream_keeps_the_datapath_busy(simulated: Kind, designs: Path) -> Non
         assert accelerator.transfer.per_sample <= max(simulated.ii, beats) / 0.95
 
 
+@pytest.mark.parametrize(
+    ("axi", "ii"),
+    [(Axi(32, "batch"), 5), pytest.param(Axi(512, "batch"), 8, marks=pytest.mark.long)],
+    ids=["streams set the rate", "datapath sets the rate"],
+)
+def test_a_stream_keeps_a_card_busy(axi: Axi, ii: int, designs: Path) -> None:
+    """95 % of what the slower of datapath and streams carries, in cycles of the card, for batches of 256."""
+    bench = opened(Kind(True, axi, ii=ii, guard_bits=1.0, standin="xdma"), designs)
+    inputs, batches = bench.states(256), 24
+    stream = bench.link._system.card.board.sim._stream
+    with bench.accelerator as accelerator:
+        bench.check(1)
+        sent, begin = stream.sent, stream.last_output
+        with accelerator.stream() as results:
+            assert sum(len(each.qdd) for each in results([inputs] * batches)) == 256 * batches
+        samples = (stream.sent - sent) // bench.driver.sample[0]
+        assert samples == 256 * batches
+        cycles = (stream.last_output - begin) / samples
+        assert cycles <= max(ii, bench.driver.sample[0], bench.driver.result[0]) / 0.95
+
+
 def test_a_batch_that_is_refused_leaves_the_others_alone(bench: Bench) -> None:
     good, bad = bench.states(5), {**bench.states(3), "q": np.full((3, 2), 9.0)}
     with bench.accelerator as accelerator:

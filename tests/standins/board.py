@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 from dynagate.host.links import RegisterError
-from dynagate.host.sim_links import SimShellLink, _Ring
+from dynagate.host.sim_links import IDLE, SimShellLink, _Ring
 from dynagate.hw.regmap import BITS
 
 FIFO = 4096
@@ -35,7 +35,7 @@ class Board:
         self._lock = threading.RLock()
         self._ring = _Ring(self.lanes)
         sim._stream.in_words = self.lanes
-        self.aborted = 0
+        self._still = False
 
     def unsent(self) -> int:
         stream = self.sim._stream
@@ -51,6 +51,7 @@ class Board:
             with self._lock:
                 if self.unsent() < FIFO:
                     self._ring.put(beats, ends, self.sim._stream)
+                    self._still = False
                     return
                 if len(self.out) < FIFO:
                     self._advance(64)
@@ -61,7 +62,7 @@ class Board:
     def pull(self, most: int, wait: bool = True) -> tuple[bytes, bool]:
         """A transfer of at most so many bytes out of the accelerator, up to TLAST, and whether it came to that. Raises
         TooLate."""
-        beats, end, epoch = most // (4 * self.lanes), time.monotonic() + self.timeout, self.aborted
+        beats, end = most // (4 * self.lanes), time.monotonic() + self.timeout
         taken: list[bytes] = []
         while True:
             with self._lock:
@@ -74,7 +75,7 @@ class Board:
                 self._advance(beats - len(taken))
                 if len(self.out) > before:
                     continue
-            if not wait or time.monotonic() > end or epoch != self.aborted:
+            if not wait or time.monotonic() > end:
                 if taken and not wait:
                     return b"".join(taken), False
                 with self._lock:
@@ -83,7 +84,10 @@ class Board:
             time.sleep(NAP_S)
 
     def _advance(self, beats: int) -> None:
-        """Runs the accelerator until there are beats, or nothing moves."""
+        """Runs the accelerator until there are beats, or nothing moves. Then its clock stands still until something
+        goes in, so that cycles do not count how long the host takes."""
+        if self._still:
+            return
         words, last = np.zeros((beats, self.lanes), np.uint32), np.zeros(beats, np.uint8)
         with self.sim._opened() as device:
             stream = self.sim._stream
@@ -91,7 +95,7 @@ class Board:
             stream.out_words, stream.out_sample, stream.in_sample = self.lanes, 1, self.axi.beats.input
             stream.sink_begin, stream.to_receive = stream.received, stream.received + beats
             stream.quiet = 0
-            self.sim._library.dynagate_run(device, stream, IDLE_CYCLES, 5)
+            self._still = self.sim._library.dynagate_run(device, stream, IDLE_CYCLES, 5) == IDLE
             count = int(stream.received - stream.sink_begin)
             stream.to_receive = stream.received
         self.out += [(words[k].tobytes(), bool(last[k])) for k in range(count)]
@@ -108,4 +112,5 @@ class Board:
     def write_register(self, address: int, value: int) -> None:
         if self.plugged:
             with self._lock:
+                self._still = False
                 self.sim.write_register(address, value)
