@@ -21,7 +21,7 @@ from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.host import DesignError, DeviceError
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellDriver
-from dynagate.host.tags import COUNT_BITS, Tags, check_tags
+from dynagate.host.tags import COUNT_BITS, Tags, check_tags, tags_from
 from dynagate.host.xdma_link import System, XdmaLink
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
@@ -180,9 +180,9 @@ def test_a_result_of_another_sample_is_an_error_that_names_it(case: str) -> None
 def test_tags_count_on_past_their_last_and_change_with_a_reset() -> None:
     counter = Tags()
     first = counter.take((1 << COUNT_BITS) - 1)
-    check_tags("card", tags(-1, 0, 1, epoch=int(first[0]) >> COUNT_BITS), counter.take(3))
+    check_tags("card", tags(-1, 0, 1, epoch=first >> COUNT_BITS), tags_from(counter.take(3), 3))
     counter.begin_anew()
-    assert counter.take(1)[0] >> COUNT_BITS == (int(first[0]) + (1 << COUNT_BITS)) % (1 << 32) >> COUNT_BITS
+    assert counter.take(1) >> COUNT_BITS == (first + (1 << COUNT_BITS)) % (1 << 32) >> COUNT_BITS
 
 
 # opening a card

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -434,10 +435,11 @@ def test_closing_ends_what_is_under_way(simulated: Kind, designs: Path) -> None:
 
 
 def test_a_failure_is_of_its_batch_and_those_behind_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = bench.link.read
+    read, submitted = bench.link.read, threading.Event()
 
     def failing(results: Words) -> int:
         if len(results) == 31:
+            submitted.wait(10)
             raise DeviceError("the cable fell out")
         return read(results)
 
@@ -445,6 +447,7 @@ def test_a_failure_is_of_its_batch_and_those_behind_it(bench: Bench, monkeypatch
     with bench.accelerator as accelerator:
         monkeypatch.setattr(bench.link, "read", failing)
         pending = [accelerator.submit(**each) for each in states]
+        submitted.set()
         bench.equal(pending[0].result(), states[0])
         with pytest.raises(DeviceError, match="^the cable fell out$"):
             pending[1].result()

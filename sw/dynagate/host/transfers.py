@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -34,11 +35,17 @@ class TransferQueue:
     """The batches of one driver, in order. As many are in the link as it takes, the others wait."""
 
     def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+        self._weak = weakref.ref(driver)  # which has the queue and goes without the collector's help
         self._changed = threading.Condition()
         self._waiting, self._under_way = deque[Batch](), deque[Batch]()
         self._thread: threading.Thread | None = None
         self._closed = False
+
+    @property
+    def _driver(self) -> Driver:
+        driver = self._weak()
+        assert driver is not None, "a queue outlived its driver"
+        return driver
 
     def put(self, batch: Batch) -> None:
         """Raises DeviceError: the device is closed."""
@@ -47,7 +54,9 @@ class TransferQueue:
                 raise DeviceError(f"{self._driver.link.text} is closed; open it again")
             self._waiting.append(batch)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="dynagate transfers", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, args=(self._driver,), name="dynagate transfers", daemon=True
+                )
                 self._thread.start()
             self._changed.notify_all()
 
@@ -68,7 +77,8 @@ class TransferQueue:
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
-    def _run(self) -> None:
+    def _run(self, driver: Driver) -> None:
+        """driver: kept as long as batches are under way."""
         while self._admit():
             try:
                 self._move()
