@@ -13,7 +13,6 @@ from dynagate.hw.regmap import BITS
 FIFO = 4096
 """Beats that wait in front of the accelerator; more wait in the host's memory."""
 
-IDLE_CYCLES = 400
 NAP_S = 0.0002
 ALL_ONES = (1 << BITS) - 1
 
@@ -23,8 +22,10 @@ class TooLate(Exception):
 
 
 class Board:
-    """timeout: seconds that a transfer may wait. plugged: whether anybody answers. What came out of the accelerator
-    waits in `out`, which a soft reset does not empty, as a DMA engine's own FIFO."""
+    """timeout: seconds that a transfer may wait. plugged: whether anybody answers. held: the clock stands still.
+
+    What came out of the accelerator waits in `out`, which a soft reset does not empty, as a DMA engine's own FIFO.
+    """
 
     def __init__(self, sim: SimShellLink, timeout: float = 2.0) -> None:
         self.sim, self.timeout, self.plugged = sim, timeout, True
@@ -35,6 +36,9 @@ class Board:
         self._lock = threading.RLock()
         self._ring = _Ring(self.lanes)
         sim._stream.in_words = self.lanes
+        pausing = sim._stream.gap or sim._stream.stall
+        self._idle_cycles = 4000 if pausing else sim.design.latency + 60
+        self.held = False
         self._still = False
 
     def unsent(self) -> int:
@@ -65,6 +69,8 @@ class Board:
         beats, end = most // (4 * self.lanes), time.monotonic() + self.timeout
         taken: list[bytes] = []
         while True:
+            while self.held:
+                time.sleep(NAP_S)
             with self._lock:
                 while self.out and len(taken) < beats:
                     words, last = self.out.pop(0)
@@ -95,7 +101,8 @@ class Board:
             stream.out_words, stream.out_sample, stream.in_sample = self.lanes, 1, self.axi.beats.input
             stream.sink_begin, stream.to_receive = stream.received, stream.received + beats
             stream.quiet = 0
-            self._still = self.sim._library.dynagate_run(device, stream, IDLE_CYCLES, 5) == IDLE
+            state = self.sim._library.dynagate_run(device, stream, self._idle_cycles, 5)
+            self._still = state == IDLE and not self.unsent()
             count = int(stream.received - stream.sink_begin)
             stream.to_receive = stream.received
         self.out += [(words[k].tobytes(), bool(last[k])) for k in range(count)]
