@@ -296,6 +296,18 @@ def test_silence_ends_with_the_drivers_time(one: Build, card: tuple[Board, str, 
     right(accelerator, one)
 
 
+def test_closing_ends_the_transfers(one: Build, card: tuple[Board, str, System]) -> None:
+    card[0].timeout = 60.0
+    link = opened(one, card).device.driver.link
+    link._receiver.submit(link._take, link._epoch, 1)  # of a result that never comes
+    link._jobs = [link._receiver.submit(link._take, link._epoch, 3)]
+    begin = time.monotonic()
+    link.close()
+    link._receiver.shutdown(wait=True)
+    assert time.monotonic() - begin < 30
+    right(opened(one, card), one)
+
+
 KILLED = """
 import sys
 from dynagate.design.files import load

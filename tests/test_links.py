@@ -321,6 +321,7 @@ def test_reset_drops_what_was_under_way(simulated_bench: Bench, monkeypatch: pyt
     simulated_bench.link.reset()
     with monkeypatch.context() as patch:
         patch.setattr("dynagate.host.sim_links.IDLE_CYCLES", 500)
+        patch.setattr("dynagate.host.sim_links.SLICE_MS", 10_000)  # however busy this machine is
         with pytest.raises(SilenceError, match="no beat moved for 500 cycles"):
             simulated_bench.link.read(simulated_bench.results(1))
     simulated_bench.link.reset()

@@ -42,6 +42,9 @@ SOFT_RESET = 1 << CONTROL.bits.index("reset")
 MOST_STALE = 100_000
 """Transfers, at most, until the result of a marked sample."""
 
+CLOSING_S = 1.0
+"""For transfers to end, at most, when the link is closed."""
+
 RETRY_S = 0.0005
 """Until a transfer is tried again that the system did not begin."""
 
@@ -241,6 +244,7 @@ class DmaLink(Link):
                 marked = self._sender.submit(self._send_marked, 0, count)
             wait([*jobs, marked], SLICE_S)
             if time.monotonic() > deadline:
+                self._jobs = jobs
                 raise DeviceError(f"{self.text} did not come to rest in {2 * self.timeout:g} s: load its design again")
 
     def _send_marked(self, tag: int, count: int = 1) -> None:
@@ -306,8 +310,10 @@ class DmaLink(Link):
     def close(self) -> None:
         if self.closed:
             return
-        self.closed = True
         self._epoch += 1
+        with suppress(DeviceError):  # else a transfer would hold the process for as long as its driver waits
+            self._end_transfers(time.monotonic() + CLOSING_S)
+        self.closed = True
         for pool in (self._sender, self._receiver):
             pool.shutdown(wait=False, cancel_futures=True)
         self._close()
