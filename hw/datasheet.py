@@ -66,8 +66,8 @@ def _interfaces(built: Build) -> str:
     if axi is None:
         return text
     text += (
-        f"\n\nStreams of {axi.width} bits: {axi.words.input} float32 words in {axi.beats.input} beats in, "
-        f"{axi.words.output} words in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
+        f"\n\nStreams of {axi.width} bits: {axi.words.input} float32 words and a tag in {axi.beats.input} beats in, "
+        f"{axi.words.output} words and the tag in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
     )
     registers = [
         (f"0x{register.address:02X}", f"`{name}`", register.access, register.meaning + _bits(register.bits))

@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.hw import axi_lite
-from dynagate.hw.axi import Axi
+from dynagate.hw.axi import WORD, Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.datapath import Datapath
@@ -67,7 +67,7 @@ class Shell(wiring.Component):
         m.submodules.output = sink = ResetInserter(reset)(self.output)
 
         # what is known of a sample beside its values waits for its result
-        beside = SyncFIFOBuffered(width=2, depth=plan.latency // plan.ii + 8)
+        beside = SyncFIFOBuffered(width=2 + WORD, depth=plan.latency // plan.ii + 8)
         m.submodules.beside = ResetInserter(reset)(beside)
         result = Signal(sink.bits + scopes)
         taken = Signal()
@@ -90,12 +90,13 @@ class Shell(wiring.Component):
             enter.eq(source.o_valid & beside.w_rdy & taken),
             leave.eq(result_valid & sink.i_ready),
             source.o_ready.eq(beside.w_rdy & taken),
-            beside.w_data.eq(Cat(source.o_bad, source.o_last)),
+            beside.w_data.eq(Cat(source.o_bad, source.o_last, source.o_tag)),
             beside.w_en.eq(enter),
             beside.r_en.eq(leave),
             sink.i_payload.eq(result[: sink.bits]),
             sink.i_bad.eq(beside.r_data[0] | overflow.any()),
             sink.i_last.eq(beside.r_data[1]),
+            sink.i_tag.eq(beside.r_data[2:]),
             sink.i_valid.eq(result_valid),
             source.tdata.eq(self.s_axis_tdata),
             source.tvalid.eq(self.s_axis_tvalid),

@@ -61,6 +61,8 @@ def run_shell_bench(
     built one."""
     words = _with_bad_ones(built, inputs, seed)
     outputs, bad, overflow = expected_words(built, words)
+    tags = np.random.default_rng(seed).integers(1 << 32, size=(len(words), 1), dtype=np.uint32)
+    words, outputs = np.hstack([words, tags]), np.hstack([outputs, tags])
     program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
     data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
     run_bench(program, "dynagate.sim.bench_shell", {**data, "design": text_of(built.design)})
