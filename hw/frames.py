@@ -29,6 +29,8 @@ from enum import IntEnum
 
 VERSION = 1
 """Of these frames; a host refuses others."""
+BAUD = 3_000_000
+"""Bits per second unless another is chosen: the most of the usual USB adapters (FTDI DS_FT231X)."""
 END, ESC, ESC_END, ESC_ESC = 0xC0, 0xDB, 0xDC, 0xDD
 ANSWER = 0x80
 NUMBERS = 1 << 16

@@ -359,7 +359,7 @@ class Samples(wiring.Component):
         free, oldest = Signal(range(self.depth)), Signal(range(self.depth))
         used = Signal(range(self.depth + 1))
         beat = Signal(range(max(self.beats, 2)))
-        refused, fits, fetch, kept = Signal(), Signal(), Signal(), Signal()
+        refused, fits, fetch, fetched, kept = Signal(), Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             into.addr.eq(free + self.place),
             into.data.eq(self.word),
@@ -369,18 +369,20 @@ class Samples(wiring.Component):
             self.reason.eq(Mux(self.number == self.expected, Refusal.SIZE, Refusal.ORDER)),
             kept.eq(self.commit & fits & ~refused),
             self.refuses.eq(self.commit & ~fits & ~refused),
-            fetch.eq((used != 0) & (~self.tvalid | self.tready)),
+            fetch.eq((used != 0) & ~fetched & ~self.tvalid),
             out.addr.eq(oldest),
             out.en.eq(fetch),
-            self.tdata.eq(out.data),
             self.tlast.eq(beat == self.beats - 1),
         ]
         m.d.sync += [
             used.eq(used + Mux(kept, self.beats, 0) - fetch),
             oldest.eq(oldest + fetch),
-            self.tvalid.eq(fetch | (self.tvalid & ~self.tready)),
+            fetched.eq(fetch),
+            self.tvalid.eq(fetched | (self.tvalid & ~self.tready)),
             refused.eq(refused | self.refuses),
         ]
+        with m.If(fetched):  # a block of memory answers late in the cycle: no logic behind it
+            m.d.sync += self.tdata.eq(out.data)
         with m.If(kept):
             m.d.sync += [free.eq(free + self.beats), self.expected.eq(self.expected + 1)]
         with m.If(self.tvalid & self.tready):
