@@ -179,7 +179,7 @@ class FrameReader(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.crc = crc = CRC32_ETHERNET(data_width=8).create()
-        escaped, broken = Signal(), Signal()
+        escaped, broken, full = Signal(), Signal(), Signal()
         position = Signal(2)  # of the next byte in its word
         words = Signal(range(self.depth + 3))
         byte = Signal(8)
@@ -191,10 +191,10 @@ class FrameReader(wiring.Component):
             crc.data.eq(byte),
             crc.valid.eq(self.valid & ~special),
             self.place.eq(words - 1),
-            self.write.eq(arrived & (words != 0) & (words <= self.room) & ~broken),
-            self.count.eq(words - 2),
+            self.write.eq(arrived & (words != 0) & ~full & ~broken),
         ]
-        m.d.sync += arrived.eq(crc.valid & (position == 3))
+        # bytes come many cycles apart, so a comparison may be of the cycle before
+        m.d.sync += [arrived.eq(crc.valid & (position == 3)), full.eq(words > self.room)]
         with m.If(self.lost):
             m.d.sync += broken.eq(1)
         with m.If(crc.valid):
@@ -209,19 +209,20 @@ class FrameReader(wiring.Component):
             with m.If(words == 1):
                 m.d.sync += self.value.eq(self.word)
             # the header and the CRC do not stay in the buffer, but the CRC is written there
-            with m.If(words > self.room):
+            with m.If(full):
                 m.d.sync += broken.eq(1)
             with m.Else():
                 m.d.sync += words.eq(words + 1)
         ended = Signal()
         fresh = Signal(init=1)
-        m.d.sync += ended.eq(self.valid & (self.data == END))
-        m.d.comb += [
+        m.d.comb += crc.start.eq(fresh)
+        m.d.sync += [
+            ended.eq(self.valid & (self.data == END)),
+            fresh.eq(ended),
             self.whole.eq(ended & crc.match_detected & ~broken & ~escaped & (position == 0) & (words >= 2)),
-            crc.start.eq(fresh),
         ]
-        m.d.sync += fresh.eq(ended)
         with m.If(ended):
+            m.d.sync += self.count.eq(words - 2)
             m.d.sync += [escaped.eq(0), broken.eq(0), position.eq(0), words.eq(0)]
         return m
 
@@ -319,8 +320,8 @@ class Samples(wiring.Component):
     write     in   for a cycle: it is to be written
     room      out  words that are free
     commit    in   for a cycle: the words that were written are a sample
-    count     in   words of the sample
-    number    in   of the sample
+    count     in   words of the sample, from the cycle before on
+    number    in   of the sample, from the cycle before on
     expected  out  number of the next sample
     refuses   out  for a cycle: the first sample is refused
     reason    out  a Refusal
@@ -359,14 +360,15 @@ class Samples(wiring.Component):
         free, oldest = Signal(range(self.depth)), Signal(range(self.depth))
         used = Signal(range(self.depth + 1))
         beat = Signal(range(max(self.beats, 2)))
-        refused, fits, fetch, fetched, kept = Signal(), Signal(), Signal(), Signal(), Signal()
+        in_order, of_size, fits, refused, kept = Signal(), Signal(), Signal(), Signal(), Signal()
+        fetch, fetched = Signal(), Signal()
         m.d.comb += [
             into.addr.eq(free + self.place),
             into.data.eq(self.word),
             into.en.eq(self.write),
             self.room.eq(self.depth - used),
-            fits.eq((self.number == self.expected) & (self.count == self.beats)),
-            self.reason.eq(Mux(self.number == self.expected, Refusal.SIZE, Refusal.ORDER)),
+            fits.eq(in_order & of_size),
+            self.reason.eq(Mux(in_order, Refusal.SIZE, Refusal.ORDER)),
             kept.eq(self.commit & fits & ~refused),
             self.refuses.eq(self.commit & ~fits & ~refused),
             fetch.eq((used != 0) & ~fetched & ~self.tvalid),
@@ -375,6 +377,8 @@ class Samples(wiring.Component):
             self.tlast.eq(beat == self.beats - 1),
         ]
         m.d.sync += [
+            in_order.eq(self.number == self.expected),
+            of_size.eq(self.count == self.beats),
             used.eq(used + Mux(kept, self.beats, 0) - fetch),
             oldest.eq(oldest + fetch),
             fetched.eq(fetch),
@@ -509,12 +513,17 @@ class Serial(wiring.Component):
             writer.taken.eq(transmitter.ready),
         ]
         kind, argument, number = reader.header[:8], reader.header[8:16], reader.header[16:]
-        m.d.comb += [
+        commit, start = Signal(), Signal()
+        m.d.sync += [
             resets.eq(reader.whole & (kind == Kind.RESET) & (reader.count == 0)),
-            samples.commit.eq(reader.whole & (kind == Kind.SAMPLE)),
+            commit.eq(reader.whole & (kind == Kind.SAMPLE)),
+            start.eq(reader.whole & ((kind == Kind.READ) | access.write) & (reader.count == access.write)),
+        ]
+        m.d.comb += [
+            samples.commit.eq(commit),
             samples.number.eq(number),
             access.write.eq(kind == Kind.WRITE),
-            access.start.eq(reader.whole & ((kind == Kind.READ) | access.write) & (reader.count == access.write)),
+            access.start.eq(start),
             access.address.eq(argument),
             access.value.eq(reader.value),
             access.number.eq(number),

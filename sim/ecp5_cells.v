@@ -169,7 +169,7 @@ module DP16KD (
     integer i;
     initial begin
         if (REGMODE_A != "NOREG" || REGMODE_B != "NOREG" || CLKAMUX != "CLKA" || CLKBMUX != "CLKB"
-            || WRITEMODE_A != "NORMAL" || WRITEMODE_B != "NORMAL")
+            || WRITEMODE_A == "WRITETHROUGH" || WRITEMODE_B == "WRITETHROUGH")
             $fatal(1, "DP16KD in another mode than this model has");
         for (i = 0; i < 2048; i = i + 1)
             store[i] = INITVAL[(i / 2) * 20 + (i % 2) * 9 +: 9];
@@ -209,13 +209,13 @@ module DP16KD (
     always @(posedge CLKA)
         if (CEA) begin
             if (RSTA) a <= 0;
-            else if (!WEA) a <= at(DATA_WIDTH_A, ada);
+            else if (!WEA || WRITEMODE_A == "READBEFOREWRITE") a <= at(DATA_WIDTH_A, ada);
             if (WEA) put(DATA_WIDTH_A, ada, {dib, dia});
         end
     always @(posedge CLKB)
         if (CEB) begin
             if (RSTB) b <= 0;
-            else if (!WEB) b <= at(DATA_WIDTH_B, adb);
+            else if (!WEB || WRITEMODE_B == "READBEFOREWRITE") b <= at(DATA_WIDTH_B, adb);
             if (WEB) put(DATA_WIDTH_B, adb, {18'd0, dib});
         end
 endmodule
