@@ -7,12 +7,11 @@ Verilog too, so that it can be simulated against the integers (`dynagate.sim.lin
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sysconfig
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -28,12 +27,12 @@ from dynagate.hw import pll, uart
 from dynagate.hw.axi import WORD, Axi
 from dynagate.hw.boards import Board, Serial
 from dynagate.hw.datapath import Datapath
-from dynagate.hw.netlist import rtlil_text, verilog_text
+from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.plan import Plan
 from dynagate.hw.shell import Shell
 from dynagate.hw.synth import SynthesisError
 from dynagate.hw.units.mult18x18 import Ecp5
-from dynagate.hw.units.multiply import Fabric, dsp_blocks
+from dynagate.hw.units.multiply import dsp_blocks
 from dynagate.hw.units.table import products_of
 from dynagate.hw.yosys import YosysError, run_yosys
 
@@ -59,18 +58,23 @@ def multipliers(plan: Plan) -> int:
     """MULT18X18D blocks of a plan."""
     limits = plan.schedule.problem.limits
     return sum(
-        limits[name] * sum(dsp_blocks(*widths[:2], Ecp5.multiplier) for widths in products_of(unit.kind, unit.key))
+        limits[name]
+        * sum(dsp_blocks(widths[0], widths[1], Ecp5.multiplier) for widths in products_of(unit.kind, unit.key))
         for name, unit in plan.classes.items()
     )
 
 
+def pins(board: Board) -> list[str]:
+    """The pins that the design uses; of the last two those that the board has."""
+    return [CLOCK, RX, TX, *(pin for pin in (LED, BOOT) if pin in board.pins)]
+
+
 class Top(wiring.Component):
-    """The board's pins, the clock, and the modules `serial`, `accelerator` and `datapath`, which have files of their own."""
+    """The board's pins, the clock, and the modules `serial`, `accelerator` and `datapath` of files of their own."""
 
     def __init__(self, board: Board, clock: pll.Pll) -> None:
         self.board, self.clock = board, clock
-        self.outputs = [pin for pin in OUTPUTS if pin in board.pins]
-        super().__init__({CLOCK: In(1), RX: In(1), **{pin: Out(1) for pin in self.outputs}})
+        super().__init__({pin: Out(1) if pin in OUTPUTS else In(1) for pin in pins(board)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -84,7 +88,7 @@ class Top(wiring.Component):
         m.submodules.serial = Instance(
             uart.TOP, i_clk=sync.clk, i_rst=sync.rst, i_rx=getattr(self, RX), o_tx=getattr(self, TX)
         )
-        m.d.comb += [getattr(self, pin).eq(runs) for pin in self.outputs if pin != TX]
+        m.d.comb += [getattr(self, pin).eq(runs) for pin in (LED, BOOT) if pin in pins(self.board)]
         return m
 
 
@@ -113,7 +117,6 @@ class Routed:
     versions: dict[str, str]
     seconds: dict[str, float]
 
-    @property
     def text(self) -> str:
         """For the terminal."""
         cells = ", ".join(f"{count} {kind}" for kind, count in self.cells.items())
@@ -142,8 +145,8 @@ def bitstream(
     seeds: Sequence[int] = SEEDS,
     step: Callable[[str], Any] | None = None,
 ) -> Routed:
-    """The bitstream of a design in its AXI shell, in folder/<board>.bit; beside it netlist.v, the constraints, nextpnr's
-    report and log, and bitstream.json, which holds the result.
+    """The bitstream of a design in its AXI shell, in folder/<board>.bit. Beside it are netlist.v, the constraints,
+    nextpnr's report and log, and bitstream.json, which holds the result.
 
     megahertz: the clock to try first; the fastest that the routed design allows where that is not met. baud: of the
     serial line; the board's unless given. seeds: of the placement, tried until one meets the clock. step: called with
@@ -170,9 +173,9 @@ def bitstream(
         _tool(tool)
     limit = multiplier_limit(board.nextpnr.speed)
     clock = pll.fastest(board.oscillator_mhz, min(megahertz, limit))
+    uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
     folder.mkdir(parents=True, exist_ok=True)
     flow = _Flow(built, board, folder, baud or serial.baud, say)
-    uart.clocks_per_bit(clock.megahertz, flow.baud)
     while True:
         cells = flow.synthesise(clock)
         tried: dict[int, float] = {}
@@ -211,12 +214,14 @@ class _Flow:
 
     def __init__(self, built: Build, board: Board, folder: Path, baud: int, say: Callable[[str], Any]) -> None:
         self.board, self.folder, self.baud, self.say = board, folder, baud, say
-        self.plan, self.design = built.plan, built.design
-        self.seconds: Counter[str] = Counter()
+        self.plan = built.plan
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         say("Amaranth: accelerator to RTLIL")
-        assert built.design.axi is not None
+        axi = built.design.axi
+        assert axi is not None
+        self._beats = axi.beats.input
         datapath = Datapath(built.plan, built.design.device_hash)
-        shell = Shell(datapath, Axi(built.design.axi.width, built.design.axi.last))
+        shell = Shell(datapath, Axi(axi.width, axi.last))
         for name, component in (("datapath", datapath), ("accelerator", shell)):
             self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
 
@@ -225,7 +230,7 @@ class _Flow:
 
     def synthesise(self, clock: pll.Pll) -> dict[str, int]:
         """Cells by type of the netlist for this clock."""
-        modules = tops(self.board, self.design.axi.beats.input, clock, self.baud)
+        modules = tops(self.board, self._beats, clock, self.baud)
         for name, component in modules.items():
             self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
         sources = [f"read_rtlil {self.folder / name}.il" for name in (*modules, "accelerator", "datapath")]
@@ -242,11 +247,13 @@ class _Flow:
                 ]
             ),
         )
-        self._write("board.lpf", constraints(self.board, modules[TOP]))
+        self._write("board.lpf", constraints(self.board))
         counts = Counter(cell["type"] for cell in json.loads(json_file.read_text())["modules"][TOP]["cells"].values())
         blocks = counts["MULT18X18D"]
         if blocks != multipliers(self.plan):
-            raise SynthesisError(f"the netlist has {blocks} MULT18X18D blocks; the plan counts {multipliers(self.plan)}")
+            raise SynthesisError(
+                f"the netlist has {blocks} MULT18X18D blocks; the plan counts {multipliers(self.plan)}"
+            )
         return {kind: counts[kind] for kind in sorted(counts) if not kind.startswith("$")}
 
     def route(self, seed: int, options: Any) -> float:
@@ -280,16 +287,16 @@ class _Flow:
 
 
 def tops(board: Board, beats: int, clock: pll.Pll, baud: int) -> dict[str, Any]:
-    """What is around the module `accelerator` on a board, by name. beats: of a sample. Raises ValueError: the clock makes
-    no such baud."""
+    """What is around the module `accelerator` on a board, by name. beats: of a sample. Raises ValueError: the clock
+    makes no such baud."""
     clocks = uart.clocks_per_bit(clock.megahertz, baud)
     return {TOP: Top(board, clock), uart.TOP: uart.Serial(beats, clocks)}
 
 
-def constraints(board: Board, top: Top) -> str:
+def constraints(board: Board) -> str:
     """The pins and the oscillator's clock, for nextpnr."""
     lines = []
-    for port in (CLOCK, RX, *top.outputs):
+    for port in pins(board):
         lines += [f'LOCATE COMP "{port}" SITE "{board.pins[port]}";', f'IOBUF PORT "{port}" IO_TYPE=LVCMOS33;']
     lines.append(f'FREQUENCY PORT "{CLOCK}" {board.oscillator_mhz:g} MHZ;')
     return "\n".join(lines) + "\n"

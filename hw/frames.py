@@ -22,6 +22,7 @@ numbers as they come, belong to the samples of the same numbers. After a refusal
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ VERSION = 1
 BAUD = 3_000_000
 """Bits per second unless another is chosen: the most of the usual USB adapters (FTDI DS_FT231X)."""
 END, ESC, ESC_END, ESC_ESC = 0xC0, 0xDB, 0xDC, 0xDD
+_STRAY = re.compile(rb"\xdb(?![\xdc\xdd])")
+"""ESC before another byte than those that it is written before."""
 ANSWER = 0x80
 NUMBERS = 1 << 16
 LEAST_WAITING = 512
@@ -94,6 +97,8 @@ class Decoder:
 
 def _decoded(content: bytes) -> Frame | None:
     """The frame between two END bytes; None where it is damaged."""
+    if _STRAY.search(content):
+        return None
     plain = content.replace(b"\xdb\xdc", b"\xc0").replace(b"\xdb\xdd", b"\xdb")
     if len(plain) < 8 or len(plain) % 4 or zlib.crc32(plain[:-4]) != int.from_bytes(plain[-4:], "little"):
         return None

@@ -24,7 +24,7 @@ class Pll:
 
     def instance(self, source: float, clock: Signal, output: Signal, locked: Signal) -> Instance:
         """source: MHz of `clock`. The other signals are driven."""
-        off = {name: "DISABLED" for name in ("PLLRST_ENA", "INTFB_WAKE", "STDBY_ENABLE", "DPHASE_SOURCE")}
+        off = dict.fromkeys(("PLLRST_ENA", "INTFB_WAKE", "STDBY_ENABLE", "DPHASE_SOURCE"), "DISABLED")
         zero = ("RST", "STDBY", "PHASESEL0", "PHASESEL1", "PLLWAKESYNC", "ENCLKOP")
         return Instance(
             "EHXPLLL",
@@ -74,5 +74,7 @@ def fastest(source: float, most: float) -> Pll:
     """The fastest output clock up to so many MHz. Raises ValueError: none is that slow."""
     plls = settings(source, OSCILLATOR[0] / 128, most)
     if not plls:
-        raise ArgumentError(f"no clock of up to {most:g} MHz from {source:g} MHz; expected {OSCILLATOR[0] / 128:g} or more")
+        raise ArgumentError(
+            f"no clock of up to {most:g} MHz from {source:g} MHz; expected {OSCILLATOR[0] / 128:g} or more"
+        )
     return plls[0]

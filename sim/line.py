@@ -28,7 +28,8 @@ PINS = ("clk", "rx", "tx")
 
 
 def device_library(folder: Path, design: Design, *, step: Callable[[str], Any] | None = None) -> Path:
-    """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises SimulationError."""
+    """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises
+    SimulationError."""
     from dynagate.hw.netlist import verilog_text
 
     assert design.axi is not None
@@ -42,7 +43,6 @@ def netlist_library(netlist: Path, *, step: Callable[[str], Any] | None = None) 
     The clock of a bit is the bitstream's. Raises SimulationError."""
     from dynagate.hw.ecp5 import CLOCK, RX, TX
     from dynagate.hw.ecp5 import TOP as BOARD
-
     from pyosys import __file__ as yosys
 
     models = Path(yosys).parent / "share" / "lattice"

@@ -106,9 +106,7 @@ def line_library(
     return _library(model, names, step, LINE_HARNESS)
 
 
-def _library(
-    model: _Model, flags: Sequence[str], step: Callable[[str], Any] | None, harness: Path = HARNESS
-) -> Path:
+def _library(model: _Model, flags: Sequence[str], step: Callable[[str], Any] | None, harness: Path = HARNESS) -> Path:
     target = cache_folder() / f"{model.top}-{_key(model.key, harness.read_text(), *flags)}"
     name = f"lib{model.top}.so"
 
@@ -119,20 +117,22 @@ def _library(
 
 
 def cocotb_program(
-    verilog: Path,
+    verilog: Path | None,
     top: str,
     ports: Sequence[str],
     step: Callable[[str], Any] | None = None,
     *,
     also: Sequence[Path] = (),
+    texts: Mapping[str, str] | None = None,
 ) -> Path:
     """The program that cocotb's runner starts, named as the top; its folder is the runner's build_dir. also: files with
-    other modules of the design. Raises SimulationError."""
+    other modules of the design. texts: Verilog that this process wrote, by file name. Raises SimulationError."""
     import cocotb_tools.config
 
     libs = str(cocotb_tools.config.libs_dir)
     main = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
-    model = _Model.of(top, [verilog, *also], [(top, name) for name in ports])
+    files = [*([] if verilog is None else [verilog]), *also]
+    model = _Model.of(top, files, [(top, name) for name in ports], texts)
     target = cache_folder() / f"cocotb-{top}-{_key(model.key, main.read_text(), libs)}"
 
     def make(work: Path, result: Path) -> None:

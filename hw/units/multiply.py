@@ -36,25 +36,23 @@ class Fabric:
 
 
 class Part(NamedTuple):
-    """A block of a product: low bit and bits of its piece of each operand. weight: of the bit 0 of its product."""
+    """A block of a product: low bit and bits of its piece of each operand. weight: place of its product's bit 0."""
 
     low_a: int
     bits_a: int
     low_b: int
     bits_b: int
-
-    @property
-    def weight(self) -> int:
-        return self.low_a + self.low_b
+    weight: int
 
 
 def parts(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> list[Part]:
     """The blocks of a product, least significant first."""
     if width_a < width_b:
-        return [Part(a, wa, b, wb) for b, wb, a, wa in parts(width_b, width_a, block)]
+        return [Part(a, wa, b, wb, w) for b, wb, a, wa, w in parts(width_b, width_a, block)]
     pieces_a = _pieces(width_a, block.wide)
     pieces_b = _pieces(width_b, block.narrow)
-    return sorted((Part(*a, *b) for a in pieces_a for b in pieces_b), key=lambda part: (part.weight, part.low_a))
+    blocks = (Part(a, wa, b, wb, a + b) for a, wa in pieces_a for b, wb in pieces_b)
+    return sorted(blocks, key=lambda part: (part.weight, part.low_a))
 
 
 def _pieces(width: int, limit: int) -> list[tuple[int, int]]:

@@ -19,7 +19,7 @@ from dynagate.hw.axi import WORD
 from dynagate.hw.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, Frame, Kind, Refusal
 from dynagate.hw.regmap import ADDRESS_BITS, BITS
 
-SILENCE = 1.0
+TIMEOUT = 1.0
 """Seconds after which a device that owes an answer is stuck."""
 SLICE = 0.02
 """Seconds of a stream at a time: after it Python hears of Ctrl-C."""
@@ -30,20 +30,20 @@ OKAY, SLVERR = 0, 2
 class UartLink(Link):
     """An accelerator on a serial port.
 
-    path: of the port, such as /dev/ttyUSB0 or COM4. baud: the line's, which the bitstream fixes. silence: seconds after
+    path: of the port, such as /dev/ttyUSB0 or COM4. baud: the line's, which the bitstream fixes. timeout: seconds after
     which a device that owes an answer is stuck.
 
     A batch is sent while its results are read, never more samples at a time than the device keeps. What is damaged or
     lost on the line is an error: the next `reset` puts the device right.
 
-    Raises DeviceError: the port is missing, busy or not the user's, or nothing on it answers. DesignError: the design has
-    no shell of 32 bits, or the device speaks other frames.
+    Raises DeviceError: the port is missing, busy or not the user's, or nothing on it answers. DesignError: the design
+    has no shell of 32 bits, or the device speaks other frames.
     """
 
-    def __init__(self, path: str, design: Design, *, baud: int = BAUD, silence: float = SILENCE) -> None:
+    def __init__(self, path: str, design: Design, *, baud: int = BAUD, timeout: float = TIMEOUT) -> None:
         if design.axi is None or design.axi.width != WORD:
             raise DesignError(f"{design.title} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})")
-        self.text, self._path, self._baud, self._silence = path, path, baud, silence
+        self.text, self._path, self._baud, self._timeout = path, path, baud, timeout
         self._beats = design.axi.beats
         # held for each use of the port; reentrant, because a signal handler may come between two
         self._lock = threading.RLock()
@@ -84,7 +84,9 @@ class UartLink(Link):
             raise ArgumentError("results cannot be written in one piece; expected a contiguous array of uint32")
         with self._opened():
             if results.ndim != 3 or results.shape[1:] != (self._beats.output, 1):
-                raise DeviceError(f"results are {results.shape}; {self.text} expects (results, {self._beats.output}, 1)")
+                raise DeviceError(
+                    f"results are {results.shape}; {self.text} expects (results, {self._beats.output}, 1)"
+                )
             end = time.monotonic() + SLICE
             while len(self._results) < len(results) and time.monotonic() < end:
                 self._exchange()
@@ -98,8 +100,8 @@ class UartLink(Link):
                 raise DeviceError(f"{self.text}: {self._fault}")
             if not count and self._received == self._count:
                 raise SilenceError(f"no result is under way on {self.text}")
-            if not count and time.monotonic() - self._heard > self._silence:
-                raise SilenceError(f"nothing came from {self.text} for {self._silence:g} s")
+            if not count and time.monotonic() - self._heard > self._timeout:
+                raise SilenceError(f"nothing came from {self.text} for {self._timeout:g} s")
             return count
 
     # registers
@@ -120,7 +122,7 @@ class UartLink(Link):
         with self._opened():
             answer = self._ask(kind, address, payload)
         if answer is None:
-            raise RegisterError(f"{which} was not answered in {self._silence:g} s")
+            raise RegisterError(f"{which} was not answered in {self._timeout:g} s")
         if answer.argument != OKAY or len(answer.payload) != 4 * (kind == Kind.READ):
             said = "SLVERR" if answer.argument == SLVERR else f"response {answer.argument}"
             why = "a register that can be written" if kind == Kind.WRITE else "an address that a register has"
@@ -132,7 +134,7 @@ class UartLink(Link):
         self._tag = (self._tag + 1) % NUMBERS
         key = kind | ANSWER, self._tag
         self._put(Frame(kind, argument, self._tag, payload).encoded())
-        end = time.monotonic() + self._silence
+        end = time.monotonic() + self._timeout
         while key not in self._answers and time.monotonic() < end:
             self._exchange()
         return self._answers.pop(key, None)
@@ -185,7 +187,7 @@ class UartLink(Link):
 
     def _new_port(self) -> serial.Serial:
         try:
-            return serial.Serial(self._path, self._baud, timeout=SLICE / 4, write_timeout=self._silence, exclusive=True)
+            return serial.Serial(self._path, self._baud, timeout=SLICE / 4, write_timeout=self._timeout, exclusive=True)
         except ValueError as error:
             raise ArgumentError(f"{self.text} takes no {self._baud} baud: {error}") from None
         except OSError as error:  # pyserial's errors are of this kind
