@@ -25,7 +25,7 @@ from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.hw import pll, uart
 from dynagate.hw.axi import WORD, Axi
-from dynagate.hw.boards import Board, Serial
+from dynagate.hw.boards import Board, Nextpnr, Serial
 from dynagate.hw.datapath import Datapath
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.plan import Plan
@@ -46,6 +46,7 @@ CLOCK, RX, TX, LED, BOOT = "clk_25mhz", "ftdi_txd", "ftdi_rxd", "led_0", "wifi_g
 board's other processor does not load another bitstream."""
 OUTPUTS = (TX, LED, BOOT)
 SYNTHESIS = "synth_ecp5 -top {top} -abc2"
+RESULT = "bitstream.json"
 ASKED_MHZ = 100.0
 SEEDS = (1, 2, 3)
 UNTIMED = (
@@ -96,10 +97,10 @@ class Top(wiring.Component):
 class Routed:
     """A bitstream, and what place and route measured.
 
-    bitstream, netlist: files; the netlist is Verilog of Yosys' cells. megahertz: the clock at which the bitstream runs.
-    routed_mhz: the clock that the slowest routed path allows. limit_mhz: bound of the multiplier block, which is not
-    timed. seed: of the placement. seeds: MHz of all that were tried, by seed. speed: grade of the device. cells: by
-    type. seconds: of wall time, by tool.
+    bitstream, netlist: files; the netlist is Verilog of Yosys' cells. part, speed: the device and its speed grade.
+    megahertz: the clock at which the bitstream runs. routed_mhz: the clock that the slowest routed path allows.
+    limit_mhz: bound of the multiplier block, which is not timed. slowest: the slowest path. seed: of the placement.
+    seeds: MHz of all that were tried, by seed. cells: by type. seconds: of wall time, by tool.
     """
 
     bitstream: Path
@@ -109,6 +110,7 @@ class Routed:
     megahertz: float
     routed_mhz: float
     limit_mhz: float
+    slowest: str
     seed: int
     seeds: dict[int, float]
     baud: int
@@ -126,6 +128,7 @@ class Routed:
                 f"{self.bitstream}: {self.part}, speed grade {self.speed}",
                 f"  clock {self.megahertz:g} MHz, measured: routed for {self.routed_mhz:.1f} MHz with seed {self.seed}",
                 f"  tried: {tried}",
+                f"  slowest path: {self.slowest}",
                 f"  serial line of {self.baud} baud, {self.clocks_per_bit} clocks a bit",
                 f"  {cells}",
                 f"  {', '.join(f'{tool} {number}' for tool, number in self.versions.items())}; "
@@ -175,6 +178,8 @@ def bitstream(
     clock = pll.fastest(board.oscillator_mhz, min(megahertz, limit))
     uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
     folder.mkdir(parents=True, exist_ok=True)
+    for name in (f"{board.name}.bit", RESULT):  # of a design before
+        (folder / name).unlink(missing_ok=True)
     flow = _Flow(built, board, folder, baud or serial.baud, say)
     while True:
         cells = flow.synthesise(clock)
@@ -196,6 +201,7 @@ def bitstream(
         megahertz=clock.megahertz,
         routed_mhz=tried[seed],
         limit_mhz=limit,
+        slowest=flow.slowest[seed],
         seed=seed,
         seeds=tried,
         baud=flow.baud,
@@ -205,7 +211,7 @@ def bitstream(
         seconds=dict(flow.seconds),
     )
     text = json.dumps(asdict(result), indent=1, default=lambda path: path.name)
-    (folder / "bitstream.json").write_text(text + "\n", encoding="utf-8")
+    (folder / RESULT).write_text(text + "\n", encoding="utf-8")
     return result
 
 
@@ -215,6 +221,7 @@ class _Flow:
     def __init__(self, built: Build, board: Board, folder: Path, baud: int, say: Callable[[str], Any]) -> None:
         self.board, self.folder, self.baud, self.say = board, folder, baud, say
         self.plan = built.plan
+        self.slowest: dict[int, str] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
         say("Amaranth: accelerator to RTLIL")
         axi = built.design.axi
@@ -256,14 +263,15 @@ class _Flow:
             )
         return {kind: counts[kind] for kind in sorted(counts) if not kind.startswith("$")}
 
-    def route(self, seed: int, options: Any) -> float:
-        """MHz of the slowest routed path."""
+    def route(self, seed: int, options: Nextpnr) -> float:
+        """MHz of the slowest routed path, which is kept in `slowest`."""
         command = [_tool("nextpnr-ecp5"), f"--{options.device}", "--package", options.package]
         command += ["--speed", str(options.speed), "--json", "netlist.json", "--lpf", "board.lpf"]
         command += ["--seed", str(seed), "--textcfg", f"seed{seed}.config", "--report", f"seed{seed}.json"]
         command += ["--timing-allow-fail", "--log", f"seed{seed}.log", "--quiet"]
         self._timed(f"nextpnr: place and route, seed {seed}", "nextpnr", lambda: self._run(command))
         report = json.loads((self.folder / f"seed{seed}.json").read_text())
+        self.slowest[seed] = _slowest(report)
         return min(float(clock["achieved"]) for clock in report["fmax"].values())
 
     def pack(self, seed: int) -> Path:
@@ -284,6 +292,15 @@ class _Flow:
         start = time.monotonic()
         work()
         self.seconds[tool] += round(time.monotonic() - start, 1)
+
+
+def _slowest(report: Any) -> str:
+    """Between which cells the slowest path from register to register is."""
+    paths = [path for path in report["critical_paths"] if "posedge" in path["from"] and "posedge" in path["to"]]
+    steps = max(paths, key=lambda path: sum(step["delay"] for step in path["path"]))["path"]
+    total = sum(step["delay"] for step in steps)
+    wires = sum(step["delay"] for step in steps if step["type"] == "routing")
+    return f"{steps[0]['from']['cell']} to {steps[-1]['to']['cell']}, {total:.1f} ns, of which {wires:.1f} ns in wires"
 
 
 def tops(board: Board, beats: int, clock: pll.Pll, baud: int) -> dict[str, Any]:
