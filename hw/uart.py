@@ -289,7 +289,7 @@ class FrameWriter(wiring.Component):
                         m.d.sync += escaped.eq(1)
                 with m.Else():
                     m.d.comb += self.data.eq(Mux(escaped, Mux(byte == END, ESC_END, ESC_ESC), byte))
-                    m.d.comb += crc.valid.eq(self.taken & ~closing)
+                    m.d.comb += crc.valid.eq(self.taken)
                     with m.If(self.taken):
                         m.d.sync += [escaped.eq(0), word.eq(word[8:]), position.eq(position + 1)]
                         with m.If(position == 3):

@@ -84,6 +84,7 @@ def test_clocks_of_the_loop() -> None:
         assert 25.0 * clock.feedback / clock.into == clock.megahertz
         assert 400.0 <= clock.megahertz * clock.out <= 800.0
     assert pll.fastest(25.0, 99.0).megahertz == 87.5
+    assert [clock.megahertz for clock in pll.settings(25.0, 390.0, 450.0)] == [400.0]
     with pytest.raises(ValueError, match=r"no clock of up to 1 MHz from 25 MHz; expected 3.125 or more"):
         pll.fastest(25.0, 1.0)
 
