@@ -108,8 +108,8 @@ class Serial:
 
 @dataclass(frozen=True)
 class Link:
-    """How the host speaks to the board. kind: one of LINKS. width: bits of the streams at the shell. tlast: what TLAST ends, a
-    "sample" or a "batch". One of pcie, memory and serial says what limits the rate."""
+    """How the host speaks to the board. kind: one of LINKS. width: bits of the streams at the shell. tlast: what TLAST
+    ends, a "sample" or a "batch". One of pcie, memory and serial says what limits the rate."""
 
     kind: str
     width: int

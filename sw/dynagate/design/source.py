@@ -17,9 +17,12 @@ APART = (
     "fixedpoint/sweep.py",
     "graph/truth.py",
     "hw/boards/__init__.py",
+    "hw/choice.py",
     "hw/cost.py",
     "hw/datasheet.py",
+    "hw/project.py",
     "hw/synth.py",
+    "hw/wrapper.py",
     "hw/yosys.py",
 )
 """Files of these folders that read, describe or measure designs. What they find is in design.json, if it is kept."""
