@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -240,6 +242,8 @@ def bitstream(
     from dynagate.hw.project import bitstream_design, choice_table, run_tool, write_project
 
     board = boards.load(board_name)
+    if request["goal"] is not None and click.get_current_context().params.get("target") is None:
+        request["goal"] = dataclasses.replace(request["goal"], dsp=board.resources.blocks)
     if board.flow == "ecp5":
         _refuse_for_ecp5(board, clock, only_project)
     with Steps() as step:
@@ -248,8 +252,7 @@ def bitstream(
         )
         click.echo(choice_table(choice))
         if board.flow == "ecp5":
-            from dynagate.hw import ecp5
-
+            ecp5 = importlib.import_module("dynagate.hw.ecp5")
             click.echo(ecp5.bitstream(built, board, project_folder, step=step))
             return
         project = write_project(built, choice, project_folder)
@@ -268,4 +271,5 @@ def _refuse_for_ecp5(board: Board, clock: float | None, only_project: bool) -> N
     if clock is not None:
         raise click.UsageError(f"--clock with {board.name}; expected it left out: place and route measures the clock")
     if not is_there("dynagate.hw.ecp5"):
-        raise click.ClickException(f"no flow for {board.name} yet; expected another board: {', '.join(boards.names())}")
+        others = ", ".join(name for name in boards.names() if boards.load(name).flow != board.flow)
+        raise click.ClickException(f"no flow for {board.name} yet; expected another board: {others}")
