@@ -42,8 +42,8 @@ class ProjectError(Error, RuntimeError):
 
 @dataclass(frozen=True)
 class Processor:
-    """The processor of a Zynq device as Vivado's block. Fields: names of its block, interfaces, pins and parameters;
-    memory_segments: where the DMA engine sees the memory."""
+    """The processor of a Zynq device as Vivado's block. Fields: names of its block, interfaces, pins and parameters.
+    """
 
     cell: str
     vlnv: str
@@ -54,7 +54,6 @@ class Processor:
     clock: str
     reset: str
     clock_inputs: tuple[str, ...]
-    memory_segments: tuple[str, ...]
     address_bits: int
     fixed: Mapping[str, str]
     """Parameters that every design has."""
@@ -75,7 +74,6 @@ PROCESSORS = {
         clock="FCLK_CLK0",
         reset="FCLK_RESET0_N",
         clock_inputs=("M_AXI_GP0_ACLK", "S_AXI_HP0_ACLK"),
-        memory_segments=("S_AXI_HP0/HP0_DDR_LOWOCM",),
         address_bits=32,
         fixed={"PCW_USE_M_AXI_GP0": "1", "PCW_USE_S_AXI_HP0": "1"},
         width="PCW_S_AXI_HP0_DATA_WIDTH",
@@ -91,7 +89,6 @@ PROCESSORS = {
         clock="pl_clk0",
         reset="pl_resetn0",
         clock_inputs=("maxihpm0_fpd_aclk", "saxihp0_fpd_aclk"),
-        memory_segments=("SAXIGP2/HP0_DDR_LOW", "SAXIGP2/HP0_DDR_HIGH"),
         address_bits=40,
         fixed={
             "PSU__USE__M_AXI_GP0": "1",

@@ -4,7 +4,7 @@ validate_bd_design
 # Synthesis, place and route
 set design_file [get_files system.bd]
 generate_target all $design_file
-add_files -norecurse [make_wrapper -files $design_file -top]
+add_files -norecurse [list [make_wrapper -files $design_file -top]]
 set_property top system_wrapper [current_fileset]
 update_compile_order -fileset sources_1
 launch_runs synth_1 -jobs $jobs
@@ -25,9 +25,9 @@ report_utilization -file [file join $here utilization.txt]
 set slack [get_property STATS.WNS [get_runs impl_1]]
 set hold_slack [get_property STATS.WHS [get_runs impl_1]]
 if {$slack < 0 || $hold_slack < 0} {
-  error "timing is not met at << clock >> MHz: worst slack $slack ns, hold $hold_slack ns (timing.txt); expected a lower --clock or --stages multiply=1"
+  error "timing is not met at << "%g" | format(clock) >> MHz: worst slack $slack ns, hold $hold_slack ns (timing.txt); expected a lower --clock or --stages multiply=1"
 }
 launch_runs impl_1 -to_step write_bitstream -jobs $jobs
 wait_on_run impl_1
 file copy -force [file join $here vivado accelerator.runs impl_1 system_wrapper.bit] [file join $here accelerator.bit]
-puts "worst slack $slack ns at << clock >> MHz; wrote accelerator.bit"
+puts "worst slack $slack ns at << "%g" | format(clock) >> MHz; wrote accelerator.bit"

@@ -62,16 +62,11 @@ connect_bd_net [get_bd_pins datapath_reset/peripheral_aresetn] \
   [get_bd_pins memory/aresetn] \
   [get_bd_pins accelerator_0/aresetn]
 
-# Address map of the processor; then the memory for the DMA engine
+# Address map of the processor, and the rest by Vivado: the memory, as the DMA engine sees it
 assign_bd_address -offset << "0x%08X" | format(board.addresses.axi_dma_0) >> -range 64K \
   -target_address_space [get_bd_addr_spaces << processor.cell >>/Data] [get_bd_addr_segs axi_dma_0/S_AXI_LITE/Reg] -force
 assign_bd_address -offset << "0x%08X" | format(board.addresses.accelerator_0) >> -range 4K \
   -target_address_space [get_bd_addr_spaces << processor.cell >>/Data] [get_bd_addr_segs accelerator_0/s_axil/reg0] -force
-<% for segment in processor.memory_segments %>
-assign_bd_address -target_address_space [get_bd_addr_spaces axi_dma_0/Data_MM2S] \
-  [get_bd_addr_segs << processor.cell >>/<< segment >>] -force
-assign_bd_address -target_address_space [get_bd_addr_spaces axi_dma_0/Data_S2MM] \
-  [get_bd_addr_segs << processor.cell >>/<< segment >>] -force
-<% endfor %>
+assign_bd_address
 <% include "finish.tcl" %>
 file copy -force [file join $here vivado accelerator.gen sources_1 bd system hw_handoff system.hwh] [file join $here accelerator.hwh]
