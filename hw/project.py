@@ -42,8 +42,7 @@ class ProjectError(Error, RuntimeError):
 
 @dataclass(frozen=True)
 class Processor:
-    """The processor of a Zynq device as Vivado's block. Fields: names of its block, interfaces, pins and parameters.
-    """
+    """The processor of a Zynq device as Vivado's block. Fields: names of its block, interfaces, pins and parameters."""
 
     cell: str
     vlnv: str

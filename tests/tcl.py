@@ -17,7 +17,9 @@ class TclError(Exception):
 
 def engines() -> list[str]:
     """The interpreters that this machine has; a test fails where there is none."""
-    return [name for name, is_there in (("tkinter", find_spec("_tkinter")), ("tclsh", shutil.which("tclsh"))) if is_there]
+    return [
+        name for name, is_there in (("tkinter", find_spec("_tkinter")), ("tclsh", shutil.which("tclsh"))) if is_there
+    ]
 
 
 def run(script: Path, commands: Mapping[str, Command], engine: str) -> None:

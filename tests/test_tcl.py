@@ -110,7 +110,12 @@ BROKEN = [
         "\nconnect_bd_net [get_bd_pins xdma_0/axi_aclk] [get_bd_pins accelerator_0/aclk]",
         "interface to_datapath/M_AXIS and interface accelerator_0/s_axis have different clocks",
     ),
-    ("vcu118", "[get_bd_pins datapath_reset/peripheral_aresetn]", "[get_bd_pins datapath_clock/locked]", "data and rst"),
+    (
+        "vcu118",
+        "[get_bd_pins datapath_reset/peripheral_aresetn]",
+        "[get_bd_pins datapath_clock/locked]",
+        "data and rst",
+    ),
     ("vcu118", "-offset 0x00000000", "-offset 0x00010000", "outside of xdma_0/M_AXI_LITE"),
     ("vcu118", "-range 4K", "-range 2K", "large enough"),
     ("vcu118", "xilinx.com:ip:clk_wiz", "xilinx.com:ip:clock_wizard", "no IP 'xilinx.com:ip:clock_wizard'"),
@@ -123,7 +128,12 @@ BROKEN = [
     ("pynq-z2", "CONFIG.PCW_USE_S_AXI_HP0 {1}", "CONFIG.PCW_USE_S_AXI_HP0 {0}", "no interface"),
     ("pynq-z2", "CONFIG.c_include_sg {0} \\\n", "", "scatter gather"),
     ("pynq-z2", "tdata_width {64}", "tdata_width {32}", "have 32 and 64 bits"),
-    ("pynq-z2", "apply_bd_automation -rule xilinx.com:bd_rule:processing_system7", "apply_bd_automation -rule x", "rule"),
+    (
+        "pynq-z2",
+        "apply_bd_automation -rule xilinx.com:bd_rule:processing_system7",
+        "apply_bd_automation -rule x",
+        "rule",
+    ),
     ("pynq-z2", "set_property board_part", "# set_property board_part", "without board_part"),
     ("pynq-z2", "  [get_bd_pins axi_dma_0/axi_resetn] \\\n", "", "axi_dma_0/axi_resetn is not connected"),
     ("pynq-z2", "-force\nassign_bd_address\n", "-force\n", "has no address in axi_dma_0/Data_"),
@@ -137,9 +147,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("name", "old", "new", "message"), BROKEN, ids=range(len(BROKEN)))
-def test_a_broken_script_is_refused(
-    name: str, old: str, new: str, message: str, designs: Path, tmp_path: Path
-) -> None:
+def test_a_broken_script_is_refused(name: str, old: str, new: str, message: str, designs: Path, tmp_path: Path) -> None:
     folder = project(name, designs, tmp_path).folder
     script = folder / SCRIPTS[name]
     text = script.read_text()

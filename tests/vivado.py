@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -241,7 +241,10 @@ class Vivado:
 
     def do_create_bd_intf_port(self, *arguments: str) -> str:
         options, (name,) = parsed(arguments, values="mode vlnv", least=1, most=1)
-        kinds = {"xilinx.com:interface:pcie_7x_mgt_rtl:1.0": PCIE, "xilinx.com:interface:diff_clock_rtl:1.0": DIFFERENTIAL}
+        kinds = {
+            "xilinx.com:interface:pcie_7x_mgt_rtl:1.0": PCIE,
+            "xilinx.com:interface:diff_clock_rtl:1.0": DIFFERENTIAL,
+        }
         if options["vlnv"] not in kinds or options["mode"] not in ("Master", "Slave"):
             raise TclError(f"no interface {options}")
         # inside the design, a port that is a master outside is driven: it takes what a cell's master gives

@@ -41,8 +41,8 @@ class Pin:
 
 @dataclass(frozen=True)
 class Segment:
-    """Addresses behind a slave interface. interface, and name. offset: fixed, or None where it is assigned. least: bytes
-    that an assigned range must have at least."""
+    """Addresses behind a slave interface. interface, and name. offset: fixed, or None where it is assigned. range: bytes
+    that an assigned one must have at least."""
 
     interface: str
     name: str
@@ -324,7 +324,7 @@ BLOCKS = {
     ),
     "xilinx.com:ip:zynq_ultra_ps_e": Block(
         {
-            **{name: BIT for name in _MPSOC_PORTS},
+            **dict.fromkeys(_MPSOC_PORTS, BIT),
             "PSU__SAXIGP2__DATA_WIDTH": ("32", "64", "128"),
             "PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ": None,
         },

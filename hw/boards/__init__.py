@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,6 +18,15 @@ FLOWS = ("vivado-xdma", "vitis", "zynq", "ecp5")
 LINKS = ("xdma", "xrt", "pynq", "uart")
 """How the host speaks to the board."""
 
+_NEEDS = {
+    "vivado-xdma": ("xdma", "board_part", "link.pcie", "interfaces.pcie", "interfaces.clock", "interfaces.reset"),
+    "vitis": ("xrt", "platform", "memory_bank", "link.pcie"),
+    "zynq": ("pynq", "board_part", "link.memory", "addresses.axi_dma_0", "addresses.accelerator_0"),
+    "ecp5": ("uart", "oscillator_mhz", "nextpnr", "link.serial", "pins.clk_25mhz", "pins.ftdi_rxd", "pins.ftdi_txd"),
+}
+"""By flow: the kind of its link, and fields that others may lack."""
+_PLAIN = re.compile(r"[A-Za-z0-9_.:\[\] -]+")
+"""What goes into scripts: nothing that Tcl, make or a shell would run."""
 _FOLDER = Path(__file__).parent
 
 
@@ -218,10 +228,16 @@ def _faults(board: Board) -> list[str]:
     """What no board can be."""
     link, resources = board.link, board.resources
     faults = [
-        f"{name} '{value}'; expected one of {', '.join(map(str, allowed))}"
+        f"{name} {value!r}; expected letters, digits and _ . : [ ] -"
+        for name, value in _texts(board)
+        if not _PLAIN.fullmatch(value) or value[0] == "["
+    ]
+    faults += [
+        f"{name} {value!r}; expected one of {', '.join(map(str, allowed))}"
         for name, value, allowed in (
             ("flow", board.flow, FLOWS),
             ("resources.multiplier", resources.multiplier, tuple(MULTIPLIERS)),
+            ("resources.lut_inputs", resources.lut_inputs, (4, 6)),
             ("link.kind", link.kind, LINKS),
             ("link.width", link.width, WIDTHS),
             ("link.tlast", link.tlast, (PER_SAMPLE, PER_BATCH)),
@@ -241,4 +257,28 @@ def _faults(board: Board) -> list[str]:
         for name in ("dsp", "lut", "ff", "bram", "bram_kbit")
         if (count := getattr(resources, name)) < 1
     ]
+    if board.flow in _NEEDS:
+        kind, *fields = _NEEDS[board.flow]
+        if link.kind != kind:
+            faults.append(f"link.kind {link.kind!r}; expected {kind!r} in a board of flow {board.flow}")
+        faults += [
+            f"no {name}; expected it in a board of flow {board.flow}" for name in fields if not _has(board, name)
+        ]
     return faults
+
+
+def _texts(board: Board) -> list[tuple[str, str]]:
+    """The texts that go into scripts, by field."""
+    fields = ("name", "part", "board_part", "platform", "connections", "memory_bank")
+    named = [(name, getattr(board, name)) for name in fields]
+    named += [(f"pins.{port}", pin) for port, pin in board.pins.items()]
+    named += [(f"interfaces.{ours}", theirs) for ours, theirs in board.interfaces.items()]
+    return [(name, text) for name, text in named if text is not None]
+
+
+def _has(board: Board, name: str) -> bool:
+    """Whether a board has a field, or an entry of one, named such as link.pcie."""
+    value: Any = board
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else getattr(value, part)
+    return value is not None
