@@ -41,8 +41,8 @@ class Pin:
 
 @dataclass(frozen=True)
 class Segment:
-    """Addresses behind a slave interface. interface, and name. offset: fixed, or None where it is assigned. range: bytes
-    that an assigned one must have at least."""
+    """Addresses behind a slave interface. interface, and name. offset: fixed, or None where it is assigned. range:
+    bytes that an assigned one must have at least."""
 
     interface: str
     name: str
