@@ -98,8 +98,11 @@ def uses(planned: Plan, board: Board) -> dict[str, int]:
 
 
 def _blocks(wide: int, narrow: int, board: Board) -> int:
-    """The board's multiplier blocks for one product, which the gateware cuts for 27 × 18 bits (`multiply.parts`). A
-    part that is not the top one is unsigned: it takes a bit more."""
+    """The board's multiplier blocks for one product. For ECP5 it is cut to the board's blocks. For vendors' tools the
+    gateware cuts it for 27 × 18 bits (`multiply.parts`), and the tools cut each part again where the board's blocks are
+    smaller; a part that is not the top one is unsigned and takes a bit more."""
+    if board.flow == "ecp5":
+        return board.resources.blocks.blocks(wide, narrow)
     pieces = parts(wide, narrow)
     top = pieces[-1]
     return sum(

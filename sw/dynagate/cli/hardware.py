@@ -245,7 +245,7 @@ def bitstream(
     if request["goal"] is not None and click.get_current_context().params.get("target") is None:
         request["goal"] = dataclasses.replace(request["goal"], dsp=board.resources.blocks)
     if board.flow == "ecp5":
-        _refuse_for_ecp5(board, clock, only_project)
+        _refuse_for_ecp5(board, only_project)
     with Steps() as step:
         built, choice = bitstream_design(
             _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, step=step
@@ -253,7 +253,11 @@ def bitstream(
         click.echo(choice_table(choice))
         if board.flow == "ecp5":
             ecp5 = importlib.import_module("dynagate.hw.ecp5")
-            click.echo(ecp5.bitstream(built, board, project_folder, step=step))
+            asked = {} if clock is None else {"megahertz": clock}
+            target = project_folder / f"{built.folder.name}-{board.name}"
+            routed = ecp5.bitstream(built, board, target, step=step, **asked)
+            click.echo(routed.text())
+            click.echo(routed.bitstream)
             return
         project = write_project(built, choice, project_folder)
         products = None if only_project else run_tool(project, step=step)
@@ -264,12 +268,10 @@ def bitstream(
         click.echo(path)
 
 
-def _refuse_for_ecp5(board: Board, clock: float | None, only_project: bool) -> None:
+def _refuse_for_ecp5(board: Board, only_project: bool) -> None:
     """Raises UsageError: options that the free tools' flow does not have, or the flow itself missing."""
     if only_project:
         raise click.UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")
-    if clock is not None:
-        raise click.UsageError(f"--clock with {board.name}; expected it left out: place and route measures the clock")
     if not is_there("dynagate.hw.ecp5"):
         others = ", ".join(name for name in boards.names() if boards.load(name).flow != board.flow)
         raise click.ClickException(f"no flow for {board.name} yet; expected another board: {others}")
