@@ -33,6 +33,8 @@ from dynagate.hw.wrapper import MODULE, wrapper
 
 DEFAULT_FOLDER = Path("build") / "boards"
 README = "README.md"
+KERNEL = "accelerator"
+"""Name of the RTL kernel on a card, which holds the module `dynagate`."""
 LAST_LINES = 20
 
 
@@ -114,6 +116,8 @@ class Flow:
     clock: str = "aclk"
     reset: str = "aresetn"
     registers_at: str = ""
+    link: str = ""
+    """What `dynagate.open` takes as link."""
     commands: tuple[str, ...] = ("make",)
     seen: str = ""
 
@@ -128,6 +132,7 @@ FLOWS = {
         ("accelerator.bit",),
         "vivado",
         constraints="board.xdc",
+        link="xdma:/dev/xdma0",
         registers_at="byte 0 of the XDMA driver's user device (`/dev/xdma0_user`)",
         seen="The last line is the worst slack. `timing.txt` and `utilization.txt` hold the reports.",
     ),
@@ -138,6 +143,7 @@ FLOWS = {
         },
         ("accelerator.bit", "accelerator.hwh"),
         "vivado",
+        link="pynq:accelerator.bit",
         registers_at="the address of `accelerator_0` in the processor's address map",
         seen="The last line is the worst slack. Both files go to the board, into one folder.",
     ),
@@ -153,7 +159,8 @@ FLOWS = {
         "v++",
         clock="ap_clk",
         reset="ap_rst_n",
-        registers_at="byte 0 of the kernel `dynagate`",
+        link="xrt:accelerator.xclbin",
+        registers_at="byte 0 of the kernel `accelerator`",
         seen="`clocks.txt` holds the clock: v++ lowers it where timing is not met.",
     ),
 }
@@ -295,6 +302,7 @@ def _texts(built: Build, choice: Choice, flow: Flow) -> dict[str, str]:
         "design": built.design,
         "title": title,
         "module": MODULE,
+        "kernel": KERNEL,
         "clock": choice.clock_mhz,
         "sources": (f"{TOP}.v", f"{SHELL_TOP}.v", f"{MODULE}.v"),
         "constraints": flow.constraints,
@@ -305,6 +313,7 @@ def _texts(built: Build, choice: Choice, flow: Flow) -> dict[str, str]:
         "registers_at": flow.registers_at,
         "commands": flow.commands,
         "seen": flow.seen,
+        "link": flow.link,
         "tool_line": f"It needs `{flow.tool}` on the path.",
         "diagram": diagram(choice),
         "table": choice_table(choice),

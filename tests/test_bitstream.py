@@ -265,10 +265,10 @@ def test_the_kernels_move_all_beats_and_end_the_batch(designs: Path, tmp_path: P
 @pytest.mark.parametrize(("name", "bank"), [("u250", "DDR[0]"), ("u50", "HBM[0]")])
 def test_the_kernels_are_linked_by_names_that_they_have(name: str, bank: str, designs: Path, tmp_path: Path) -> None:
     folder = project(name, designs, tmp_path).folder
-    has = {"dynagate": {"s_axis": "in", "m_axis": "out"}}
+    has = {"accelerator": {"s_axis": "in", "m_axis": "out"}}
     for port in verilog_module([folder / "dynagate.v"], "dynagate"):
         if port.name.endswith("tdata"):
-            assert has["dynagate"][port.name.removesuffix("_tdata")] == ("in" if port.into else "out")
+            assert has["accelerator"][port.name.removesuffix("_tdata")] == ("in" if port.into else "out")
     assert {port.name for port in verilog_module([folder / "dynagate.v"], "dynagate")} >= {"ap_clk", "ap_rst_n"}
     for kernel, way in (("read_samples", "out"), ("write_results", "in")):
         match = re.search(rf'extern "C" void {kernel}\((.*)\)', (folder / f"{kernel}.cpp").read_text())
@@ -278,7 +278,7 @@ def test_the_kernels_are_linked_by_names_that_they_have(name: str, bank: str, de
         has[kernel] = {"stream": way}
     text = (folder / "link.cfg").read_text()
     assert re.findall(r"^nk=(\w+):1:(\w+)$", text, re.M) == [
-        (kernel, f"{kernel}_1") for kernel in ("read_samples", "dynagate", "write_results")
+        (kernel, f"{kernel}_1") for kernel in ("read_samples", "accelerator", "write_results")
     ]
     streams = re.findall(r"^stream_connect=(\w+)_1\.(\w+):(\w+)_1\.(\w+)$", text, re.M)
     assert [(has[a][b], has[c][d]) for a, b, c, d in streams] == [("out", "in"), ("out", "in")]

@@ -5,12 +5,12 @@ VIVADO ?= vivado
 VPP ?= v++
 HERTZ := << (clock * 1000000) | int >>
 
-accelerator.xclbin: << module >>.xo read_samples.xo write_results.xo link.cfg
+accelerator.xclbin: << kernel >>.xo read_samples.xo write_results.xo link.cfg
 	$(VPP) --link --target $(TARGET) --platform $(PLATFORM) --config link.cfg --clock.defaultFreqHz $(HERTZ) \
-	  --save-temps --output $@ << module >>.xo read_samples.xo write_results.xo
+	  --save-temps --output $@ << kernel >>.xo read_samples.xo write_results.xo
 	xclbinutil --info --input $@ > clocks.txt
 
-<< module >>.xo: package.tcl << sources | join(" ") >>
+<< kernel >>.xo: package.tcl << sources | join(" ") >>
 	$(VIVADO) -mode batch -notrace -source package.tcl
 
 %.xo: %.cpp

@@ -9,7 +9,7 @@ update_compile_order -fileset sources_1
 
 ipx::package_project -root_dir $kernel -vendor dynagate -library kernel -taxonomy /KernelIP -import_files -set_current true
 set core [ipx::current_core]
-set_property name << module >> $core
+set_property name << kernel >> $core
 set_property version 1.0 $core
 set_property sdx_kernel true $core
 set_property sdx_kernel_type rtl $core
@@ -38,5 +38,5 @@ ipx::create_xgui_files $core
 ipx::update_checksums $core
 ipx::check_integrity -kernel $core
 ipx::save_core $core
-package_xo -force -ctrl_protocol user_managed -xo_path [file join $here << module >>.xo] -kernel_name << module >> -ip_directory $kernel
+package_xo -force -ctrl_protocol user_managed -xo_path [file join $here << kernel >>.xo] -kernel_name << kernel >> -ip_directory $kernel
 close_project
