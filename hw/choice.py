@@ -107,7 +107,7 @@ def _blocks(wide: int, narrow: int, board: Board) -> int:
     top = pieces[-1]
     return sum(
         board.resources.blocks.blocks(width_a + (a != top[0]), width_b + (b != top[2]))
-        for a, width_a, b, width_b, _ in pieces
+        for a, width_a, b, width_b, *_ in pieces
     )
 
 
