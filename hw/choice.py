@@ -100,15 +100,11 @@ def uses(planned: Plan, board: Board) -> dict[str, int]:
 def _blocks(wide: int, narrow: int, board: Board) -> int:
     """The board's multiplier blocks for one product. For ECP5 it is cut to the board's blocks. For vendors' tools the
     gateware cuts it for 27 × 18 bits (`multiply.parts`), and the tools cut each part again where the board's blocks are
-    smaller; a part that is not the top one is unsigned and takes a bit more."""
+    smaller."""
+    block = board.resources.blocks
     if board.flow == "ecp5":
-        return board.resources.blocks.blocks(wide, narrow)
-    pieces = parts(wide, narrow)
-    top = pieces[-1]
-    return sum(
-        board.resources.blocks.blocks(width_a + (a != top[0]), width_b + (b != top[2]))
-        for a, width_a, b, width_b, *_ in pieces
-    )
+        return block.blocks(wide, narrow)
+    return sum(block.blocks(width_a, width_b) for _, width_a, _, width_b, *_ in parts(wide, narrow))
 
 
 def choose(

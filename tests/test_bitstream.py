@@ -179,6 +179,7 @@ def test_only_project_runs_nothing(designs: Path, tmp_path: Path) -> None:
     status, text = call(designs, tmp_path / "projects", "--board", "vcu118", "--only-project")
     assert status == 0, text
     folder = Path(text.splitlines()[-1])
+    assert (folder / "build.tcl").is_file()
     assert not (folder / "accelerator.bit").exists()
     assert not (folder / "make.log").exists()
 
@@ -187,6 +188,7 @@ def test_only_project_runs_nothing(designs: Path, tmp_path: Path) -> None:
 def test_a_tool_that_fails_is_an_error_with_its_last_lines(designs: Path, tmp_path: Path) -> None:
     written = project("vcu118", designs, tmp_path / "projects")
     script = written.folder / "build.tcl"
+    (written.folder / "accelerator.bit").write_text("of an earlier run")
     script.write_text(script.read_text().replace("validate_bd_design\n", "validate\n"))
     with pytest.raises(ProjectError, match=r"vivado failed \(status 2\); .*make.log ends in\n(.*\n)*ERROR: .*validate"):
         run_tool(written)
