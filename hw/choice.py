@@ -25,9 +25,9 @@ from dynagate.hw.units.table import products_of
 LONGEST = 64
 """Cycles. Longer intervals are not considered: from there on multiplexers take what multipliers save, the latency
 rises, and schedules take minutes (docs/boards.md)."""
-TABLES_PER_ESTIMATE = {6: 1.0, 4: 1.6}
+TABLES_PER_ESTIMATE = {6: 1.0, 4: 1.5}
 """Lookup tables of so many inputs for each one that `hw.cost` estimates. Of 4 inputs: measured on the two-joint arm's
-gradient at II = 8, where Yosys' ECP5 netlist takes 4,700 (a CCU2C two, a TRELLIS_DPR16X4 eight) and 3,023 are
+gradient at II = 8, where Yosys' ECP5 netlist takes 4,368 (a CCU2C two, a TRELLIS_DPR16X4 four) and 3,023 are
 estimated."""
 
 
