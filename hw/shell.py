@@ -27,6 +27,17 @@ def _stream_ports(width: int, name: str, *, into: bool) -> dict[str, Any]:
     }
 
 
+def ports(axi: Axi) -> dict[str, Any]:
+    """The members of the shell's signature, by name."""
+    return {
+        "aclk": In(1),
+        "aresetn": In(1),
+        **_stream_ports(axi.width, "s_axis", into=True),
+        **_stream_ports(axi.width, "m_axis", into=False),
+        **{f"s_axil_{name}": port for name, port in axi_lite.PORTS.items()},
+    }
+
+
 class Shell(wiring.Component):
     """The accelerator: the datapath between AXI4-Stream and AXI4-Lite. The module `datapath` is in a file of its own.
 
@@ -44,15 +55,7 @@ class Shell(wiring.Component):
         graph, formats = formatted.graph, formatted.formats
         self.input = InputStream([formats[i] for i in graph.input_nodes], axi.width, datapath.plan.ii, axi.last)
         self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last)
-        super().__init__(
-            {
-                "aclk": In(1),
-                "aresetn": In(1),
-                **_stream_ports(axi.width, "s_axis", into=True),
-                **_stream_ports(axi.width, "m_axis", into=False),
-                **{f"s_axil_{name}": port for name, port in axi_lite.PORTS.items()},
-            }
-        )
+        super().__init__(ports(axi))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()

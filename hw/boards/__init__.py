@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,13 +11,22 @@ from typing import Any
 
 from dynagate.base.errors import Error
 from dynagate.fixedpoint.goal import MULTIPLIERS, Multiplier
-from dynagate.hw.axi import WIDTHS
+from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 
 FLOWS = ("vivado-xdma", "vitis", "zynq", "ecp5")
 """How a bitstream is made: `hw.project` has a row for each."""
 LINKS = ("xdma", "xrt", "pynq", "uart")
 """How the host speaks to the board."""
 
+_NEEDS = {
+    "vivado-xdma": ("xdma", "board_part", "link.pcie", "interfaces.pcie", "interfaces.clock", "interfaces.reset"),
+    "vitis": ("xrt", "platform", "memory_bank", "link.pcie"),
+    "zynq": ("pynq", "board_part", "link.memory", "addresses.axi_dma_0", "addresses.accelerator_0"),
+    "ecp5": ("uart", "oscillator_mhz", "nextpnr", "link.serial", "pins.clk_25mhz", "pins.ftdi_rxd", "pins.ftdi_txd"),
+}
+"""By flow: the kind of its link, and fields that others may lack."""
+_PLAIN = re.compile(r"[A-Za-z0-9_.:\[\] -]+")
+"""What goes into scripts: nothing that Tcl, make or a shell would run."""
 _FOLDER = Path(__file__).parent
 
 
@@ -27,11 +37,12 @@ class BoardError(Error, ValueError):
 @dataclass(frozen=True)
 class Resources:
     """What the whole device has. multiplier: name of a row of `fixedpoint.goal.MULTIPLIERS`. dsp: multiplier blocks of
-    this kind. lut: lookup tables (of 6 inputs, ECP5: 4). ff: flip-flops. bram: blocks of memory, each of `bram_kbit`
+    this kind. lut: lookup tables of `lut_inputs` inputs. ff: flip-flops. bram: blocks of memory, each of `bram_kbit`
     kilobits."""
 
     multiplier: str
     dsp: int
+    lut_inputs: int
     lut: int
     ff: int
     bram: int
@@ -72,20 +83,21 @@ class Pcie:
 
 
 @dataclass(frozen=True)
-class MemoryPort:
-    """A port of a processor's memory that the DMA engine reads or writes at the datapath's clock. bits: of the port."""
+class Memory:
+    """The memory of a processor on the same chip, which both directions share. bits: of its bus. megatransfers: per
+    second."""
 
     bits: int
-    megahertz: float
+    megatransfers: float
 
     @property
     def bytes_per_second(self) -> float:
-        """Each way, a beat in every cycle."""
-        return self.bits / 8 * self.megahertz * 1e6
+        """Each way, half of the bus' peak; without refresh, row changes and the processor's own accesses."""
+        return self.bits / 8 * self.megatransfers * 1e6 / 2
 
     @property
     def derivation(self) -> str:
-        return f"memory port of {self.bits} bits × {self.megahertz:g} MHz / 8, a beat in every cycle"
+        return f"memory of {self.bits} bits × {self.megatransfers:g} MT/s / 8, half of it each way"
 
 
 @dataclass(frozen=True)
@@ -106,19 +118,20 @@ class Serial:
 
 @dataclass(frozen=True)
 class Link:
-    """How the host speaks to the board. kind: one of LINKS. width: bits of the streams at the shell. One of pcie, port
-    and serial says what limits the rate."""
+    """How the host speaks to the board. kind: one of LINKS. width: bits of the streams at the shell. tlast: what TLAST
+    ends, a "sample" or a "batch". One of pcie, memory and serial says what limits the rate."""
 
     kind: str
     width: int
+    tlast: str
     pcie: Pcie | None = None
-    port: MemoryPort | None = None
+    memory: Memory | None = None
     serial: Serial | None = None
 
     @property
-    def limit(self) -> Pcie | MemoryPort | Serial:
+    def limit(self) -> Pcie | Memory | Serial:
         """What limits the rate: bytes_per_second each way, and derivation in words."""
-        (limit,) = (limit for limit in (self.pcie, self.port, self.serial) if limit is not None)
+        (limit,) = (limit for limit in (self.pcie, self.memory, self.serial) if limit is not None)
         return limit
 
 
@@ -138,7 +151,9 @@ class Board:
     name: of the file, and of --board. title: for people. part: the device's ordering code. flow: one of FLOWS.
     clock_mhz: of the datapath; an assumption until a routed design shows it. share: part of every resource that a
     design may take. board_part: the vendor's board file. platform: of Vitis. oscillator_mhz: clock input of the device.
-    pins: package pins by port. interfaces: names of the board file's interfaces by our own.
+    pins: package pins by port. interfaces: names of the board file's interfaces by our own. connections: the
+    `board_connections` property of a module on a carrier. addresses: of the processor's address map, by cell.
+    memory_bank: of a card, by Vitis' name.
     """
 
     name: str
@@ -155,6 +170,9 @@ class Board:
     nextpnr: Nextpnr | None = None
     pins: dict[str, str] = field(default_factory=dict)
     interfaces: dict[str, str] = field(default_factory=dict)
+    connections: str | None = None
+    addresses: dict[str, int] = field(default_factory=dict)
+    memory_bank: str | None = None
 
     def allowed(self, resource: str) -> int:
         """How many a design may take of "dsp", "lut", "ff" or "bram"."""
@@ -210,17 +228,24 @@ def _faults(board: Board) -> list[str]:
     """What no board can be."""
     link, resources = board.link, board.resources
     faults = [
-        f"{name} '{value}'; expected one of {', '.join(map(str, allowed))}"
+        f"{name} {value!r}; expected letters, digits and _ . : [ ] -"
+        for name, value in _texts(board)
+        if not _PLAIN.fullmatch(value) or value[0] == "["
+    ]
+    faults += [
+        f"{name} {value!r}; expected one of {', '.join(map(str, allowed))}"
         for name, value, allowed in (
             ("flow", board.flow, FLOWS),
             ("resources.multiplier", resources.multiplier, tuple(MULTIPLIERS)),
+            ("resources.lut_inputs", resources.lut_inputs, (4, 6)),
             ("link.kind", link.kind, LINKS),
             ("link.width", link.width, WIDTHS),
+            ("link.tlast", link.tlast, (PER_SAMPLE, PER_BATCH)),
         )
         if value not in allowed
     ]
-    if sum(limit is not None for limit in (link.pcie, link.port, link.serial)) != 1:
-        faults.append("link has not one limit; expected one table of link.pcie, link.port and link.serial")
+    if sum(limit is not None for limit in (link.pcie, link.memory, link.serial)) != 1:
+        faults.append("link has not one limit; expected one table of link.pcie, link.memory and link.serial")
     elif link.limit.bytes_per_second <= 0:
         faults.append(f"link of {link.limit.bytes_per_second:g} bytes per second; expected more than 0")
     if not 0 < board.share <= 1:
@@ -232,4 +257,28 @@ def _faults(board: Board) -> list[str]:
         for name in ("dsp", "lut", "ff", "bram", "bram_kbit")
         if (count := getattr(resources, name)) < 1
     ]
+    if board.flow in _NEEDS:
+        kind, *fields = _NEEDS[board.flow]
+        if link.kind != kind:
+            faults.append(f"link.kind {link.kind!r}; expected {kind!r} in a board of flow {board.flow}")
+        faults += [
+            f"no {name}; expected it in a board of flow {board.flow}" for name in fields if not _has(board, name)
+        ]
     return faults
+
+
+def _texts(board: Board) -> list[tuple[str, str]]:
+    """The texts that go into scripts, by field."""
+    fields = ("name", "part", "board_part", "platform", "connections", "memory_bank")
+    named = [(name, getattr(board, name)) for name in fields]
+    named += [(f"pins.{port}", pin) for port, pin in board.pins.items()]
+    named += [(f"interfaces.{ours}", theirs) for ours, theirs in board.interfaces.items()]
+    return [(name, text) for name, text in named if text is not None]
+
+
+def _has(board: Board, name: str) -> bool:
+    """Whether a board has a field, or an entry of one, named such as link.pcie."""
+    value: Any = board
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else getattr(value, part)
+    return value is not None
