@@ -115,7 +115,7 @@ def test_info_lists_every_form() -> None:
     status, text = call("info", "two_joint_arm")
     assert status == 0
     for name, function in FUNCTIONS.items():
-        for form in function.forms:
+        for form in function.forms_for(robots.load("two_joint_arm")):
             assert any(line.split()[:2] == [name, form] for line in text.splitlines())
             assert any(line.split()[:2] == [name, form] for line in steps(text))
     done = CliRunner().invoke(main, ["info", "two_joint_arm", "--json", "--frame", "base"])
