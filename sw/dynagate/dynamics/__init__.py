@@ -28,16 +28,19 @@ from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot, RobotError
 
 CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
-SCALAR, POINT, POINTS, JACOBIANS = "scalar", "point", "points", "jacobians"
+SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobians", "turns"
 
 
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
-    forces (links, 6), scalar (), point (3,), points (links, 3) or jacobians (links, 6, nv)."""
+    forces (links, 6), scalar (), point (3,), points (links, 3), jacobians (links, 6, nv) or turns (nv, 2), cosine and
+    sine of each joint. like: the input of the listed functions that has numbers of the same size, where the name is not
+    one of theirs."""
 
     name: str
     kind: str
+    like: str = ""
 
     def shape(self, robot: Robot) -> tuple[int, ...]:
         nv, links = robot.nv, len(robot.links)
@@ -51,8 +54,15 @@ class Argument:
             POINT: (3,),
             POINTS: (links, 3),
             JACOBIANS: (links, 6, nv),
+            TURNS: (nv, 2),
         }
         return shapes[self.kind]
+
+    def unit_vectors(self, robot: Robot) -> tuple[tuple[int, int], ...]:
+        """Begin and end of the entries, in row-major order, that have length 1 together."""
+        if self.kind == TURNS:
+            return tuple((2 * d, 2 * d + 2) for d in range(robot.nv))
+        return tuple((part.start, part.stop) for part in robot.quaternions()) if self.name == "q" else ()
 
 
 Algorithm = Callable[..., Any]

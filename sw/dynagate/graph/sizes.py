@@ -15,8 +15,9 @@ Array = npt.NDArray[np.float64]
 
 
 def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
-    """Per argument its entries' typical size, in the argument's shape. An arm in millimetres and milligrams has other
-    numbers than one in metres and kilograms, and the same ratios of terms.
+    """Per argument its entries' typical size, in the argument's shape; 1 for names that are not listed here.
+    An arm in millimetres and milligrams has other numbers than one in metres and kilograms, and the same ratios of
+    terms.
 
     The length is the largest in the robot, the time that in which a body falls as far, and a torque what accelerates
     its joint in this time.
@@ -42,9 +43,10 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
     by_name = {
         **moves,
         "q": position,
+        "increment": 0.3 * position,
         **{f"delta_{name}": size for name, size in moves.items()},
         **{f"lam_{name}": 1.0 / size for name, size in moves.items()},
         "minv": 1.0 / np.sqrt(np.outer(inertia, inertia)),
         "f_ext": np.repeat([force * length, force], 3),
     }
-    return [np.broadcast_to(by_name[a.name], a.shape(robot)).astype(np.float64) for a in arguments]
+    return [np.broadcast_to(by_name.get(a.like or a.name, 1.0), a.shape(robot)).astype(np.float64) for a in arguments]

@@ -22,7 +22,7 @@ from dynagate.robot import Robot
 
 def trace(
     robot: Robot,
-    name: str,
+    name: str | Function,
     *,
     form: str | None = None,
     frame: Frame | None = None,
@@ -33,7 +33,7 @@ def trace(
     integrator: str | None = None,
     step: Step | None = None,
 ) -> Graph:
-    """The checked graph of one function of one robot.
+    """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
     form, frame, mass, prefix, external_forces, dt, integrator: as in `dynamics.AlgorithmOptions`. Besides the frames of
     `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
@@ -43,7 +43,7 @@ def trace(
     Raises ValueError for a name that the function table does not list or an option that the function does not take,
     RobotError where M is needed and has no inverse.
     """
-    algorithm: Function = function(name)
+    algorithm = name if isinstance(name, Function) else function(name)
     options = AlgorithmOptions(form, frame, mass, prefix, dt=dt, integrator=integrator).as_dict()
     if isinstance(frame, str):
         if frame not in FRAMES:
@@ -80,11 +80,11 @@ def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
     else:
-        results = algorithm(tree, *inputs, **options)
+        results = algorithm(tree, *(values[()] for values in inputs), **options)
     outputs = {
         argument.name: np.asarray(result, dtype=object).reshape(argument.shape(robot))
         for argument, result in zip(algorithm.outputs, results, strict=True)
     }
-    quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
+    unit_vectors = {argument.name: argument.unit_vectors(robot) for argument in arguments}
     sizes = dict(zip(recording.inputs, input_sizes(tree, arguments), strict=True))
-    return recording.graph(outputs, {"q": quaternions}, sizes)
+    return recording.graph(outputs, unit_vectors, sizes)

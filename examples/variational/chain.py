@@ -1,0 +1,59 @@
+"""The paper's serial chain, as its released code has it, and what all figures share."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dynagate import Robot
+from dynagate.robot import Joint, Link
+
+LENGTH, MASS, ROOT = 1.5, 1.0, 10.0
+UNIT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+def chain(links: int, gravity: tuple[float, float, float] = GRAVITY, axes: str = "x") -> Robot:
+    """Links of 1.5 m and 1 kg with unit inertia about their centres, each turning about x. axes "xy": about x and y in
+    turn."""
+    turns = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0)}
+    rows = []
+    for i in range(links):
+        offset = (0.0, 0.0, LENGTH if i else ROOT)
+        joint = Joint(f"joint_{i}", "continuous", translation=offset, axis=turns[axes[i % len(axes)]])
+        rows.append(Link(f"link_{i}", i - 1, joint, MASS, (0.0, 0.0, LENGTH / 2), UNIT))
+    return Robot(f"chain_{links}", tuple(rows), gravity)
+
+
+def states(links: int, seeds: int, first: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """q and q̇ (seeds, links), uniform within ±π/2, a seed each."""
+    drawn = [np.random.default_rng(first + s).uniform(-np.pi / 2, np.pi / 2, (2, links)) for s in range(seeds)]
+    return np.array(drawn)[:, 0], np.array(drawn)[:, 1]
+
+
+def options(text: str | None) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=text)
+    parser.add_argument("--folder", type=Path, default=Path("build/variational"), help="where the PNG and JSON go")
+    return parser
+
+
+def written(folder: Path, name: str, results: dict[str, Any], figure: Any = None) -> None:
+    """Writes NAME.json, and NAME.png of a matplotlib figure, and says where."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
+    if figure is not None:
+        figure.savefig(folder / f"{name}.png", dpi=120, bbox_inches="tight")
+    print(f"{folder / name}.json" + (f", {folder / name}.png" if figure is not None else ""))
+
+
+def axes(width: float = 6.0) -> tuple[Any, Any]:
+    """A figure without a display."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=(width, 4.0))

@@ -1,0 +1,72 @@
+"""Figure 2: the energy of a chain of ten links under gravity alone, by RIQN and by the semi-implicit Euler method.
+
+    python examples/variational/figure_2.py
+
+The error is divided by the energy above the chain's lowest position. The paper draws one trajectory for 1000 s
+(1,000,000 steps of 1 ms: --steps 1000000).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from chain import LENGTH, MASS, ROOT, axes, chain, options, states, written
+from dynagate.integrators import Variational
+from dynagate.integrators.euler_loops import semi_implicit_euler
+from dynagate.integrators.links import links_of
+
+
+def lowest(links: int) -> float:
+    """The potential energy of the chain hanging down, J."""
+    return float(sum(MASS * 9.81 * (ROOT - LENGTH * (i + 0.5)) for i in range(links)))
+
+
+def measure(links: int = 10, steps: int = 10_000, dt: float = 1e-3, seeds: int = 3) -> dict[str, Any]:
+    """Relative energy errors (steps,) of each seed, and their largest values."""
+    robot = chain(links)
+    q0, qd0 = states(links, seeds)
+    trajectory = Variational(robot, dt=dt, tolerance=1e-9, guess=3).run(q0, qd0, steps)
+    energy = trajectory.energy()
+    euler = np.empty((seeds, steps))
+    for k in range(seeds):
+        semi_implicit_euler(links_of(robot), q0[k].copy(), qd0[k].copy(), dt, euler[k])
+    start = energy[:, :1]
+    scale = start - lowest(links)
+    errors = (energy - start) / scale, (euler - start) / scale
+    seconds = dt * np.arange(steps)
+    slopes = [float(np.polyfit(seconds, error, 1)[0] * seconds[-1]) for error in errors[0]]
+    return {
+        "links": links,
+        "steps": steps,
+        "dt": dt,
+        "riqn": errors[0].tolist(),
+        "euler": errors[1].tolist(),
+        "riqn largest": np.abs(errors[0]).max(axis=1).tolist(),
+        "riqn rms": np.sqrt((errors[0] ** 2).mean(axis=1)).tolist(),
+        "riqn drift over all steps": slopes,
+        "euler largest": np.abs(errors[1]).max(axis=1).tolist(),
+    }
+
+
+def main() -> None:
+    parser = options(__doc__)
+    parser.add_argument("--steps", type=int, default=10_000)
+    arguments = parser.parse_args()
+    results = measure(steps=arguments.steps)
+    for name in ("riqn largest", "riqn rms", "riqn drift over all steps", "euler largest"):
+        print(f"{name:26}", " ".join(f"{value:9.2e}" for value in results[name]))
+    figure, plot = axes()
+    every = max(1, arguments.steps // 5000)
+    seconds = results["dt"] * np.arange(arguments.steps)[::every]
+    plot.plot(seconds, 100 * np.array(results["euler"][0])[::every], label="semi-implicit Euler")
+    plot.plot(seconds, 100 * np.array(results["riqn"][0])[::every], label="RIQN")
+    plot.set(xlabel="time (s)", ylabel="energy error (% of scale)", title="Figure 2: energy, 10 links, dt = 1 ms")
+    plot.legend()
+    for name in ("riqn", "euler"):
+        results[name] = np.array(results[name])[:, ::every].tolist()
+    written(arguments.folder, "figure_2", results, figure)
+
+
+if __name__ == "__main__":
+    main()

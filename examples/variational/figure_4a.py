@@ -1,0 +1,46 @@
+"""Figure 4a: the residual over the iterations of one step, by Newton and by RIQN.
+
+    python examples/variational/figure_4a.py
+
+50 links, tolerance 1e-8 N m s, the first step from IG1. The paper's text says "zero configurations as the initial
+guess"; from q = 0 neither method converges, and the released code begins at the present configuration.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from chain import axes, chain, options, states, written
+from dynagate.integrators import Variational
+
+
+def measure(links: int = 50, tolerance: float = 1e-8, guess: int = 1, seed: int = 0) -> dict[str, Any]:
+    """Norms of the residual in N m s, by method."""
+    q0, qd0 = states(links, 1, seed)
+    integrators = {
+        name: Variational(chain(links), dt=1e-3, tolerance=tolerance, guess=guess, solver=name)
+        for name in ("newton", "riqn")
+    }
+    return {
+        "links": links,
+        "tolerance": tolerance,
+        **{name: integrator.convergence(q0[0], qd0[0]).tolist() for name, integrator in integrators.items()},
+    }
+
+
+def main() -> None:
+    arguments = options(__doc__).parse_args()
+    results = measure()
+    figure, plot = axes()
+    for name, label in (("newton", "Newton"), ("riqn", "RIQN")):
+        print(f"{label:7}", " ".join(f"{value:8.1e}" for value in results[name]))
+        plot.semilogy(np.arange(1, len(results[name]) + 1), results[name], marker="o", label=label)
+    plot.axhline(results["tolerance"], color="grey", linestyle=":")
+    plot.set(xlabel="residual evaluation", ylabel="residual (N m s)", title="Figure 4a: convergence, 50 links")
+    plot.legend()
+    written(arguments.folder, "figure_4a", results, figure)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,404 @@
+"""The linear-time variational integrator as users call it: options, states, trajectories and what went wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
+from dynagate.dynamics import Tree
+from dynagate.dynamics.mass_matrix import check_invertible
+from dynagate.integrators import variational_steps as loops
+from dynagate.integrators.links import check_joints, links_of
+from dynagate.integrators.variational_batch import GraphSteps
+from dynagate.integrators.variational_body import WIDEST_TURN
+from dynagate.integrators.variational_device import DeviceSteps
+from dynagate.integrators.variational_steps import RESIDUALS, SOLVERS, TURNED
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+Inverse = Callable[[Array], Array]
+"""Configurations (batch, nv) -> M⁻¹ (batch, nv, nv)."""
+
+BACKENDS = ("loops", "cpu", "numpy")
+GUESSES = (1, 2, 3, 4)
+PAST = 4
+BLOCK = 512
+"""Trajectories that are stepped together by kernels: measured."""
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a batch of trajectories stands between two steps, to go on from.
+
+    q (batch, nv); past (4, batch, nv): the increments of the last steps, the latest first; momentum (batch, links, 6):
+    what each link brings into the next step, times dt; age: steps since the start.
+    """
+
+    q: Array
+    past: Array
+    momentum: Array
+    age: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A trajectory that ended early. step: the one that failed; residual: its norm in N m s after the last iteration; q
+    (nv,), qd (nv,): configuration and mean velocity of the last step that converged; reason: in words."""
+
+    trajectory: int
+    step: int
+    residual: float
+    q: Array
+    qd: Array
+    reason: str
+
+
+class VariationalError(Error, RuntimeError):
+    """Steps that failed. failures: one of each trajectory; trajectory: what was computed, NaN after a failure."""
+
+    def __init__(self, failures: list[Failure], trajectory: Trajectory) -> None:
+        self.failures, self.trajectory = failures, trajectory
+        first, more = failures[0], len(failures) - 1
+        others = f" (and {more} other trajector{'y' if more == 1 else 'ies'})" if more else ""
+        super().__init__(
+            f"step {first.step} of trajectory {first.trajectory}{others}: {first.reason}; the last good state is in "
+            "the error's failures, what was computed in its trajectory"
+        )
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """Steps of one trajectory, or of a batch with one more axis in front.
+
+    q (steps + 1, nv): configurations, the first one given; iterations (steps,): residual evaluations of each step;
+    residuals (steps,): norm of its residual in N m s; dt: in s; state: to go on from; failures: trajectories that ended
+    early, whose later numbers are NaN (iterations 0).
+    """
+
+    q: Array
+    iterations: Array
+    residuals: Array
+    dt: float
+    state: State
+    failures: list[Failure]
+    _links: Any = field(repr=False)
+
+    @property
+    def qd(self) -> Array:
+        """Mean velocities of the steps (steps, nv)."""
+        return np.diff(self.q, axis=-2) / self.dt
+
+    def energy(self) -> Array:
+        """Kinetic plus potential energy (steps,) in J, as the discrete Lagrangian has them: ½ Σ Vᵀ G V over a step and
+        the mean of the potential at both ends."""
+        q = self.q[None] if self.q.ndim == 2 else self.q
+        kinetic, potential = np.empty((len(q), q.shape[1] - 1)), np.empty(q.shape[:2])
+        for k, configurations in enumerate(q):
+            loops.energies(self._links, np.ascontiguousarray(configurations), self.dt, kinetic[k], potential[k])
+        total = kinetic + 0.5 * (potential[:, 1:] + potential[:, :-1])
+        return total[0] if self.q.ndim == 2 else total
+
+
+class Variational:
+    """The linear-time variational integrator of Lee, Liu, Park & Srinivasa for trees of revolute and prismatic joints.
+
+    dt: s. solver: "riqn", "newton" or "broyden". guess: 1 to 3, the paper's IG1 to IG3, or 4, the increments of the
+    last four steps extrapolated. tolerance: of the residual impulse's norm, N m s. most: residual evaluations in a step
+    before it has failed. residual: "increment", "printed" (DRNEA as the paper prints it) or "svi" (the midpoint
+    baseline).
+    backend: "loops" over links, of any number, compiled by Numba; or the traced graph of the robot as C ("cpu") or in
+    numpy ("numpy"), fastest for batches of robots up to some sixty joints, with "riqn" and "increment".
+    inverse: a function of configurations (batch, nv) that returns M⁻¹ (batch, nv, nv) for RIQN's update, such as
+    `variational_device.device_inverse` has on a device; residuals stay in float64 on the host.
+
+    Raises ValueError for an option that has no such value, RobotError that names a joint of another type or joints that
+    move no mass.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        *,
+        dt: float,
+        solver: str = "riqn",
+        guess: int = 3,
+        tolerance: float = 1e-8,
+        most: int = 30,
+        residual: str = "increment",
+        backend: str = "loops",
+        inverse: Inverse | None = None,
+    ) -> None:
+        _check_options(dt, solver, guess, tolerance, most, residual, backend)
+        if (backend != "loops" or inverse is not None) and (solver, residual) != ("riqn", "increment"):
+            asked = f"backend '{backend}'" if inverse is None else "an inverse of your own"
+            raise ArgumentError(
+                f"solver '{solver}' with residual '{residual}' and {asked}; expected 'riqn' and 'increment', or the "
+                "backend 'loops'"
+            )
+        if backend != "loops" and inverse is not None:
+            raise ArgumentError(f"backend '{backend}' with an inverse of your own; expected the backend 'loops'")
+        if not isinstance(robot, Robot):
+            raise ArgumentTypeError(f"robot is a {type(robot).__name__}; expected a dynagate.Robot")
+        check_joints(robot)
+        check_invertible(Tree(robot))
+        self.robot, self.dt, self.guess, self.backend = robot, float(dt), guess, backend
+        self.solver, self.residual, self.tolerance, self.most = solver, residual, float(tolerance), most
+        self._links, self._inverse = links_of(robot), inverse
+        self._steps: dict[tuple[int, bool], Any] = {}
+
+    def start(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> State:
+        """The state at configurations q0 and velocities qd0, (nv,) or (batch, nv): the discrete Legendre transform
+        gives the momenta. Raises ValueError for other shapes or numbers that are not finite."""
+        q, qd = self._vectors("q0", q0), self._vectors("qd0", qd0)
+        if len(q) != len(qd):
+            raise ArgumentError(f"q0 has {len(q)} trajectories and qd0 {len(qd)}; expected as many")
+        last = np.ascontiguousarray(qd * self.dt)
+        momentum = np.zeros((len(q), len(self.robot.links), 6))
+        for k in range(len(q)):
+            loops.begin(self._links, RESIDUALS[self.residual], q[k], last[k], momentum[k])
+        return State(q, np.stack([last] * PAST), momentum, 0)
+
+    def run(
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        steps: int,
+        *,
+        tau: npt.ArrayLike | None = None,
+        external: npt.ArrayLike | None = None,
+        on_failure: str = "raise",
+    ) -> Trajectory:
+        """Steps from q0 at velocity qd0, (nv,) or (batch, nv).
+
+        tau: joint forces in N m and N, (nv,), (batch, nv), or (steps, batch, nv) for each step. external: forces on the
+        links [moment; force] at their origins in their frames, as the robot's file has these, (links, 6) or with the
+        same axes in front. on_failure: "raise", or "keep" to return what was computed.
+        Raises ValueError for other shapes, or a tolerance below the floor that rounding sets; VariationalError where
+        steps fail.
+        """
+        state = self.start(q0, qd0)
+        self._check_floor(state)
+        trajectory = self.advance(state, steps, tau=tau, external=external, on_failure="keep")
+        if np.ndim(q0) == 1:
+            trajectory = replace(
+                trajectory, q=trajectory.q[0], iterations=trajectory.iterations[0], residuals=trajectory.residuals[0]
+            )
+        return _judged(trajectory, on_failure)
+
+    def advance(
+        self,
+        state: State,
+        steps: int,
+        *,
+        tau: npt.ArrayLike | None = None,
+        external: npt.ArrayLike | None = None,
+        on_failure: str = "raise",
+    ) -> Trajectory:
+        """Further steps of a batch, as `run`: for forces that depend on the state. `Trajectory.state` goes on."""
+        if on_failure not in ("raise", "keep"):
+            raise ArgumentError(f"on_failure '{on_failure}'; expected raise or keep")
+        if steps < 1:
+            raise ArgumentError(f"{steps} steps; expected 1 or more")
+        batch, nv, links = len(state.q), self.robot.nv, len(self.robot.links)
+        torques = _per_step("tau", tau, steps, (batch, nv))
+        forces = None if external is None else _per_step("external", external, steps, (batch, links, 6))
+        run = self._by_loops if self.backend == "loops" and self._inverse is None else self._by_steps
+        before = state.past[0] / self.dt
+        configurations, iterations, residuals, state, status, done = run(state, steps, torques, forces)
+        q = np.moveaxis(configurations, 0, 1)
+        failures = []
+        for k in np.flatnonzero(status):
+            last = int(done[k])
+            q[k, last + 1 :], residuals[k, last + 1 :], iterations[k, last + 1 :] = np.nan, np.nan, 0
+            qd = (q[k, last] - q[k, last - 1]) / self.dt if last else before[k]
+            reason = self._reason(int(status[k]), float(residuals[k, last]), int(iterations[k, last]))
+            failures.append(Failure(int(k), last, float(residuals[k, last]), q[k, last], qd, reason))
+        return _judged(Trajectory(q, iterations, residuals, self.dt, state, failures, self._links), on_failure)
+
+    def convergence(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Array:
+        """Norm of the residual in N m s after each evaluation of the first step from q0, qd0 (nv,), by the loops over
+        links."""
+        norms = self._first_step(self.start(q0, qd0), self.tolerance, self.most)
+        return norms[~np.isnan(norms)]
+
+    def floor(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> float:
+        """The smallest norm of the residual in N m s that rounding lets the first step reach: measured over twenty
+        iterations after it has converged. q0, qd0: (nv,)."""
+        return self._floor(self.start(q0, qd0))
+
+    def _floor(self, state: State) -> float:
+        return float(self._first_step(state, 0.0, self.most + 20)[-20:].min())
+
+    def _first_step(self, state: State, tolerance: float, most: int) -> Array:
+        """Norms (most,) of one step of the first trajectory, NaN after the one that ended it."""
+        q, past, momentum = state.q[0].copy(), np.ascontiguousarray(state.past[:, 0]), state.momentum[0].copy()
+        norms = np.full(most, np.nan)
+        loops.step(
+            self._links, RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, q, past, state.age, momentum,
+            np.zeros(len(q)), np.zeros((0, 6)), self.dt, tolerance, most, norms,
+            loops.workspace(len(q), SOLVERS[self.solver]),
+        )  # fmt: skip
+        return norms
+
+    def _check_floor(self, state: State) -> None:
+        floor = self._floor(state)
+        if self.tolerance < floor < np.inf:
+            raise ArgumentError(
+                f"tolerance {self.tolerance:g} N m s is below the floor of rounding, which is {floor:.2g} for robot "
+                f"'{self.robot.name}' with the residual '{self.residual}' at dt {self.dt:g} s; expected "
+                f"{10.0 * floor:.1g} or more"
+            )
+
+    def _by_loops(self, state: State, steps: int, tau: Array, external: Array | None) -> Any:
+        batch, nv = state.q.shape
+        q, momentum, past = state.q.copy(), state.momentum.copy(), np.ascontiguousarray(state.past.swapaxes(0, 1))
+        configurations = np.empty((steps + 1, batch, nv))
+        configurations[0] = q
+        iterations, residuals = np.zeros((batch, steps), dtype=np.int64), np.full((batch, steps), np.nan)
+        status = np.zeros(batch, dtype=np.int64)
+        none = np.zeros((1, 0, 6))
+        for k in range(batch):
+            row, torques = np.empty((steps, nv)), np.array(tau[:, k], order="C")
+            forces = none if external is None else self._aligned(external[:, min(k, external.shape[1] - 1)])
+            status[k] = loops.advance(
+                self._links, RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, q[k], past[k], state.age,
+                momentum[k], torques, forces, self.dt, self.tolerance, self.most, row,
+                iterations[k], residuals[k],
+            )  # fmt: skip
+            configurations[1:, k] = row
+        following = State(q, past.swapaxes(0, 1), momentum, state.age + steps)
+        return configurations, iterations, residuals, following, status, np.count_nonzero(iterations, axis=1) - 1
+
+    def _by_steps(self, state: State, steps: int, tau: Array, external: Array | None) -> Any:
+        """Blocks of trajectories one after another: the arrays of one stay in the second-level cache."""
+        blocks = []
+        for begin in range(0, len(state.q), BLOCK):
+            part = slice(begin, begin + BLOCK)
+            own = State(state.q[part], state.past[:, part], state.momentum[part], state.age)
+            blocks.append(self._block(own, steps, tau[:, part], None if external is None else external[:, part]))
+        states, *results = zip(*blocks, strict=True)
+        axes = (1, 0, 0, 0, 0)  # of the batch
+        joined = [np.concatenate(arrays, axis) for arrays, axis in zip(results, axes, strict=True)]
+        following = State(
+            np.concatenate([own.q for own in states]),
+            np.concatenate([own.past for own in states], axis=1),
+            np.concatenate([own.momentum for own in states]),
+            state.age + steps,
+        )
+        return *joined[:3], following, *joined[3:]
+
+    def _block(self, state: State, steps: int, tau: Array, external: Array | None) -> tuple[Any, ...]:
+        """The state after these steps; configurations (steps + 1, batch, nv), iterations and residuals (batch, steps),
+        status and number of steps done (batch,)."""
+        batch, nv = state.q.shape
+        machine = self._machine(batch, external is not None)
+        machine.set(state.q, state.past, state.age, state.momentum, self.dt)
+        places = np.empty((steps + 1, nv, batch))
+        places[0] = state.q.T
+        iterations, residuals = np.zeros((steps, batch), dtype=np.int64), np.full((steps, batch), np.nan)
+        status, done = np.zeros(batch, dtype=np.int64), np.full(batch, steps)
+        limit = (self.tolerance * self.dt) ** 2
+        with np.errstate(all="ignore"):
+            for k in range(steps):
+                if k == 0 or len(tau) > 1:
+                    machine.inputs["tau"][...] = tau[min(k, len(tau) - 1)]
+                if external is not None and (k == 0 or len(external) > 1):
+                    machine.inputs["f_ext"][...] = external[min(k, len(external) - 1)]
+                iterations[k], ended = machine.step(1.0 if state.age + k else 0.5, limit, self.most)
+                residuals[k] = machine.squared
+                if ended.any():
+                    new = (status == 0) & (ended != 0)
+                    status[new], done[new] = ended[new], k
+                places[k + 1] = machine.q.T
+        following = State(*machine.state(), age=state.age + steps)
+        residuals = np.sqrt(residuals) / self.dt
+        return following, np.moveaxis(places, -1, 1), iterations.T, residuals.T, status, done
+
+    def _machine(self, batch: int, external: bool) -> Any:
+        key = (batch, external)
+        if key not in self._steps:
+            if self._inverse is not None:
+                machine: Any = DeviceSteps(self._links, self._inverse, self.guess, self._aligned, batch)
+            else:
+                machine = GraphSteps(self.robot, self.guess, self.backend, batch, external)
+            self._steps[key] = machine
+        return self._steps[key]
+
+    def _aligned(self, external: Array) -> Array:
+        """Forces (steps, links, 6) in axes turned to the joints'."""
+        tree = Tree(self.robot, reduced=False)
+        turned = [[np.concatenate(tree.external_force(i, row)) for i in tree.links] for row in external]
+        return np.array(turned, dtype=np.float64)
+
+    def _reason(self, status: int, residual: float, iterations: int) -> str:
+        """Why a step failed, and what to do."""
+        if status != TURNED:
+            return (
+                f"the residual is {residual:.3g} N m s after {iterations} iterations; expected {self.tolerance:g} "
+                "(tolerance); take a smaller dt or another guess"
+            )
+        if self.backend == "loops":
+            where = "turns by 180 degrees in a step, where the logarithm is singular"
+        else:
+            degrees = np.degrees(WIDEST_TURN)
+            where = f"turns by more than {degrees:.0f} degrees in a step; expected less ('loops' goes on to 180)"
+        return f"a link or joint {where}; take a smaller dt than {self.dt:g} s"
+
+    def _vectors(self, name: str, values: npt.ArrayLike) -> Array:
+        array = np.array(values, dtype=np.float64, ndmin=2)
+        if array.ndim != 2 or array.shape[1] != self.robot.nv or not len(array):
+            raise ArgumentError(
+                f"{name} has shape {np.shape(values)}; expected ({self.robot.nv},) or (batch, {self.robot.nv})"
+            )
+        wrong = np.argwhere(~np.isfinite(array))
+        if len(wrong):
+            raise ArgumentError(f"{name} of trajectory {wrong[0][0]} is not finite at {wrong[0][1]}")
+        return array
+
+
+def _per_step(name: str, values: npt.ArrayLike | None, steps: int, shape: tuple[int, ...]) -> Array:
+    """Forces (steps or 1, *shape); zeros for None. Raises ValueError for another shape."""
+    if values is None:
+        return np.zeros((1, *shape))
+    array = np.asarray(values, dtype=np.float64)
+    if array.shape == shape[1:]:
+        array = np.broadcast_to(array, shape)
+    if array.shape == shape:
+        array = array[None]
+    if array.shape not in ((1, *shape), (steps, *shape)):
+        raise ArgumentError(f"{name} has shape {np.shape(values)}; expected {shape[1:]}, {shape} or {(steps, *shape)}")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} is not finite at {tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])}")
+    return array
+
+
+def _check_options(
+    dt: float, solver: str, guess: int, tolerance: float, most: int, residual: str, backend: str
+) -> None:
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise ArgumentError(f"dt {dt}; expected a positive number of seconds")
+    if not (np.isfinite(tolerance) and tolerance > 0.0):
+        raise ArgumentError(f"tolerance {tolerance}; expected a positive number of N m s")
+    if most < 1:
+        raise ArgumentError(f"most {most}; expected 1 iteration or more")
+    for name, value, known in (
+        ("solver", solver, tuple(SOLVERS)),
+        ("residual", residual, tuple(RESIDUALS)),
+        ("guess", guess, GUESSES),
+        ("backend", backend, BACKENDS),
+    ):
+        if value not in known:
+            raise ArgumentError(f"{name} {value!r}; expected one of {', '.join(map(str, known))}")
+
+
+def _judged(trajectory: Trajectory, on_failure: str) -> Trajectory:
+    if on_failure not in ("raise", "keep"):
+        raise ArgumentError(f"on_failure '{on_failure}'; expected raise or keep")
+    if trajectory.failures and on_failure == "raise":
+        raise VariationalError(trajectory.failures, trajectory)
+    return trajectory

@@ -1,0 +1,126 @@
+"""Discrete mechanics of one rigid body, over any scalar (Lee, Liu, Park & Srinivasa, "A Linear-Time Variational
+Integrator for Multibody Systems", 2020, §2.2).
+
+In a step of length dt a body moves from T to T ΔT, with ΔT = (ΔR, Δp) seen from its own frame. ξ = (ω, v) = log ΔT is
+dt times its average twist V (Eq. 10), and G its spatial inertia. The trapezoidal discrete Lagrangian (Eq. 9) is
+L_d = ½ ξᵀ G ξ / dt - dt (P(T) + P(T ΔT)) / 2, and its derivatives are the momenta of `momenta`. All momenta here are
+times dt (kg m² and kg m), so dt does not occur.
+
+ΔR is kept as a unit quaternion (e, w). Its vector part e is exact for turns of any size, where ΔR - 1, computed from
+two rotations, has lost the digits that the residual needs.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import comb, factorial, pi, sin
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Polynomial
+
+from dynagate.integrators.vectors import Matrix, Scalar, Vector, cross, dot, minus, plus, scaled, times
+
+WIDEST_TURN = pi / 3
+"""rad that a body or a joint turns in a step: the polynomials below hold up to here."""
+
+WIDEST = sin(WIDEST_TURN / 2) ** 2
+"""|e|² of that turn."""
+
+_TERMS = 40
+
+
+def _economised(taylor: list[float], end: float) -> tuple[float, ...]:
+    """The shortest polynomial, as coefficients from the highest power to the constant, that is as exact on [0, end] as
+    float64 and the Taylor series. Dropping Chebyshev terms halves the number of them."""
+    series = Polynomial(taylor).convert(kind=Chebyshev, domain=[0.0, end])
+    sizes = np.abs(series.coef)
+    enough = int(np.flatnonzero(sizes > 1e-17 * sizes[0])[-1]) + 1
+    short = Chebyshev(series.coef[:enough], domain=[0.0, end]).convert(kind=Polynomial, domain=[-1, 1], window=[-1, 1])
+    return tuple(float(c) for c in short.coef[::-1])
+
+
+def _dlog_series(terms: int) -> list[float]:
+    """|B₂ₖ| / (2k)! for k = 1, 2, ... (Eq. 12), exactly: from the power series of x / (eˣ - 1)."""
+    series = [Fraction(1)]
+    for n in range(1, 2 * terms + 1):
+        series.append(-sum((c / factorial(n + 1 - k) for k, c in enumerate(series)), Fraction(0)))
+    return [float(abs(c)) for c in series[2::2]]
+
+
+_B = _dlog_series(16)
+_Z = 1.01 * WIDEST_TURN**2
+
+ANGLE = _economised([2.0 * comb(2 * n, n) / (4.0**n * (2 * n + 1)) for n in range(_TERMS)], 1.01 * WIDEST)
+"""θ / |e| = 2 asin(|e|) / |e| of |e|²."""
+
+B = _economised(_B, _Z)
+"""b = (1 - θ/2 cot θ/2) / θ² of θ²: the even part of dlog is 1 + b ad² on so(3)."""
+
+B_SLOPE = _economised([k * c for k, c in enumerate(_B)][1:], _Z)
+"""db / dθ²."""
+
+B_CURVE = _economised([k * (k - 1) * c for k, c in enumerate(_B)][2:], _Z)
+"""d²b / d(θ²)²."""
+
+HALF_SINE = _economised([0.5 * (-0.25) ** k / factorial(2 * k + 1) for k in range(20)], _Z)
+HALF_COSINE = _economised([(-0.25) ** k / factorial(2 * k) for k in range(20)], _Z)
+"""sin(δ/2) / δ and cos(δ/2) of δ²."""
+
+
+def polynomial(coefficients: tuple[float, ...], x: Scalar) -> Scalar:
+    """Horner's rule, from the highest power to the constant."""
+    value = coefficients[0]
+    for c in coefficients[1:]:
+        value = value * x + c
+    return value
+
+
+def displaced(point: Vector, e: Vector, w: Scalar) -> Vector:
+    """(ΔR - 1) point, without cancellation."""
+    return scaled(cross(e, plus(scaled(point, w), cross(e, point))), 2.0)
+
+
+def turned_about_z(e: Vector, w: Scalar, half_sine: Scalar, half_cosine: Scalar) -> tuple[Vector, Scalar]:
+    """The quaternion (e, w) times that of a turn about z, given by the sine and cosine of half its angle."""
+    c, s = half_cosine, half_sine
+    return (c * e[0] + s * e[1], c * e[1] - s * e[0], c * e[2] + s * w), c * w - s * e[2]
+
+
+def twist(e: Vector, shift: Vector, angle: Scalar, b: Scalar) -> tuple[Vector, Vector]:
+    """ξ = (ω, v) = log ΔT (Eq. 10). e, shift: ΔR's quaternion vector and Δp; angle, b: as `ANGLE` and `B`."""
+    turn = scaled(e, angle)
+    across = cross(turn, shift)
+    return turn, plus(minus(shift, scaled(across, 0.5)), scaled(cross(turn, across), b))
+
+
+def impulse(mass: Scalar, first: Vector, inertia: Matrix, turn: Vector, v: Vector) -> tuple[Vector, Vector]:
+    """G ξ as (moment, force). first: mass times centre of mass; inertia: about the frame's origin."""
+    return plus(times(inertia, turn), cross(first, v)), minus(scaled(v, mass), cross(first, turn))
+
+
+def momenta(
+    turn: Vector, v: Vector, b: Scalar, slope: Scalar, moment: Vector, force: Vector
+) -> tuple[Vector, Vector, Vector, Vector]:
+    """μ = dlog_ξᵀ (moment, force) and Ad_exp(ξ)ᵀ μ = dlog_-ξᵀ (moment, force) (Eq. 21), as (moment, force) each.
+
+    On so(3) dlog is 1 - ½ω× + b ω×ω×. In se(3), ad_ξ is [[ω×, 0], [v×, ω×]], so the block below the diagonal of
+    any function of it is the function's derivative along v. This makes dlog exact in closed form; the sum of Eq. 12
+    need not be cut off.
+    """
+    wf, vf = cross(turn, force), cross(v, force)
+    push = plus(cross(turn, moment), vf)
+    wwf = cross(turn, wf)
+    odd_moment, odd_force = scaled(push, 0.5), scaled(wf, 0.5)
+    even_force = plus(force, scaled(wwf, b))
+    even_moment = plus(moment, scaled(plus(cross(turn, push), cross(v, wf)), b))
+    even_moment = plus(even_moment, scaled(wwf, 2.0 * slope * dot(turn, v)))
+    return (
+        plus(even_moment, odd_moment),
+        plus(even_force, odd_force),
+        minus(even_moment, odd_moment),
+        minus(even_force, odd_force),
+    )
+
+
+ALL = (polynomial, displaced, turned_about_z, twist, impulse, momenta)
+"""What a loop that Numba compiles may call."""

@@ -1,0 +1,267 @@
+"""A step of the variational integrator as functions that trace into graphs: DRNEA in increment form and RIQN's update,
+over any scalar.
+
+`START` runs once a step, `ITERATION` until the residual is within the tolerance, and `RESIDUAL` alone where something
+else finds the update. Momenta and residuals are times dt, see `variational_body`; `share` is explained in
+`variational_loops`. A joint or a link may turn by `WIDEST_TURN` in a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics import Argument, Function, Tree
+from dynagate.dynamics.forward_dynamics import forward_dynamics
+from dynagate.dynamics.joints import AxisTransform
+from dynagate.dynamics.mass_matrix import Factor, factorise, mass_matrix, solve
+from dynagate.dynamics.spatial import (
+    Array,
+    Force,
+    Scalar,
+    array,
+    cos,
+    cross,
+    inertia_from_second_moment,
+    select,
+    sin,
+    zeros,
+)
+from dynagate.integrators.variational_body import (
+    ANGLE,
+    B_SLOPE,
+    HALF_COSINE,
+    HALF_SINE,
+    WIDEST,
+    B,
+    displaced,
+    impulse,
+    momenta,
+    polynomial,
+    turned_about_z,
+    twist,
+)
+
+EXTRAPOLATION = (4.0, -6.0, 4.0, -1.0)
+"""A cubic through the increments of the last four steps, the latest first, one step on: a guess (IG4) that takes no
+dynamics."""
+
+EXTRAPOLATED = 4
+"""The number of this guess, after the paper's three."""
+
+Rows = Array
+"""(links, 6) scalars: forces or momenta [angular; linear] of the links in their own frames."""
+
+
+def start(
+    tree: Tree,
+    q: Sequence[Scalar],
+    last: Sequence[Scalar],
+    second: Sequence[Scalar],
+    third: Sequence[Scalar],
+    fourth: Sequence[Scalar],
+    momentum: Rows,
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    share: Scalar,
+    external: Rows | None = None,
+    *,
+    guess: int,
+) -> tuple[Any, ...]:
+    """The initial guess of the increment, load (links, 6), impulse (nv,) as `variational_loops.prepare` has them; M's
+    factor (nv, nv), L below the diagonal and 1 / D on it; turn (nv, 2), cosine and sine of each joint.
+
+    last, second, third, fourth: the increments of the steps before, the latest first."""
+    factor = factorise(tree, mass_matrix(tree, q))
+    packed = factor.lower.copy()
+    for d, inverse in enumerate(factor.inverse_d):
+        packed[d, d] = inverse
+    load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share, external)
+    turn = array([(1.0, 0.0) if tree.slides(d) else (cos(q[d]), sin(q[d])) for d in range(tree.nv)])
+    past = (last, second, third, fourth)
+    increment = _guesses(tree, guess, q, past, tau, dt, external)
+    return increment, load, impulse_of_joints, packed, turn
+
+
+def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: Scalar, external: Any) -> list[Scalar]:
+    """IG1, IG2 or IG3 of §3.3, or the increments of the last steps extrapolated."""
+    last = past[0]
+    if guess == 1:
+        return [0.0 * x for x in last]
+    if guess == 2:
+        return list(last)
+    if guess == EXTRAPOLATED:
+        return [sum(c * x for c, x in zip(EXTRAPOLATION, row, strict=True)) for row in zip(*past, strict=True)]
+    rate = 1.0 / dt
+    qdd = forward_dynamics(tree, q, [rate * x for x in last], tau, external)
+    return [x + dt * (dt * a) for x, a in zip(last, qdd, strict=True)]
+
+
+def prepare(
+    tree: Tree,
+    q: Sequence[Scalar],
+    last: Sequence[Scalar],
+    momentum: Rows,
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    share: Scalar,
+    external: Rows | None = None,
+) -> tuple[Rows, list[Scalar]]:
+    """load and impulse: what stays while the increment is sought."""
+    joints = tree.transforms(q)
+    reach = share * (dt * dt)
+    fall: list[Array] = []
+    load = zeros(len(tree.links), 6)
+    for i in tree.links:
+        with scope("prepare", f"link{i}"):
+            p, inertia = tree.parents[i], tree.inertias[i]
+            fall.append(joints[i].to_link(fall[p] if p >= 0 else array([-a for a in tree.base_acceleration])))
+            force = Force(cross(inertia.first, fall[i]), fall[i] * inertia.mass)
+            if external is not None:
+                force = force + tree.external_force(i, external)
+            load[i, :3] = momentum[i, :3] + force.angular * reach
+            load[i, 3:] = momentum[i, 3:] + force.linear * reach
+    joint_impulse = []
+    for d in range(tree.nv):
+        rotor = tree.armature[d] * last[d] - tree.damping[d] * ((share - 0.5) * (dt * last[d]))
+        joint_impulse.append(reach * tau[d] + rotor)
+    return load, joint_impulse
+
+
+def residual(
+    tree: Tree,
+    q: Sequence[Scalar],
+    turn: Array,
+    increment: Sequence[Scalar],
+    load: Rows,
+    impulse_of_joints: Sequence[Scalar],
+    dt: Scalar,
+) -> tuple[list[Scalar], Rows, Scalar]:
+    """dt times the residual impulse (nv,), the momentum (links, 6) that goes into the next step, and the sum over links
+    and joints of (|e|² / WIDEST)⁸, |e| the sine of half the turn: above 1 if one of them turns too far, far below if
+    none does. A maximum would take as much time as a fifth of the residual."""
+    tree = tree.as_given
+    joints = _transforms(tree, q, turn)
+    moved: list[tuple[Any, Scalar, Any]] = []
+    force: list[Force] = []
+    momentum = zeros(len(tree.links), 6)
+    widest: Scalar = 0.0
+    for i in tree.links:
+        with scope("drnea", f"link{i}"):
+            p, d, inertia = tree.parents[i], tree.dofs[i].start, tree.inertias[i]
+            above = moved[p] if p >= 0 else ((0.0, 0.0, 0.0), 1.0, (0.0, 0.0, 0.0))
+            e, w, shift = _displacement(tree, i, joints[i], increment[d], above)
+            moved.append((e, w, shift))
+            y = e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
+            widest = widest + _eighth_power(y * (1.0 / WIDEST))
+            if not tree.slides(d):
+                widest = widest + _eighth_power(increment[d] * increment[d] * (0.25 / WIDEST))
+            angle = polynomial(ANGLE, y)
+            square = y * (angle * angle)
+            rotation, v = twist(e, shift, angle, polynomial(B, square))
+            inertia_about = tuple(inertia_from_second_moment(inertia.second).ravel())
+            moment, push = impulse(inertia.mass, tuple(inertia.first), inertia_about, rotation, v)
+            left_moment, left_push, right_moment, right_push = momenta(
+                rotation, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
+            )
+            momentum[i] = label(array([*right_moment, *right_push]), "momentum")
+            force.append(Force(array(left_moment) - load[i, :3], array(left_push) - load[i, 3:]))
+    f: list[Scalar] = [0.0] * tree.nv
+    for i in reversed(tree.links):
+        with scope("drnea", f"link{i}"):
+            d, p = tree.dofs[i].start, tree.parents[i]
+            rotor = tree.armature[d] * increment[d] + (0.5 * tree.damping[d]) * (dt * increment[d])
+            f[d] = label(tree.along(d, force[i]) + rotor - impulse_of_joints[d], "f")
+            if p >= 0:
+                force[p] = force[p] + joints[i].force_to_parent(force[i])
+    return f, momentum, widest
+
+
+def _transforms(tree: Tree, q: Any, turn: Array) -> list[AxisTransform]:
+    """`Tree.transforms` with the cosines and sines at hand."""
+    joints = []
+    for i, link in enumerate(tree.robot.links):
+        d, fixed, origin = tree.dofs[i].start, array(link.joint.rotation), array(link.joint.translation)
+        if tree.slides(d):
+            joints.append(AxisTransform(fixed, origin + fixed[:, 2] * q[d]))
+        else:
+            joints.append(AxisTransform(fixed, origin, *turn[d]))
+    return joints
+
+
+def _displacement(tree: Tree, i: int, joint: Any, delta: Scalar, above: Any) -> tuple[Any, Scalar, Any]:
+    """ΔR's quaternion (e, w) and Δp of link i from those of its parent (Eq. 19)."""
+    e, w, shift = above
+    at = joint.translation
+    if tree.slides(tree.dofs[i].start):
+        slide = joint.to_parent(array([0.0, 0.0, delta]))
+        shift = array(shift) + array(displaced(tuple(at + slide), e, w)) + slide
+        return tuple(joint.to_link(array(e))), w, tuple(joint.to_link(shift))
+    square = delta * delta
+    half_sine = delta * polynomial(HALF_SINE, square)
+    shift = array(shift) + array(displaced(tuple(at), e, w))
+    e, w = turned_about_z(tuple(joint.to_link(array(e))), w, half_sine, polynomial(HALF_COSINE, square))
+    return e, w, tuple(joint.to_link(shift))
+
+
+def _eighth_power(x: Scalar) -> Scalar:
+    square = x * x
+    fourth = square * square
+    return fourth * fourth
+
+
+def iteration(
+    tree: Tree,
+    q: Sequence[Scalar],
+    turn: Array,
+    increment: Sequence[Scalar],
+    load: Rows,
+    impulse_of_joints: Sequence[Scalar],
+    factor: Array,
+    dt: Scalar,
+    limit: Scalar,
+) -> tuple[Any, ...]:
+    """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
+    limit; the squared norm of the residual; the momentum and the measure of turns of `residual`. limit: squared, times
+    dt²."""
+    f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
+    squared: Scalar = 0.0
+    for x in f:
+        squared = squared + x * x
+    update = solve(tree, Factor(factor, [factor[d, d] for d in range(tree.nv)]), f)
+    active = select(squared - limit, 1.0, 0.0)
+    following = [x - active * u for x, u in zip(increment, update, strict=True)]
+    return following, squared, momentum, widest
+
+
+Q, DT = Argument("q", "configuration"), Argument("dt", "scalar")
+INCREMENT = Argument("increment", "vector")
+MOMENTUM, LOAD = (Argument(name, "forces", like="f_ext") for name in ("momentum", "load"))
+IMPULSE, FACTOR = Argument("impulse", "vector", like="tau"), Argument("factor", "matrix", like="minv")
+TURNED = Argument("turned", "scalar")
+PAST = tuple(Argument(name, "vector", like="increment") for name in ("last", "second", "third", "fourth"))
+TURN = Argument("turn", "turns")
+
+START = Function(
+    "variational_start",
+    (Q, *PAST, MOMENTUM, Argument("tau", "vector"), DT, Argument("share", "scalar")),
+    (INCREMENT, LOAD, IMPULSE, FACTOR, TURN),
+    {f"guess_{k}": partial(start, guess=k) for k in (3, 1, 2, 4)},
+    {},
+)
+RESIDUAL = Function(
+    "variational_residual",
+    (Q, TURN, INCREMENT, LOAD, IMPULSE, DT),
+    (Argument("residual", "vector"), MOMENTUM, TURNED),
+    {"increment": residual},
+    {},
+)
+ITERATION = Function(
+    "variational_iteration",
+    (Q, TURN, INCREMENT, LOAD, IMPULSE, FACTOR, DT, Argument("limit", "scalar")),
+    (Argument("next", "vector"), Argument("squared", "scalar"), MOMENTUM, TURNED),
+    {"riqn": iteration},
+    {},
+)
