@@ -28,8 +28,9 @@ from dynagate.integrators.position_based_state import (
     total_energy,
 )
 
-LEAST_DAMPING, MOST_DAMPING = 1e-7, 1e12
-"""λ beside the mean of the Hessian's diagonal: what the first rejected step sets, and what ends the search."""
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-6, 1e-4, 1e12
+"""λ beside the mean of the Hessian's diagonal: below the first it is 0, a rejected step sets the second, or five times
+what it was, an accepted one halves it, and beyond the third the search ends."""
 
 
 @compiled
@@ -86,11 +87,24 @@ def solve_symmetric(matrix: Floats, gradient: Floats, step: Floats) -> bool:
 
 
 @compiled
-def _newton(
+def mean_of_diagonal(links: Links, settings: Settings, pose: Floats, twist: Floats, stiffness: Floats) -> float:
+    """What λ is counted in: the mean of the diagonal of the Hessian's part that is a square's."""
+    total = stiffness.copy()
+    add_inertia(links, pose, pose, 1.0 / settings.dt**2, total)
+    gather_stiffness(links, total)
+    mean = 0.0
+    for d in range(len(twist)):
+        for r in range(6):
+            for c in range(6):
+                mean += twist[d, r] * total[links.link_of[d], r, c] * twist[d, c]
+    return mean / len(twist)
+
+
+@compiled
+def newton_step(
     links: Links,
     settings: Settings,
-    damping: float,
-    square: Floats,
+    diagonal: Floats,
     pose: Floats,
     twist: Floats,
     load: Floats,
@@ -98,27 +112,17 @@ def _newton(
     gradient: Floats,
     step: Floats,
 ) -> bool:
-    """-(H + λ)⁻¹ gradient: by articulated bodies in O(n), H the square's part, or by the full Hessian."""
-    n = len(gradient)
+    """step = -(H + diag)⁻¹ gradient: by articulated bodies in O(n), H the square's part, or by the full Hessian. False
+    where that is not positive."""
     y = stiffness.copy()
     add_inertia(links, pose, pose, 1.0 / settings.dt**2, y)
-    total = y.copy()
-    gather_stiffness(links, total)
-    diagonal = square.copy()
-    mean = 0.0
-    for d in range(n):
-        for r in range(6):
-            for c in range(6):
-                mean += twist[d, r] * total[links.link_of[d], r, c] * twist[d, c] / n
-    diagonal += damping * mean
     if not settings.exact:
         eliminate(links, twist, y, diagonal, gradient, step)
         return True
-    hessian = np.zeros((n, n))
-    add_products(links, twist, twist, total, hessian)
+    gather_stiffness(links, y)
+    hessian = np.diag(diagonal)
+    add_products(links, twist, twist, y, hessian)
     add_curvature(links, twist, load, hessian)
-    for d in range(n):
-        hessian[d, d] += diagonal[d]
     return solve_symmetric(hessian, gradient, step)
 
 
@@ -149,12 +153,14 @@ def run_energy(
         move(links, start, step, q)
         energy = energy_and_slope(links, points, joints, settings, q, poses, terms, twist, load, stiff, slope)
         left, damping, count = largest(slope, settings.scale), 0.0, 0
+        mean = mean_of_diagonal(links, settings, poses[2], twist, stiff)
         noise = 1e-13 * (abs(energy) + np.sum(np.abs(settings.scale)))
         trial_poses[0], trial_poses[1] = poses[0], poses[1]
         while left > 1.0 and count < settings.most and damping < MOST_DAMPING:
             count += 1
             better = False
-            if _newton(links, settings, damping, terms[0], poses[2], twist, load, stiff, slope, step):
+            diagonal = terms[0] + damping * mean
+            if newton_step(links, settings, diagonal, poses[2], twist, load, stiff, slope, step):
                 move(links, q, step, trial)
                 value = energy_and_slope(
                     links, points, joints, settings, trial, trial_poses, terms, trial_twist, trial_load, trial_stiff, trial_slope
@@ -165,9 +171,9 @@ def run_energy(
                 energy, left = value, rest
                 q[:], slope[:] = trial, trial_slope
                 poses[2], twist[:], load[:], stiff[:] = trial_poses[2], trial_twist, trial_load, trial_stiff
-                damping = 0.2 * damping if damping > LEAST_DAMPING else 0.0
+                damping = 0.5 * damping if damping > LEAST_DAMPING else 0.0
             else:
-                damping = max(5.0 * damping, LEAST_DAMPING)
+                damping = max(5.0 * damping, FIRST_DAMPING)
         last[:] = start
         record.q[k + 1] = q
         record.energy[k + 1] = total_energy(links, settings.first, poses, settings.dt)
