@@ -122,7 +122,7 @@ def newton_step(
     gather_stiffness(links, y)
     hessian = np.diag(diagonal)
     add_products(links, twist, twist, y, hessian)
-    add_curvature(links, twist, load, hessian)
+    add_curvature(links, twist, load, True, hessian)
     return solve_symmetric(hessian, gradient, step)
 
 

@@ -69,9 +69,14 @@ def slope(links: Links, twist: Floats, load: Floats, gradient: Floats) -> None:
 
 
 @compiled
-def add_curvature(links: Links, twist: Floats, load: Floats, hessian: Floats) -> None:
+def add_curvature(links: Links, twist: Floats, load: Floats, symmetric: bool, hessian: Floats) -> None:
     """Adds what ∂²T/∂q² contributes to a Hessian (nv, nv), Algorithm 2: ω_j · (Nᵀω_k - tr(N) ω_k + v_k × f) for j at or
-    above k. Loads are gathered. Of two turns in one joint, which `move` takes at once, the mean of both orders counts."""
+    above k. Loads are gathered.
+
+    The axes of a joint with a quaternion turn with its link. So the derivative of the gradient depends there on the order
+    of two dofs of the joint, and is what this adds, rows first; `symmetric` adds the mean of both orders, the second
+    derivative along a screw.
+    """
     bent = np.empty((len(links.link_of), 3))
     for k in range(len(links.link_of)):
         n, s = load[links.link_of[k]], twist[k]
@@ -85,13 +90,14 @@ def add_curvature(links: Links, twist: Floats, load: Floats, hessian: Floats) ->
         j = k
         while j >= 0:
             value = twist[j, 0] * bent[k, 0] + twist[j, 1] * bent[k, 1] + twist[j, 2] * bent[k, 2]
+            back = value
+            if j != k and links.link_of[j] == links.link_of[k]:
+                back = twist[k, 0] * bent[j, 0] + twist[k, 1] * bent[j, 1] + twist[k, 2] * bent[j, 2]
+                if symmetric:
+                    value = back = 0.5 * (value + back)
+            hessian[k, j] += value
             if j != k:
-                if links.link_of[j] == links.link_of[k]:
-                    back = twist[k, 0] * bent[j, 0] + twist[k, 1] * bent[j, 1] + twist[k, 2] * bent[j, 2]
-                    slides = twist[j, 0] == 0.0 and twist[j, 1] == 0.0 and twist[j, 2] == 0.0
-                    value = 0.0 if slides else 0.5 * (value + back)
-                hessian[k, j] += value
-            hessian[j, k] += value
+                hessian[j, k] += back
             j = links.above[j]
 
 

@@ -59,7 +59,7 @@ def forces_and_jacobian(
         for b in range(u):
             block[:] = 0.0
             if a == b:
-                add_curvature(links, twists[a], load, block)
+                add_curvature(links, twists[a], load, False, block)
                 for d in range(n):
                     block[d, d] += terms[0, d]
                 y = stiffness.copy()
