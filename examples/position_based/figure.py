@@ -21,8 +21,15 @@ Data = dict[str, Any]
 FOLDER = Path("build/position_based")
 
 
-def main(name: str, measure: Callable[[bool], Data], draw: Callable[[Data], Figure], arguments: list[str]) -> Data:
-    """Measures, writes NAME.json and NAME.png, and returns what was measured."""
+def main(
+    name: str,
+    measure: Callable[[bool], Data],
+    draw: Callable[[Data], Figure],
+    arguments: list[str],
+    animate: Callable[[Data, Path], None] | None = None,
+) -> Data:
+    """Measures, writes NAME.json and NAME.png, and NAME.gif where there is something to animate; returns what was
+    measured."""
     parser = argparse.ArgumentParser(description=sys.modules[measure.__module__].__doc__)
     parser.add_argument("--short", action="store_true", help="seconds instead of minutes: fewer and smaller robots")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the files go (%(default)s)")
@@ -34,6 +41,8 @@ def main(name: str, measure: Callable[[bool], Data], draw: Callable[[Data], Figu
         data = measure(options.short)
     (options.folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
     draw(data).savefig(options.folder / f"{name}.png", dpi=150, bbox_inches="tight")
+    if animate and not options.short:
+        animate(data, options.folder / f"{name}.gif")
     print(f"{name}: {options.folder / name}.json and .png, {time.perf_counter() - begin:.1f} s")
     return data
 
