@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 from dynagate import evaluate, trace
-from dynagate.base.errors import Error
 from dynagate.dynamics.configuration import neutral
-from dynagate.integrators.complementarity import StewartTrinkle
-from dynagate.integrators.contact import Contact, Plane, Point, corners
+from dynagate.integrators.contact import Contact, Plane, corners
 from dynagate.integrators.drag import Drag, drag_points
 from dynagate.integrators.position_based import PositionBased, PositionBasedWarning
 from dynagate.integrators.position_based_energy import energy_and_slope, newton_step
@@ -25,11 +23,10 @@ from dynagate.integrators.position_based_inertia import (
     paired,
     slope,
 )
-from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_kinematics import move, place, subtract
-from dynagate.integrators.position_based_newton_euler import NewtonEuler, accelerations, mechanical_energy
+from dynagate.integrators.position_based_newton_euler import accelerations, mechanical_energy
 from dynagate.integrators.position_based_residual import forces_and_jacobian
-from dynagate.integrators.position_based_robots import bent, chain, planar_box, rod, swimmer
+from dynagate.integrators.position_based_robots import chain, rod
 from dynagate.robot import Robot
 from dynagate.robot.model import Joint
 

@@ -8,9 +8,8 @@ import sys
 import numpy as np
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
-from matplotlib.figure import Figure
-
 from figure import Data, axes, main, seconds
+from matplotlib.figure import Figure
 
 STEPS = 10
 

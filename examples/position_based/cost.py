@@ -8,9 +8,8 @@ import numpy as np
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_newton_euler import NewtonEuler
 from dynagate.integrators.position_based_robots import bent, chain
-from matplotlib.figure import Figure
-
 from figure import Data, axes, main, seconds
+from matplotlib.figure import Figure
 
 STEPS = (0.001, 0.002, 0.0025, 0.004, 0.008, 0.016, 0.032, 0.05, 0.064, 0.128)
 LARGEST = 0.0025

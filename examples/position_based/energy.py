@@ -8,9 +8,8 @@ import numpy as np
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_newton_euler import SCHEMES, NewtonEuler
 from dynagate.integrators.position_based_robots import bent, chain
-from matplotlib.figure import Figure
-
 from figure import Data, axes, main
+from matplotlib.figure import Figure
 
 DT = 0.0025
 CHAINS = {"10 links": (10, 1.0, 5.0, 1e-7), "100 links": (100, 0.2, 2.0, 1e-6)}

@@ -6,16 +6,15 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import slope
 from dynagate import evaluate, trace
 from dynagate.integrators.contact import Contact
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
 from dynagate.robot import Robot
+from figure import Data, axes, main
 from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.figure import Figure
-
-import slope
-from figure import Data, axes, main
 
 DT = 0.05
 

@@ -13,9 +13,8 @@ from dynagate.integrators.contact import Contact, along
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
 from dynagate.robot import Robot
-from matplotlib.figure import Figure
-
 from figure import Data, axes, main
+from matplotlib.figure import Figure
 
 DT = 0.05
 COMBINATIONS = {
@@ -28,8 +27,8 @@ COMBINATIONS = {
 
 
 def falling(count: int) -> tuple[Robot, np.ndarray, Contact]:
-    """A floating chain of 0.2 m rods, bent a little, and the ground 0.3 m below. Contact of the paper of 2018, an energy,
-    so that both objectives exist."""
+    """A floating chain of 0.2 m rods, bent a little, and the ground 0.3 m below. The contact of the paper of 2018 is an
+    energy, so both objectives exist."""
     robot = chain(count, length=0.2, mass=0.2, radius=0.03, floating=True)
     q0 = np.zeros(robot.nq)
     q0[2], q0[6], q0[7:] = 0.3, 1.0, bent(robot, 8.0)[1:]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 
 import numpy as np
 from dynagate.integrators.complementarity import StewartTrinkle
 from dynagate.integrators.contact import Contact, corners
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import planar_box
-from matplotlib.figure import Figure
-
 from figure import Data, axes, main
+from matplotlib.figure import Figure
 
 SPEED, STIFFNESS, GRAVITY = 1.0, 1e4, 9.81
 POINTS = corners("box", (1.0, 0.0, 0.5))
@@ -43,7 +43,7 @@ def measure(short: bool) -> Data:
             distances = [s for s, _ in runs]
             row[model] = distances
             row[f"{model} stuck"] = sum(not good for _, good in runs)
-            row[f"{model} monotone"] = all(b <= a * (1.0 + 1e-6) for a, b in zip(distances, distances[1:], strict=False))
+            row[f"{model} monotone"] = all(b <= a * (1.0 + 1e-6) for a, b in pairwise(distances))
         row["dry"] = [
             float(
                 StewartTrinkle(planar_box(), dt, POINTS, mu=mu)

@@ -10,9 +10,8 @@ from dynagate.integrators.contact import Contact, Plane, Point, along
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
 from dynagate.robot import Robot
-from matplotlib.figure import Figure
-
 from figure import Data, axes, main, seconds
+from matplotlib.figure import Figure
 
 LENGTH = 0.2
 SLOPE = Plane.slope(30.0)

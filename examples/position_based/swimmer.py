@@ -1,7 +1,7 @@
 """A swimmer of four links learns to swim by CMA-ES: Figure 5 (a) of Pan & Manocha (2018).
 
-The paper's drag is the same in all directions, and no gait moves a swimmer in it: the impulse over a cycle is zero. So the
-drag here is ten times as strong across a link as along it.
+The paper's drag is the same in all directions, and no gait moves a swimmer in it: the impulse over a cycle is zero.
+So the drag here is ten times as strong across a link as along it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from dynagate.integrators.drag import Drag
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_robots import swimmer
-from matplotlib.figure import Figure
-
 from figure import Data, axes, main
+from matplotlib.figure import Figure
 
 DT = 0.05
 ROBOT = swimmer()

@@ -55,8 +55,8 @@ class Contact:
     normal force: stiffness d^alpha n, Equation 8 of the paper of 2019. stiffness is its C⊥ in N/m^alpha.
     friction: its C∥. The force along the plane is -friction (beta + 1) x |x|^(beta - 1) d^(gamma + 1), so a
     friction that is to mean the same at another step is proportional to 1/dt.
-    model: "pbfd", these two forces (Equation 13); or "pbd", what the energy friction |x|^(beta + 1) d^(gamma + 1) gives,
-    which presses points out of the plane as they slide (Equation 11).
+    model: "pbfd", these two forces (Equation 13); or "pbd", the forces of the energy
+    friction |x|^(beta + 1) d^(gamma + 1), which presses points out of the plane as they slide (Equation 11).
     printed_exponent: |x|^beta in the force along the plane, as Equation 12 is printed: drag in place of friction.
 
     Raises ContactError for parameters outside the lemmas: stiffness > 0, friction ≥ 0; "pbfd": alpha > 1,

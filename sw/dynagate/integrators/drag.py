@@ -69,4 +69,3 @@ def drag_points(robot: Robot, drag: Drag) -> tuple[list[int], Floats, Floats]:
                 positions.append(np.array(link.com) + side * np.sqrt(3.0 * max(moment, 0.0)) * axis)
                 matrices.append(drag.matrix() * (link.mass / drag.density / 6.0))
     return links, np.array(positions).reshape(-1, 3), np.array(matrices).reshape(-1, 3, 3)
-

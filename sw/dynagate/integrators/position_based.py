@@ -1,4 +1,4 @@
-"""Position-based steps of articulated bodies (Pan & Manocha 2018, 2019): large steps that stay stable, with friction."""
+"""Position-based steps of articulated bodies (Pan & Manocha 2018, 2019): stable at large steps, with friction."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class PositionBased:
     robot: a tree of revolute, prismatic, spherical and floating joints. dt: s.
     order: K. 2 is implicit and loses energy; 3 is of second order and keeps it at small steps; 4 and above are unstable
     for some frequencies, which a warning says.
-    objective: "energy" minimises Equation 5 (6 with contact), "forces" the square of its gradient, Equation 7 (13). None:
-    the energy where there is one, which is at order 2 and without "pbfd" contact.
-    method: "lm", Levenberg-Marquardt on the part of the Hessian that is a square's: for the energy that is M/dt², solved
-    in O(n); "lm-full", with the full Hessian of the energy; "lbfgs", SciPy's.
+    objective: "energy" minimises Equation 5 (6 with contact), "forces" the square of its gradient, Equation 7 (13).
+    None: the energy where there is one, which is at order 2 and without "pbfd" contact.
+    method: "lm", Levenberg-Marquardt on the part of the Hessian that is a square's: for the energy that is M/dt²,
+    solved in O(n); "lm-full", with the full Hessian of the energy; "lbfgs", SciPy's.
     contact, drag, servo: forces; at order 2. tolerance: largest force left in a step, beside the robot's weight (and,
     for torques, its reach); a robot without gravity counts 9.81 m/s². iterations: most of them a step.
     threads: None for one per processor; trajectories of a batch are shared among them.
@@ -157,8 +157,10 @@ class PositionBased:
                 for future in [pool.submit(work) for _ in range(min(self.threads, batch))]:
                     future.result()
         self._warn_of_stuck(record)
-        times = self.dt * np.arange(steps + 1)
-        return Trajectory(times, *(values[0] if single else values for values in record))
+        if single:
+            record = Record(*(values[0] for values in record))
+        times: Floats = self.dt * np.arange(steps + 1, dtype=np.float64)
+        return Trajectory(times, record.q, record.energy, record.iterations, record.residual)
 
     def _march(self, before: Floats, torques: Floats, targets: Floats, record: Record) -> None:
         parts = (self._links, self._points, self._joints, self._settings, before, torques, targets, record)
@@ -181,7 +183,9 @@ class PositionBased:
         move(self._links, q0, tangent, before)
         return before
 
-    def _inputs(self, q0: Any, qd0: Any, steps: int, tau: Any, target: Any) -> tuple[Floats, Floats, Floats, Floats, bool]:
+    def _inputs(
+        self, q0: Any, qd0: Any, steps: int, tau: Any, target: Any
+    ) -> tuple[Floats, Floats, Floats, Floats, bool]:
         nq, nv = self.robot.nq, self.robot.nv
         if steps < 1:
             raise PositionBasedError(f"steps is {steps}; expected 1 or more")
@@ -189,7 +193,7 @@ class PositionBased:
         single = starts.ndim == 1
         starts = np.atleast_2d(starts)
         batch = len(starts)
-        shapes = {"q0": (q0, (batch, nq)), "qd0": (qd0, (batch, nv))}
+        shapes: dict[str, tuple[Any, tuple[int, ...]]] = {"q0": (q0, (batch, nq)), "qd0": (qd0, (batch, nv))}
         shapes |= {"tau": (tau, (batch, steps, nv)), "target": (target, (batch, steps, nv))}
         arrays = []
         for name, (values, shape) in shapes.items():
@@ -239,7 +243,11 @@ def _check(
     for name, value in (("dt", dt), ("tolerance", tolerance)):
         if not (np.isfinite(value) and value > 0.0):
             raise PositionBasedError(f"{name} is {value:g}; expected a finite number above 0")
-    for name, count in (("order", order - 1), ("iterations", iterations), ("threads", 1 if threads is None else threads)):
+    for name, count in (
+        ("order", order - 1),
+        ("iterations", iterations),
+        ("threads", 1 if threads is None else threads),
+    ):
         if count < 1:
             least = 2 if name == "order" else 1
             raise PositionBasedError(f"{name} is {count + least - 1}; expected {least} or more")
@@ -256,7 +264,7 @@ def _check(
     if pbfd and objective == "energy":
         raise PositionBasedError("'pbfd' contact has no energy; take objective 'forces', or contact model 'pbd'")
     if method == "lm-full" and objective == "forces":
-        raise PositionBasedError("method 'lm-full' would need third derivatives of the energy here; take 'lm' or 'lbfgs'")
+        raise PositionBasedError("method 'lm-full' would need third derivatives of the energy; take 'lm' or 'lbfgs'")
     return objective
 
 
@@ -269,7 +277,9 @@ def _warn_of_order(order: int, dt: float) -> None:
             stacklevel=3,
         )
     if order >= 4:
-        limits = "0.026 < ω dt < 6.84, by up to 1.28 a step" if order == 4 else "ranges of ω dt, order 5 by up to 2.3 a step"
+        limits = (
+            "0.026 < ω dt < 6.84, by up to 1.28 a step" if order == 4 else "ranges of ω dt, order 5 by up to 2.3 a step"
+        )
         warnings.warn(
             f"order {order} is experimental: oscillations of frequency ω grow for {limits}; take order 2 or 3",
             PositionBasedWarning,

@@ -27,7 +27,8 @@ def collocation(order: int) -> Collocation:
     if order == 2:
         nodes = np.array([-1.0, 0.0, 1.0])
     else:
-        inner = np.sort(np.polynomial.legendre.Legendre.basis(order - 2).roots()) * 0.5 + 0.5
+        roots = np.polynomial.legendre.Legendre.basis(order - 2).roots()
+        inner = 0.5 + 0.5 * np.sort(np.real(roots))
         nodes = np.concatenate([[inner[-1] - 1.0, 0.0], inner, [1.0]])
     basis = [np.polynomial.Polynomial(row) for row in np.linalg.inv(np.vander(nodes, increasing=True)).T]
     second = np.array([[p.deriv(2)(t) for p in basis] for t in nodes[2:]])

@@ -1,4 +1,4 @@
-"""A step as the minimum of an energy: Equation 5 of Pan & Manocha (2018), Equation 6 of 2019, by Levenberg-Marquardt."""
+"""A step as the minimum of an energy, by Levenberg-Marquardt: Equation 5 of Pan & Manocha (2018), 6 of 2019."""
 
 from __future__ import annotations
 
@@ -139,7 +139,8 @@ def run_energy(
 ) -> None:
     """A trajectory of order 2. before (nq,): the configuration one step before the start. tau, target (steps, nv)."""
     nb, n = len(links.parent), len(links.link_of)
-    poses, twist, trial_poses, trial_twist = np.empty((3, nb, 3, 4)), np.empty((n, 6)), np.empty((3, nb, 3, 4)), np.empty((n, 6))
+    poses, trial_poses = np.empty((3, nb, 3, 4)), np.empty((3, nb, 3, 4))
+    twist, trial_twist = np.empty((n, 6)), np.empty((n, 6))
     load, trial_load = np.empty((nb, 3, 4)), np.empty((nb, 3, 4))
     stiff, trial_stiff = np.empty((nb, 6, 6)), np.empty((nb, 6, 6))
     slope, trial_slope, step, terms = np.empty(n), np.empty(n), np.empty(n), np.empty((2, n))
@@ -163,7 +164,17 @@ def run_energy(
             if newton_step(links, settings, diagonal, poses[2], twist, load, stiff, slope, step):
                 move(links, q, step, trial)
                 value = energy_and_slope(
-                    links, points, joints, settings, trial, trial_poses, terms, trial_twist, trial_load, trial_stiff, trial_slope
+                    links,
+                    points,
+                    joints,
+                    settings,
+                    trial,
+                    trial_poses,
+                    terms,
+                    trial_twist,
+                    trial_load,
+                    trial_stiff,
+                    trial_slope,
                 )
                 rest = largest(trial_slope, settings.scale)
                 better = value < energy or rest <= 1.0 or (value <= energy + noise and rest < left)

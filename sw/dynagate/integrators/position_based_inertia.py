@@ -3,8 +3,8 @@
 I(q_a, q_b) = ∫ P(q_a)ᵀ P(q_b) dm = Σ tr(T_a M̃ T_bᵀ) over the links, Equation 8 of Pan & Manocha (2018). Its derivatives
 are sums over subtrees of the matrices T_a M̃ T_bᵀ, read along the dofs' twists: Algorithms 1 to 3 in closed form.
 
-A load (links, 3, 4) is (N | f) = X M̃ Tᵀ for a field X of forces, with f its resultant and the axial part of N its moment
-about the world's origin. A stiffness (links, 6, 6) is a quadratic form of two twists.
+A load (links, 3, 4) is (N | f) = X M̃ Tᵀ for a field X of forces, with f its resultant and the axial part of N its
+moment about the world's origin. A stiffness (links, 6, 6) is a quadratic form of two twists.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def add_curvature(links: Links, twist: Floats, load: Floats, symmetric: bool, he
     """Adds what ∂²T/∂q² contributes to a Hessian (nv, nv), Algorithm 2: ω_j · (Nᵀω_k - tr(N) ω_k + v_k × f) for j at or
     above k. Loads are gathered.
 
-    The axes of a joint with a quaternion turn with its link. So the derivative of the gradient depends there on the order
-    of two dofs of the joint, and is what this adds, rows first; `symmetric` adds the mean of both orders, the second
-    derivative along a screw.
+    The axes of a joint with a quaternion turn with its link. So the derivative of the gradient depends there on the
+    order of two dofs of the joint, and is what this adds, rows first; `symmetric` adds the mean of both orders, the
+    second derivative along a screw.
     """
     bent = np.empty((len(links.link_of), 3))
     for k in range(len(links.link_of)):

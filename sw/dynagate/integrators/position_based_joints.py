@@ -34,7 +34,7 @@ class Servo:
 
 
 class Joints(NamedTuple):
-    """place (nv,): where a dof's number is in q, or -1 in a joint with a quaternion. stiffness, damping, armature (nv,)."""
+    """place (nv,): where a dof's number is in q, or -1. stiffness, damping, armature (nv,)."""
 
     place: Integers
     stiffness: Floats
@@ -67,8 +67,8 @@ def joints_of(robot: Robot, servo: Servo | None) -> Joints:
 def joint_terms(
     joints: Joints, dt: float, q: Floats, before: Floats, tau: Floats, target: Floats, square: Floats, linear: Floats
 ) -> None:
-    """Fills in what the forces at joints add to an energy, ½ square q² + linear q of each dof's number in q. tau, target:
-    (nv,); q, before: configurations of this step's begin and of the last step's."""
+    """Fills in what the forces at joints add to an energy, ½ square q² + linear q of each dof's number in q.
+    tau, target: (nv,); q, before: configurations of this step's begin and of the last step's."""
     for d in range(len(joints.place)):
         k = joints.place[d]
         square[d] = linear[d] = 0.0

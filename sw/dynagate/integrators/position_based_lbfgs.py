@@ -63,7 +63,13 @@ def run_lbfgs(
         subtract(links, start, last, tangent)
         for a in range(u):
             move(links, start, tangent * (settings.times[a + 2] / -settings.times[0]), guess[a])
-        options = {"maxcor": CORRECTIONS, "maxiter": settings.most, "maxfun": 20 * settings.most, "gtol": 0.0, "ftol": 0.0}
+        options = {
+            "maxcor": CORRECTIONS,
+            "maxiter": settings.most,
+            "maxfun": 20 * settings.most,
+            "gtol": 0.0,
+            "ftol": 0.0,
+        }
         answer = minimize(value, np.zeros(u * n), jac=True, method="L-BFGS-B", callback=ends, options=options)
         value(answer.x)
         last[:] = q[u - 2] if u > 1 else start

@@ -129,7 +129,9 @@ def body_acceleration(links: Links, qd: Floats, qdd: Floats) -> Floats:
 
 
 @compiled
-def _march(links: Links, joints: Joints, scheme: int, dt: float, tau: Floats, q: Floats, energy: Floats, qd: Floats) -> int:
+def _march(
+    links: Links, joints: Joints, scheme: int, dt: float, tau: Floats, q: Floats, energy: Floats, qd: Floats
+) -> int:
     """Steps until the end, or until the motion is no longer finite; returns the steps done."""
     for k in range(len(q) - 1):
         torque = tau[k]

@@ -82,20 +82,16 @@ def _stiffen(p: Floats, matrix: Floats, stiffness: Floats) -> None:
     jacobian[0, 3] = jacobian[1, 4] = jacobian[2, 5] = 1.0
     for r in range(3):
         for c in range(6):
-            side[r, c] = (
-                matrix[r, 0] * jacobian[0, c] + matrix[r, 1] * jacobian[1, c] + matrix[r, 2] * jacobian[2, c]
-            )
+            side[r, c] = matrix[r, 0] * jacobian[0, c] + matrix[r, 1] * jacobian[1, c] + matrix[r, 2] * jacobian[2, c]
     for r in range(6):
         for c in range(6):
-            stiffness[r, c] += (
-                jacobian[0, r] * side[0, c] + jacobian[1, r] * side[1, c] + jacobian[2, r] * side[2, c]
-            )
+            stiffness[r, c] += jacobian[0, r] * side[0, c] + jacobian[1, r] * side[1, c] + jacobian[2, r] * side[2, c]
 
 
 @compiled
 def _contact(law: Floats, coupled: bool, exact: bool, n: Floats, d: float, x: Floats, f: Floats, c: Floats) -> float:
-    """Fills in the force (3,) at depth d and displacement x along the plane, and minus its derivative (3, 3), or the part
-    of it that is a square's (`exact` False). Returns the energy of the forces that have one."""
+    """Fills in the force (3,) at depth d and displacement x along the plane, and minus its derivative (3, 3), or the
+    part of it that is a square's (`exact` False). Returns the energy of the forces that have one."""
     alpha, beta, gamma, e = law[2], law[3], law[4], law[5]
     square = x[0] * x[0] + x[1] * x[1] + x[2] * x[2]
     length = max(np.sqrt(square), 1e-12)
@@ -120,7 +116,9 @@ def _contact(law: Floats, coupled: bool, exact: bool, n: Floats, d: float, x: Fl
         f[r] = (press + lift) * n[r] - force * x[r]
         for k in range(3):
             along = (1.0 if r == k else 0.0) - n[r] * n[k] + radial * x[r] * x[k]
-            c[r, k] = rub * deeper * along - across * x[r] * n[k] - back * n[r] * x[k] + (yields + lifting) * n[r] * n[k]
+            c[r, k] = (
+                rub * deeper * along - across * x[r] * n[k] - back * n[r] * x[k] + (yields + lifting) * n[r] * n[k]
+            )
     energy = law[0] / (alpha + 1.0) * d ** (alpha + 1.0)
     return energy + (law[1] * length ** (beta + 1.0) * deeper if coupled else 0.0)
 

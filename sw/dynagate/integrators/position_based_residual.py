@@ -1,4 +1,4 @@
-"""A step as a root of forces: Equation 7 of Pan & Manocha (2018), Equation 13 of 2019, by Levenberg-Marquardt."""
+"""A step as a root of forces, by Levenberg-Marquardt: Equation 7 of Pan & Manocha (2018), 13 of 2019."""
 
 from __future__ import annotations
 
@@ -128,13 +128,18 @@ def run_residual(
 
 
 @compiled
+def solve_dense(matrix: Floats, right: Floats) -> Floats:
+    return np.linalg.solve(matrix, right)  # type: ignore[return-value]
+
+
+@compiled
 def _step(jacobian: Floats, forces: Floats, damping: float) -> Floats:
     """-(JᵀJ + λ)⁻¹ Jᵀ forces; without damping -J⁻¹ forces, which is the same and better conditioned."""
     n = len(forces)
     if damping == 0.0:
-        return -np.linalg.solve(jacobian, forces)
+        return solve_dense(jacobian, -forces)
     square = jacobian.T @ jacobian
     mean = np.trace(square) / n
     for d in range(n):
         square[d, d] += damping * mean
-    return -np.linalg.solve(square, jacobian.T @ forces)
+    return solve_dense(square, -(jacobian.T @ forces))

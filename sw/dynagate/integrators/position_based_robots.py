@@ -43,7 +43,9 @@ def chain(
             above = Joint(f"y{i}", "revolute", translation=place, axis=Y)
             links.append(Link(f"turn{i}", parent, above, 0.0, (0.0, 0.0, 0.0), NOTHING))
             parent, place = parent + 1, (0.0, 0.0, 0.0)
-        links.append(rod(f"link{i}", parent, Joint(f"z{i}", "revolute", translation=place, axis=Z), length, mass, radius))
+        links.append(
+            rod(f"link{i}", parent, Joint(f"z{i}", "revolute", translation=place, axis=Z), length, mass, radius)
+        )
     return Robot(f"{count}-link {joint} chain", tuple(links), gravity)
 
 
@@ -65,6 +67,4 @@ def planar_box(width: float = 1.0, height: float = 0.5, mass: float = 1.0) -> Ro
 
 def swimmer(count: int = 4, *, length: float = 0.5, mass: float = 0.5, radius: float = 0.05) -> Robot:
     """A floating chain of rods with hinges, weightless in its fluid."""
-    return chain(
-        count, length=length, mass=mass, radius=radius, joint="hinge", floating=True, gravity=(0.0, 0.0, 0.0)
-    )
+    return chain(count, length=length, mass=mass, radius=radius, joint="hinge", floating=True, gravity=(0.0, 0.0, 0.0))
