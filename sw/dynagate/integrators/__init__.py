@@ -1,1 +1,42 @@
 """Methods that step a robot through time, one file a method."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+PLACES = {
+    "Contact": "contact",
+    "Drag": "drag",
+    "NewtonEuler": "position_based_newton_euler",
+    "Plane": "contact",
+    "Point": "contact",
+    "PositionBased": "position_based",
+    "Servo": "position_based_joints",
+    "StewartTrinkle": "complementarity",
+}
+"""Public name -> the module that has it, imported on first use: loops are compiled by Numba, which an extra brings."""
+
+__all__ = [
+    "Contact",
+    "Drag",
+    "NewtonEuler",
+    "Plane",
+    "Point",
+    "PositionBased",
+    "Servo",
+    "StewartTrinkle",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PLACES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{PLACES[name]}"), name)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.startswith("dynagate"):
+            raise
+        raise ModuleNotFoundError(
+            f"'{name}' needs the module '{missing.name}'; pip install 'dynagate[integrators]'", name=missing.name
+        ) from None

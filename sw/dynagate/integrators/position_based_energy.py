@@ -22,6 +22,8 @@ from dynagate.integrators.position_based_state import (
     Settings,
     add_joints,
     field_of,
+    fill,
+    fill_poses,
     forces_left,
     largest,
     potential,
@@ -156,7 +158,8 @@ def run_energy(
         left, damping, count = largest(slope, settings.scale), 0.0, 0
         mean = mean_of_diagonal(links, settings, poses[2], twist, stiff)
         noise = 1e-13 * (abs(energy) + np.sum(np.abs(settings.scale)))
-        trial_poses[0], trial_poses[1] = poses[0], poses[1]
+        fill_poses(trial_poses[0], poses[0])
+        fill_poses(trial_poses[1], poses[1])
         while left > 1.0 and count < settings.most and damping < MOST_DAMPING:
             count += 1
             better = False
@@ -180,13 +183,15 @@ def run_energy(
                 better = value < energy or rest <= 1.0 or (value <= energy + noise and rest < left)
             if better:
                 energy, left = value, rest
-                q[:], slope[:] = trial, trial_slope
-                poses[2], twist[:], load[:], stiff[:] = trial_poses[2], trial_twist, trial_load, trial_stiff
+                q, trial, slope, trial_slope = trial, q, trial_slope, slope
+                poses, trial_poses, twist, trial_twist = trial_poses, poses, trial_twist, twist
+                load, trial_load, stiff, trial_stiff = trial_load, load, trial_stiff, stiff
                 damping = 0.5 * damping if damping > LEAST_DAMPING else 0.0
             else:
                 damping = max(5.0 * damping, FIRST_DAMPING)
-        last[:] = start
-        record.q[k + 1] = q
+        fill(last, start)
+        fill(record.q[k + 1], q)
         record.energy[k + 1] = total_energy(links, settings.first, poses, settings.dt)
         record.iterations[k], record.residual[k] = count, left
-        poses[0], poses[1] = poses[1].copy(), poses[2].copy()
+        fill_poses(poses[0], poses[1])
+        fill_poses(poses[1], poses[2])

@@ -12,7 +12,7 @@ from dynagate.integrators.position_based_inertia import add_inertia, eliminate, 
 from dynagate.integrators.position_based_joints import Joints, joints_of
 from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats, Links, links_of
-from dynagate.integrators.position_based_state import potential
+from dynagate.integrators.position_based_state import fill, potential
 from dynagate.robot import Robot
 
 
@@ -86,10 +86,11 @@ def bias(links: Links, twist: Floats, inertia: Floats, qd: Floats) -> Floats:
             joint += twist[d] * qd[d]
             d += 1
         if parent >= 0:
-            turning[i] = turning[parent]
+            fill(turning[i], turning[parent])
             _cross_motion(speed[parent], joint, turning[i])
         else:
-            turning[i, 3:] = -links.gravity
+            for a in range(3):
+                turning[i, 3 + a] = -links.gravity[a]
         momentum = inertia[i] @ speed[i]
         force[i] += inertia[i] @ turning[i]
         _cross_force(speed[i], momentum, force[i])

@@ -20,6 +20,8 @@ from dynagate.integrators.position_based_state import (
     Settings,
     add_joints,
     field_of,
+    fill,
+    fill_poses,
     forces_left,
     largest,
     total_energy,
@@ -68,7 +70,8 @@ def forces_and_jacobian(
             add_inertia(links, poses[a + 2], poses[b + 2], settings.second[a, b + 2] / dt**2, y)
             gather_stiffness(links, y)
             add_products(links, twists[a], twists[b], y, block)
-            jacobian[a * n : (a + 1) * n, b * n : (b + 1) * n] = block
+            for d in range(n):
+                fill(jacobian[a * n + d, b * n : (b + 1) * n], block[d])
 
 
 @compiled
@@ -99,7 +102,8 @@ def run_residual(
             move(links, start, tangent * (settings.times[a + 2] / -settings.times[0]), q[a])
         forces_and_jacobian(links, points, joints, settings, q, poses, terms, twists, forces, jacobian)
         left, value, damping, count = largest(forces, settings.scale), np.dot(forces, forces), 0.0, 0
-        trial_poses[0], trial_poses[1] = poses[0], poses[1]
+        fill_poses(trial_poses[0], poses[0])
+        fill_poses(trial_poses[1], poses[1])
         while left > 1.0 and count < settings.most and damping < MOST_DAMPING:
             count += 1
             try:
@@ -115,16 +119,17 @@ def run_residual(
             attained, rest = np.dot(trial_forces, trial_forces), largest(trial_forces, settings.scale)
             if attained < value or rest <= 1.0:
                 value, left = attained, rest
-                q[:], forces[:], jacobian[:], poses[2:] = trial, trial_forces, trial_jacobian, trial_poses[2:]
+                q, trial, forces, trial_forces = trial, q, trial_forces, forces
+                jacobian, trial_jacobian, poses, trial_poses = trial_jacobian, jacobian, trial_poses, poses
                 damping = 0.2 * damping if damping > 1e-12 else 0.0
             else:
                 damping = max(5.0 * damping, LEAST_DAMPING)
-        last[:] = q[u - 2] if u > 1 else start
-        record.q[k + 1] = q[u - 1]
+        fill(last, q[u - 2] if u > 1 else start)
+        fill(record.q[k + 1], q[u - 1])
         record.energy[k + 1] = total_energy(links, settings.first, poses, settings.dt)
         record.iterations[k], record.residual[k] = count, left
-        poses[0] = poses[u]
-        poses[1] = poses[u + 1]
+        fill_poses(poses[0], poses[u])
+        fill_poses(poses[1], poses[u + 1])
 
 
 @compiled

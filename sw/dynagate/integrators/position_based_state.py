@@ -38,6 +38,22 @@ class Record(NamedTuple):
 
 
 @compiled
+def fill(target: Floats, source: Floats) -> None:
+    """target[:] = source, of one axis. Numba takes seconds to compile that, for the text of an error."""
+    for k in range(len(target)):
+        target[k] = source[k]
+
+
+@compiled
+def fill_poses(target: Floats, source: Floats) -> None:
+    """target[:] = source, both (links, 3, 4)."""
+    for i in range(len(target)):
+        for r in range(3):
+            for c in range(4):
+                target[i, r, c] = source[i, r, c]
+
+
+@compiled
 def field_of(links: Links, weights: Floats, poses: Floats, dt: float, field: Floats) -> None:
     """Fills in Σ h''_j T_j / dt² less gravity, (links, 3, 4): poses (nodes, links, 3, 4), weights (nodes,)."""
     for i in range(len(links.parent)):
