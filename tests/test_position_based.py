@@ -355,7 +355,7 @@ def slide(friction: float, dt: float = 0.05, **law: Any) -> float:
 
 
 def test_a_box_slides_as_far_as_the_closed_form() -> None:
-    """Figure 5 of 2019: s = v0 C⊥ / (2 g C∥ dt) within 1 % until the box rocks, monotone; PBD's distance rises again."""
+    """Figure 5 of 2019: s = v0 C⊥ / (2 g C∥ dt) within 1 % until the box rocks, monotone; PBD's rises again."""
     frictions = [1e4, 3e4, 1e5, 3e5, 1e6]
     pbfd = [slide(c) for c in frictions]
     assert np.allclose(pbfd[:4], [1e4 / (2.0 * 9.81 * c * 0.05) for c in frictions[:4]], rtol=0.01)

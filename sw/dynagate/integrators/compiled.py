@@ -20,11 +20,12 @@ Function = TypeVar("Function", bound=Callable[..., object])
 def compiled(function: Function) -> Function:
     """The function in machine code, kept in the user's cache. It holds no lock, so threads run it side by side."""
     folder = _folder()
-    before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, folder
+    config: Any = numba.config
+    before, config.CACHE_DIR = config.CACHE_DIR, folder
     try:
         machine: Any = numba.njit(cache=bool(folder), nogil=True, error_model="numpy")(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
     return machine
 
 
