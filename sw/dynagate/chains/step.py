@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.dynamics.spatial import Array, array
-from dynagate.graph.trace import Expr, Trace
+from dynagate.graph.recorder import Expr, Trace
 
 
 class Step:
