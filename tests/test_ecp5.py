@@ -38,7 +38,7 @@ STATES = 64
 def small(designs: Path) -> Build:
     """A design that synthesis is soon done with."""
     arm = robots.load("two_joint_arm")
-    return build(arm, "inverse_dynamics", ii=16, policy=Policy(word=20), axi=Axi(32), folder=designs)
+    return build(arm, "inverse_dynamics", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
 
 
 # the multiplier
@@ -132,7 +132,7 @@ def test_a_design_that_does_not_fit_is_refused(small: Build, tmp_path: Path) -> 
 def test_a_design_without_a_narrow_shell_is_refused(designs: Path, tmp_path: Path) -> None:
     arm = robots.load("two_joint_arm")
     for axi in (None, Axi(64)):
-        built = build(arm, "inverse_dynamics", ii=16, policy=Policy(word=20), axi=axi, folder=designs)
+        built = build(arm, "inverse_dynamics", ii=16, policy=Policy(word=18), axi=axi, folder=designs)
         with pytest.raises(ValueError, match=r"has no AXI shell of 32 bits; expected a build with axi=Axi\(32\)"):
             ecp5.bitstream(built, ULX3S, tmp_path / "out")
 
