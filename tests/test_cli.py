@@ -125,6 +125,12 @@ def test_info_lists_every_form() -> None:
     assert {row["options"].get("frame") for row in rows if row["form"] == "closed_form"} == {"base"}
 
 
+def test_info_says_which_robots_a_form_knows() -> None:
+    status, text = call("info", "hyq", "--form", "cfa")
+    assert status == 1
+    assert "robot 'hyq' branches at the base" in text
+
+
 def steps(text: str) -> list[str]:
     """Lines of progress, which are indented."""
     return [line for line in text.splitlines() if line.startswith("  ")]
