@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,9 +22,18 @@ except ImportError as error:
 SUPPORTED = ("revolute", "continuous", "prismatic")
 
 
+STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
+"""Of the sources of all loops."""
+
+
 def compiled(function: Any) -> Any:
-    """The function as a loop of machine code."""
-    return njit(function, cache=True, error_model="numpy", nogil=True)
+    """The function as a loop of machine code, kept between runs until any source of the loops changes. Numba itself
+    looks at the file of the function alone, and not at those of the functions that it calls."""
+    dispatcher = njit(function, cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = STAMP
+    return dispatcher
 
 
 def callable_in_loops(*functions: Any) -> None:
