@@ -18,7 +18,7 @@ CHAINS = {"10 links": (10, 1.0, 5.0, 1e-7), "100 links": (100, 0.2, 2.0, 1e-6)}
 
 def measure(short: bool) -> Data:
     """Energy over E0 - Emin by time; the lengths are those at which the paper's order of the curves appears."""
-    data: Data = {}
+    data: Data = {"chains": {}, "order 3 by dt": [sticking(dt, short) for dt in (0.005, 0.01, 0.02, 0.05)]}
     for name, (count, length, span, tolerance) in CHAINS.items():
         if short:
             count, span = min(count, 12) // 2, 0.25
@@ -38,8 +38,15 @@ def measure(short: bool) -> Data:
                 "iterations": float(swing.iterations.mean()),
                 "stuck": int((~swing.converged).sum()),
             }
-        data[name] = {"times": [k * DT for k in range(0, steps + 1, 4)], "curves": curves}
+        data["chains"][name] = {"times": [k * DT for k in range(0, steps + 1, 4)], "curves": curves}
     return data
+
+
+def sticking(dt: float, short: bool) -> Data:
+    """Steps of order 3 that do not converge, of a 10-link chain in 5 s, by dt."""
+    robot = chain(3 if short else 10)
+    swing = PositionBased(robot, dt, order=3).run(bent(robot), None, round((0.5 if short else 5.0) / dt))
+    return {"dt": dt, "steps": len(swing.residual), "stuck": int((~swing.converged).sum())}
 
 
 def relative(energy: np.ndarray, scale: float) -> list[float | None]:
@@ -49,8 +56,9 @@ def relative(energy: np.ndarray, scale: float) -> list[float | None]:
 
 
 def draw(data: Data) -> Figure:
-    figure, panels = axes(len(data))
-    for panel, (name, part) in zip(panels, data.items(), strict=True):
+    chains = data["chains"]
+    figure, panels = axes(len(chains))
+    for panel, (name, part) in zip(panels, chains.items(), strict=True):
         for label, curve in part["curves"].items():
             panel.plot(part["times"], [np.nan if v is None else v for v in curve["energy"]], label=label)
         panel.set(title=name, xlabel="time (s)", ylabel="(E - E0) / (E0 - Emin)", ylim=(-0.5, 1.0))

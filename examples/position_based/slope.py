@@ -73,8 +73,8 @@ def by_dry_friction(count: int, dt: float, each: int, mu: float, span: float) ->
 
 def measure(short: bool) -> Data:
     count, span = (3, 0.5) if short else (10, 10.0)
-    steps = (0.01, 0.1) if short else (0.001, 0.0025, 0.01, 0.025, 0.05, 0.1)
-    each = (1, 2) if short else (1, 2, 3, 4)
+    steps = (0.01, 0.1) if short else (0.0025, 0.01, 0.025, 0.05, 0.1)
+    each = (1, 2) if short else (1, 2, 3)
     return {
         "span": span,
         "pbfd by dt": [by_position(count, dt, 2, EQUIVALENT, span) for dt in steps],
