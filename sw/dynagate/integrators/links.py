@@ -30,7 +30,7 @@ def compiled(function: Any) -> Any:
     """The function as a loop of machine code, kept between runs until any source of the loops changes. Numba itself
     looks at the file of the function alone, and not at those of the functions that it calls."""
     dispatcher = njit(function, cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
-    file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = STAMP
     return dispatcher

@@ -315,7 +315,8 @@ class Variational:
                     new = (status == 0) & (ended != 0)
                     status[new], done[new] = ended[new], k
                 places[k + 1] = machine.q.T
-        following = State(*machine.state(), age=state.age + steps)
+        q, past, momentum = machine.state()
+        following = State(q, past, momentum, state.age + steps)
         residuals = np.sqrt(residuals) / self.dt
         return following, np.moveaxis(places, -1, 1), iterations.T, residuals.T, status, done
 
