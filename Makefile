@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := sw hw sim fixedpoint tests
+SOURCES := sw hw sim fixedpoint tests examples
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rtl synth bench lint format constraints clean

@@ -9,7 +9,9 @@ from dynagate.base.errors import ArgumentError
 
 PER_SAMPLE, PER_BATCH = "sample", "batch"
 WORD = 32
-"""Bits of a float32."""
+"""Bits of a float32, and of a tag."""
+TAG_WORDS = 1
+"""The word after a sample's float32 words, which its result brings back."""
 WIDTHS = (32, 64, 128, 256, 512)
 
 
@@ -33,5 +35,5 @@ class Axi:
 
 
 def beats(words: int, width: int) -> int:
-    """Beats of a sample, which begins with one of its own."""
-    return math.ceil(words / (width // WORD))
+    """Beats of a sample of so many float32 words and its tag; a sample begins with a beat of its own."""
+    return math.ceil((words + TAG_WORDS) / (width // WORD))

@@ -1,7 +1,8 @@
 """AXI4-Stream of float32 words on one side, payloads of the datapath on the other.
 
-A sample begins with a beat of its own: word k is in beat k // lanes, lane k % lanes, and what is left of the last beat
-is 0. Each lane has one converter, and both pipelines run free: credit says whether what comes out will find room.
+A sample begins with a beat of its own: word k is in beat k // lanes, lane k % lanes. The word after the last float32 is
+the sample's tag, which is not converted and comes back with the result; what is left of the last beat is 0. Each lane
+has one converter, and both pipelines run free: credit says whether what comes out will find room.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class InputStream(wiring.Component):
     o_payload   out  fields of a sample, from bit 0 up
     o_bad       out  one of them is NaN, infinite or does not fit its format
     o_last      out  the batch ends with this sample
+    o_tag       out  the sample's tag
     o_valid     out  there is a sample
     o_ready     in   it is taken
     misaligned  out  for a cycle: TLAST cut a sample short, which is dropped, or TLAST is missing
@@ -75,6 +77,7 @@ class InputStream(wiring.Component):
                 "o_payload": Out(self.bits),
                 "o_bad": Out(1),
                 "o_last": Out(1),
+                "o_tag": Out(WORD),
                 "o_valid": Out(1),
                 "o_ready": In(1),
                 "misaligned": Out(1),
@@ -88,7 +91,7 @@ class InputStream(wiring.Component):
         accept = Signal()
         whole = Signal()
         cut = Signal()
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.bits + 2, depth=self.depth)
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.bits + 2 + WORD, depth=self.depth)
         taken = fifo.r_rdy & fifo.r_en
         credit = _Credit(m, self.depth, accept & first, taken + cut, "credit")
         m.d.comb += [
@@ -126,12 +129,15 @@ class InputStream(wiring.Component):
         bad = Signal(reset_less=True)
         with m.If(arrived):
             m.d.sync += bad.eq(((arrived_beat != 0) & bad) | Cat(*bad_here).any())
+        tag = self.tdata.word_select(len(self.formats) % count, WORD)  # in the last beat
         m.d.comb += [
-            fifo.w_data.eq(Cat(*fields, bad, delayed(m, self.tlast, later + 1, "last"))),
+            fifo.w_data.eq(
+                Cat(*fields, bad, delayed(m, self.tlast, later + 1, "last"), delayed(m, tag, later + 1, "tag"))
+            ),
             fifo.w_en.eq(under_way[-1]),
             fifo.r_en.eq(self.o_ready),
             self.o_valid.eq(fifo.r_rdy),
-            Cat(self.o_payload, self.o_bad, self.o_last).eq(fifo.r_data),
+            Cat(self.o_payload, self.o_bad, self.o_last, self.o_tag).eq(fifo.r_data),
         ]
         return m
 
@@ -143,6 +149,7 @@ class OutputStream(wiring.Component):
     i_payload  in   fields of a result, from bit 0 up
     i_bad      in   the result cannot be used: all its words are NaN
     i_last     in   the batch ends with this result
+    i_tag      in   the tag of the result's sample
     i_valid    in   there is a result
     i_ready    out  it is taken
     tdata      out  words of a beat
@@ -161,6 +168,7 @@ class OutputStream(wiring.Component):
                 "i_payload": In(self.bits),
                 "i_bad": In(1),
                 "i_last": In(1),
+                "i_tag": In(WORD),
                 "i_valid": In(1),
                 "i_ready": Out(1),
                 "tdata": Out(width),
@@ -175,6 +183,7 @@ class OutputStream(wiring.Component):
         held = Signal(self.bits, reset_less=True)
         bad = Signal(reset_less=True)
         ends = Signal(reset_less=True)
+        tag = Signal(WORD, reset_less=True)
         busy = Signal()
         beat = Signal(range(max(self.beats, 2)))
         issue = Signal()
@@ -195,7 +204,13 @@ class OutputStream(wiring.Component):
         with m.If(issue):
             m.d.sync += [beat.eq(Mux(final, 0, beat + 1)), busy.eq(~final)]
         with m.If(self.i_valid & self.i_ready):
-            m.d.sync += [held.eq(self.i_payload), bad.eq(self.i_bad), ends.eq(self.i_last), busy.eq(1)]
+            m.d.sync += [
+                held.eq(self.i_payload),
+                bad.eq(self.i_bad),
+                ends.eq(self.i_last),
+                tag.eq(self.i_tag),
+                busy.eq(1),
+            ]
 
         under_way = Signal(later)
         m.d.sync += under_way.eq(Cat(issue, under_way)[:later])
@@ -205,9 +220,13 @@ class OutputStream(wiring.Component):
         for fmt in self.formats:
             fields.append(held[low : low + fmt.width].as_signed())
             low += fmt.width
-        words: list[Value] = []
         count = self.width // WORD
         poison = delayed(m, bad, later - 1, "poison")
+        words = [Signal(WORD, name=f"word_{lane}", reset_less=True) for lane in range(count)]
+        after = words[len(self.formats) % count]
+        last = delayed(m, final, later - 1, "in_last_beat")
+        m.d.sync += [word.eq(0) for word in words]
+        m.d.sync += after.eq(Mux(last, delayed(m, tag, later - 1, "tag_held"), 0))
         for lane, unit in enumerate(units):
             m.submodules[f"lane_{lane}"] = unit
             mine = fields[lane::count]
@@ -216,9 +235,8 @@ class OutputStream(wiring.Component):
             m.d.comb += [unit.x.eq(x), unit.beat.eq(delayed(m, beat, 1, f"beat_{lane}"))]
             converted = delayed(m, unit.o, slowest - unit.latency, f"converted_{lane}")
             there = delayed(m, beat < len(mine), later - 1, f"there_{lane}")
-            word = Signal(WORD, name=f"word_{lane}", reset_less=True)
-            m.d.sync += word.eq(Mux(there, Mux(poison, NAN, converted), 0))
-            words.append(word)
+            with m.If(there):
+                m.d.sync += words[lane].eq(Mux(poison, NAN, converted))
         data = Signal(self.width)
         at_end = final & (1 if self.last == PER_SAMPLE else ends)
         m.d.comb += [

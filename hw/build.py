@@ -53,6 +53,8 @@ WIDEST_STREAM = 65000
 
 Step = Callable[[str], Any]
 """Called with what is about to happen; see dynagate.cli.progress."""
+Planner = Callable[[FormattedGraph], Plan]
+"""A plan of formats, at an interval of its own choice."""
 
 
 class BuildError(Error, RuntimeError):
@@ -119,9 +121,14 @@ def build(
 
 
 def build_request(
-    request: DesignRequest, *, folder: str | os.PathLike[str] = DEFAULT_FOLDER, step: Step | None = None
+    request: DesignRequest,
+    *,
+    folder: str | os.PathLike[str] = DEFAULT_FOLDER,
+    step: Step | None = None,
+    planner: Planner | None = None,
 ) -> Build:
-    """`build` of a request in one object."""
+    """`build` of a request in one object. planner: chooses the interval once the formats are there, in place of
+    `request.ii`."""
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
     say = step or (lambda text: None)
@@ -131,12 +138,12 @@ def build_request(
     graph = trace(robot, request.function, **options)
     formatted, chosen = _formatted(request, graph, region, say)
     say("scheduling and binding")
-    planned = plan(formatted, request.ii, request.stages)
+    planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
     if request.budget is not None:
         request.budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
     check_streams(design)
-    name = f"{untrusted.file_name(robot.name)}-{request.function}-ii{request.ii}-{design.hash[:12]}"
+    name = f"{untrusted.file_name(robot.name)}-{request.function}-ii{planned.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
     if not (is_whole(result.folder, design) and (result.folder / DATASHEET).is_file()):
         _write(result, axi, say)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynagate.base.untrusted import plain_text
+from dynagate.design.design import Register
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph.region import KINDS, REST
 from dynagate.hw.units.table import HARDWARE, Own
@@ -24,7 +25,8 @@ def datasheet(built: Build) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _table(header: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+def table(header: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
+    """A Markdown table."""
     lines = [header, ("---",) * len(header), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
@@ -51,7 +53,7 @@ def _head(built: Build) -> str:
                 f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles",
             )
         )
-    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{_table(('', ''), rows)}"
+    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{table(('', ''), rows)}"
 
 
 def _interfaces(built: Build) -> str:
@@ -61,19 +63,24 @@ def _interfaces(built: Build) -> str:
             formats = sorted({built.formatted.formats[i] for i in port.nodes})
             span = str(formats[0]) if len(formats) == 1 else f"{formats[0]} to {formats[-1]}"
             rows.append((side, f"`{port.name}`", " × ".join(map(str, port.shape)), len(set(port.nodes)), span))
-    text = "## Interfaces\n\n" + _table(("", "port", "shape", "different numbers", "formats"), rows)
+    text = "## Interfaces\n\n" + table(("", "port", "shape", "different numbers", "formats"), rows)
     axi = built.design.axi
     if axi is None:
         return text
     text += (
-        f"\n\nStreams of {axi.width} bits: {axi.words.input} float32 words in {axi.beats.input} beats in, "
-        f"{axi.words.output} words in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
+        f"\n\nStreams of {axi.width} bits: {axi.words.input} float32 words and a tag in {axi.beats.input} beats in, "
+        f"{axi.words.output} words and the tag in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
     )
-    registers = [
+    return text + register_table(axi.registers)
+
+
+def register_table(registers: Mapping[str, Register]) -> str:
+    """The registers by name as a Markdown table."""
+    rows = [
         (f"0x{register.address:02X}", f"`{name}`", register.access, register.meaning + _bits(register.bits))
-        for name, register in axi.registers.items()
+        for name, register in registers.items()
     ]
-    return text + _table(("address", "register", "access", "meaning"), registers)
+    return table(("address", "register", "access", "meaning"), rows)
 
 
 def _bits(names: Sequence[str]) -> str:
@@ -128,7 +135,7 @@ def _units(built: Build) -> str:
         rows.append((f"`{name}`", limits[name], unit.latency, used[name], f"{share:.0%}", dsp))
     adders = sum(isinstance(HARDWARE[node.op], Own) for node in built.graph.nodes)
     rows.append(("adders, each its own", adders, 1, adders, f"{1 / plan.ii:.0%}", 0))
-    text = "## Units\n\n" + _table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
+    text = "## Units\n\n" + table(("class", "units", "cycles", "operations", "in use", "DSP48E2"), rows)
     tables = Counter(built.design.lookup_tables_estimated)
     parts = ", ".join(f"{name} {count}" for name, count in tables.most_common())
     muxes = f"{plan.binding.mux_inputs} multiplexer inputs"
@@ -153,4 +160,4 @@ def _accuracy(built: Build) -> str:
     rows.append(("overflow at most", "", *(f"{sample.overflow_bound:.1e}" for sample in samples)))
     rows.append(("states", "", *(sample.states for sample in samples)))
     header = ("output", "floor", "uniform in the region", "at its limits", f"near rest ({REST:.0%} of speed)")
-    return f"## Accuracy\n\n{statement.text()}\n\n" + _table(header, rows)
+    return f"## Accuracy\n\n{statement.text()}\n\n" + table(header, rows)

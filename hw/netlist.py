@@ -35,15 +35,16 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def rtlil_text(component: Any, name: str) -> str:
+def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
+    """platform: the device it is for, such as a `units.multiply.Fabric`."""
     with _no_collection():
-        text = rtlil.convert(component, name=name, emit_src=False)
+        text = rtlil.convert(component, name=name, platform=platform, emit_src=False)
     return _merged(text, name)
 
 
-def verilog_text(component: Any, name: str) -> str:
+def verilog_text(component: Any, name: str, platform: Any = None) -> str:
     """Raises YosysError: Amaranth's Yosys failed, on a full disk say."""
-    text = rtlil_text(component, name)
+    text = rtlil_text(component, name, platform)
     try:
         # `verilog.convert` has no place for a pass between its two steps
         return verilog._convert_rtlil_text(text, strip_internal_attrs=True)

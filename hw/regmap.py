@@ -7,7 +7,7 @@ from dynagate.design.design import Register
 READ, WRITE = "read", "write"
 IDENTITY = 0x44594E47
 """"DYNG"."""
-VERSION = 1
+VERSION = 2
 """Of the registers and the streams; a host refuses others."""
 BITS = 32
 
@@ -23,8 +23,8 @@ REGISTERS = _table(
     ("hash_high", READ, "design hash, high half"),
     ("ii", READ, "cycles between samples"),
     ("latency", READ, "cycles of a sample in the datapath"),
-    ("input_words", READ, "float32 words of a sample on s_axis"),
-    ("output_words", READ, "float32 words of a result on m_axis"),
+    ("input_words", READ, "float32 words of a sample on s_axis, before its tag"),
+    ("output_words", READ, "float32 words of a result on m_axis, before its tag"),
     ("control", WRITE, "what a 1 does; reads as 0", ("reset", "clear")),
     ("status", READ, "sticky, until clear or reset", ("bad_input", "overflow", "misaligned")),
     ("samples_in", READ, "samples that entered the datapath"),

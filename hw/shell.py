@@ -9,7 +9,7 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.hw import axi_lite
-from dynagate.hw.axi import Axi
+from dynagate.hw.axi import WORD, Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.datapath import Datapath
@@ -24,6 +24,17 @@ def _stream_ports(width: int, name: str, *, into: bool) -> dict[str, Any]:
         f"{name}_tvalid": forth(1),
         f"{name}_tready": back(1),
         f"{name}_tlast": forth(1),
+    }
+
+
+def ports(axi: Axi) -> dict[str, Any]:
+    """The members of the shell's signature, by name."""
+    return {
+        "aclk": In(1),
+        "aresetn": In(1),
+        **_stream_ports(axi.width, "s_axis", into=True),
+        **_stream_ports(axi.width, "m_axis", into=False),
+        **{f"s_axil_{name}": port for name, port in axi_lite.PORTS.items()},
     }
 
 
@@ -44,15 +55,7 @@ class Shell(wiring.Component):
         graph, formats = formatted.graph, formatted.formats
         self.input = InputStream([formats[i] for i in graph.input_nodes], axi.width, datapath.plan.ii, axi.last)
         self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last)
-        super().__init__(
-            {
-                "aclk": In(1),
-                "aresetn": In(1),
-                **_stream_ports(axi.width, "s_axis", into=True),
-                **_stream_ports(axi.width, "m_axis", into=False),
-                **{f"s_axil_{name}": port for name, port in axi_lite.PORTS.items()},
-            }
-        )
+        super().__init__(ports(axi))
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -67,7 +70,7 @@ class Shell(wiring.Component):
         m.submodules.output = sink = ResetInserter(reset)(self.output)
 
         # what is known of a sample beside its values waits for its result
-        beside = SyncFIFOBuffered(width=2, depth=plan.latency // plan.ii + 8)
+        beside = SyncFIFOBuffered(width=2 + WORD, depth=plan.latency // plan.ii + 8)
         m.submodules.beside = ResetInserter(reset)(beside)
         result = Signal(sink.bits + scopes)
         taken = Signal()
@@ -90,12 +93,13 @@ class Shell(wiring.Component):
             enter.eq(source.o_valid & beside.w_rdy & taken),
             leave.eq(result_valid & sink.i_ready),
             source.o_ready.eq(beside.w_rdy & taken),
-            beside.w_data.eq(Cat(source.o_bad, source.o_last)),
+            beside.w_data.eq(Cat(source.o_bad, source.o_last, source.o_tag)),
             beside.w_en.eq(enter),
             beside.r_en.eq(leave),
             sink.i_payload.eq(result[: sink.bits]),
             sink.i_bad.eq(beside.r_data[0] | overflow.any()),
             sink.i_last.eq(beside.r_data[1]),
+            sink.i_tag.eq(beside.r_data[2:]),
             sink.i_valid.eq(result_valid),
             source.tdata.eq(self.s_axis_tdata),
             source.tvalid.eq(self.s_axis_tvalid),

@@ -27,7 +27,7 @@ MOST_BETWEEN = 24
 
 
 class Bench:
-    """The design under test with its drivers. rows of words: float32 as bits, a row per sample."""
+    """The design under test with its drivers. rows of words: float32 as bits, then a tag, a row per sample."""
 
     def __init__(self, dut: Any) -> None:
         self.dut = dut
@@ -143,13 +143,13 @@ async def registers_are_read_while_samples_stream(dut: Any) -> None:
     design = bench.design
     expected = {
         "identity": 0x44594E47,
-        "version": 1,
+        "version": 2,
         "hash_low": design.device_hash & 0xFFFFFFFF,
         "hash_high": design.device_hash >> 32,
         "ii": design.ii,
         "latency": design.latency,
-        "input_words": bench.inputs.shape[1],
-        "output_words": bench.outputs.shape[1],
+        "input_words": bench.inputs.shape[1] - 1,
+        "output_words": bench.outputs.shape[1] - 1,
         "control": 0,
     }
     for name, value in expected.items():

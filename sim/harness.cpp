@@ -69,23 +69,25 @@ struct Random {  // xorshift64*: the pauses of a run follow from its seed
     bool chance(uint32_t per_256) { return (next() & 255) < per_256; }
 };
 
-// A batch on both streams, as dynagate/host/sim_links.py has it. Data are rows of words, a row per beat. The pauses follow
-// from the random state. Cycles are counted by the device.
+// Both streams, as dynagate/host/sim_links.py has them. Data are rows of words, a row per beat, each with a byte that is
+// its TLAST. The source is a ring: beat k is in row k % capacity. The pauses follow from the random state. Cycles are
+// counted by the device.
 struct Stream {
     const uint32_t* source;
+    const uint8_t* source_last;
     uint32_t* sink;
+    uint8_t* sink_last;
+    uint64_t capacity;
     uint64_t in_words, out_words;    // of a beat
     uint64_t in_sample, out_sample;  // beats of a sample and of its result
-    uint64_t in_packet, out_packet;  // beats up to TLAST
-    uint64_t to_send, to_receive;    // beats since the batch began
+    uint64_t to_send, to_receive;    // beats since the streams were idle
     uint64_t sink_begin;             // the beat that goes to the first row of the sink
     uint64_t sent, received;
     uint64_t quiet;  // cycles since a beat moved
     uint64_t offering;
-    uint64_t misplaced;  // results with TLAST in another place
     Random random;
     uint64_t gap, stall;  // chance out of 256, each cycle, that the source pauses or the sink is not ready
-    uint64_t first_accept, last_accept, first_output;
+    uint64_t first_accept, last_accept, first_output, last_output;
 };
 
 struct Access {  // of a register, over AXI4-Lite
@@ -133,7 +135,7 @@ struct Device {
         release();
     }
     void last(bool ends) { top->s_axis_tlast = ends; }
-    bool misplaced(bool ends) const { return (top->m_axis_tlast != 0) != ends; }
+    bool last() const { return top->m_axis_tlast != 0; }
     void release() {
         top->s_axil_awvalid = top->s_axil_wvalid = top->s_axil_arvalid = 0;
         top->s_axil_bready = top->s_axil_rready = 0;
@@ -165,7 +167,7 @@ struct Device {
 #else
     void hold_reset(bool on) { top->rst = on; }
     void last(bool) {}
-    bool misplaced(bool) const { return false; }
+    bool last() const { return false; }
     void release() {}
     void offer(const Access&) {}
     void answer(Access&) const {}
@@ -175,8 +177,8 @@ struct Device {
     void advance(Stream& s, Access* access = nullptr) {
         // an offer stands until it is taken: valid must not fall before the handshake
         if (!s.offering && s.sent < s.to_send && !s.random.chance(s.gap)) {
-            put(top->IN_DATA, s.source + s.sent * s.in_words);
-            last((s.sent + 1) % s.in_packet == 0);
+            put(top->IN_DATA, s.source + s.sent % s.capacity * s.in_words);
+            last(s.source_last[s.sent % s.capacity] != 0);
             s.offering = 1;
         }
         top->IN_VALID = s.offering != 0;
@@ -193,9 +195,10 @@ struct Device {
         }
         if (top->OUT_VALID && top->OUT_READY) {
             get(top->OUT_DATA, s.sink + (s.received - s.sink_begin) * s.out_words);
+            s.sink_last[s.received - s.sink_begin] = last();
             if (s.received == 0) s.first_output = cycle;
+            s.last_output = cycle;
             ++s.received;
-            s.misplaced += misplaced(s.received % s.out_packet == 0);
             s.quiet = 0;
         }
         if (access) answer(*access);

@@ -61,6 +61,8 @@ def run_shell_bench(
     built one."""
     words = _with_bad_ones(built, inputs, seed)
     outputs, bad, overflow = expected_words(built, words)
+    tags = np.random.default_rng(seed).integers(1 << 32, size=(len(words), 1), dtype=np.uint32)
+    words, outputs = np.hstack([words, tags]), np.hstack([outputs, tags])
     program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
     data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
     run_bench(program, "dynagate.sim.bench_shell", {**data, "design": text_of(built.design)})
@@ -111,16 +113,24 @@ def run_unit_bench(
     inputs: Mapping[str, npt.ArrayLike],
     outputs: Mapping[str, npt.ArrayLike],
     folder: Path,
+    *,
+    platform: Any = None,
+    models: Mapping[str, str] | None = None,
 ) -> None:
-    """Feed a unit new operands every cycle and expect `outputs` after its latency; raises SimulationError."""
+    """Feed a unit new operands every cycle and expect `outputs` after its latency; raises SimulationError.
+
+    platform: the device it is elaborated for. models: Verilog of the device's blocks, by file name.
+    """
     from amaranth.back import verilog
 
-    text = verilog.convert(unit, name=name, emit_src=False, strip_internal_attrs=True)
+    text = verilog.convert(unit, name=name, platform=platform, emit_src=False, strip_internal_attrs=True)
     source = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}" / f"{name}.v"
     write(source, text, SimulationError)
+    # what a device's blocks are told are strings, which no file may hold
+    texts = None if models is None else {source.name: text, **models}
     columns = {f"in_{key}": np.asarray(column) for key, column in inputs.items()}
     columns |= {f"out_{key}": np.asarray(column) for key, column in outputs.items()}
-    program = cocotb_program(source, name, ["clk", "rst", *inputs, *outputs])
+    program = cocotb_program(source if texts is None else None, name, ["clk", "rst", *inputs, *outputs], texts=texts)
     run_bench(program, "dynagate.sim.bench_unit", {**columns, "latency": unit.latency})
 
 

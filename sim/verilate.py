@@ -14,7 +14,7 @@ import shutil
 import sys
 import sysconfig
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -28,6 +28,7 @@ from dynagate.native.compile import machine, run
 from dynagate.sim.sources import SimulationError, read_sources
 
 HARNESS = Path(__file__).parent / "harness.cpp"
+LINE_HARNESS = Path(__file__).parent / "line.cpp"
 PORTS = (
     "clk",
     "rst",
@@ -93,31 +94,51 @@ def rollout_library(rollout: Path, verilog: Path, *, step: Callable[[str], Any] 
     return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in PORTS]), [], step)
 
 
-def _library(model: _Model, flags: Sequence[str], step: Callable[[str], Any] | None) -> Path:
-    target = cache_folder() / f"{model.top}-{_key(model.key, HARNESS.read_text(), *flags)}"
+def line_library(
+    top: str,
+    texts: Mapping[str, str],
+    files: Sequence[Path] = (),
+    *,
+    pins: tuple[str, str, str],
+    step: Callable[[str], Any] | None = None,
+) -> Path:
+    """The shared library of a module that speaks over a serial line, compiled unless the cache holds it.
+
+    texts: Verilog by file name, written by this process, so it may hold any directive. files: designs' Verilog.
+    pins: the ports of the clock, of the line to the device and of the line from it. Raises SimulationError.
+    """
+    model = _Model.of(top, files, [(top, pin) for pin in pins], texts)
+    names = [f"-DPIN_{pin}={name}" for pin, name in zip(("CLOCK", "RX", "TX"), pins, strict=True)]
+    return _library(model, names, step, LINE_HARNESS)
+
+
+def _library(model: _Model, flags: Sequence[str], step: Callable[[str], Any] | None, harness: Path = HARNESS) -> Path:
+    target = cache_folder() / f"{model.top}-{_key(model.key, harness.read_text(), *flags)}"
     name = f"lib{model.top}.so"
 
     def make(work: Path, result: Path) -> None:
-        _link(model.compiled(step), result / name, [HARNESS], ["-shared", *flags])
+        _link(model.compiled(step), result / name, [harness], ["-shared", *flags])
 
     return kept(target, make, SimulationError) / name
 
 
 def cocotb_program(
-    verilog: Path,
+    verilog: Path | None,
     top: str,
     ports: Sequence[str],
     step: Callable[[str], Any] | None = None,
     *,
     also: Sequence[Path] = (),
+    texts: Mapping[str, str] | None = None,
 ) -> Path:
     """The program that cocotb's runner starts, named as the top; its folder is the runner's build_dir. also: files with
-    other modules of the design. Raises SimulationError."""
+    other modules of the design. texts: Verilog that this process wrote, by file name. Raises SimulationError."""
     import cocotb_tools.config
 
     libs = str(cocotb_tools.config.libs_dir)
     main = Path(cocotb_tools.config.share_dir) / "lib" / "verilator" / "verilator.cpp"
-    model = _Model.of(top, [verilog, *also], [(top, name) for name in ports])
+    files = [*([] if verilog is None else [verilog]), *also]
+    model = _Model.of(top, files, [(top, name) for name in ports], texts)
     target = cache_folder() / f"cocotb-{top}-{_key(model.key, main.read_text(), libs)}"
 
     def make(work: Path, result: Path) -> None:
@@ -141,10 +162,16 @@ class _Model:
     key: str
 
     @classmethod
-    def of(cls, top: str, files: Sequence[Path], signals: Sequence[tuple[str, str]]) -> _Model:
+    def of(
+        cls,
+        top: str,
+        files: Sequence[Path],
+        signals: Sequence[tuple[str, str]],
+        texts: Mapping[str, str] | None = None,
+    ) -> _Model:
         for folder in {file.parent for file in files}:
             sweep(folder)
-        sources, public = read_sources(files), sorted(set(signals))
+        sources, public = {**(texts or {}), **read_sources(files)}, sorted(set(signals))
         return cls(top, sources, public, _key(top, *sources, *sources.values(), *(".".join(name) for name in public)))
 
     def compiled(self, step: Callable[[str], Any] | None) -> Path:

@@ -130,10 +130,12 @@ def _derivatives(output: str, by: str, expected: State) -> State:
     return {"q": expected[f"d{output}_dq"], "qd": expected[f"d{output}_dqd"], by: matrix}
 
 
-def choices(function: Function, frames: Sequence[str | int], every_form: bool) -> list[dict[str, str | int]]:
+def choices(
+    function: Function, robot: Robot, frames: Sequence[str | int], every_form: bool
+) -> list[dict[str, str | int]]:
     """The default form of a function or all of them, the closed form in several frames and with prefix sums."""
     result: list[dict[str, str | int]] = []
-    for form in list(function.forms)[: None if every_form else 1]:
+    for form in function.forms_for(robot)[: None if every_form else 1]:
         options = function.options.get(form, ())
         result += [{"form": form, "frame": frame} for frame in frames] if "frame" in options else [{"form": form}]
         if "mass" in options:
@@ -160,7 +162,7 @@ def compare(
             continue
         right = products(name, robot, state, expected)
         pushed = external_forces and function.takes_external_forces
-        for options in choices(function, frames, every_form and not function.derivative_of):
+        for options in choices(function, robot, frames, every_form and not function.derivative_of):
             outputs = evaluate(
                 trace(robot, name, external_forces=pushed, **options), inputs_of(name, state, external_forces=pushed)
             )

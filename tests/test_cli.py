@@ -115,7 +115,7 @@ def test_info_lists_every_form() -> None:
     status, text = call("info", "two_joint_arm")
     assert status == 0
     for name, function in FUNCTIONS.items():
-        for form in function.forms:
+        for form in function.forms_for(robots.load("two_joint_arm")):
             assert any(line.split()[:2] == [name, form] for line in text.splitlines())
             assert any(line.split()[:2] == [name, form] for line in steps(text))
     done = CliRunner().invoke(main, ["info", "two_joint_arm", "--json", "--frame", "base"])
@@ -123,6 +123,12 @@ def test_info_lists_every_form() -> None:
     assert {row["form"] for row in rows} >= {"closed_form", "body_columns", "aba", "ltdl"}
     assert all(0 < row["float32_error"] < 1e-4 and row["counts"]["depth"] > 0 for row in rows)
     assert {row["options"].get("frame") for row in rows if row["form"] == "closed_form"} == {"base"}
+
+
+def test_info_says_which_robots_a_form_knows() -> None:
+    status, text = call("info", "hyq", "--form", "cfa")
+    assert status == 1
+    assert "robot 'hyq' branches at the base" in text
 
 
 def steps(text: str) -> list[str]:

@@ -130,13 +130,14 @@ def test_missing_modules_are_named_with_their_extra(tmp_path: Path) -> None:
     program = (
         "from click.testing import CliRunner\nfrom dynagate.cli import main\n"
         "for command in sys.argv[1:]:\n"
-        "    needed = ['--folder', 'x'] if command == 'sweep' else []\n"
+        "    needed = {'sweep': ['--folder', 'x'], 'bitstream': ['--board', 'vcu118']}.get(command, [])\n"
         "    result = CliRunner().invoke(main, [command, 'two_joint_arm', *needed])\n"
         "    print(command, result.exit_code, result.output.strip(), sep='|')\n"
     )
     done = alone("", program, *EXTRAS, folder=tmp_path)
     assert done.stdout.splitlines() == [
         "build|1|Error: 'dynagate build' needs the module 'amaranth'; pip install 'dynagate[hw]'",
+        "bitstream|1|Error: 'dynagate bitstream' needs the module 'amaranth'; pip install 'dynagate[hw]'",
         "run|1|Error: 'dynagate run' needs the module 'amaranth'; pip install 'dynagate[sim]'",
         "synth|1|Error: 'dynagate synth' needs the module 'amaranth'; pip install 'dynagate[synth]'",
         "sweep|1|Error: 'dynagate sweep' needs the module 'scipy'; pip install 'dynagate[sweep]'",

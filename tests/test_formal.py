@@ -74,7 +74,7 @@ class InputProof(InputStream):
             Assert(s.credit + (self.beat != 0) + ones(s.under_way) + s.fifo.level == self.depth),
         ]
         never_overflows(m, s.fifo)
-        stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload, self.o_bad, self.o_last)
+        stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload, self.o_bad, self.o_last, self.o_tag)
         return m
 
     def inputs(self) -> list[Value]:
@@ -91,7 +91,7 @@ class OutputProof(OutputStream):
         return m
 
     def inputs(self) -> list[Value]:
-        return [self.i_payload, self.i_bad, self.i_last, self.i_valid, self.tready]
+        return [self.i_payload, self.i_bad, self.i_last, self.i_tag, self.i_valid, self.tready]
 
 
 class LiteProof(AxiLite):
@@ -120,9 +120,9 @@ PROOFS: dict[str, Callable[[], FlowProof | InputProof | OutputProof | LiteProof]
     "flow ii 2": lambda: FlowProof(2, 4, 1, 2, 1),
     "flow ii 3": lambda: FlowProof(3, 7, 3, 2, 1),
     "flow ii 8": lambda: FlowProof(8, 20, 3, 2, 1),
-    "input, a beat a sample": lambda: InputProof(FORMATS[:1], 32, 1),
-    "input, three beats a sample": lambda: InputProof(FORMATS, 32, 2),
-    "output, a beat a sample": lambda: OutputProof(FORMATS[:1], 32),
+    "input, a beat a sample": lambda: InputProof(FORMATS[:1], 64, 1),
+    "input, three beats a sample": lambda: InputProof(FORMATS[:2], 32, 2),
+    "output, a beat a sample": lambda: OutputProof(FORMATS[:1], 64),
     "output, two beats a sample": lambda: OutputProof(FORMATS, 64),
     "registers": lambda: LiteProof({}),
 }

@@ -57,6 +57,8 @@ def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
         ("floating", "forward_dynamics", 8, {}),
         ("prismatic", "forward_dynamics_gradient", 3, {}),
         ("two_joint_arm", "forward_dynamics", 3, {"form": "aba"}),
+        ("two_joint_arm", "forward_dynamics", 64, {"form": "cfa"}),
+        ("two_joint_arm", "inverse_dynamics", 5, {"form": "scan"}),
         ("two_joint_arm", "inverse_dynamics_gradient", 64, {}),
     ],
     ids=str,

@@ -40,7 +40,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
 EVERY: dict[str, Any] = {
     "dtype": "float32", "layout": "rows", "pack": False, "threads": 1, "number": 0, "stream": 0, "policy": Policy(),
     "region": Region.of(ARM), "ii": 0, "goal": Goal(1e-3), "formats": "x", "axi": Axi(), "budget": Budget(),
-    "stages": Stages(), "folder": "x", "pauses": (0.0, 0.0), "seed": 1,
+    "stages": Stages(), "folder": "x", "pauses": (0.0, 0.0), "seed": 1, "link": "xdma:/dev/xdma0",
 }  # fmt: skip
 
 

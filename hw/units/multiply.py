@@ -2,28 +2,57 @@
 
 p = a b + c. The constant c rounds the product, so that cutting it to a format afterwards is wiring. A product that
 one 27 × 18 block cannot hold is a chain of blocks, each adding its part to the one before, one cycle later.
+
+The chain's length is that of 27 × 18 blocks on every device, so that a plan holds for all of them. Where a device has
+smaller blocks, a step of the chain adds the products of up to two of them.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.units.rescale import delayed
-
-DSP_A, DSP_B = 27, 18
-"""Operand widths of a DSP48E2."""
+from dynagate.fixedpoint.goal import DSP48E2, Multiplier
+from dynagate.hw.units.rescale import delayed, shift_left
 
 
-def parts(width_a: int, width_b: int) -> list[tuple[int, int, int, int, int]]:
-    """The blocks of a product, least significant first: (low bit and width of a, low bit and width of b, weight)."""
+class Fabric:
+    """The device that gateware is elaborated for: Amaranth's `platform`. This one leaves multipliers to synthesis.
+
+    multiplier: the device's block.
+    """
+
+    multiplier: Multiplier = DSP48E2
+
+    def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
+        """a b, signed, two cycles later: through operand registers and a product register."""
+        a, b = delayed(m, a, 1, f"a{name}"), delayed(m, b, 1, f"b{name}")
+        product = Signal(signed(len(a) + len(b)), name=f"product{name}", reset_less=True)
+        m.d.sync += product.eq(a * b)
+        return product
+
+
+class Part(NamedTuple):
+    """A block of a product: low bit and bits of its piece of each operand. weight: place of its product's bit 0."""
+
+    low_a: int
+    bits_a: int
+    low_b: int
+    bits_b: int
+    weight: int
+
+
+def parts(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> list[Part]:
+    """The blocks of a product, least significant first."""
     if width_a < width_b:
-        return [(a, wa, b, wb, w) for b, wb, a, wa, w in parts(width_b, width_a)]
-    pieces_a = _pieces(width_a, DSP_A)
-    pieces_b = _pieces(width_b, DSP_B)
-    return sorted(((a, wa, b, wb, a + b) for a, wa in pieces_a for b, wb in pieces_b), key=lambda p: (p[4], p[0]))
+        return [Part(a, wa, b, wb, w) for b, wb, a, wa, w in parts(width_b, width_a, block)]
+    pieces_a = _pieces(width_a, block.wide)
+    pieces_b = _pieces(width_b, block.narrow)
+    blocks = (Part(a, wa, b, wb, a + b) for a, wa in pieces_a for b, wb in pieces_b)
+    return sorted(blocks, key=lambda part: (part.weight, part.low_a))
 
 
 def _pieces(width: int, limit: int) -> list[tuple[int, int]]:
@@ -36,8 +65,8 @@ def _pieces(width: int, limit: int) -> list[tuple[int, int]]:
     return [*pieces, (low, width - low)]
 
 
-def dsp_blocks(width_a: int, width_b: int) -> int:
-    return len(parts(width_a, width_b))
+def dsp_blocks(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> int:
+    return len(parts(width_a, width_b, block))
 
 
 def latency(width_a: int, width_b: int) -> int:
@@ -77,27 +106,42 @@ class Multiply(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        width = self.width
+        fabric = platform if isinstance(platform, Fabric) else Fabric()
         addend: Value = self.c if self.late_constant else delayed(m, self.c, 2, "c")
-        done: list[Value] = []  # low bits that no later block changes
+        done: list[Value] = []  # low bits that no later step changes
         weight = 0
-        blocks = parts(self.width_a, self.width_b)
-        for k, (low_a, bits_a, low_b, bits_b, block_weight) in enumerate(blocks):
-            a = delayed(m, _piece(self.a, low_a, bits_a), k + 1, f"a{k}")
-            b = delayed(m, _piece(self.b, low_b, bits_b), k + 1, f"b{k}")
-            product = Signal(signed(len(a) + len(b)), name=f"product{k}", reset_less=True)
-            m.d.sync += product.eq(a * b)
-            step = block_weight - weight
-            if step:
-                # bits below this block's weight are final: they only wait for the blocks that follow
-                done.append(delayed(m, addend[:step], len(blocks) - k, f"low{k}"))
-                addend = addend[step:].as_signed()
-                weight = block_weight
-            total = Signal(signed(width - weight), name=f"sum{k}", reset_less=True)
-            m.d.sync += total.eq(product + addend)
+        steps = dsp_blocks(self.width_a, self.width_b)
+        blocks = list(enumerate(parts(self.width_a, self.width_b, fabric.multiplier)))
+        together = math.ceil(len(blocks) / steps)
+        for k in range(steps):
+            here = blocks[k * together : (k + 1) * together]
+            up = here[0][1].weight - weight if here else 0
+            if up:
+                # bits below this step's weight are final: they only wait for the steps that follow
+                done.append(delayed(m, addend[:up], steps - k, f"low{k}"))
+                addend = addend[up:].as_signed()
+                weight += up
+            terms = [addend]
+            for number, part in here:
+                a = delayed(m, _piece(self.a, part.low_a, part.bits_a), k, f"a{number}_early")
+                b = delayed(m, _piece(self.b, part.low_b, part.bits_b), k, f"b{number}_early")
+                terms.append(shift_left(fabric.product(m, a, b, str(number)), part.weight - weight))
+            total = Signal(signed(self.width - weight), name=f"sum{k}", reset_less=True)
+            m.d.sync += total.eq(_sum(m, terms, total, k))
             addend = total
         m.d.comb += self.p.eq(Cat(*done, addend))
         return m
+
+
+def _sum(m: Module, terms: list[Value], total: Signal, step: int) -> Value:
+    """The sum of up to three terms, in one carry chain; a level of lookup tables before it makes two of three."""
+    if len(terms) < 3:
+        return sum(terms[1:], start=terms[0])
+    x, y, z = (Signal.like(total, name=f"term{step}_{k}") for k in range(3))
+    m.d.comb += [wire.eq(term) for wire, term in zip((x, y, z), terms, strict=True)]
+    carries = Signal.like(total, name=f"carries{step}")
+    m.d.comb += carries.eq((x & y) | (x & z) | (y & z))
+    return (x ^ y ^ z).as_signed() + (carries << 1)
 
 
 def _piece(value: Value, low: int, bits: int) -> Value:

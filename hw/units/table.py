@@ -122,4 +122,4 @@ def products_of(kind: str, key: Sequence[Any]) -> Sequence[tuple[int, ...]]:
 
 def dsp_blocks(kind: str, key: Sequence[Any]) -> int:
     """DSP48E2 blocks of one unit's products."""
-    return sum(multiply.dsp_blocks(*widths[:2]) for widths in products_of(kind, key))
+    return sum(multiply.dsp_blocks(widths[0], widths[1]) for widths in products_of(kind, key))

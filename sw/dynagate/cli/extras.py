@@ -9,7 +9,15 @@ from typing import Any
 
 import click
 
-EXTRAS = {"build": "hw", "run": "sim", "synth": "synth", "sweep": "sweep", "closed-loop": "mpc", "bench": "bench"}
+EXTRAS = {
+    "build": "hw",
+    "bitstream": "hw",
+    "run": "sim",
+    "synth": "synth",
+    "sweep": "sweep",
+    "closed-loop": "mpc",
+    "bench": "bench",
+}
 """The extra with all that a command needs."""
 
 

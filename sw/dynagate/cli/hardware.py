@@ -1,7 +1,10 @@
-"""Commands that make hardware: build, run, synth."""
+"""Commands that make hardware: build, run, synth, bitstream."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,12 +13,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dynagate.cli import parameters
-from dynagate.cli.extras import needs
+from dynagate.cli.extras import is_there, needs
 from dynagate.cli.options import algorithm_options, design_options, examples, seed_option, states_option
-from dynagate.cli.parameters import Named, mapping
+from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
 from dynagate.graph.region import Region
+from dynagate.hw import boards
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
+from dynagate.hw.schedule import LONGEST_INTERVAL
 from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot
 
@@ -23,11 +28,14 @@ if TYPE_CHECKING:
     from dynagate.cli.progress import Steps
     from dynagate.fixedpoint.goal import Goal
     from dynagate.hw.axi import Axi
+    from dynagate.hw.boards import Board
     from dynagate.hw.build import Build
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
+    from dynagate.hw.request import DesignRequest
 
 BUDGETS = ("dsp", "lut", "register_bits")
+MOST_MEGAHERTZ = 1000
 
 
 @click.command(
@@ -85,29 +93,33 @@ def build(
     click.echo(built.folder)
 
 
-def _build(
+def _build(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
+    """`dynagate.build` from the options of the command line."""
+    from dynagate.hw.build import build_request
+
+    return build_request(_request(robot, region, **request), folder=folder, step=step)
+
+
+def _request(
     robot: Robot,
     region: Region,
     *,
     name: str,
-    ii: int,
+    ii: int = 8,
     word: int,
     goal: Goal | None,
     formats: Path | None,
     stages: Stages,
-    folder: Path,
     algorithm: dict[str, Any],
     axi: Axi | None = None,
     budget: Budget | None = None,
-    step: Steps,
-) -> Build:
-    """`dynagate.build` from the options of the command line."""
+) -> DesignRequest:
+    """The request that the options of the command line are."""
     from dynagate.dynamics import AlgorithmOptions
     from dynagate.fixedpoint.assign import Policy
-    from dynagate.hw.build import build_request
     from dynagate.hw.request import DesignRequest
 
-    request = DesignRequest(
+    return DesignRequest(
         robot,
         name,
         ii,
@@ -120,7 +132,6 @@ def _build(
         region=region,
         algorithm=AlgorithmOptions(**algorithm),
     )
-    return build_request(request, folder=folder, step=step)
 
 
 @click.command(
@@ -175,3 +186,92 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **re
         report = check_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
     click.echo(report.text())
     sys.exit(0 if report.passed else 1)
+
+
+@click.command(
+    short_help="Make a bitstream, or the project for it.",
+    epilog=examples(
+        "bitstream iiwa14 --board vcu118", "bitstream two_joint_arm --board pynq-z2 --function inverse_dynamics"
+    ),
+)
+@needs("hw", "amaranth", "scipy", "jinja2")
+@robot_options
+@region_options()
+@functools.partial(
+    design_options,
+    interval=click.option(
+        "--ii",
+        type=count(LONGEST_INTERVAL),
+        metavar="CYCLES",
+        help="Cycles between samples.  [default: the fewest that the board and its link allow]",
+    ),
+)
+@algorithm_options
+@click.option("--board", "board_name", required=True, type=click.Choice(boards.names()), help="What to make it for.")
+@click.option(
+    "--clock",
+    type=Value(parameters.real(lambda x: 1.0 <= x <= MOST_MEGAHERTZ), f"a number from 1 to {MOST_MEGAHERTZ}"),
+    metavar="MHZ",
+    help="Clock of the datapath.  [default: the board's]",
+)
+@click.option("--only-project", is_flag=True, help="Write the project and do not run the vendor's tools.")
+@click.option(
+    "--project-folder",
+    type=Folder(),
+    metavar="FOLDER",
+    default="build/boards",
+    show_default=True,
+    help="Where projects are kept.",
+)
+def bitstream(
+    robot: Robot,
+    region: Region,
+    board_name: str,
+    ii: int | None,
+    clock: float | None,
+    only_project: bool,
+    folder: Path,
+    project_folder: Path,
+    **request: Any,
+) -> None:
+    """Make the bitstream of ROBOT's accelerator for a board, or the project that makes it where the vendor's tools are.
+
+    Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
+    modelled, the clock is assumed, the lookup tables are estimated."""
+    from dynagate.cli.progress import Steps
+    from dynagate.hw.project import bitstream_design, choice_table, run_tool, write_project
+
+    board = boards.load(board_name)
+    if request["goal"] is not None and click.get_current_context().params.get("target") is None:
+        request["goal"] = dataclasses.replace(request["goal"], dsp=board.resources.blocks)
+    if board.flow == "ecp5":
+        _refuse_for_ecp5(board, only_project)
+    with Steps() as step:
+        built, choice = bitstream_design(
+            _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, step=step
+        )
+        click.echo(choice_table(choice))
+        if board.flow == "ecp5":
+            ecp5 = importlib.import_module("dynagate.hw.ecp5")
+            asked = {} if clock is None else {"megahertz": clock}
+            target = project_folder / f"{built.folder.name}-{board.name}"
+            routed = ecp5.bitstream(built, board, target, step=step, **asked)
+            click.echo(routed.text())
+            click.echo(routed.bitstream)
+            return
+        project = write_project(built, choice, project_folder)
+        products = None if only_project else run_tool(project, step=step)
+    click.echo(project.folder)
+    if products is None and not only_project:
+        click.echo(project.what_to_type())
+    for path in products or ():
+        click.echo(path)
+
+
+def _refuse_for_ecp5(board: Board, only_project: bool) -> None:
+    """Raises UsageError: options that the free tools' flow does not have, or the flow itself missing."""
+    if only_project:
+        raise click.UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")
+    if not is_there("dynagate.hw.ecp5"):
+        others = ", ".join(name for name in boards.names() if boards.load(name).flow != board.flow)
+        raise click.ClickException(f"no flow for {board.name} yet; expected another board: {others}")

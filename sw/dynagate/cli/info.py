@@ -52,7 +52,7 @@ def describe(
     say = step or (lambda text: None)
     rows = []
     for name, function in FUNCTIONS.items():
-        forms = [each for each in function.forms if form in (None, each)]
+        forms = function.forms_for(robot) if form is None else [each for each in function.forms if each == form]
         double = _states(region, name) if forms else {}
         for each in forms:
             takes = function.options.get(each, ())

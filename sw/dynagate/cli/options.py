@@ -50,8 +50,9 @@ def folder_option(text: str, **settings: Any) -> Command:
     return click.option("--folder", type=parameters.Folder(), metavar="FOLDER", help=text, **settings)
 
 
-def design_options(command: Command) -> Command:
-    """Function, interval, formats, stages and folder. The command gets a `Goal` or None as `goal`, and `Stages`."""
+def design_options(command: Command, *, interval: Command = ii_option) -> Command:
+    """Function, interval, formats, stages and folder. The command gets a `Goal` or None as `goal`, and `Stages`.
+    interval: the option --ii."""
 
     @functools.wraps(command)
     def checked(*robot: Any, **rest: Any) -> Any:
@@ -67,7 +68,7 @@ def design_options(command: Command) -> Command:
     return with_options(
         checked,
         function_option("What to build"),
-        ii_option,
+        interval,
         click.option(
             "--word",
             type=count(LARGEST_WORD, SMALLEST_WORD),

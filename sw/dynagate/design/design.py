@@ -89,8 +89,9 @@ class Register:
 
 @dataclass(frozen=True)
 class AxiStreams:
-    """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words, beats: of a sample, the
-    words float32. conversion: cycles from and to float32. identity, version: what these registers show."""
+    """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words: float32 words of a
+    sample; the word after them is its tag. beats: of a sample and its tag. conversion: cycles from and to float32.
+    identity, version: what these registers show."""
 
     width: int
     last: str

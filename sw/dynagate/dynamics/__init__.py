@@ -6,24 +6,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import (
     articulated,
     body_columns,
+    constraint_forces,
     forward_dynamics,
     gradients,
     inverse_dynamics,
     kinematics,
     mass_matrix,
+    serial,
     step,
 )
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.tree import Tree
-from dynagate.robot import Robot
+from dynagate.robot import Robot, RobotError
 
 CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
 SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobians", "turns"
@@ -73,6 +75,7 @@ and N."""
 class Function:
     """One row of the function table. forms: the algorithms that compute it, by name, the default first.
     options: what the algorithms take besides their inputs, by form.
+    checks: by form, what raises RobotError for robots that the form does not know.
     derivative_of: the function whose graph it is made from by differentiation (`graph.derived`); the forms are those of
     that function."""
 
@@ -81,7 +84,20 @@ class Function:
     outputs: tuple[Argument, ...]
     forms: dict[str, Algorithm]
     options: dict[str, tuple[str, ...]]
+    checks: dict[str, Callable[[Tree], None]] = field(default_factory=dict)
     derivative_of: str = ""
+
+    def forms_for(self, robot: Robot) -> list[str]:
+        """The forms that know this robot, the default first."""
+        tree = Tree(robot)
+        return [form for form in self.forms if self._knows(form, tree)]
+
+    def _knows(self, form: str, tree: Tree) -> bool:
+        try:
+            self.checks.get(form, lambda tree: None)(tree)
+        except RobotError:
+            return False
+        return True
 
     @property
     def needs_inverse(self) -> bool:
@@ -105,17 +121,19 @@ class Function:
         """The outputs in order; f_ext (links, 6) may follow the inputs.
 
         Raises ValueError for a form or an option that the function does not have, and for a function that is made by
-        differentiation, RobotError where it needs M⁻¹ and the robot has none."""
+        differentiation, RobotError where the form does not know the robot, or M⁻¹ is needed and there is none."""
         self.check_options(form, options)
         if self.derivative_of:
             raise ArgumentError(f"{self.name} is made from a graph; expected dynagate.trace(robot, '{self.name}')")
         tree = robot if isinstance(robot, Tree) else Tree(robot)
+        form = form or next(iter(self.forms))
+        if form in self.checks:
+            self.checks[form](tree)
         if self.needs_inverse:
             mass_matrix.check_invertible(tree)
         if len(inputs) > len(self.inputs):
             options["external"] = inputs[-1]
-        algorithm = self.forms[form or next(iter(self.forms))]
-        result = algorithm(tree, *inputs[: len(self.inputs)], **options)
+        result = self.forms[form](tree, *inputs[: len(self.inputs)], **options)
         return result if len(self.outputs) > 1 else (result,)
 
     def check_options(self, form: str | None, options: Iterable[str]) -> None:
@@ -164,7 +182,7 @@ def _derivatives(of: Function, output: str) -> list[Function]:
 
 
 def _derivative(of: Function, name: str, inputs: str, outputs: str) -> Function:
-    return Function(name, _arguments(inputs), _arguments(outputs), of.forms, of.options, derivative_of=of.name)
+    return Function(name, _arguments(inputs), _arguments(outputs), of.forms, of.options, of.checks, of.name)
 
 
 def _gradient_by_columns(tree: Tree, q: Any, qd: Any, qdd: Any, minv: Any, external: Any = None) -> tuple[Any, ...]:
@@ -193,8 +211,13 @@ FUNCTIONS: dict[str, Function] = {
             "inverse_dynamics",
             _arguments("q qd qdd"),
             _arguments("tau"),
-            {"newton_euler": inverse_dynamics.inverse_dynamics, "spatial": body_columns.inverse_dynamics},
+            {
+                "newton_euler": inverse_dynamics.inverse_dynamics,
+                "spatial": body_columns.inverse_dynamics,
+                "scan": serial.inverse_dynamics,
+            },
             {},
+            {"scan": serial.check_serial},
         ),
         Function(
             "mass_matrix",
@@ -214,8 +237,21 @@ FUNCTIONS: dict[str, Function] = {
             "forward_dynamics",
             _arguments("q qd tau"),
             _arguments("qdd"),
-            {"mass_matrix_solve": forward_dynamics.forward_dynamics, "aba": articulated.forward_dynamics},
+            {
+                "mass_matrix_solve": forward_dynamics.forward_dynamics,
+                "aba": articulated.forward_dynamics,
+                "jsiia": serial.by_joint_space_inertia,
+                "abia": serial.by_articulated_inertia,
+                "cfa": constraint_forces.forward_dynamics,
+                "cfa_serial": constraint_forces.forward_dynamics_serial,
+            },
             {},
+            {
+                "jsiia": serial.check_serial,
+                "abia": serial.check_serial,
+                "cfa": constraint_forces.check_bodies,
+                "cfa_serial": constraint_forces.check_bodies,
+            },
         ),
         Function(
             "step",

@@ -79,7 +79,7 @@ class _Freedom(NamedTuple):
     inverse_d: Scalar
 
 
-def _articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[_Freedom], list[ArticulatedInertia]]:
+def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[_Freedom], list[ArticulatedInertia]]:
     """Tips to base. Returns the degrees of freedom, and per link the inertia that is left where its joint yields.
 
     A joint of several degrees of freedom yields in one after another, the last first, so that no block is inverted.
@@ -107,7 +107,7 @@ def forward_dynamics(
 ) -> list[Scalar]:
     """q̈ (nv,) by the articulated-body algorithm (Featherstone 2008, §7.3)."""
     joints = tree.transforms(q)
-    articulated, yielding = _articulate(tree, joints)
+    articulated, yielding = articulate(tree, joints)
     velocity: list[Motion] = []
     bias: list[Motion] = []
     force: list[Force] = []
@@ -147,7 +147,7 @@ def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
     """M⁻¹ (nv, nv) directly: the articulated-body algorithm on unit torques (Carpentier, "Analytical inverse of the
     joint space inertia matrix", 2018)."""
     joints = tree.transforms(q)
-    articulated, _ = _articulate(tree, joints)
+    articulated, _ = articulate(tree, joints)
     minv = zeros(tree.nv, tree.nv)
     passed: list[dict[int, Force]] = [{} for _ in tree.links]  # link -> column -> force from below
     for i in reversed(tree.links):

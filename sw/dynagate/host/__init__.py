@@ -3,8 +3,9 @@
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.host.accelerator import Accelerator, BoundCall
-from dynagate.host.links import DeviceError, Link, RegisterError, Transfer
+from dynagate.host.links import DeviceError, Link, OverflowedError, RegisterError, Transfer
 from dynagate.host.opening import open
+from dynagate.host.pending import Pending, Stream
 from dynagate.host.results import Results
 from dynagate.host.sim_links import SimLink, SimShellLink
 
@@ -15,10 +16,13 @@ __all__ = [
     "DesignError",
     "DeviceError",
     "Link",
+    "OverflowedError",
+    "Pending",
     "RegisterError",
     "Results",
     "SimLink",
     "SimShellLink",
+    "Stream",
     "Transfer",
     "open",
 ]

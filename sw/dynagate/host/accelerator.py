@@ -15,11 +15,14 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.graph.packing import unpacked
-from dynagate.host.devices import Device, Overflow
+from dynagate.host.devices import Device, Overflow, UnderWay
 from dynagate.host.inputs import Arrays, check_finite, check_lengths, check_names, checked, flat
-from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.links import DeviceError, OverflowedError, Transfer
+from dynagate.host.pending import AHEAD, Pending, Stream
 from dynagate.host.results import Results
 from dynagate.native.gpu import on_gpu
+
+MASK, RAISE = "mask", "raise"
 
 Leading = tuple[int, ...]
 """The axes of a batch: () of a single state, (batch,), or more."""
@@ -32,8 +35,10 @@ class Accelerator:
     thread. Once closed it refuses calls with DeviceError.
     """
 
-    def __init__(self, device: Device) -> None:
-        self.device = device
+    def __init__(self, device: Device, *, overflow: str = MASK) -> None:
+        """overflow: "mask", results have `overflow`; or "raise", a batch that overflows raises OverflowedError."""
+        check_overflow(overflow)
+        self.device, self._raises = device, overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         self._closed = False
 
@@ -51,7 +56,8 @@ class Accelerator:
         nothing is computed then, except that "cpu" sees what is not finite or too large when it reads it: `out` is half
         written then. Raises ValueError naming the output and sample where results are not finite because values became
         too large for the dtype ("cuda" looks only where an input is 2^47, or 2^18, and more). Raises DeviceError where
-        the device fails or is closed.
+        the device fails or is closed, and OverflowedError where a sample overflowed and the accelerator was opened with
+        overflow="raise"; results are written then.
 
         Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results, which
         then have no `overflow` and are not finite where inputs are not; the call comes back before they are there.
@@ -126,12 +132,16 @@ class Accelerator:
 
             def at_once() -> None:
                 try:
-                    direct()
+                    flags = direct()
                 except EntryError as error:
                     raise error.within(leading) from None
-                overflow.fill(False)
+                if flags is None:
+                    overflow.fill(False)
+                else:
+                    overflow[...] = flags.reshape(leading)
+                    self._looked_at(flags, leading)
 
-            return at_once
+            return self._exclusively(at_once) if device.exclusive else at_once
 
         def call() -> None:
             with self._lock:
@@ -144,14 +154,74 @@ class Accelerator:
 
         return call
 
+    def _exclusively(self, call: Callable[[], None]) -> Callable[[], None]:
+        def locked() -> None:
+            with self._lock:
+                if self._closed:
+                    self._check(None)
+                call()
+
+        return locked
+
     def _run(self, arrays: Arrays, outputs: Arrays, leading: Leading) -> Overflow:
         """Which samples overflowed, (batch,)."""
         try:
             if not self.device.checks_finite:
                 check_finite(arrays, self.device.dtype)
-            return self.device.run(arrays, outputs, math.prod(leading))
+            return self._looked_at(self.device.run(arrays, outputs, math.prod(leading)), leading)
         except EntryError as error:
             raise error.within(leading) from None
+
+    def _looked_at(self, overflow: Overflow, leading: Leading) -> Overflow:
+        """The flags, (batch,), where the caller wants them as a mask."""
+        if self._raises and overflow.any():
+            first = np.unravel_index(int(np.argmax(overflow)), leading) if leading else ()
+            raise OverflowedError(
+                f"{int(overflow.sum())} of {overflow.size} samples overflowed, the first at "
+                f"{tuple(int(k) for k in first)}; expected states inside the formats' region, or overflow='{MASK}'"
+            )
+        return overflow
+
+    def submit(self, **inputs: Any) -> Pending:
+        """Begins a call and returns at once where the device computes beside the host ("sim" and links to boards).
+        Other devices compute the results before it returns. Batches come out in the order in which they went in.
+
+        inputs: as of a call; they are read before `submit` returns. A few batches are under way at a time: further ones
+        wait for the first. A call of the accelerator waits until all of them are done.
+
+        Raises as a call does for inputs; `Pending.result` raises what is seen later.
+        """
+        with self._lock:
+            self._check(None)
+            under_way: UnderWay | None = None
+            if not any(map(on_gpu, inputs.values())):
+                arrays, leading = checked(self.device.function, self.device.inputs, inputs)
+                try:
+                    if not self.device.checks_finite:
+                        check_finite(arrays, self.device.dtype)
+                    under_way = self.device.submit(arrays, math.prod(leading))
+                except EntryError as error:
+                    raise error.within(leading) from None
+            if under_way is None:
+                results = self(**inputs)
+                return Pending(self, lambda: results, lambda: True)
+            batch = under_way.batch
+            return Pending(self, lambda: self._finished(under_way, leading), batch.done.is_set)
+
+    def _finished(self, under_way: UnderWay, leading: Leading) -> Results:
+        under_way.batch.done.wait()
+        with self._lock:
+            values, overflow = under_way.result()
+            self._looked_at(overflow, leading)
+            shaped = {name: array.reshape((*leading, *array.shape[1:])) for name, array in values.items()}
+            return Results(overflow=overflow.reshape(leading), **shaped)
+
+    def stream(self, ahead: int = AHEAD) -> Stream:
+        """Many batches, one after the other, that overlap: conversion on the host, transfer and computation. ahead: how
+        many are submitted before the results of the first are waited for."""
+        if ahead < 0:
+            raise ArgumentError(f"a stream {ahead} batches ahead; expected 0 or more")
+        return Stream(self, ahead)
 
     def _check(self, out: Results | None) -> None:
         if self._closed:
@@ -253,6 +323,12 @@ class BoundCall:
 
     def __repr__(self) -> str:
         return f"<BoundCall of {self._accelerator!r}, {self.results!r}>"
+
+
+def check_overflow(overflow: str) -> None:
+    """Raises ValueError: no such choice."""
+    if overflow not in (MASK, RAISE):
+        raise ArgumentError(f"overflow '{overflow}'; expected '{MASK}' or '{RAISE}'")
 
 
 def _owners(array: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:

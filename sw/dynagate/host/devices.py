@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import TRIG
@@ -27,6 +28,7 @@ from dynagate.host.inputs import (
     moderate,
 )
 from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.transfers import Batch
 from dynagate.native.arrays import lies
 from dynagate.native.gpu import GpuError, GpuKernel
 from dynagate.native.kernel import TANGLED
@@ -51,6 +53,7 @@ class Device(ABC):
     dtype: np.dtype[Any] = np.dtype(np.float64)
     transfer: Transfer = Transfer(0, 0.0)
     checks_finite: bool = False
+    exclusive: bool = False
     packing: Packing | None = None
     angles: Mapping[str, Sequence[int]] = {}
 
@@ -74,14 +77,19 @@ class Device(ABC):
         called. outputs: to be written; None for new ones."""
         raise ArgumentTypeError(f"{self.text} takes arrays in host memory; expected numpy arrays, or device 'cuda'")
 
-    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], None] | None:
-        """`run` on the same arrays again and again, where that is faster and nothing overflows. Several threads may
-        call it at a time."""
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        """`run` on the same arrays again and again, where that is faster; None stands for no overflow. Several threads
+        may call it at a time unless `exclusive`."""
         return None
 
     @abstractmethod
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         """Fills the outputs (batch, *shape) from checked inputs; returns which samples overflowed, (batch,)."""
+
+    def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
+        """Gives checked inputs to a device that computes beside the host, where it is one. Raises as `run` does for
+        inputs, DeviceError where it is closed."""
+        return None
 
     def close(self) -> None:  # noqa: B027
         """Gives back what the device holds."""
@@ -194,7 +202,7 @@ class CpuDevice(Device):
             self._refuse(status, arrays, outputs)
         return np.zeros(batch, dtype=bool)
 
-    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], None] | None:
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
         call = self.kernel.bound(arrays, self.kernel.written(outputs), batch) if batch else None
         if call is None:
             return None
@@ -298,14 +306,70 @@ class CudaDevice(Device):
         self.kernel.close()
 
 
+SLOTS = 8
+"""Batches under way, or waiting for somebody to take their results, in a device's ring of buffers."""
+
+
+class UnderWay:
+    """A batch in a slot of a device's ring. `collect` gives the slot back, `result` is what it found there."""
+
+    def __init__(self, device: StreamDevice, batch: Batch, slot: _Slot) -> None:
+        self.batch = batch
+        self._device, self._slot = device, slot
+        self._values: tuple[Arrays, Overflow] | None = None
+        self._collected = False
+
+    def collect(self) -> None:
+        """Waits for the batch and takes its results out of the slot."""
+        if self._collected:
+            return
+        batch = self.batch
+        batch.done.wait()
+        try:
+            if batch.error is None:
+                self._values = self._device.driver.unpack(batch.samples, batch.results)
+        except Error as error:
+            batch.error = error
+        self._collected = True
+        self._device.free(self, self._slot)
+
+    def result(self) -> tuple[Arrays, Overflow]:
+        """Results by name, (batch, *shape), and which samples overflowed. Raises as `run` does."""
+        self.collect()
+        if self._values is None:
+            assert self.batch.error is not None
+            raise self.batch.error
+        return self._values
+
+
+class _Slot:
+    """Buffers for a batch, grown as batches need."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._rows = 0
+
+    def batch(self, count: int) -> Batch:
+        if count > self._rows or not self._rows:
+            self._rows = count
+            link = self._driver.link
+            self._samples = link.buffer((count, *self._driver.sample))
+            self._results = link.buffer((count, *self._driver.result))
+        return Batch(self._samples[:count], self._results[:count])
+
+
 class StreamDevice(Device):
-    """A datapath behind a link."""
+    """A datapath behind a link, with a ring of buffers for batches under way."""
+
+    exclusive = True
 
     def __init__(self, driver: Driver) -> None:
         self.driver, design = driver, driver.design
         self.robot, self.function = design.robot_name, design.function
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, driver.dtype
         self.text = f"ii {design.ii}, latency {design.latency}, {type(driver.link).__name__}"
+        self._free: list[_Slot] = []
+        self._used: deque[UnderWay] = deque()
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         values, overflow = self.driver.run(arrays, batch)
@@ -313,6 +377,31 @@ class StreamDevice(Device):
             outputs[name][...] = value
         self.transfer = self.driver.transfer
         return overflow
+
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        return self.driver.bound(arrays, outputs, batch)
+
+    def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
+        if not batch:
+            return None
+        if len(self._used) == SLOTS:
+            self._used[0].collect()
+        slot = self._free.pop() if self._free else _Slot(self.driver)
+        try:
+            under_way = slot.batch(batch)
+            self.driver.pack(arrays, batch, under_way.samples)
+            self.driver.queue.put(under_way)
+        except BaseException:
+            self._free.append(slot)
+            raise
+        self._used.append(UnderWay(self, under_way, slot))
+        return self._used[-1]
+
+    def free(self, under_way: UnderWay, slot: _Slot) -> None:
+        """The batch has left its slot."""
+        self._used.remove(under_way)
+        self._free.append(slot)
+        self.transfer = self.driver.transfer
 
     def close(self) -> None:
         self.driver.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +17,13 @@ from dynagate.design.design import AxiStreams, Design
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.fixedpoint.format import quantise
-from dynagate.host.inputs import Arrays
+from dynagate.host.inputs import Arrays, check_finite
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
+from dynagate.host.native_words import SOME_NAN, pointers
 from dynagate.host.registers import Registers
-from dynagate.host.words import pack_floats, pack_inputs, unpack_floats, unpack_outputs
+from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
+from dynagate.host.transfers import TransferQueue
+from dynagate.host.words import FloatWords, pack_inputs, tag_words, unpack_outputs
 from dynagate.hw.regmap import BITS, REGISTERS, Register
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -33,13 +38,15 @@ class Driver(ABC):
     """
 
     dtype: np.dtype[Any]
+    sample: tuple[int, int]
     result: tuple[int, int]
-    """Beats of a result, and words of a beat."""
+    """Beats of a sample or result, and words of a beat."""
 
     def __init__(self, design: Design, link: Link, table: dict[str, Register], *, progress: bool = False) -> None:
         self.design, self.link = design, link
         self.registers = Registers(link, table)
         self._progress, self._streaming = progress, False
+        self.queue = TransferQueue(self)
         try:
             self._check()
         except BaseException:
@@ -50,6 +57,22 @@ class Driver(ABC):
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         """Results by name, (batch, *shape), and which samples overflowed. arrays: as `inputs.checked` gives them.
         Raises ValueError naming an input outside the range that the formats were chosen for, DeviceError."""
+
+    @abstractmethod
+    def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
+        """Samples of arrays, marked so that their results can be told apart. Raises ValueError as `run` does."""
+
+    @abstractmethod
+    def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
+        """Results as `run` gives them. Raises as it does."""
+
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        """`run` on the same arrays again and again, which writes the outputs and returns the flags, or None where no
+        sample overflowed, where that is faster. Counters are not looked at: tags say whose the results are."""
+        return None
+
+    def verify(self, samples: Words, results: Words) -> None:  # noqa: B027
+        """Raises DeviceError: a result is not of its sample."""
 
     def _check(self) -> None:
         """Refuses the device of another design."""
@@ -67,33 +90,53 @@ class Driver(ABC):
         """
         if self._streaming:
             raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
+        self.queue.wait()
         results: Words = np.zeros((len(samples), *self.result), dtype=np.uint32)
         self._streaming = True
         try:
             self._stream(samples, results)
         except BaseException as error:
-            if not self.link.closed:
-                self.link.reset()
-            elif isinstance(error, DeviceError):
-                raise DeviceError(f"{self.link.text} was closed while it streamed") from None
+            self._failed(error)
             raise
         finally:
             self._streaming = False
         return results
 
-    def _stream(self, samples: Words, results: Words) -> None:
-        received, count = 0, len(samples)
-        quiet = None if self._progress else True  # None: but for a terminal
-        with tqdm(total=count, desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
-            self.link.write(samples)
-            while received < count:
-                try:
-                    received += self.link.read(results[received:])
-                except SilenceError as error:
-                    raise DeviceError(f"{received} results for {count} samples: {error}{self._state()}") from None
-                bar.update(received - bar.n)
+    def _failed(self, error: BaseException) -> None:
+        """Recovers the device. Raises DeviceError where it is closed."""
+        if not self.link.closed:
+            self.recover_from(error)
+        elif isinstance(error, DeviceError):
+            raise DeviceError(f"{self.link.text} was closed while it streamed") from None
 
-    def _state(self) -> str:
+    def recover_from(self, error: BaseException) -> None:
+        """Recovers the device. If that fails, the error says so in a note."""
+        try:
+            self.recover()
+        except DeviceError as fault:
+            error.add_note(f"The device did not come to rest: {fault}")
+
+    def recover(self) -> None:
+        """Brings the device to rest, whatever it was doing. What was under way is lost. Raises DeviceError."""
+        self.link.reset()
+
+    def _stream(self, samples: Words, results: Words) -> None:
+        quiet = None if self._progress else True  # None: but for a terminal
+        with tqdm(total=len(samples), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
+            self.link.write(samples)
+            self._read(results, lambda received: bar.update(received - bar.n))
+
+    def _read(self, results: Words, step: Callable[[int], object] | None = None) -> None:
+        received, count = 0, len(results)
+        while received < count:
+            try:
+                received += self.link.read(results[received:] if received else results)
+            except SilenceError as error:
+                raise DeviceError(f"{received} results for {count} samples: {error}{self.state()}") from None
+            if step is not None:
+                step(received)
+
+    def state(self) -> str:
         """What the device says of itself when it is stuck."""
         return ""
 
@@ -102,6 +145,7 @@ class Driver(ABC):
         return self.link.transfer
 
     def close(self) -> None:
+        self.queue.close()
         self.link.close()
 
 
@@ -111,12 +155,18 @@ class DatapathDriver(Driver):
     dtype = np.dtype(np.float64)
 
     def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
-        self.result = (1, design.output.words)
+        self.sample, self.result = (1, design.input.words), (1, design.output.words)
         table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
         super().__init__(design, link, table, progress=progress)
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         return unpack_outputs(self.design, self.payloads(pack_inputs(self.design, arrays, batch)))
+
+    def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
+        samples[:, 0] = pack_inputs(self.design, arrays, batch)
+
+    def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
+        return unpack_outputs(self.design, words[:, 0])
 
     def payloads(self, words: Words) -> Words:
         """Payloads (batch, words) in and out."""
@@ -148,9 +198,10 @@ class ShellDriver(Driver):
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
         self.axi: AxiStreams = design.axi
-        self.result = (self.axi.beats.output, self.axi.lanes)
+        self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
+        self.words = FloatWords(design, self.axi)
         super().__init__(design, link, self.axi.registers, progress=progress)
-        self.reset()
+        self.recover()
         self.counters = self.read_counters()
 
     def _check(self) -> None:
@@ -200,22 +251,99 @@ class ShellDriver(Driver):
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
         an input that does not fit its format."""
-        words = self.floats(pack_floats(self.design, self.axi, arrays, batch))
-        try:
-            values, empty = unpack_floats(self.design, words)
-        except ValueError as error:
-            raise DeviceError(f"{self.link.text}: {error}") from None
+        samples = np.zeros((batch, *self.sample), np.uint32)
+        self.words.fill(arrays, samples)
+        words = self.floats(samples)
+        values, empty = self._take(samples, words)
         self._check_counters(batch, empty)
         if self.counters.first_bad_input is not None:
-            self._refuse(arrays, self.counters.first_bad_input)
+            self._refuse(samples, np.array([self.counters.first_bad_input]))
+            raise DeviceError(
+                f"{self.link.text} says that an input of sample {self.counters.first_bad_input} does not fit; all "
+                "inputs do"
+            )
         return values, empty
 
+    def _take(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
+        first = int(tag_words(samples[:1], self.axi.words.input)[0]) if len(samples) else 0
+        return self.words.take(self.link.text, words, first)
+
+    def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
+        self.words.fill(arrays, samples)
+
+    def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
+        values, empty = self._take(samples, words)
+        if empty.any():
+            self._refuse(samples, np.flatnonzero(empty))
+        return values, empty
+
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        words = self.words
+        inputs = [arrays[port.name] for port in self.design.input.ports]
+        fill = words.filling(inputs) if batch else None
+        if fill is None:
+            return None
+        take, write, read = words.functions.dynagate_take, self.link.write, self._read
+        samples, results = self.link.buffer((batch, *self.sample)), self.link.buffer((batch, *self.result))
+        empty = np.zeros(batch, np.bool_)
+        sources = pointers(inputs)
+        targets = pointers([outputs[port.name] for port in self.design.output.ports])
+        into, out_of, flags = (ctypes.c_void_p(array.ctypes.data) for array in (samples, results, empty))
+        size = ctypes.c_int64(batch)
+
+        def run() -> Overflow | None:
+            self.queue.wait()
+            first = words.tags.take(batch)
+            epoch, count = first & ~COUNT_MASK, first & COUNT_MASK
+            if fill(sources, into, size, epoch, count):
+                check_finite(arrays, self.dtype)
+                words.refuse(arrays, batch)
+            try:
+                write(samples)
+                read(results)
+                if status := take(targets, out_of, size, epoch, count, flags):
+                    self._look_at(status, samples, results, empty)
+                    return empty
+            except BaseException as error:
+                self._failed(error)
+                raise
+            return None
+
+        return run
+
+    def _look_at(self, status: int, samples: Words, results: Words, empty: Overflow) -> None:
+        """Raises what the compiled function noticed, where that is an error."""
+        if status & ~SOME_NAN:
+            self._take(samples, results)
+        self._refuse(samples, np.flatnonzero(empty))
+
     def floats(self, samples: Words) -> Words:
-        """float32 words (batch, beats, words of a beat) in and out; `counters` are of this batch then."""
+        """float32 words (batch, beats, words of a beat) in and out; `counters` are of this batch then. Writes the
+        samples' tags. Raises DeviceError: a result is not of its sample."""
+        self.queue.wait()
         self.clear()
         words = self.stream(samples) if len(samples) else np.zeros((0, *self.result), np.uint32)
         self.counters = self.read_counters()
         return words
+
+    def _stream(self, samples: Words, results: Words) -> None:
+        self.mark(samples)
+        super()._stream(samples, results)
+        self.verify(samples, results)
+
+    def mark(self, samples: Words) -> None:
+        """Writes the tags of the next samples."""
+        first = self.words.tags.take(len(samples))
+        tag_words(samples, self.axi.words.input)[...] = tags_from(first, len(samples))
+
+    def verify(self, samples: Words, results: Words) -> None:
+        """Raises DeviceError: a result is not of its sample."""
+        after = self.axi.words
+        check_tags(self.link.text, tag_words(samples, after.input), tag_words(results, after.output))
+
+    def recover(self) -> None:
+        self.words.tags.begin_anew()
+        self.link.reset()
 
     def _check_counters(self, batch: int, empty: Overflow) -> None:
         """Raises DeviceError: counters that do not agree with the results."""
@@ -230,19 +358,22 @@ class ShellDriver(Driver):
                 f"NaN, the first of them {seen[-1]}"
             )
 
-    def _refuse(self, arrays: Arrays, sample: int) -> None:
-        """Raises ValueError: an input of a sample does not fit its format."""
+    def _refuse(self, samples: Words, suspects: npt.NDArray[np.int64]) -> None:
+        """Raises ValueError: an input of a suspected sample does not fit its format."""
+        words = samples[suspects].reshape(len(suspects), -1).view(np.float32)
         for port in self.design.input.ports:
-            for value, index in zip(arrays[port.name][sample].reshape(-1), port.fields, strict=True):
-                fmt = self.design.input.fields[index].format
-                if not np.isfinite(value) or quantise(np.float32(value), fmt).overflow:
-                    low, high = fmt.limits
+            for index in port.fields:
+                values, fmt = words[:, index], self.design.input.fields[index].format
+                bad = ~np.isfinite(values)
+                bad[~bad] = quantise(values[~bad], fmt).overflow
+                if bad.any():
+                    k, (low, high) = int(np.argmax(bad)), fmt.limits
                     raise ArgumentError(
-                        f"input '{port.name}' is {value:g} in sample {sample}; its format holds {low:g} to {high:g}"
+                        f"input '{port.name}' is {values[k]:g} in sample {suspects[k]}; its format holds {low:g} to "
+                        f"{high:g}"
                     )
-        raise DeviceError(f"{self.link.text} says that an input of sample {sample} does not fit; all inputs do")
 
-    def _state(self) -> str:
+    def state(self) -> str:
         counted = self.read_counters()
         return (
             f"; {counted.samples_in} samples entered the datapath, {counted.samples_out} results left it, "

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+
+import numpy as np
 
 from dynagate.base.errors import Error
 from dynagate.design.payload import Words
@@ -15,6 +19,10 @@ class DeviceError(Error, RuntimeError):
 
 class RegisterError(DeviceError):
     """A register that the device does not have, or that it refuses to write; the text has its address."""
+
+
+class OverflowedError(Error, ArithmeticError):
+    """Values of some samples did not fit their formats, and the caller wants no such results."""
 
 
 class SilenceError(DeviceError):
@@ -35,8 +43,9 @@ class Link(ABC):
 
     1. A beat is a row of 32-bit words, as many as the stream is wide. Samples are arrays (samples, beats, words).
     2. `write` gives the input stream a batch and returns at once. The array is the link's until its results are read.
-    3. `read` takes results from the output stream, in the order of their samples. It returns after a moment, with what
-       has come until then, so that its caller hears of Ctrl-C.
+       Up to `depth` batches may be under way.
+    3. `read` takes results of the oldest batch from the output stream, in the order of their samples. It returns after
+       a moment, with what has come until then, so that its caller hears of Ctrl-C.
     4. Registers can be read and written at any time, while samples stream and from other threads too.
     5. `reset` empties both streams and resets the device, whatever it was doing.
     6. After `close`, which may be called again, all else raises DeviceError.
@@ -46,16 +55,18 @@ class Link(ABC):
 
     text: str
     closed: bool = False
+    depth: int = 1
 
     @abstractmethod
     def write(self, samples: Words) -> None:
-        """Gives the input stream a batch, (samples, beats, words). Raises DeviceError: results of the batch before are
-        not all read."""
+        """Gives the input stream a batch, (samples, beats, words). Raises DeviceError: `depth` batches are under
+        way."""
 
     @abstractmethod
     def read(self, results: Words) -> int:
-        """Fills rows of results, (samples, beats, words), from the first on, and returns how many. Raises SilenceError
-        where there are none and none is under way, DeviceError where TLAST is not on the last beat of a packet."""
+        """Fills rows of results, (samples, beats, words) of one batch, from the first on, and returns how many. Raises
+        SilenceError where there are none and none is under way, DeviceError where TLAST is not on the last beat of a
+        packet."""
 
     @abstractmethod
     def read_register(self, address: int) -> int:
@@ -72,6 +83,11 @@ class Link(ABC):
     @abstractmethod
     def close(self) -> None:
         """Gives the device back."""
+
+    def buffer(self, shape: tuple[int, int, int]) -> Words:
+        """An array (samples, beats, words) that the link moves without another copy: page-aligned zeros."""
+        size = max(math.prod(shape), 1) * 4
+        return np.frombuffer(mmap.mmap(-1, size), np.uint32, math.prod(shape)).reshape(shape)
 
     @property
     def transfer(self) -> Transfer:

@@ -17,7 +17,8 @@ from dynagate.design.rebuilt import formatted_design
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import trace
 from dynagate.graph.region import Region
-from dynagate.host.accelerator import Accelerator
+from dynagate.host.accelerator import MASK, Accelerator, check_overflow
+from dynagate.host.board_links import LinkText
 from dynagate.host.devices import CpuDevice, CudaDevice, Device, FixedDevice, NumpyDevice, Step, StreamDevice
 from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.sim_links import SimLink, SimShellLink
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
+BOARD = "board"
+"""The device of designs that a link leads to."""
 ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces")
 
 
@@ -65,13 +68,16 @@ def open(
     pauses: tuple[float, float] | None = None,
     seed: int | None = None,
     shell: bool | None = None,
+    link: str | None = None,
+    overflow: str = MASK,
     step: Step | None = None,
 ) -> Accelerator:
-    """A function of a robot on a device: "cpu" (the default), "numpy", "fixed", "cuda" or "sim".
+    """A function of a robot on a device: "cpu" (the default), "numpy", "fixed", "cuda" or "sim"; or of a design on a
+    board.
 
     what: a robot, the path of its URDF file, or the name of one that ships; or what `dynagate.build` returned, or the
-    path of its folder. A design knows its function and opens as "sim" (its default), "fixed" or "numpy". A name that
-    ships is the robot, also where a folder is called the same: write "./iiwa14" for that.
+    path of its folder. A design knows its function and opens as "sim" (its default), "fixed", "numpy" or, with a
+    link, "board". A name that ships is the robot, also where a folder is called the same: write "./iiwa14" for that.
     function: of a robot, the gradient of forward dynamics unless given.
 
     form, frame, mass, prefix, external_forces: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
@@ -87,6 +93,11 @@ def open(
     pauses, seed ("sim"): chances per cycle, 0 to 1, that the source has nothing and that the sink is not ready, and
     what decides when.
     shell ("sim"): simulate the accelerator with its AXI streams and registers, not the bare datapath.
+    link ("board"): where the board is that holds the design: "xdma:/dev/xdma0", "pynq:PATH.bit", "xrt:PATH.xclbin" or
+    "uart:/dev/ttyUSB0", and options behind it such as ",channel=1,timeout=2"; docs/driver.md lists them. "sim" is the
+    design's simulation with its AXI shell.
+    overflow: "mask", so that results say which samples overflowed; or "raise", so that a batch with one raises
+    OverflowedError.
     step: called with what is about to happen, where it takes a moment.
 
     Raises ValueError for an unknown device or an option that the device does not take, before any work; RobotError
@@ -117,19 +128,28 @@ def open(
         "pauses": pauses,
         "seed": seed,
         "shell": shell,
+        "link": link,
     }
     options: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     is_robot = isinstance(what, Robot) or names_robot(what)
+    if link == "sim" and device in (None, "sim"):
+        del options["link"]
+        device, options["shell"] = "sim", True
     chosen = device or ("cpu" if is_robot else "sim")
-    if chosen not in DEVICES:
-        raise ArgumentError(f"device '{chosen}'; expected one of {', '.join(DEVICES)}")
+    if link is not None and "link" in options:
+        chosen = device or BOARD
+    if chosen not in DEVICES and chosen != BOARD:
+        raise ArgumentError(f"device '{chosen}'; expected one of {', '.join((*DEVICES, BOARD))}")
+    check_overflow(overflow)
     if not is_robot:
-        return Accelerator(_of_design(what, function, chosen, options, step))  # type: ignore[arg-type]
+        return Accelerator(_of_design(what, function, chosen, options, step), overflow=overflow)  # type: ignore[arg-type]
+    if chosen == BOARD:
+        raise ArgumentError(f"device '{BOARD}' holds a design; expected the folder that dynagate.build returned")
     opener = DEVICES[chosen]
     _check_options(f"device '{chosen}'", options, (*_options(opener), *ALGORITHM))
     algorithm = AlgorithmOptions(**{name: options.pop(name) for name in ALGORITHM if name in options})
     robot = what if isinstance(what, Robot) else robots.load(what)  # type: ignore[arg-type]
-    return Accelerator(opener(robot, function or DEFAULT_FUNCTION, algorithm, step=step, **options))
+    return Accelerator(opener(robot, function or DEFAULT_FUNCTION, algorithm, step=step, **options), overflow=overflow)
 
 
 def names_robot(what: Any) -> bool:
@@ -279,6 +299,17 @@ def _design_sim(
     return StreamDevice(ShellDriver(content, shell_link, progress=progress))
 
 
+def _design_board(design: Build | str | PathLike[str], *, link: str | None = None, step: Step | None = None) -> Device:
+    """A design on a board."""
+    if link is None:
+        raise ArgumentError(f"device '{BOARD}' without a link; expected link='xdma:/dev/xdma0' or another")
+    text = LinkText.of(link)
+    content = load(_folder(design))
+    if step:
+        step(f"opening {link}")
+    return StreamDevice(ShellDriver(content, text.opened(content), progress=step is not None))
+
+
 def _design_fixed(design: Build | str | PathLike[str], *, step: Step | None = None) -> Device:
     return FixedDevice(_formatted(design))
 
@@ -310,4 +341,5 @@ DESIGN_DEVICES: dict[str, Callable[..., Device]] = {
     "sim": _design_sim,
     "fixed": _design_fixed,
     "numpy": _design_numpy,
+    BOARD: _design_board,
 }

@@ -6,12 +6,14 @@ import ctypes
 import threading
 import weakref
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Design
@@ -39,13 +41,15 @@ class _Stream(ctypes.Structure):
 
     _fields_ = [
         ("source", ctypes.c_void_p),
+        ("source_last", ctypes.c_void_p),
         ("sink", ctypes.c_void_p),
+        ("sink_last", ctypes.c_void_p),
         *(
             (name, ctypes.c_uint64)
             for name in (
-                *("in_words", "out_words", "in_sample", "out_sample", "in_packet", "out_packet"),
-                *("to_send", "to_receive", "sink_begin", "sent", "received", "quiet", "offering", "misplaced"),
-                *("random", "gap", "stall", "first_accept", "last_accept", "first_output"),
+                *("capacity", "in_words", "out_words", "in_sample", "out_sample"),
+                *("to_send", "to_receive", "sink_begin", "sent", "received", "quiet", "offering"),
+                *("random", "gap", "stall", "first_accept", "last_accept", "first_output", "last_output"),
             )
         ),
     ]
@@ -53,6 +57,34 @@ class _Stream(ctypes.Structure):
 
 DONE, GOES_ON, IDLE = range(3)
 """What the harness says of a slice."""
+
+PACKETS = 16
+"""That may be under way in a simulated device."""
+
+
+class _Ring:
+    """The beats that wait for the input stream: beat k since the stream was idle lies in row k % capacity."""
+
+    def __init__(self, words: int) -> None:
+        self.beats = np.zeros((64, words), np.uint32)
+        self.last = np.zeros(64, np.uint8)
+
+    def put(self, beats: Words, last: npt.NDArray[np.uint8], stream: _Stream) -> None:
+        """Beats and their TLAST behind those that wait."""
+        count = len(beats)
+        unsent = stream.sent + np.arange(stream.to_send - stream.sent, dtype=np.int64)
+        if len(unsent) + count > len(self.last):
+            kept = unsent % len(self.last)
+            rows, ends = self.beats[kept], self.last[kept]
+            capacity = 2 * (len(unsent) + count)
+            self.beats, self.last = np.zeros((capacity, beats.shape[1]), np.uint32), np.zeros(capacity, np.uint8)
+            self.beats[unsent % capacity], self.last[unsent % capacity] = rows, ends
+        first = stream.to_send % len(self.last)
+        fits = min(count, len(self.last) - first)
+        self.beats[first : first + fits], self.last[first : first + fits] = beats[:fits], last[:fits]
+        self.beats[: count - fits], self.last[: count - fits] = beats[fits:], last[fits:]
+        stream.source, stream.source_last = self.beats.ctypes.data, self.last.ctypes.data
+        stream.capacity, stream.to_send = len(self.last), stream.to_send + count
 
 
 class _Simulated(Link):
@@ -62,19 +94,19 @@ class _Simulated(Link):
     """
 
     kind: str
-    packet: str = PER_SAMPLE
-    """What TLAST ends."""
+    packet: str | None = None
+    """What TLAST ends, where there is one."""
+    depth = PACKETS
 
     def __init__(
         self, library: Path, design: Design, *, pauses: tuple[float, float] = (0.0, 0.0), seed: int = 1
     ) -> None:
-        self.text = library.name
+        self.text, self.design = library.name, design
         self._gap, self._stall = (round(255 * p) for p in pauses)
         self._seed = seed
         # held for each call of the library; reentrant, because a signal handler may come between two
         self._lock = threading.RLock()
-        self._stream = self._new_stream()
-        self._source: Words | None = None  # kept while the library reads it
+        self._stream, self._under_way = self._new_stream(), deque[int]()  # samples of packets
         self._in_use = False
         try:
             self._library = ctypes.CDLL(str(library))
@@ -106,9 +138,7 @@ class _Simulated(Link):
 
     def _new_stream(self) -> _Stream:
         random = (self._seed * 0x9E3779B97F4A7C15 + 1) % 2**64
-        return _Stream(
-            in_sample=1, out_sample=1, in_packet=1, out_packet=1, random=random, gap=self._gap, stall=self._stall
-        )
+        return _Stream(in_sample=1, out_sample=1, random=random, gap=self._gap, stall=self._stall)
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
@@ -126,15 +156,17 @@ class _Simulated(Link):
 
     def write(self, samples: Words) -> None:
         with self._opened() as device:
-            before = self._stream
-            if before.received // before.out_sample < before.to_send // before.in_sample:
-                raise DeviceError(f"{self.text} streams already; expected one batch at a time")
+            if len(self._under_way) >= self.depth:
+                raise DeviceError(f"{self.text} has {self.depth} batches under way; expected their results to be read")
             count, beats, words = self._rows("samples", samples, self._library.dynagate_in_words(device))
-            self._source = np.ascontiguousarray(samples, dtype=np.uint32)
-            self._stream = stream = self._new_stream()
-            stream.source, stream.in_words, stream.in_sample = self._source.ctypes.data, words, beats
-            stream.to_send = count * beats
-            stream.in_packet = beats if self.packet == PER_SAMPLE else count * beats
+            if not self._under_way:
+                self._stream, self._ring = self._new_stream(), _Ring(words)
+            self._stream.in_words, self._stream.in_sample = words, beats
+            last = np.zeros((count, beats), np.uint8)
+            last[slice(None) if self.packet == PER_SAMPLE else slice(-1, None), -1:] = 1
+            self._ring.put(samples.reshape(count * beats, words), last.reshape(-1), self._stream)
+            if count:
+                self._under_way.append(count)
 
     def _rows(self, name: str, array: Words, words: int) -> tuple[int, ...]:
         """The shape of an array, checked because the library writes past a smaller one."""
@@ -149,24 +181,39 @@ class _Simulated(Link):
             raise ArgumentError("results cannot be written in one piece; expected a contiguous array of uint32")
         with self._opened() as device:
             count, beats, words = self._rows("results", results, self._library.dynagate_out_words(device))
+            last = np.zeros((count, beats), np.uint8)
             stream = self._stream
-            samples = stream.to_send // stream.in_sample
             stream.sink, stream.out_words, stream.out_sample = results.ctypes.data, words, beats
-            stream.out_packet = beats if self.packet == PER_SAMPLE else max(samples, 1) * beats
+            stream.sink_last = last.ctypes.data
             stream.sink_begin, stream.to_receive = stream.received, stream.received + count * beats
             state = self._library.dynagate_run(device, stream, IDLE_CYCLES, SLICE_MS)
             received = int(stream.received - stream.sink_begin) // beats
             stream.to_receive = stream.received  # nothing is taken until the next call
+            expected = self._passed(received, beats)
         if state == IDLE and not received:
             raise SilenceError(f"no beat moved for {IDLE_CYCLES} cycles")
-        if stream.misplaced:
+        if self.packet is not None and not np.array_equal(last[:received], expected):
             raise DeviceError(f"{self.text} set TLAST on another beat than the last of a {self.packet}")
         return received
+
+    def _passed(self, received: int, beats: int) -> npt.NDArray[np.uint8]:
+        """Takes results from the packets under way, and says where TLAST should have been."""
+        last = np.zeros((received, beats), np.uint8)
+        end = 0
+        while self._under_way and received - end >= self._under_way[0]:
+            end += self._under_way.popleft()
+            last[end - 1, -1] = 1
+        if self._under_way:
+            self._under_way[0] -= received - end
+        if self.packet == PER_SAMPLE:
+            last[:, -1] = 1
+        return last
 
     def reset(self) -> None:
         with self._opened() as device:
             self._library.dynagate_reset(device)
-            self._stream, self._source = self._new_stream(), None
+            self._stream = self._new_stream()
+            self._under_way.clear()
 
     def close(self) -> None:
         with self._lock:
@@ -212,6 +259,7 @@ class SimShellLink(_Simulated):
     """A whole accelerator: float32 words on AXI4-Stream, registers on AXI4-Lite."""
 
     kind = "a simulated accelerator"
+    packet: str
 
     def __init__(self, library: Path, design: Design, **options: Any) -> None:
         if design.axi is None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError
-from dynagate.design.design import AxiStreams, Design
+from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
 from dynagate.design.payload import Words, pack_integers, unpack_integers
 from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.host import native_words
 from dynagate.host.inputs import Arrays, check_range
+from dynagate.host.links import DeviceError
+from dynagate.host.tags import COUNT_MASK, Tags, check_tags, tags_from
+from dynagate.native.compile import CompileError
+
+F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
 def pack_inputs(design: Design, arrays: Arrays, batch: int) -> Words:
@@ -59,24 +66,133 @@ def _output_arrays(design: Design, columns: Sequence[npt.NDArray[Any]]) -> dict[
     }
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """The words of a port in a sample: a slice where they follow each other. low, high: what an input may be."""
+
+    name: str
+    shape: tuple[int, ...]
+    words: Any
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+
+    @classmethod
+    def of(cls, stream: Stream) -> list[_Columns]:
+        return [cls._of(port, [stream.fields[index] for index in port.fields]) for port in stream.ports]
+
+    @classmethod
+    def _of(cls, port: Port, fields: Sequence[Field]) -> _Columns:
+        first, count = (port.fields[0] if port.fields else 0), len(port.fields)
+        in_order = port.fields == tuple(range(first, first + count))
+        low = np.array([field.range[0] - field.format.step for field in fields])
+        high = np.array([field.range[1] + field.format.step for field in fields])
+        return cls(port.name, port.shape, slice(first, first + count) if in_order else list(port.fields), low, high)
+
+
+class FloatWords:
+    """Arrays to the float32 words of a design's AXI streams and back, batch after batch: in C, or in numpy where there
+    is no compiler, arrays are neither float64 nor float32, or something must be named. tags: of the samples."""
+
+    def __init__(self, design: Design, axi: AxiStreams, *, native: bool = True) -> None:
+        self.design, self.axi, self.tags = design, axi, Tags()
+        self._inputs, self._outputs = _Columns.of(design.input), _Columns.of(design.output)
+        self._native = native
+
+    @cached_property
+    def functions(self) -> Any:
+        """Those in C, or None."""
+        try:
+            return native_words.functions(self.design, self.axi) if self._native else None
+        except CompileError:
+            return None
+
+    def fill(self, arrays: Arrays, samples: Words) -> int:
+        """Writes arrays (batch, *shape) by name and tags into the input stream's words (batch, beats, words of a beat).
+        What is left of the last beat stays as it is. Returns the first tag. Raises ValueError as `pack_inputs` does."""
+        values = [arrays[port.name] for port in self._inputs]
+        function = self.filling(values)
+        first = self.tags.take(len(samples))
+        if function is None:
+            self._fill(arrays, samples, first)
+        else:
+            address = samples.__array_interface__["data"][0]
+            tag = (first & ~COUNT_MASK, first & COUNT_MASK)
+            if function(native_words.pointers(values), address, len(samples), *tag):
+                self.refuse(arrays, len(samples))
+        return first
+
+    def filling(self, values: Sequence[npt.NDArray[Any]]) -> Any:
+        """The function in C that reads arrays where they are, or None."""
+        dtypes = {array.dtype for array in values}
+        if len(dtypes) != 1 or self.functions is None or not all(array.flags.c_contiguous for array in values):
+            return None
+        kinds = {F64: self.functions.dynagate_fill_f64, F32: self.functions.dynagate_fill_f32}
+        return kinds.get(dtypes.pop())
+
+    def _fill(self, arrays: Arrays, samples: Words, first: int) -> None:
+        flat = _rows(samples).view(np.float32)
+        for port in self._inputs:
+            values = arrays[port.name].reshape(len(samples), len(port.low))
+            if not (np.all(values >= port.low) and np.all(values <= port.high)):
+                self.refuse(arrays, len(samples))
+            flat[:, port.words] = values
+        tag_words(samples, self.axi.words.input)[...] = tags_from(first, len(samples))
+
+    def refuse(self, arrays: Arrays, batch: int) -> None:
+        """Raises ValueError, as `pack_inputs` does, where an input is outside its range."""
+        for _ in _input_columns(self.design, arrays, batch):
+            pass
+
+    def new_outputs(self, batch: int) -> dict[str, npt.NDArray[np.float32]]:
+        return {port.name: np.empty((batch, *port.shape), np.float32) for port in self._outputs}
+
+    def take(
+        self, text: str, words: Words, first: int
+    ) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
+        """Words of the output stream (batch, beats, words of a beat) -> float32 arrays (batch, *shape) by name, and
+        which samples have no result: all their words are NaN. first: the first sample's tag. text: the device. Raises
+        DeviceError: a result is another sample's, or only some words of a result are NaN."""
+        if self.functions is None or not len(words):
+            return self._take(text, words, first)
+        outputs, empty = self.new_outputs(len(words)), np.empty(len(words), np.bool_)
+        to, address = native_words.pointers(list(outputs.values())), words.__array_interface__["data"][0]
+        tag = (first & ~COUNT_MASK, first & COUNT_MASK)
+        status = self.functions.dynagate_take(to, address, len(words), *tag, empty.__array_interface__["data"][0])
+        if status & ~native_words.SOME_NAN:
+            self._take(text, words, first)
+        return outputs, empty
+
+    def _take(
+        self, text: str, words: Words, first: int
+    ) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
+        check_tags(text, tags_from(first, len(words)), tag_words(words, self.axi.words.output))
+        values = _rows(words)[:, : len(self.design.output.fields)].view(np.float32)
+        nan = np.isnan(values)
+        empty = np.asarray(nan.all(axis=1))
+        if (torn := nan.any(axis=1) & ~empty).any():
+            raise DeviceError(
+                f"{text}: some words of result {int(np.argmax(torn))} are NaN; expected all of them or none"
+            )
+        outputs = {
+            port.name: np.array(values[:, port.words], order="C").reshape(len(words), *port.shape)
+            for port in self._outputs
+        }
+        return outputs, empty
+
+
 def pack_floats(design: Design, axi: AxiStreams, arrays: Arrays, batch: int) -> Words:
-    """Arrays (batch, *shape) by name -> float32 words of the input stream (batch, beats, words of a beat).
-
-    A sample begins with a beat of its own; the rest of its last beat is 0. Raises ValueError as `pack_inputs` does.
-    """
-    words = np.zeros((batch, axi.beats.input * axi.lanes), dtype=np.uint32)
-    for index, column in _input_columns(design, arrays, batch):
-        words[:, index] = column.astype(np.float32).view(np.uint32)
-    return words.reshape(batch, axi.beats.input, axi.lanes)
+    """Arrays (batch, *shape) by name -> words of the input stream (batch, beats, words of a beat), with tags of no
+    device. A sample begins with a beat of its own; the rest of its last beat is 0. Raises as `pack_inputs` does."""
+    words = np.zeros((batch, axi.beats.input, axi.lanes), dtype=np.uint32)
+    FloatWords(design, axi, native=False).fill(arrays, words)
+    return words
 
 
-def unpack_floats(design: Design, words: Words) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
-    """Words of the output stream (batch, beats, words of a beat) -> float32 arrays (batch, *shape) by name, and which
-    samples have no result: all their words are NaN. Raises ValueError: only some words of a sample are."""
-    count, beats, lanes = words.shape
-    values = words.reshape(count, beats * lanes)[:, : len(design.output.fields)].view(np.float32)
-    nan = np.isnan(values)
-    empty = np.asarray(nan.all(axis=1))
-    if (torn := nan.any(axis=1) & ~empty).any():
-        raise ArgumentError(f"some words of result {int(np.argmax(torn))} are NaN; expected all of them or none")
-    return _output_arrays(design, list(values.T)), empty
+def _rows(words: Words) -> Words:
+    """A row of words for each sample; a view."""
+    return words.reshape(len(words), words.shape[1] * words.shape[2])
+
+
+def tag_words(words: Words, after: int) -> Words:
+    """The tags in words (batch, beats, words of a beat), which stand after so many others; a view."""
+    return _rows(words)[:, after]

@@ -2,21 +2,47 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
-_LAZY = {
-    "Variational": "dynagate.integrators.variational",
-    "VariationalError": "dynagate.integrators.variational",
-    "device_inverse": "dynagate.integrators.variational_device",
+PLACES = {
+    "Contact": "contact",
+    "Drag": "drag",
+    "NewtonEuler": "position_based_newton_euler",
+    "Plane": "contact",
+    "Point": "contact",
+    "PositionBased": "position_based",
+    "Servo": "position_based_joints",
+    "StewartTrinkle": "complementarity",
+    "Variational": "variational",
+    "VariationalError": "variational",
+    "device_inverse": "variational_device",
 }
-"""Names that need Numba, imported when they are first used."""
+"""Public name -> the module that has it, imported on first use: loops are compiled by Numba, which an extra brings."""
 
-__all__ = ["Variational", "VariationalError", "device_inverse"]
+__all__ = [
+    "Contact",
+    "Drag",
+    "NewtonEuler",
+    "Plane",
+    "Point",
+    "PositionBased",
+    "Servo",
+    "StewartTrinkle",
+    "Variational",
+    "VariationalError",
+    "device_inverse",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        from importlib import import_module
-
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'dynagate.integrators' has no attribute '{name}'")
+    if name not in PLACES:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    try:
+        return getattr(importlib.import_module(f"{__name__}.{PLACES[name]}"), name)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.startswith("dynagate"):
+            raise
+        raise ModuleNotFoundError(
+            f"'{name}' needs the module '{missing.name}'; pip install 'dynagate[integrators]'", name=missing.name
+        ) from None

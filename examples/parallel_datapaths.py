@@ -1,0 +1,72 @@
+"""Datapaths of forward dynamics by each algorithm, for random chains: word length, latency and multipliers, as a table.
+
+    python examples/parallel_datapaths.py --links 2 4 8
+
+Plans without writing Verilog. 16 links take a quarter of an hour. Needs the extra `hw`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from dynagate import Region, trace
+from dynagate.chains.sample import random_chain
+from dynagate.fixedpoint.assign import LARGEST_WORD, Policy, assign
+from dynagate.fixedpoint.sweep import measure
+from dynagate.graph import Graph
+from dynagate.hw.plan import plan
+
+FORMS = ("mass_matrix_solve", "aba", "jsiia", "abia", "cfa", "cfa_serial")
+SEED = 1
+SHORTEST = 12
+STATES = 1024
+
+
+def word_length(graph: Graph, region: Region, error: float) -> tuple[int, float]:
+    """The shortest word of all nodes with which 99.9 % of the states err by less, and that error; the longest word
+    if none does."""
+    low, high = SHORTEST, LARGEST_WORD
+    reached = measure(graph, region, "word", high, STATES).error
+    if reached > error:
+        return high, reached
+    while low < high:
+        middle = (low + high) // 2
+        here = measure(graph, region, "word", middle, STATES).error
+        if here <= error:
+            high, reached = middle, here
+        else:
+            low = middle + 1
+    return high, reached
+
+
+def row(links: int, form: str, interval: int, error: float) -> str:
+    robot = random_chain(links, SEED)
+    region = Region.of(robot)
+    graph = trace(robot, "forward_dynamics", form=form)
+    word, reached = word_length(graph, region, error)
+    planned = plan(assign(graph, region, Policy(word=word)), interval)
+    counts, units = graph.counts(), planned.unit_counts()
+    words = f"{word}" if reached <= error else f"> {word} ({reached:.0e})"
+    return (
+        f"| {links} | `{form}` | {counts.mul + counts.mul_const} | {counts.depth} | {words} | {planned.latency} | "
+        f"{units['multiply']} | {planned.dsp_blocks()} |"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--links", type=int, nargs="+", default=[2, 4, 8, 16])
+    parser.add_argument("--forms", nargs="+", default=FORMS, choices=FORMS)
+    parser.add_argument("--ii", type=int, default=64, help="cycles from one sample to the next")
+    parser.add_argument("--error", type=float, default=1e-3, help="of 99.9 %% of the states")
+    options = parser.parse_args(arguments)
+    print("| links | form | products | depth | word | latency | multipliers | DSP blocks |")
+    print("|---|---|---|---|---|---|---|---|")
+    for links in options.links:
+        for form in options.forms:
+            print(row(links, form, options.ii, options.error), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,99 @@
+"""A swimmer of four links learns to swim by CMA-ES: Figure 5 (a) of Pan & Manocha (2018).
+
+The paper's drag is the same in all directions, and no gait moves a swimmer in it: the impulse over a cycle is zero.
+So the drag here is ten times as strong across a link as along it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+from cmaes import CMA
+from dynagate import evaluate, trace
+from dynagate.integrators.drag import Drag
+from dynagate.integrators.position_based import PositionBased
+from dynagate.integrators.position_based_joints import Servo
+from dynagate.integrators.position_based_robots import swimmer
+from figure import Data, axes, main
+from matplotlib.figure import Figure
+
+DT = 0.05
+ROBOT = swimmer()
+HINGES = slice(6, 9)
+ALONG_AND_ACROSS, EQUAL = (1e3, 1e4), (1e4, 1e4)
+"""N s/m for each m³."""
+
+
+def gait(parameters: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Targets of the hinges (steps, nv) in rad: three amplitudes up to 1 rad, a frequency of 0.2 to 1.2 Hz, two phases;
+    from six numbers without bounds."""
+    amplitude = 0.5 + 0.5 * np.tanh(parameters[:3])
+    frequency = 0.7 + 0.5 * np.tanh(parameters[3])
+    phase = np.array([0.0, parameters[4], parameters[5]])
+    target = np.zeros((len(times), ROBOT.nv))
+    fade = np.minimum(times, 1.0)[:, None]
+    target[:, HINGES] = fade * amplitude * np.sin(2.0 * np.pi * frequency * times[:, None] - phase)
+    return target
+
+
+def swim(gaits: np.ndarray, steps: int, viscosity: tuple[float, float]) -> tuple[np.ndarray, np.ndarray]:
+    """Centres of mass (gaits, steps + 1, 3) in m, and configurations (gaits, steps + 1, nq), from rest along x."""
+    sim = PositionBased(ROBOT, DT, drag=Drag(viscosity), servo=Servo(50.0, 1.0))
+    q0 = np.zeros((len(gaits), ROBOT.nq))
+    q0[:, 6] = 1.0
+    times = DT * np.arange(1, steps + 1)
+    track = sim.run(q0, None, steps, target=np.array([gait(g, times) for g in gaits]))
+    assert track.converged.all()
+    flat = {"q": track.q.reshape(-1, ROBOT.nq)}
+    return evaluate(trace(ROBOT, "centre_of_mass"), flat)["centre_of_mass"].reshape(*track.q.shape[:2], 3), track.q
+
+
+def measure(short: bool) -> Data:
+    steps, generations, population = (20, 3, 6) if short else (200, 40, 12)
+    search = CMA(mean=np.zeros(6), sigma=0.7, seed=1, population_size=population)
+    history = []
+    best, best_distance = np.zeros(6), -np.inf
+    for _ in range(generations):
+        gaits = np.array([search.ask() for _ in range(population)])
+        distance = np.abs(swim(gaits, steps, ALONG_AND_ACROSS)[0][:, -1, :2] @ (1.0, 0.0))
+        search.tell([(g, -d) for g, d in zip(gaits, distance, strict=True)])
+        if distance.max() > best_distance:
+            best, best_distance = gaits[np.argmax(distance)], float(distance.max())
+        history.append(best_distance)
+    centres, q = swim(best[None], steps, ALONG_AND_ACROSS)
+    equal, _ = swim(best[None], steps, EQUAL)
+    first, _ = swim(np.zeros((1, 6)), steps, ALONG_AND_ACROSS)
+    return {
+        "seconds swum": steps * DT,
+        "best by generation (m)": history,
+        "first gait (m)": float(np.abs(first[0, -1, 0])),
+        "best gait": best.tolist(),
+        "best gait, drag equal in all directions (m)": float(np.linalg.norm(equal[0, -1] - equal[0, 0])),
+        "path": centres[0, :, :2].tolist(),
+        "configurations": q[0, :: max(1, steps // 10)].tolist(),
+    }
+
+
+def draw(data: Data) -> Figure:
+    figure, (left, right) = axes(2)
+    left.plot(data["best by generation (m)"])
+    left.set(xlabel="generation", ylabel=f"distance in {data['seconds swum']:g} s (m)")
+    right.plot(*np.array(data["path"]).T, "k:", label="centre of mass")
+    for q in data["configurations"]:
+        right.plot(*outline(np.array(q)).T, "-")
+    right.set(xlabel="x (m)", ylabel="y (m)", aspect="equal")
+    return figure
+
+
+def outline(q: np.ndarray) -> np.ndarray:
+    """The swimmer's joints and ends (5, 2) in the plane, m."""
+    angle, points = 2.0 * np.arctan2(q[5], q[6]), [q[:2]]
+    for turn in (0.0, *q[7:]):
+        angle += turn
+        points.append(points[-1] + 0.5 * np.array([np.cos(angle), np.sin(angle)]))
+    return np.array(points)
+
+
+if __name__ == "__main__":
+    main("swimmer", measure, draw, sys.argv[1:])

@@ -1,0 +1,284 @@
+"""FPGA boards: one declarative file each. `load("vcu118")` reads hw/boards/vcu118.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynagate.base.errors import Error
+from dynagate.fixedpoint.goal import MULTIPLIERS, Multiplier
+from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
+
+FLOWS = ("vivado-xdma", "vitis", "zynq", "ecp5")
+"""How a bitstream is made: `hw.project` has a row for each."""
+LINKS = ("xdma", "xrt", "pynq", "uart")
+"""How the host speaks to the board."""
+
+_NEEDS = {
+    "vivado-xdma": ("xdma", "board_part", "link.pcie", "interfaces.pcie", "interfaces.clock", "interfaces.reset"),
+    "vitis": ("xrt", "platform", "memory_bank", "link.pcie"),
+    "zynq": ("pynq", "board_part", "link.memory", "addresses.axi_dma_0", "addresses.accelerator_0"),
+    "ecp5": ("uart", "oscillator_mhz", "nextpnr", "link.serial", "pins.clk_25mhz", "pins.ftdi_rxd", "pins.ftdi_txd"),
+}
+"""By flow: the kind of its link, and fields that others may lack."""
+_PLAIN = re.compile(r"[A-Za-z0-9_.:\[\] -]+")
+"""What goes into scripts: nothing that Tcl, make or a shell would run."""
+_FOLDER = Path(__file__).parent
+
+
+class BoardError(Error, ValueError):
+    """No such board, or a board's file that is not one; the text names the file and the field."""
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What the whole device has. multiplier: name of a row of `fixedpoint.goal.MULTIPLIERS`. dsp: multiplier blocks of
+    this kind. lut: lookup tables of `lut_inputs` inputs. ff: flip-flops. bram: blocks of memory, each of `bram_kbit`
+    kilobits."""
+
+    multiplier: str
+    dsp: int
+    lut_inputs: int
+    lut: int
+    ff: int
+    bram: int
+    bram_kbit: int
+
+    @property
+    def blocks(self) -> Multiplier:
+        """The multiplier block."""
+        return MULTIPLIERS[self.multiplier]
+
+
+@dataclass(frozen=True)
+class Pcie:
+    """A PCI Express link. gigatransfers: per second and lane. payload: bytes of a packet (the host's MaxPayload)."""
+
+    gigatransfers: float
+    lanes: int
+    payload: int = 256
+
+    ENCODING = 128 / 130  # of generations 3 to 5
+    OVERHEAD = 4 + 16 + 4  # bytes of a packet: STP token with the sequence number, header with 64-bit address, LCRC
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Each way, packets of full payload; without acknowledgements, flow control and the host's delays."""
+        return self._raw * self.payload / (self.payload + self.OVERHEAD)
+
+    @property
+    def _raw(self) -> float:
+        return self.gigatransfers * 1e9 * self.lanes * self.ENCODING / 8
+
+    @property
+    def derivation(self) -> str:
+        return (
+            f"PCIe {self.gigatransfers:g} GT/s × {self.lanes} lanes × 128/130 / 8 = {self._raw / 1e9:.2f} GB/s; "
+            f"× {self.payload} / ({self.payload} + {self.OVERHEAD}) bytes of a packet that are payload"
+        )
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory of a processor on the same chip, which both directions share. bits: of its bus. megatransfers: per
+    second."""
+
+    bits: int
+    megatransfers: float
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Each way, half of the bus' peak; without refresh, row changes and the processor's own accesses."""
+        return self.bits / 8 * self.megatransfers * 1e6 / 2
+
+    @property
+    def derivation(self) -> str:
+        return f"memory of {self.bits} bits × {self.megatransfers:g} MT/s / 8, half of it each way"
+
+
+@dataclass(frozen=True)
+class Serial:
+    """An asynchronous serial line. baud: bits per second; ten of them are a byte (start, eight, stop)."""
+
+    baud: int
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Each way, no pause between bytes."""
+        return self.baud / 10
+
+    @property
+    def derivation(self) -> str:
+        return f"{self.baud} baud / 10 bits of a byte"
+
+
+@dataclass(frozen=True)
+class Link:
+    """How the host speaks to the board. kind: one of LINKS. width: bits of the streams at the shell. tlast: what TLAST
+    ends, a "sample" or a "batch". One of pcie, memory and serial says what limits the rate."""
+
+    kind: str
+    width: int
+    tlast: str
+    pcie: Pcie | None = None
+    memory: Memory | None = None
+    serial: Serial | None = None
+
+    @property
+    def limit(self) -> Pcie | Memory | Serial:
+        """What limits the rate: bytes_per_second each way, and derivation in words."""
+        (limit,) = (limit for limit in (self.pcie, self.memory, self.serial) if limit is not None)
+        return limit
+
+
+@dataclass(frozen=True)
+class Nextpnr:
+    """Options of nextpnr-ecp5. device: such as 85k. package: such as CABGA381. speed: grade, 6 to 8."""
+
+    device: str
+    package: str
+    speed: int
+
+
+@dataclass(frozen=True)
+class Board:
+    """A board.
+
+    name: of the file, and of --board. title: for people. part: the device's ordering code. flow: one of FLOWS.
+    clock_mhz: of the datapath; an assumption until a routed design shows it. share: part of every resource that a
+    design may take. board_part: the vendor's board file. platform: of Vitis. oscillator_mhz: clock input of the device.
+    pins: package pins by port. interfaces: names of the board file's interfaces by our own. connections: the
+    `board_connections` property of a module on a carrier. addresses: of the processor's address map, by cell.
+    memory_bank: of a card, by Vitis' name.
+    """
+
+    name: str
+    title: str
+    part: str
+    flow: str
+    clock_mhz: float
+    share: float
+    resources: Resources
+    link: Link
+    board_part: str | None = None
+    platform: str | None = None
+    oscillator_mhz: float | None = None
+    nextpnr: Nextpnr | None = None
+    pins: dict[str, str] = field(default_factory=dict)
+    interfaces: dict[str, str] = field(default_factory=dict)
+    connections: str | None = None
+    addresses: dict[str, int] = field(default_factory=dict)
+    memory_bank: str | None = None
+
+    def allowed(self, resource: str) -> int:
+        """How many a design may take of "dsp", "lut", "ff" or "bram"."""
+        return int(getattr(self.resources, resource) * self.share)
+
+
+def names() -> list[str]:
+    """The boards that `load` knows."""
+    return sorted(path.stem for path in _FOLDER.glob("*.toml"))
+
+
+def load(name: str) -> Board:
+    """The board of hw/boards/<name>.toml. Raises BoardError."""
+    if name not in names():
+        raise BoardError(f"no board '{name}'; expected one of {', '.join(names())}")
+    return read(_FOLDER / f"{name}.toml")
+
+
+def read(path: Path) -> Board:
+    """The board of a file, named after it. Raises BoardError."""
+    from cattrs import Converter, transform_error
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BoardError(f"{path} is not a board's file: {error}; expected TOML") from error
+    converter = Converter(forbid_extra_keys=True)
+    for kind in (str, int, float):
+        converter.register_structure_hook(kind, _exactly(kind))
+    try:
+        board = converter.structure({**content, "name": path.stem}, Board)
+    except Exception as error:  # cattrs' are of several kinds
+        faults = "; ".join(transform_error(error, path="board"))
+        raise BoardError(f"{path} is not a board's file: {faults}") from None
+    for fault in _faults(board):
+        raise BoardError(f"{path}: {fault}")
+    return board
+
+
+def _exactly(kind: type) -> Callable[[Any, Any], Any]:
+    """A hook that takes values of this type alone: cattrs would make the number 5 of the text "5"."""
+
+    def structure(value: Any, _: Any) -> Any:
+        accepted = (int, float) if kind is float else (kind,)
+        if isinstance(value, bool) or not isinstance(value, accepted):
+            raise ValueError(f"{value!r}; expected {kind.__name__}")
+        return kind(value)
+
+    return structure
+
+
+def _faults(board: Board) -> list[str]:
+    """What no board can be."""
+    link, resources = board.link, board.resources
+    faults = [
+        f"{name} {value!r}; expected letters, digits and _ . : [ ] -"
+        for name, value in _texts(board)
+        if not _PLAIN.fullmatch(value) or value[0] == "["
+    ]
+    faults += [
+        f"{name} {value!r}; expected one of {', '.join(map(str, allowed))}"
+        for name, value, allowed in (
+            ("flow", board.flow, FLOWS),
+            ("resources.multiplier", resources.multiplier, tuple(MULTIPLIERS)),
+            ("resources.lut_inputs", resources.lut_inputs, (4, 6)),
+            ("link.kind", link.kind, LINKS),
+            ("link.width", link.width, WIDTHS),
+            ("link.tlast", link.tlast, (PER_SAMPLE, PER_BATCH)),
+        )
+        if value not in allowed
+    ]
+    if sum(limit is not None for limit in (link.pcie, link.memory, link.serial)) != 1:
+        faults.append("link has not one limit; expected one table of link.pcie, link.memory and link.serial")
+    elif link.limit.bytes_per_second <= 0:
+        faults.append(f"link of {link.limit.bytes_per_second:g} bytes per second; expected more than 0")
+    if not 0 < board.share <= 1:
+        faults.append(f"share {board.share:g}; expected more than 0, at most 1")
+    if board.clock_mhz <= 0:
+        faults.append(f"clock_mhz {board.clock_mhz:g}; expected more than 0")
+    faults += [
+        f"resources.{name} {count}; expected 1 or more"
+        for name in ("dsp", "lut", "ff", "bram", "bram_kbit")
+        if (count := getattr(resources, name)) < 1
+    ]
+    if board.flow in _NEEDS:
+        kind, *fields = _NEEDS[board.flow]
+        if link.kind != kind:
+            faults.append(f"link.kind {link.kind!r}; expected {kind!r} in a board of flow {board.flow}")
+        faults += [
+            f"no {name}; expected it in a board of flow {board.flow}" for name in fields if not _has(board, name)
+        ]
+    return faults
+
+
+def _texts(board: Board) -> list[tuple[str, str]]:
+    """The texts that go into scripts, by field."""
+    fields = ("name", "part", "board_part", "platform", "connections", "memory_bank")
+    named = [(name, getattr(board, name)) for name in fields]
+    named += [(f"pins.{port}", pin) for port, pin in board.pins.items()]
+    named += [(f"interfaces.{ours}", theirs) for ours, theirs in board.interfaces.items()]
+    return [(name, text) for name, text in named if text is not None]
+
+
+def _has(board: Board, name: str) -> bool:
+    """Whether a board has a field, or an entry of one, named such as link.pcie."""
+    value: Any = board
+    for part in name.split("."):
+        value = value.get(part) if isinstance(value, dict) else getattr(value, part)
+    return value is not None

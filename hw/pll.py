@@ -1,0 +1,80 @@
+"""ECP5's phase-locked loop: the datapath's clock from the board's oscillator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from amaranth.hdl import Const, Instance, Signal
+from dynagate.base.errors import ArgumentError
+
+OSCILLATOR = (400.0, 800.0)
+"""Range of the loop's own oscillator in MHz (Lattice FPGA-DS-02012, sysCLOCK PLL timing)."""
+COMPARED = (10.0, 400.0)
+"""Range of the frequency at which it compares, in MHz."""
+
+
+@dataclass(frozen=True)
+class Pll:
+    """Dividers of input, feedback and output. megahertz: of the output."""
+
+    into: int
+    feedback: int
+    out: int
+    megahertz: float
+
+    def instance(self, source: float, clock: Signal, output: Signal, locked: Signal) -> Instance:
+        """source: MHz of `clock`. The other signals are driven."""
+        off = dict.fromkeys(("PLLRST_ENA", "INTFB_WAKE", "STDBY_ENABLE", "DPHASE_SOURCE"), "DISABLED")
+        zero = ("RST", "STDBY", "PHASESEL0", "PHASESEL1", "PLLWAKESYNC", "ENCLKOP")
+        return Instance(
+            "EHXPLLL",
+            a_FREQUENCY_PIN_CLKI=f"{source:g}",
+            a_FREQUENCY_PIN_CLKOP=f"{self.megahertz:g}",
+            a_ICP_CURRENT="12",
+            a_LPF_RESISTOR="8",
+            a_MFG_ENABLE_FILTEROPAMP="1",
+            a_MFG_GMCREF_SEL="2",
+            **{f"p_{name}": value for name, value in off.items()},
+            p_CLKI_DIV=self.into,
+            p_CLKFB_DIV=self.feedback,
+            p_CLKOP_DIV=self.out,
+            p_CLKOP_ENABLE="ENABLED",
+            p_CLKOP_CPHASE=self.out // 2 - 1,
+            p_CLKOP_FPHASE=0,
+            p_FEEDBK_PATH="CLKOP",
+            **{f"i_{name}": Const(0, 1) for name in zero},
+            **{f"i_{name}": Const(1, 1) for name in ("PHASEDIR", "PHASESTEP", "PHASELOADREG")},
+            i_CLKI=clock,
+            i_CLKFB=output,
+            o_CLKOP=output,
+            o_LOCK=locked,
+        )
+
+
+def settings(source: float, least: float, most: float) -> list[Pll]:
+    """The output clocks within these MHz, the fastest first; each with the loop's oscillator near its middle."""
+    best: dict[float, tuple[float, Pll]] = {}
+    middle = sum(OSCILLATOR) / 2
+    for into in range(1, 129):
+        if not COMPARED[0] <= source / into <= COMPARED[1]:
+            continue
+        for feedback in range(1, 81):
+            megahertz = source * feedback / into
+            if not least <= megahertz <= most:
+                continue
+            for out in range(2, 129):
+                if OSCILLATOR[0] <= megahertz * out <= OSCILLATOR[1]:
+                    rank = abs(megahertz * out - middle)
+                    if megahertz not in best or rank < best[megahertz][0]:
+                        best[megahertz] = rank, Pll(into, feedback, out, megahertz)
+    return [pll for _, (_, pll) in sorted(best.items(), reverse=True)]
+
+
+def fastest(source: float, most: float) -> Pll:
+    """The fastest output clock up to so many MHz. Raises ValueError: none is that slow."""
+    plls = settings(source, OSCILLATOR[0] / 128, most)
+    if not plls:
+        raise ArgumentError(
+            f"no clock of up to {most:g} MHz from {source:g} MHz; expected {OSCILLATOR[0] / 128:g} or more"
+        )
+    return plls[0]

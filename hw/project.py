@@ -1,0 +1,369 @@
+"""A bitstream's project: everything a vendor's tool needs, in one folder, and running the tool where it is installed.
+
+No name from a robot's file reaches a script but in comments, as `untrusted.plain_text`. Scripts name files relative to
+their own folder, so its path cannot matter to them either.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dynagate.base import storage
+from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.untrusted import plain_text
+from dynagate.design import files as design_files
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.hw.axi import Axi
+from dynagate.hw.boards import Board
+from dynagate.hw.build import SHELL_TOP, TOP, Build, Step, build_request
+from dynagate.hw.choice import Choice, choose
+from dynagate.hw.datasheet import register_table, table
+from dynagate.hw.plan import Plan
+from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.request import DesignRequest
+from dynagate.hw.units.table import HARDWARE, Own
+from dynagate.hw.wrapper import MODULE, wrapper
+
+DEFAULT_FOLDER = Path("build") / "boards"
+README = "README.md"
+KERNEL = "accelerator"
+"""Name of the RTL kernel on a card, which holds the module `dynagate`."""
+LAST_LINES = 20
+
+
+class ProjectError(Error, RuntimeError):
+    """A project that cannot be written, or whose vendor tool failed; the text names the folder or the log."""
+
+
+@dataclass(frozen=True)
+class Processor:
+    """The processor of a Zynq device as Vivado's block. Fields: names of its block, interfaces, pins and parameters."""
+
+    cell: str
+    vlnv: str
+    rule: str
+    automation: str
+    master: str
+    memory: str
+    clock: str
+    reset: str
+    clock_inputs: tuple[str, ...]
+    address_bits: int
+    fixed: Mapping[str, str]
+    """Parameters that every design has."""
+    width: str
+    """Parameter: bits of the memory port."""
+    frequency: str
+    """Parameter: MHz of the clock."""
+
+
+PROCESSORS = {
+    "xc7z": Processor(
+        cell="processing_system7_0",
+        vlnv="xilinx.com:ip:processing_system7",
+        rule="xilinx.com:bd_rule:processing_system7",
+        automation='make_external "FIXED_IO, DDR" apply_board_preset "1" Master "Disable" Slave "Disable"',
+        master="M_AXI_GP0",
+        memory="S_AXI_HP0",
+        clock="FCLK_CLK0",
+        reset="FCLK_RESET0_N",
+        clock_inputs=("M_AXI_GP0_ACLK", "S_AXI_HP0_ACLK"),
+        address_bits=32,
+        fixed={"PCW_USE_M_AXI_GP0": "1", "PCW_USE_S_AXI_HP0": "1"},
+        width="PCW_S_AXI_HP0_DATA_WIDTH",
+        frequency="PCW_FPGA0_PERIPHERAL_FREQMHZ",
+    ),
+    "xck": Processor(
+        cell="zynq_ultra_ps_e_0",
+        vlnv="xilinx.com:ip:zynq_ultra_ps_e",
+        rule="xilinx.com:bd_rule:zynq_ultra_ps_e",
+        automation='apply_board_preset "1"',
+        master="M_AXI_HPM0_FPD",
+        memory="S_AXI_HP0_FPD",
+        clock="pl_clk0",
+        reset="pl_resetn0",
+        clock_inputs=("maxihpm0_fpd_aclk", "saxihp0_fpd_aclk"),
+        address_bits=40,
+        fixed={
+            "PSU__USE__M_AXI_GP0": "1",
+            "PSU__USE__M_AXI_GP1": "0",
+            "PSU__USE__M_AXI_GP2": "0",
+            "PSU__USE__S_AXI_GP2": "1",
+        },
+        width="PSU__SAXIGP2__DATA_WIDTH",
+        frequency="PSU__CRL_APB__PL0_REF_CTRL__FREQMHZ",
+    ),
+}
+"""By the beginning of the part."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """How a bitstream is made. templates: by the name of the file that each makes, with its meaning. products: what the
+    tools write. tool: the command that must be on the path. clock, reset: of the wrapper."""
+
+    templates: Mapping[str, tuple[str, str]]
+    products: tuple[str, ...]
+    tool: str
+    constraints: str | None = None
+    clock: str = "aclk"
+    reset: str = "aresetn"
+    registers_at: str = ""
+    link: str = ""
+    """What `dynagate.open` takes as link."""
+    commands: tuple[str, ...] = ("make",)
+    seen: str = ""
+
+
+FLOWS = {
+    "vivado-xdma": Flow(
+        {
+            "build.tcl": ("vivado-xdma.tcl", "Vivado: block design, synthesis, place and route"),
+            "board.xdc": ("vivado-xdma.xdc", "constraints"),
+            "Makefile": ("vivado.mk", "calls Vivado"),
+        },
+        ("accelerator.bit",),
+        "vivado",
+        constraints="board.xdc",
+        link="xdma:/dev/xdma0",
+        registers_at="byte 0 of the XDMA driver's user device (`/dev/xdma0_user`)",
+        seen="The last line is the worst slack. `timing.txt` and `utilization.txt` hold the reports.",
+    ),
+    "zynq": Flow(
+        {
+            "build.tcl": ("zynq.tcl", "Vivado: block design, synthesis, place and route"),
+            "Makefile": ("vivado.mk", "calls Vivado"),
+        },
+        ("accelerator.bit", "accelerator.hwh"),
+        "vivado",
+        link="pynq:accelerator.bit",
+        registers_at="the address of `accelerator_0` in the processor's address map",
+        seen="The last line is the worst slack. Both files go to the board, into one folder.",
+    ),
+    "vitis": Flow(
+        {
+            "package.tcl": ("vitis.tcl", "Vivado: the accelerator as an RTL kernel"),
+            "read_samples.cpp": ("read_samples.cpp", "kernel: card memory to stream"),
+            "write_results.cpp": ("write_results.cpp", "kernel: stream to card memory"),
+            "link.cfg": ("vitis.cfg", "v++: kernels, streams and memory"),
+            "Makefile": ("vitis.mk", "calls Vivado and v++"),
+        },
+        ("accelerator.xclbin",),
+        "v++",
+        clock="ap_clk",
+        reset="ap_rst_n",
+        link="xrt:accelerator.xclbin",
+        registers_at="byte 0 of the kernel `accelerator`",
+        seen="`clocks.txt` holds the clock: v++ lowers it where timing is not met.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project on disk. folder: holds the files and, once the tools ran, the flow's products."""
+
+    folder: Path
+    flow: Flow
+
+    def what_to_type(self) -> str:
+        """What makes the bitstream where the tools are."""
+        command = f"make -C {shlex.quote(str(self.folder))}"
+        return f"{self.flow.tool} is not on the path; where it is, type: {command}"
+
+
+def bitstream_design(
+    request: DesignRequest,
+    board: Board,
+    *,
+    ii: int | None = None,
+    clock_mhz: float | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    step: Step | None = None,
+) -> tuple[Build, Choice]:
+    """Build a request's design for a board: its streams, and the shortest interval that fits (`choice.choose`).
+
+    request: its `ii`, `axi` and `budget` are the board's to say. ii: this interval, if it fits. folder: where designs
+    are kept. Raises as `build_request`, and FitError: the design does not fit the board.
+    """
+    choices: list[Choice] = []
+
+    def planner(formatted: FormattedGraph) -> Plan:
+        choices.append(choose(formatted, board, ii=ii, clock_mhz=clock_mhz, stages=request.stages))
+        return choices[-1].plan
+
+    asked = replace(request, axi=Axi(board.link.width, board.link.tlast), budget=None)
+    settings: dict[str, Any] = {} if folder is None else {"folder": folder}
+    built = build_request(asked, step=step, planner=planner, **settings)
+    return built, choices[-1]
+
+
+def write_project(built: Build, choice: Choice, folder: str | os.PathLike[str] = DEFAULT_FOLDER) -> Project:
+    """Write the project of a design into a folder of its own within `folder`: whole or not at all. What tools wrote
+    there before stays. Raises ProjectError: the folder cannot be written."""
+    if choice.board.flow not in FLOWS:
+        raise ArgumentError(f"{choice.board.name} has flow {choice.board.flow}; expected one of {', '.join(FLOWS)}")
+    flow, target = FLOWS[choice.board.flow], Path(folder) / f"{built.folder.name}-{choice.board.name}"
+    storage.check_folder(target, ProjectError, "a project")
+    with storage.scratch(target.parent, ProjectError, target.name) as place:
+        scratch = place / target.name
+        scratch.mkdir()
+        for name in (f"{TOP}.v", f"{SHELL_TOP}.v", design_files.FILE):
+            shutil.copy(built.folder / name, scratch / name)
+        for name, text in _texts(built, choice, flow).items():
+            (scratch / name).write_text(text, encoding="utf-8")
+        storage.put(scratch, target, last=README)
+    return Project(target, flow)
+
+
+def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> list[Path] | None:
+    """Run the vendor's tools on a project; None where they are not on the path. Returns what they wrote. Raises
+    ProjectError with the end of what they printed; all of it is in make.log."""
+    flow = project.flow
+    if shutil.which(flow.tool) is None:
+        return None
+    (step or (lambda text: None))(f"{flow.tool}: synthesis, place and route")
+    log = project.folder / "make.log"
+    with log.open("w", encoding="utf-8") as output:
+        done = subprocess.run(["make", "-C", str(project.folder)], stdout=output, stderr=subprocess.STDOUT, check=False)
+    products = [project.folder / name for name in flow.products]
+    missing = [path.name for path in products if not path.is_file()]
+    if done.returncode != 0 or missing:
+        tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
+        what = f"status {done.returncode}" if done.returncode else f"{', '.join(missing)} not written"
+        raise ProjectError(f"{flow.tool} failed ({what}); {log} ends in\n{tail}")
+    return products
+
+
+def choice_table(choice: Choice) -> str:
+    """What was chosen, what it takes, and how fast it is by the model."""
+    board, planned, rates = choice.board, choice.plan, choice.rates
+    kinds = {"dsp": board.resources.multiplier, "lut": "lookup tables", "ff": "flip-flops between units"}
+    rows: list[tuple[str, str]] = [
+        ("board", f"{board.title}, {board.part}"),
+        ("initiation interval", f"{planned.ii} cycles: {choice.reason}"),
+        ("latency", f"{planned.latency} cycles in the datapath"),
+    ]
+    for name, count in choice.uses.items():
+        share = count / getattr(board.resources, name)
+        rows.append((kinds[name], f"{count} of {getattr(board.resources, name)} ({share:.1%}), estimated"))
+    rows += [
+        ("clock", f"{choice.clock_mhz:g} MHz, assumed"),
+        ("datapath", f"{_rate(rates.datapath)}, modelled"),
+        ("stream", f"{_rate(rates.stream)}, modelled: {board.link.width} bits a cycle"),
+        ("link", f"{_rate(rates.link)}, modelled: {board.link.limit.derivation}"),
+        ("end to end", f"{_rate(rates.end_to_end)}, modelled: the {rates.decided_by} decides"),
+    ]
+    return table(("", ""), rows)
+
+
+def _rate(samples: float) -> str:
+    for unit, factor in (("million ", 1e6), ("thousand ", 1e3)):
+        if samples >= factor:
+            return f"{samples / factor:.3g} {unit}samples/s"
+    return f"{samples:.3g} samples/s"
+
+
+def _texts(built: Build, choice: Choice, flow: Flow) -> dict[str, str]:
+    """The text of every file that is made from a template, by name."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    # delimiters that Tcl, make and C++ do not use; nothing is escaped because no text from outside gets here unfiltered
+    environment = Environment(
+        loader=PackageLoader("dynagate.hw.boards"),
+        undefined=StrictUndefined,
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    title = f"{plain_text(built.robot.name)} {built.graph.name}"
+    axi = Axi(choice.board.link.width, choice.board.link.tlast)
+    head = f"// {title}, generated by dynagate; design {built.design.hash}\n"
+    meanings = {
+        f"{TOP}.v": "the datapath",
+        f"{SHELL_TOP}.v": "the datapath behind AXI",
+        f"{MODULE}.v": "the same with interfaces that Vivado recognises",
+        design_files.FILE: "what the host reads: layouts, formats, registers, the design's hash",
+        **{name: meaning for name, (_, meaning) in flow.templates.items()},
+    }
+    context: dict[str, Any] = {
+        "board": choice.board,
+        "design": built.design,
+        "title": title,
+        "module": MODULE,
+        "kernel": KERNEL,
+        "clock": choice.clock_mhz,
+        "sources": (f"{TOP}.v", f"{SHELL_TOP}.v", f"{MODULE}.v"),
+        "constraints": flow.constraints,
+        "products": " ".join(flow.products),
+        "processor": _processor(choice) if choice.board.flow == "zynq" else None,
+        "registers": tuple(REGISTERS.values()),
+        "registers_table": register_table(REGISTERS),
+        "registers_at": flow.registers_at,
+        "commands": flow.commands,
+        "seen": flow.seen,
+        "link": flow.link,
+        "tool_line": f"It needs `{flow.tool}` on the path.",
+        "diagram": diagram(choice),
+        "table": choice_table(choice),
+        "files": meanings,
+    }
+    texts = {name: environment.get_template(template).render(context) for name, (template, _) in flow.templates.items()}
+    texts[f"{MODULE}.v"] = head + wrapper(axi, clock=flow.clock, reset=flow.reset)
+    texts[README] = environment.get_template(README).render(context)
+    return texts
+
+
+def _processor(choice: Choice) -> dict[str, Any]:
+    """What the Zynq template asks of the processor."""
+    board = choice.board
+    (row,) = (row for prefix, row in PROCESSORS.items() if board.part.startswith(prefix))
+    configuration = {**row.fixed, row.width: str(board.link.width), row.frequency: f"{choice.clock_mhz:g}"}
+    return {**vars(row), "configuration": configuration}
+
+
+def diagram(choice: Choice) -> str:
+    """The way of a sample as a drawing in text."""
+    planned, board = choice.plan, choice.board
+    graph = planned.formatted.graph
+    units = [f"{count} × {kind}" for kind, count in sorted(planned.unit_counts().items())]
+    adders = sum(isinstance(HARDWARE[node.op], Own) for node in graph.nodes)
+    between = {
+        "xdma": ("PCI Express", "XDMA engine", "clock converters"),
+        "xrt": ("PCI Express", "card memory", "kernels read_samples, write_results"),
+        "pynq": ("processor's memory", "axi_dma_0"),
+        "uart": ("serial line",),
+    }[board.link.kind]
+    return _boxes(
+        (
+            ("host", *between),
+            (f"AXI4-Stream, {board.link.width} bits", f"{len(graph.input_nodes)} float32 words in"),
+            ("accelerator: float32 to integers", "FIFO of samples"),
+            (
+                f"datapath: a sample every {planned.ii} cycles, {planned.latency} cycles each",
+                ", ".join([*units, f"{adders} × add"]),
+            ),
+            ("accelerator: integers to float32", "FIFO of results, registers"),
+            (f"AXI4-Stream, {board.link.width} bits", f"{len(graph.output_nodes)} float32 words out"),
+            (*reversed(between), "host"),
+        )
+    )
+
+
+def _boxes(boxes: Sequence[Sequence[str]]) -> str:
+    """Boxes below each other, joined by arrows."""
+    width = max(len(line) for box in boxes for line in box)
+    edge = "+" + "-" * (width + 2) + "+"
+    drawn = ["\n".join([edge, *(f"| {line:<{width}} |" for line in box), edge]) for box in boxes]
+    return ("\n" + " " * (width // 2 + 1) + "v\n").join(drawn)

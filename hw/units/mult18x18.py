@@ -1,0 +1,39 @@
+"""ECP5's multiplier block, with its own operand and product registers: Yosys infers the block without them."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal, Value, signed
+from dynagate.fixedpoint.goal import MULT18X18
+from dynagate.hw.units.multiply import Fabric
+
+BITS = 18
+REGISTERS = {
+    **{f"REG_{place}_{pin}": f"{pin}0" for place in ("INPUTA", "INPUTB", "OUTPUT") for pin in ("CLK", "CE", "RST")},
+    **{f"REG_{place}_CLK": "NONE" for place in ("INPUTC", "PIPELINE")},
+}
+"""Parameters of MULT18X18D: which of its registers are used, and by which of its clocks, enables and resets."""
+
+
+class Ecp5(Fabric):
+    """Lattice ECP5: MULT18X18D."""
+
+    multiplier = MULT18X18
+
+    def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
+        product = Signal(signed(2 * BITS), name=f"product{name}")
+        operands = {"A": _extended(a), "B": _extended(b), "C": Const(0, BITS)}
+        m.submodules[f"block{name}"] = Instance(
+            "MULT18X18D",
+            **{f"p_{parameter}": value for parameter, value in REGISTERS.items()},
+            **{f"i_{port}{k}": value[k] for port, value in operands.items() for k in range(BITS)},
+            **{f"i_{port}": Const(1, 1) for port in ("SIGNEDA", "SIGNEDB", "CE0")},
+            **{f"i_{port}": Const(0, 1) for port in ("SOURCEA", "SOURCEB", "RST0")},
+            i_CLK0=ClockSignal(),
+            **{f"o_P{k}": product[k] for k in range(2 * BITS)},
+        )
+        return product[: len(a) + len(b)].as_signed()
+
+
+def _extended(value: Value) -> Value:
+    """The signed value with as many bits as the block's operands have."""
+    return Cat(value, value[-1].replicate(BITS - len(value)))

@@ -1,0 +1,126 @@
+"""A simulated board on a pseudo-terminal: what opens its path as a serial port talks to the Verilated device.
+
+A thread clocks the model and carries bytes between its pins and the terminal. A simulated clock is far slower than a
+board's, so a line of few clocks a bit keeps simulation short.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import select
+import threading
+import tty
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dynagate.design.design import Design
+from dynagate.hw.uart import LEAST_CLOCKS, TOP, Serial
+from dynagate.sim.verilate import line_library
+
+CELLS = Path(__file__).parent / "ecp5_cells.v"
+SLICE = 64
+"""Bits of the line at a time."""
+PINS = ("clk", "rx", "tx")
+
+
+def device_library(folder: Path, design: Design, *, step: Callable[[str], Any] | None = None) -> Path:
+    """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises
+    SimulationError."""
+    from dynagate.hw.netlist import verilog_text
+
+    assert design.axi is not None
+    text = verilog_text(Serial(design.axi.beats.input, LEAST_CLOCKS), TOP)
+    files = [folder / "accelerator.v", folder / "datapath.v"]
+    return line_library(TOP, {f"{TOP}.v": text}, files, pins=PINS, step=step)
+
+
+def netlist_library(netlist: Path, *, step: Callable[[str], Any] | None = None) -> Path:
+    """The library of a netlist that `hw.ecp5.bitstream` wrote, with Yosys' models of its cells and ours of its blocks.
+    The clock of a bit is the bitstream's. Raises SimulationError."""
+    from dynagate.hw.ecp5 import CLOCK, RX, TX
+    from dynagate.hw.ecp5 import TOP as BOARD
+    from pyosys import __file__ as yosys
+
+    models = Path(yosys).parent / "share" / "lattice"
+    cells = "".join((models / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh"))
+    cells = re.sub(r"^`include .*$", "", cells, flags=re.M)  # of cells that synthesis does not make
+    texts = {"netlist.v": netlist.read_text(), "cells.v": cells, CELLS.name: CELLS.read_text()}
+    return line_library(BOARD, texts, pins=(CLOCK, RX, TX), step=step)
+
+
+class SimulatedBoard:
+    """A device's library behind a pseudo-terminal. path: of the terminal. clocks: of a bit.
+
+    damage: called with the bytes to the device, and returns what reaches it. damage_back: the same from the device.
+    Use it as a context.
+    """
+
+    def __init__(self, library: Path, clocks: int = LEAST_CLOCKS) -> None:
+        self._library = ctypes.CDLL(str(library))
+        u64, pointer = ctypes.c_uint64, ctypes.c_void_p
+        self._library.dynagate_open.restype, self._library.dynagate_open.argtypes = pointer, [u64]
+        self._library.dynagate_close.restype, self._library.dynagate_close.argtypes = None, [pointer]
+        line = self._library.dynagate_line
+        line.restype, line.argtypes = u64, [pointer, ctypes.c_char_p, u64, ctypes.POINTER(u64), ctypes.c_char_p, u64]
+        self._clocks = clocks
+        self._device = self._library.dynagate_open(clocks)
+        self._near, self._far = os.openpty()  # ours, and the one that a driver opens
+        tty.setraw(self._far)
+        self.path = os.ttyname(self._far)
+        self.damage: Callable[[bytes], bytes] = lambda data: data
+        self.damage_back: Callable[[bytes], bytes] = lambda data: data
+        os.set_blocking(self._near, False)
+        self._waiting = self._back = b""  # to the device, and from it
+        self._ends = threading.Event()
+        self._frozen = threading.Event()
+        self._thread = threading.Thread(target=self._pump, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> SimulatedBoard:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.unplug()
+        self._library.dynagate_close(self._device)
+
+    def unplug(self) -> None:
+        """The terminal goes, as a board's port does."""
+        if not self._ends.is_set():
+            self._ends.set()
+            self._thread.join()
+            os.close(self._near)
+            os.close(self._far)
+
+    def freeze(self, frozen: bool = True) -> None:
+        """The device hears and says nothing."""
+        (self._frozen.set if frozen else self._frozen.clear)()
+
+    def _pump(self) -> None:
+        quiet = 0
+        while not self._ends.is_set():
+            # an idle device is clocked too, but not without pause
+            ready, _, _ = select.select([self._near], [], [], 0.0 if quiet < 20 or self._waiting else 0.002)
+            if ready:
+                self._waiting += self.damage(os.read(self._near, 4096))
+            if self._frozen.is_set():
+                self._waiting, quiet = b"", 20
+                continue
+            self._back += self.damage_back(self._line())
+            quiet = 0 if self._back or self._waiting else quiet + 1
+            if self._back:
+                with suppress(BlockingIOError):  # nobody reads
+                    self._back = self._back[os.write(self._near, self._back) :]
+
+    def _line(self) -> bytes:
+        """A slice of time: bytes go to the device, and those that came from it return."""
+        taken = ctypes.c_uint64()
+        out = ctypes.create_string_buffer(SLICE)
+        count = self._library.dynagate_line(
+            self._device, self._waiting, len(self._waiting), taken, out, SLICE * self._clocks
+        )
+        self._waiting = self._waiting[taken.value :]
+        return out.raw[:count]

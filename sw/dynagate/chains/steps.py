@@ -1,0 +1,363 @@
+"""One link's part of each algorithm as a C function; the loops over links and blocks are in dynagate_chain.c."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dynagate.chains.step import Step
+from dynagate.dynamics.articulated import ArticulatedInertia
+from dynagate.dynamics.block_tridiagonal import Factored, factor, gram
+from dynagate.dynamics.joints import AxisTransform, FreeTransform
+from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, zeros
+
+LINK_NUMBERS = 25
+"""Per link: rotation (9) and translation (3) of the joint's frame, mass, first moment (3), second moment (6: xx, xy,
+xz, yy, yz, zz), armature, damping, root of the armature."""
+
+BLOCK_NUMBERS = 108
+"""Per link: mobility, the parent's mobility seen from the link at q = 0, mobility times the next link's Xᵀ at q = 0; 36
+numbers each."""
+
+KINDS = ("revolute", "prismatic")
+DIRECTION = {"revolute": 2, "prismatic": 5}
+
+
+def _pose(kind: str, link: Array, turn: Array) -> FreeTransform:
+    """turn: cosine and sine of a revolute joint's angle, or a prismatic one's distance twice."""
+    fixed, origin = link[:9].reshape(3, 3), link[9:12]
+    if kind == "prismatic":
+        return FreeTransform(fixed, origin + fixed[:, 2] * turn[0])
+    one = array(np.eye(3))
+    return FreeTransform(AxisTransform(fixed, origin, turn[0], turn[1]).after(one), origin)
+
+
+def _body(link: Array) -> Inertia:
+    return Inertia(link[12], link[13:16], _symmetric(link[16:22]))
+
+
+def _symmetric(upper: Array, size: int = 3) -> Array:
+    matrix = zeros(size, size)
+    for value, (i, j) in zip(upper, zip(*np.triu_indices(size), strict=True), strict=True):
+        matrix[i, j] = matrix[j, i] = value
+    return matrix
+
+
+def _upper(matrix: Array) -> Array:
+    return matrix[np.triu_indices(len(matrix))]
+
+
+def _axis(kind: str, rate: Scalar = 1.0) -> Motion:
+    along = array([0.0, 0.0, rate])
+    return Motion(zeros(3), along) if kind == "prismatic" else Motion(along, zeros(3))
+
+
+def _along(kind: str, force: Force) -> Scalar:
+    return force[kind == "prismatic"][2]
+
+
+def _motion(values: Array) -> Motion:
+    return Motion(values[:3], values[3:])
+
+
+def _force(values: Array) -> Force:
+    return Force(values[:3], values[3:])
+
+
+def _flat(pair: Motion | Force) -> Array:
+    return array([*pair.angular, *pair.linear])
+
+
+def _articulated(values: Array) -> ArticulatedInertia:
+    return ArticulatedInertia(_symmetric(values[:6]), values[6:15].reshape(3, 3), _symmetric(values[15:21]))
+
+
+def _flat_articulated(inertia: ArticulatedInertia) -> Array:
+    return array([*_upper(inertia.rotational), *np.ravel(inertia.coupling), *_upper(inertia.mass)])
+
+
+def _yielding(
+    kind: str, link: Array, inertia: ArticulatedInertia, rotors: bool
+) -> tuple[Force, Scalar, ArticulatedInertia]:
+    """U, 1/D, and what is left of the inertia where the joint yields. Without a rotor nothing is left along the joint,
+    which saves a quarter of what follows."""
+    u = inertia @ _axis(kind)
+    inverse_d = 1.0 / (_along(kind, u) + (link[22] if rotors else 0.0))
+    left = inertia.without(u, inverse_d)
+    if not rotors:
+        if kind == "prismatic":
+            left.mass[2, :] = left.mass[:, 2] = 0.0
+            left.coupling[:, 2] = 0.0
+        else:
+            left.rotational[2, :] = left.rotational[:, 2] = 0.0
+            left.coupling[2, :] = 0.0
+    return u, inverse_d, left
+
+
+def _velocity(step: Step, kind: str) -> str:
+    link, turn = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2)
+    parent, rate = step.vectors("parent", 6), step.vectors("rate", 1)
+    return step.text({"v": _flat(_pose(kind, link, turn).motion_to_link(_motion(parent)) + _axis(kind, rate[0]))})
+
+
+def _aba_up(step: Step, kind: str, rotors: bool, place: str) -> str:
+    """Articulated inertia and force of a link; `carry` from the next link, `up` for the parent."""
+    link, turn, v = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2), _motion(step.vectors("v", 6))
+    rate, torque = step.vectors("rate", 1)[0], step.vectors("torque", 1)[0]
+    body = _body(link)
+    inertia, force = ArticulatedInertia.of(body), v.cross_force(body @ v)
+    if place != "tip":
+        carry = step.vectors("carry", 27)
+        inertia, force = inertia + _articulated(carry), force + _force(carry[21:])
+    u, inverse_d, left = _yielding(kind, link, inertia, rotors)
+    load = torque - link[23] * rate - _along(kind, force)
+    outputs = {"kept": array([*_flat(u), inverse_d, load])}
+    if place != "root":
+        pose = _pose(kind, link, turn)
+        moved = force + left @ v.cross(_axis(kind, rate)) + u.scaled(load * inverse_d)
+        outputs["up"] = array([*_flat_articulated(left.in_parent(pose)), *_flat(pose.force_to_parent(moved))])
+    return step.text(outputs)
+
+
+def _aba_down(step: Step, kind: str) -> str:
+    link, turn, v = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2), _motion(step.vectors("v", 6))
+    rate, kept = step.vectors("rate", 1)[0], step.vectors("kept", 8)
+    parent = _motion(step.vectors("parent", 6))
+    a = _pose(kind, link, turn).motion_to_link(parent) + v.cross(_axis(kind, rate))
+    qdd = (kept[7] - a.dot(_force(kept[:6]))) * kept[6]
+    return step.text({"qdd": qdd, "a": _flat(a + _axis(kind, qdd))})
+
+
+def _bias_down(step: Step, kind: str) -> str:
+    """Velocity, acceleration at q̈ = 0 and the force that a link's motion takes, (2a) to (2c)."""
+    link, turn = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2)
+    v_parent, a_parent = _motion(step.vectors("v_parent", 6)), _motion(step.vectors("a_parent", 6))
+    rate = _axis(kind, step.vectors("rate", 1)[0])
+    pose, body = _pose(kind, link, turn), _body(link)
+    v = pose.motion_to_link(v_parent) + rate
+    a = pose.motion_to_link(a_parent) + v.cross(rate)
+    return step.text({"v": _flat(v), "a": _flat(a), "f": _flat(body @ a + v.cross_force(body @ v))})
+
+
+def _bias_up(step: Step, kind: str) -> str:
+    """τ_δ, and the force passed to the parent."""
+    link, turn = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2)
+    force, rate, torque = _force(step.vectors("f", 6)), step.vectors("rate", 1)[0], step.vectors("torque", 1)[0]
+    net = torque - _along(kind, force) - link[23] * rate
+    return step.text({"net": net, "up": _flat(_pose(kind, link, turn).force_to_parent(force))})
+
+
+def _rotation(step: Step, kind: str) -> str:
+    link, turn = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2)
+    pose = _pose(kind, link, turn)
+    return step.text({"pose": array([*np.ravel(pose.rotation), *pose.translation])})
+
+
+def _stored(step: Step) -> FreeTransform:
+    pose = step.vectors("pose", 12)
+    return FreeTransform(pose[:9].reshape(3, 3), pose[9:])
+
+
+def _unit_begin(step: Step, kind: str) -> str:
+    """A unit acceleration of a joint: its link's motion and force."""
+    axis = _axis(kind)
+    return step.text({"a": _flat(axis), "f": _flat(_body(step.numbers("link", LINK_NUMBERS)) @ axis)})
+
+
+def _unit_down(step: Step) -> str:
+    link, pose, parent = step.numbers("link", LINK_NUMBERS), _stored(step), _motion(step.vectors("parent", 6))
+    a = pose.motion_to_link(parent)
+    return step.text({"a": _flat(a), "f": _flat(_body(link) @ a)})
+
+
+def _unit_up(step: Step) -> str:
+    """f: the parent's own, then with the link's added."""
+    pose, force, own = _stored(step), _force(step.vectors("force", 6)), _force(step.vectors("own", 6))
+    return step.text({"f": _flat(own + pose.force_to_parent(force))})
+
+
+def _abia_inertia(step: Step, kind: str, rotors: bool) -> str:
+    """gain = Xᵀ U D⁻¹ (6), D⁻¹; `up`: the articulated inertia for the parent."""
+    link, turn, carry = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2), step.vectors("carry", 21)
+    pose = _pose(kind, link, turn)
+    inertia = ArticulatedInertia.of(_body(link)) + _articulated(carry)
+    u, inverse_d, left = _yielding(kind, link, inertia, rotors)
+    gain = pose.force_to_parent(u.scaled(inverse_d))
+    return step.text({"gain": array([*_flat(gain), inverse_d]), "up": _flat_articulated(left.in_parent(pose))})
+
+
+def _abia_back(step: Step, kind: str) -> str:
+    link, turn, gain = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2), step.vectors("gain", 7)
+    z, net = _force(step.vectors("z", 6)), step.vectors("net", 1)[0]
+    rest = net - _along(kind, z)
+    up = _pose(kind, link, turn).force_to_parent(z) + _force(gain[:6]).scaled(rest)
+    return step.text({"drive": rest * gain[6], "up": _flat(up)})
+
+
+def _abia_forth(step: Step, kind: str) -> str:
+    link, turn, gain = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2), step.vectors("gain", 7)
+    drive, parent = step.vectors("drive", 1)[0], _motion(step.vectors("parent", 6))
+    qdd = drive - parent.dot(_force(gain[:6]))
+    return step.text({"qdd": qdd, "a": _flat(_pose(kind, link, turn).motion_to_link(parent) + _axis(kind, qdd))})
+
+
+def _turn(kind: str, turn: Array) -> Array:
+    x = array(np.eye(6))
+    if kind == "prismatic":
+        x[3, 1], x[4, 0] = turn[0], -turn[0]
+        return x
+    for at in (0, 3):
+        x[at : at + 2, at : at + 2] = array([[turn[0], turn[1]], [-turn[1], turn[0]]])
+    return x
+
+
+def _others(kind: str) -> list[int]:
+    return [k for k in range(6) if k != DIRECTION[kind]]
+
+
+def _basis(kind: str, link: Array, rotors: bool) -> Array:
+    """W; with rotors its last column is -√r S."""
+    basis = array(np.eye(6)[:, _others(kind)])
+    if not rotors:
+        return basis
+    column = zeros(6, 1)
+    column[DIRECTION[kind], 0] = -link[24]
+    return array([[*row, *last] for row, last in zip(basis, column, strict=True)])
+
+
+def _cfa_own(step: Step, kind: str, rotors: bool) -> str:
+    """A_ii, what K_ii gives to the right side and to q̈."""
+    link, block, turn = (
+        step.numbers("link", LINK_NUMBERS),
+        step.numbers("block", BLOCK_NUMBERS),
+        step.vectors("turn", 2),
+    )
+    net = step.vectors("net", 1)[0]
+    x, w, k = _turn(kind, turn), _basis(kind, link, rotors), DIRECTION[kind]
+    half, mobility = x @ block[36:72].reshape(6, 6), block[:36].reshape(6, 6)
+    diagonal = zeros(6, 6)
+    for a in range(6):
+        for b in range(a, 6):
+            diagonal[a, b] = diagonal[b, a] = mobility[a, b] + half[a] @ x[b]
+    own = w.T @ diagonal @ w
+    if rotors:
+        own[5, 5] = own[5, 5] + 1.0
+    pushed = diagonal[:, k] * net
+    row = diagonal[k] @ w
+    return step.text({"d": _upper(own), "r": -(w.T @ pushed), "free": pushed[k], "row": row})
+
+
+def _cfa_next(step: Step, kind: str, rotors: bool, other: str) -> str:
+    """A_{i,i+1}, and what K_{i,i+1} gives to both links' right sides and q̈."""
+    link, block, turn = (
+        step.numbers("link", LINK_NUMBERS),
+        step.numbers("block", BLOCK_NUMBERS),
+        step.vectors("next_turn", 2),
+    )
+    following = step.numbers("next_link", LINK_NUMBERS)
+    net = step.vectors("net", 2)
+    r, r_next = step.vectors("r", 5 + rotors), step.vectors("r_next", 5 + rotors)
+    free, free_next = step.vectors("free", 1)[0], step.vectors("free_next", 1)[0]
+    k, k_next = DIRECTION[kind], DIRECTION[other]
+    upper = -(block[72:].reshape(6, 6) @ _turn(other, turn).T)
+    w, w_next = _basis(kind, link, rotors), _basis(other, following, rotors)
+    pushed, pushed_next = upper[:, k_next] * net[1], upper[k] * net[0]
+    return step.text(
+        {
+            "u": w.T @ upper @ w_next,
+            "r_out": r - w.T @ pushed,
+            "r_next_out": r_next - w_next.T @ pushed_next,
+            "free_out": free + pushed[k],
+            "free_next_out": free_next + pushed_next[k_next],
+            "row_next": upper[k] @ w_next,
+            "row_before": upper[:, k_next] @ w,
+        }
+    )
+
+
+def _eliminate(step: Step, size: int, before: bool, after: bool) -> str:
+    """One block of an odd-even step: it leaves the equations of its neighbours."""
+    triangle, square = size * (size + 1) // 2, size * size
+    d, r = _symmetric(step.vectors("d", triangle), size), step.vectors("r", size)
+    columns = [r[:, None]]
+    if before:
+        columns.append(step.vectors("u_before", square).reshape(size, size).T)
+    if after:
+        columns.append(step.vectors("u", square).reshape(size, size))
+    done = factor(d, array([[v for part in columns for v in part[i]] for i in range(size)]))
+    inverse_d = array(done.inverse_d)
+    weighted = inverse_d * done.halved[:, 0]
+    couplings = [done.halved[:, at : at + size] for at in range(1, done.halved.shape[1], size)]
+    outputs: dict[str, Any] = {}
+    names = [name for name, there in (("before", before), ("after", after)) if there]
+    for name, coupling in zip(names, couplings, strict=True):
+        d_old, r_old = step.vectors(f"d_{name}", triangle), step.vectors(f"r_{name}", size)
+        outputs[f"d_{name}_out"] = d_old - _upper(gram(coupling, done.inverse_d))
+        outputs[f"r_{name}_out"] = r_old - coupling.T @ weighted
+    if before and after:
+        outputs["u_out"] = -(couplings[0].T @ (inverse_d[:, None] * couplings[1]))
+    return step.text(outputs)
+
+
+def _block_solve(step: Step, size: int) -> str:
+    d = _symmetric(step.vectors("d", size * (size + 1) // 2), size)
+    done = factor(d, step.vectors("r", size)[:, None])
+    return step.text({"x": done.solution(done.halved[:, 0])})
+
+
+def _thomas_down(step: Step, size: int) -> str:
+    """`kept`: L below its diagonal, D⁻¹, and L⁻¹ of U and R, in this order."""
+    triangle, square = size * (size + 1) // 2, size * size
+    d, r = _symmetric(step.vectors("d", triangle), size), step.vectors("r", size)
+    u = step.vectors("u", square).reshape(size, size)
+    d_next, r_next = step.vectors("d_next", triangle), step.vectors("r_next", size)
+    done = factor(d, array([[*row, value] for row, value in zip(u, r, strict=True)]))
+    coupling, residual = done.halved[:, :size], done.halved[:, size]
+    kept = [*done.lower[np.tril_indices(size, -1)], *done.inverse_d, *np.ravel(coupling), *residual]
+    return step.text(
+        {
+            "kept": array(kept),
+            "d_out": d_next - _upper(gram(coupling, done.inverse_d)),
+            "r_out": r_next - coupling.T @ (array(done.inverse_d) * residual),
+        }
+    )
+
+
+def _thomas_up(step: Step, size: int) -> str:
+    below = size * (size - 1) // 2
+    kept, x = step.vectors("kept", below + size + size * size + size), step.vectors("x_next", size)
+    lower = array(np.eye(size))
+    lower[np.tril_indices(size, -1)] = kept[:below]
+    inverse_d = list(kept[below : below + size])
+    coupling = kept[below + size : -size].reshape(size, size)
+    return step.text({"x": Factored(lower, inverse_d, coupling).solution(kept[-size:] - coupling @ x)})
+
+
+def header(rotors: bool) -> str:
+    """All steps. rotors: whether a joint has an armature; without any, blocks are smaller and inertias sparser."""
+    size = 6 if rotors else 5
+    by_kind: dict[str, Callable[[Step, str], str]] = {
+        "velocity": _velocity,
+        "aba_down": _aba_down,
+        "bias_down": _bias_down,
+        "bias_up": _bias_up,
+        "rotation": _rotation,
+        "unit_begin": _unit_begin,
+        "abia_inertia": partial(_abia_inertia, rotors=rotors),
+        "abia_back": _abia_back,
+        "abia_forth": _abia_forth,
+        "cfa_own": partial(_cfa_own, rotors=rotors),
+    }
+    by_kind |= {f"aba_{place}": partial(_aba_up, rotors=rotors, place=place) for place in ("tip", "up", "root")}
+    by_kind |= {f"cfa_next_{other}": partial(_cfa_next, rotors=rotors, other=other) for other in KINDS}
+    texts = [f"#define DG_BLOCK {size}\n"]
+    texts += [build(Step(f"{name}_{kind}"), kind) for name, build in by_kind.items() for kind in KINDS]
+    texts += [_unit_down(Step("unit_down")), _unit_up(Step("unit_up"))]
+    for name, before, after in (("both", True, True), ("before", True, False), ("after", False, True)):
+        texts.append(_eliminate(Step(f"eliminate_{name}"), size, before, after))
+    texts += [_block_solve(Step("block_solve"), size)]
+    texts += [_thomas_down(Step("thomas_down"), size), _thomas_up(Step("thomas_up"), size)]
+    return "\n".join(texts)

@@ -1,0 +1,143 @@
+"""Symmetric positive definite block-tridiagonal systems: odd-even elimination, and Thomas' recursion, its serial twin.
+
+Blocks are factored as L D Lᵀ: no roots, and one reciprocal per pivot. Eliminating block j takes it out of the
+equations of both its neighbours, which needs only forward substitutions:
+
+    [A_ij] -= (L⁻¹ A_ji)ᵀ D⁻¹ (L⁻¹ A_jk) for neighbours i and k of j.
+
+So the diagonal blocks stay symmetric, and one factor serves the three products of a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.spatial import Array, Scalar, array, zeros
+
+
+class Factored(NamedTuple):
+    """L D Lᵀ of a block (m, m), and L⁻¹ of right-hand sides (m, k). lower: unit lower triangular."""
+
+    lower: Array
+    inverse_d: list[Scalar]
+    halved: Array
+
+    def solution(self, column: Array) -> Array:
+        """L⁻ᵀ D⁻¹ of a halved column (m,): the right-hand side's solution."""
+        x = [value * pivot for value, pivot in zip(column, self.inverse_d, strict=True)]
+        for k in reversed(range(len(x))):
+            for i in range(k + 1, len(x)):
+                x[k] = x[k] - self.lower[i, k] * x[i]
+        return array(x)
+
+
+def factor(block: Array, right: Array) -> Factored:
+    """The block's factor. right (m, k): substituted forward while the block is factored, so that it waits for no
+    pivot longer than the block does."""
+    a, b, size = block.copy(), right.copy(), len(block)
+    lower = zeros(size, size)
+    inverse_d: list[Scalar] = []
+    for k in range(size):
+        inverse_d.append(label(1.0 / a[k, k], "d"))
+        for i in range(k + 1, size):
+            lower[i, k] = a[i, k] * inverse_d[k]
+            for j in range(k + 1, i + 1):
+                # the next pivot waits for one product after the division, not for two: the square is there already
+                next_pivot = i == j == k + 1
+                product = (a[i, k] * a[i, k]) * inverse_d[k] if next_pivot else lower[i, k] * a[j, k]
+                a[i, j] = a[i, j] - product
+            b[i] = b[i] - b[k] * lower[i, k]
+    return Factored(lower, inverse_d, b)
+
+
+def gram(left: Array, inverse_d: Sequence[Scalar]) -> Array:
+    """leftᵀ D⁻¹ left (m, m), each pair of entries once."""
+    weighted = array(inverse_d)[:, None] * left
+    count = left.shape[1]
+    product = zeros(count, count)
+    for i in range(count):
+        for j in range(i + 1):
+            product[i, j] = product[j, i] = weighted[:, i] @ left[:, j]
+    return product
+
+
+def odd_even_elimination(
+    diagonal: Sequence[Array], upper: Sequence[Array], right: Sequence[Array], part: str = "oee"
+) -> list[Array]:
+    """x (n,) of blocks with D_i x_i + U_i x_{i+1} + U_{i-1}ᵀ x_{i-1} = R_i, in ceil(log2(n)) steps for any n ((19),
+    Algorithm 2; its sign of U mended). Every step eliminates all blocks from their neighbours at once, so equations
+    that remain couple blocks twice as far apart.
+
+    diagonal (n,), right (n,): blocks (m_i, m_i) and (m_i,). upper (n - 1,): blocks (m_i, m_{i+1}).
+    """
+    d, u, r = list(diagonal), list(upper), list(right)
+    count, apart, step = len(d), 1, 0
+    while apart < count:
+        with scope(part, f"step{step}"):
+            d, u, r = _eliminated(d, u, r, apart)
+        apart, step = 2 * apart, step + 1
+    solutions = []
+    for i in range(count):
+        with scope(part, f"link{i}"):
+            last = factor(d[i], r[i][:, None])
+            solutions.append(label(last.solution(last.halved[:, 0]), "x"))
+    return solutions
+
+
+def _eliminated(
+    d: list[Array], u: list[Array], r: list[Array], apart: int
+) -> tuple[list[Array], list[Array], list[Array]]:
+    """One step: u[i] couples blocks i and i + apart before it, i and i + 2 apart after it."""
+    new_d, new_r = list(d), list(r)
+    new_u: list[Array] = []
+    for j in range(len(d)):
+        with scope(f"link{j}"):
+            before, after = j - apart, j + apart
+            sides = [r[j][:, None]]
+            if before >= 0:
+                sides.append(u[before].T)
+            if after < len(d):
+                sides.append(u[j])
+            eliminated = factor(d[j], _beside(sides))
+            halved, inverse_d = eliminated.halved, array(eliminated.inverse_d)
+            residual, couplings, at = halved[:, 0], {}, 1
+            for i in (before, after):
+                if 0 <= i < len(d):
+                    couplings[i], at = halved[:, at : at + len(d[i])], at + len(d[i])
+            weighted = inverse_d * residual
+            for i, coupling in couplings.items():
+                new_d[i] = label(new_d[i] - gram(coupling, eliminated.inverse_d), "d")
+                new_r[i] = label(new_r[i] - coupling.T @ weighted, "r")
+            if len(couplings) == 2:
+                new_u.append(label(-(couplings[before].T @ (inverse_d[:, None] * couplings[after])), "u"))
+    return new_d, new_u, new_r
+
+
+def _beside(columns: Sequence[Array]) -> Array:
+    return array([[value for part in columns for value in part[i]] for i in range(len(columns[0]))])
+
+
+def block_thomas(
+    diagonal: Sequence[Array], upper: Sequence[Array], right: Sequence[Array], part: str = "thomas"
+) -> list[Array]:
+    """The same x, block by block: n steps and the fewest operations."""
+    d, r = list(diagonal), list(right)
+    count = len(d)
+    factors: list[Factored] = []
+    for i in range(count):
+        with scope(part, f"link{i}"):
+            sides = [r[i][:, None], *([upper[i]] if i + 1 < count else [])]
+            factors.append(factor(d[i], _beside(sides)))
+            if i + 1 < count:
+                halved, inverse_d = factors[i].halved, factors[i].inverse_d
+                d[i + 1] = label(d[i + 1] - gram(halved[:, 1:], inverse_d), "d")
+                r[i + 1] = label(r[i + 1] - halved[:, 1:].T @ (array(inverse_d) * halved[:, 0]), "r")
+    x: list[Array] = [zeros(0)] * count
+    for i in reversed(range(count)):
+        with scope(part, f"link{i}"):
+            halved = factors[i].halved
+            known = halved[:, 0] - halved[:, 1:] @ x[i + 1] if i + 1 < count else halved[:, 0]
+            x[i] = label(factors[i].solution(known), "x")
+    return x

@@ -1,0 +1,80 @@
+"""Links to boards by name: "xdma:/dev/xdma0", or "xdma:/dev/xdma0,channel=1". A new link is a file and a row here."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+from dynagate.base.errors import ArgumentError
+from dynagate.design.design import Design
+from dynagate.host.links import Link
+
+
+@dataclass(frozen=True)
+class Row:
+    """Where the class of a link is, imported when used. place: what stands behind the name, for errors."""
+
+    module: str
+    name: str
+    place: str
+
+
+LINKS = {
+    "xdma": Row("dynagate.host.xdma_link", "XdmaLink", "/dev/xdma0"),
+    "pynq": Row("dynagate.host.pynq_link", "PynqLink", "PATH.bit"),
+    "xrt": Row("dynagate.host.xrt_link", "XrtLink", "PATH.xclbin"),
+    "uart": Row("dynagate.host.uart_link", "UartLink", "/dev/ttyUSB0"),
+}
+
+TYPES = (int, float, str)
+"""Of options that a text can set."""
+
+
+@dataclass(frozen=True)
+class LinkText:
+    """The text of a link, taken apart and checked as far as that is possible without its package."""
+
+    text: str
+    row: Row
+    path: str
+    options: dict[str, str]
+
+    @classmethod
+    def of(cls, text: str) -> LinkText:
+        """Raises ArgumentError naming the part that cannot be."""
+        name, _, rest = text.partition(":")
+        path, *settings = rest.split(",")
+        if name not in LINKS or not path:
+            forms = ", ".join(f"'{known}:{row.place}'" for known, row in LINKS.items())
+            raise ArgumentError(f"link '{text}'; expected one of {forms}")
+        options = {}
+        for setting in settings:
+            option, equals, value = setting.partition("=")
+            if not equals or not option or not value:
+                raise ArgumentError(f"link '{text}' has '{setting}'; expected OPTION=VALUE")
+            options[option] = value
+        return cls(text, LINKS[name], path, options)
+
+    def opened(self, design: Design) -> Link:
+        """Raises ArgumentError naming an option that the link does not take, and what the link raises."""
+        link = getattr(importlib.import_module(self.row.module), self.row.name)
+        return link(self.path, design, **self._options(link))
+
+    def _options(self, link: Any) -> dict[str, Any]:
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in inspect.signature(link).parameters.values()
+            if parameter.kind is parameter.KEYWORD_ONLY and type(parameter.default) in TYPES
+        }
+        values: dict[str, Any] = {}
+        for name, value in self.options.items():
+            if name not in defaults:
+                raise ArgumentError(f"link '{self.text}' has option '{name}'; expected one of {', '.join(defaults)}")
+            kind = type(defaults[name])
+            try:
+                values[name] = int(value, 0) if kind is int else kind(value)
+            except ValueError:
+                raise ArgumentError(f"link '{self.text}' has {name}={value}; expected a number") from None
+        return values

@@ -1,0 +1,327 @@
+"""What links through DMA channels share: packets of whole samples, a thread for each direction, and coming to rest.
+
+A packet is one transfer into the device, which sets TLAST on its last beat, and as many results, which end with TLAST.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from abc import abstractmethod
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+
+import numpy as np
+
+from dynagate.base.errors import ArgumentError
+from dynagate.design.design import AxiStreams, Design
+from dynagate.design.files import DesignError
+from dynagate.design.payload import Words
+from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
+from dynagate.hw.axi import PER_BATCH
+from dynagate.hw.regmap import BITS, REGISTERS, WRITE
+
+PACKET_BYTES = 1 << 18
+"""At most in one transfer: long enough to hide what a transfer costs, short enough for both directions to overlap."""
+
+RECEIVED = 8
+"""Packets that wait in the host for somebody to read them. The device waits behind them."""
+
+SLICE_S = 0.02
+"""Of waiting at a time: after it Python hears of Ctrl-C."""
+
+GONE = (1 << BITS) - 1
+"""What a bus reads where nobody answers."""
+
+CONTROL = REGISTERS["control"]
+SOFT_RESET = 1 << CONTROL.bits.index("reset")
+
+
+MOST_STALE = 100_000
+"""Transfers, at most, until the result of a marked sample."""
+
+CLOSING_S = 1.0
+"""For transfers to end, at most, when the link is closed."""
+
+RETRY_S = 0.0005
+"""Until a transfer is tried again that the system did not begin."""
+
+
+class TimedOut(Exception):
+    """A transfer did not end in the time that its driver gives it."""
+
+
+class DmaLink(Link):
+    """A link whose transfers block. design: with an AXI shell whose TLAST ends a batch. timeout: seconds without a
+    beat after which the device is taken for stuck. packet_bytes: at most in a transfer.
+
+    Subclasses give the four methods below; `_send` and `_receive` are called from a thread each. ends_with_tlast:
+    whether a transfer out of the device is over with TLAST, or only when its buffer is full.
+
+    Raises DesignError: the design has no such shell. ArgumentError: the timeout is not positive.
+    """
+
+    depth = 16
+    ends_with_tlast = True
+
+    def __init__(self, text: str, design: Design, *, timeout: float = 10.0, packet_bytes: int = PACKET_BYTES) -> None:
+        if design.axi is None:
+            raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
+        if design.axi.last != PER_BATCH:
+            raise DesignError(
+                f"{design.title} has TLAST per {design.axi.last}, which DMA does not set; expected a build with "
+                "axi=Axi(..., last='batch'), or --tlast batch"
+            )
+        if not timeout > 0:
+            raise ArgumentError(f"timeout {timeout}; expected seconds above 0")
+        self.text, self.axi, self.timeout = text, design.axi, timeout
+        self._addresses = {register.address: register.access for register in self.axi.registers.values()}
+        self._in_bytes, self._out_bytes = (4 * self.axi.lanes * beats for beats in _sides(self.axi))
+        self._largest = max(packet_bytes // max(self._in_bytes, self._out_bytes), 1)
+        self._sender, self._receiver = (ThreadPoolExecutor(1, f"dynagate {name}") for name in ("out", "in"))
+        self._jobs: list[Future[None]] = []
+        self._changed = threading.Condition()
+        self._epoch = 0  # what was begun in another one is dropped
+        self._under_way = deque[int]()  # samples of batches whose results nobody has read
+        self._received = deque[tuple[Words, Words]]()  # buffers, and the results in them
+        self._free: list[Words] = []
+        self._space = threading.Semaphore(RECEIVED)
+        self._fault: BaseException | None = None
+        self._moved = time.monotonic()
+
+    @abstractmethod
+    def _send(self, data: memoryview) -> int:
+        """A transfer into the device, which ends with TLAST. Returns how many bytes were taken, 0 where it is to be
+        tried again. Raises TimedOut, DeviceError."""
+
+    @abstractmethod
+    def _receive(self, data: memoryview) -> int:
+        """A transfer out of the device, up to TLAST. Returns as `_send`, and raises as it does."""
+
+    @abstractmethod
+    def _register(self, address: int, value: int | None) -> int:
+        """Reads a register, or writes it. Raises DeviceError."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Gives back what the subclass holds."""
+
+    def write(self, samples: Words) -> None:
+        self._check()
+        count, beats, lanes = samples.shape
+        if (beats, lanes) != (self.axi.beats.input, self.axi.lanes):
+            raise DeviceError(
+                f"samples are {samples.shape}; {self.text} expects (samples, {self.axi.beats.input}, {self.axi.lanes})"
+            )
+        if len(self._under_way) >= self.depth:
+            raise DeviceError(f"{self.text} has {self.depth} batches under way; expected their results to be read")
+        if not count:
+            return
+        with self._changed:
+            if not self._under_way:
+                self._moved = time.monotonic()
+            self._under_way.append(count)
+            self._jobs = [job for job in self._jobs if not job.done()]
+            for first in range(0, count, self._largest):
+                packet = np.ascontiguousarray(samples[first : first + self._largest], np.uint32)
+                self._jobs += [
+                    self._receiver.submit(self._take, self._epoch, len(packet)),
+                    self._sender.submit(self._give, self._epoch, packet),
+                ]
+
+    def _give(self, epoch: int, packet: Words) -> None:
+        try:
+            self._send_all(epoch, _bytes(packet))
+        except BaseException as error:
+            self._fail(epoch, error)
+
+    def _send_all(self, epoch: int, data: memoryview) -> None:
+        """Raises DeviceError too where a transfer ended inside a sample, which TLAST has cut then."""
+        sent, since = 0, time.monotonic()
+        while sent < len(data) and epoch == self._epoch:
+            count = self._send(data[sent:])
+            sent, since = sent + count, self._tried(count, since)
+            if sent % self._in_bytes:
+                raise DeviceError(f"{self.text} took {sent} of {len(data)} bytes, which cuts a sample short")
+
+    def _take(self, epoch: int, count: int) -> None:
+        space = self._space
+        while epoch == self._epoch and not space.acquire(timeout=SLICE_S):
+            pass
+        if epoch != self._epoch:
+            return
+        try:
+            results = self._free.pop() if self._free else self._new_results()
+            data = _bytes(results[:count])
+            received, since = 0, time.monotonic()
+            while received < len(data) and epoch == self._epoch:
+                more = self._receive(data[received:])
+                received, since = received + more, self._tried(more, since)
+            with self._changed:
+                if epoch == self._epoch:
+                    self._received.append((results, results[:count]))
+                    self._moved = time.monotonic()
+                self._changed.notify_all()
+        except BaseException as error:
+            self._fail(epoch, error)
+
+    def _tried(self, count: int, since: float) -> float:
+        """Since when nothing has moved. Raises TimedOut: for too long."""
+        now = time.monotonic()
+        if count:
+            return now
+        if now - since > self.timeout:
+            raise TimedOut(f"no byte moved for {self.timeout:g} s")
+        time.sleep(RETRY_S)
+        return since
+
+    def _new_results(self) -> Words:
+        return self.buffer((self._largest, self.axi.beats.output, self.axi.lanes))
+
+    def _fail(self, epoch: int, error: BaseException) -> None:
+        with self._changed:
+            if epoch == self._epoch and self._fault is None:
+                self._fault = error
+            self._changed.notify_all()
+
+    def read(self, results: Words) -> int:
+        self._check()
+        with self._changed:
+            if not self._under_way:
+                raise SilenceError("nothing is under way")
+            if not self._received and self._fault is None:
+                self._changed.wait(SLICE_S)
+            self._check()
+            if not self._received:
+                self._complain()
+                return 0
+            buffer, rows = self._received.popleft()
+            count = min(len(rows), len(results))
+            results[:count] = rows[:count]
+            if count < len(rows):
+                self._received.appendleft((buffer, rows[count:]))
+            else:
+                self._free.append(buffer)
+                self._space.release()
+            self._under_way[0] -= count
+            if not self._under_way[0]:
+                self._under_way.popleft()
+        return count
+
+    def _complain(self) -> None:
+        """Raises what went wrong, where something did."""
+        if isinstance(self._fault, TimedOut):
+            raise SilenceError(f"{self.text}: {self._fault}")
+        if self._fault is not None:
+            raise self._fault
+        if time.monotonic() - self._moved > self.timeout:
+            raise SilenceError(f"{self.text} moved no packet for {self.timeout:g} s")
+
+    def reset(self) -> None:
+        """Ends what is under way, also what a process left that was killed: a marked sample is sent, and whatever comes
+        before its result is dropped. Raises DeviceError where the device does not come to rest."""
+        self._check()
+        with self._changed:
+            self._epoch += 1
+            self._under_way.clear()
+            self._received.clear()
+            self._fault = None
+            self._space = threading.Semaphore(RECEIVED)
+        deadline = time.monotonic() + 2 * self.timeout
+        self._end_transfers(deadline)
+        self._resynchronise(deadline)
+        self.write_register(CONTROL.address, SOFT_RESET)
+
+    def _end_transfers(self, deadline: float) -> None:
+        """Soft resets let a transfer into the device end, and results of marked samples one out of it."""
+        jobs, self._jobs = [job for job in self._jobs if not job.cancel()], []
+        count, marked = 1 if self.ends_with_tlast else self._largest, None
+        while jobs := [job for job in jobs if not job.done()]:
+            self.write_register(CONTROL.address, SOFT_RESET)
+            if marked is None or marked.done():
+                marked = self._sender.submit(self._send_marked, 0, count)
+            wait([*jobs, marked], SLICE_S)
+            if time.monotonic() > deadline:
+                self._jobs = jobs
+                raise DeviceError(f"{self.text} did not come to rest in {2 * self.timeout:g} s: load its design again")
+
+    def _send_marked(self, tag: int, count: int = 1) -> None:
+        sample = np.zeros((count, self.axi.beats.input, self.axi.lanes), np.uint32)
+        sample.reshape(count, -1)[:, self.axi.words.input] = tag
+        with suppress(TimedOut, DeviceError):  # its result will be missing
+            self._send_all(self._epoch, _bytes(sample))
+
+    def _resynchronise(self, deadline: float) -> None:
+        results = self._free.pop() if self._free else self._new_results()
+        words = results.reshape(-1)
+        while time.monotonic() < deadline:
+            self.write_register(CONTROL.address, SOFT_RESET)
+            tag = secrets.randbits(BITS)
+            self._sender.submit(self._send_marked, tag)
+            if self._receiver.submit(self._finds, words, tag).result():
+                self._free.append(results)
+                return
+        raise DeviceError(f"{self.text} gave no result for a marked sample in {2 * self.timeout:g} s after a reset")
+
+    def _finds(self, words: Words, tag: int) -> bool:
+        """Receives until the result of a marked sample. False: it does not come."""
+        lanes, place = self.axi.lanes, self.axi.words.output % self.axi.lanes  # of the tag, in the last beat
+        data = _bytes(words) if self.ends_with_tlast else _bytes(words[:lanes])
+        since = time.monotonic()
+        try:
+            for _ in range(MOST_STALE):
+                count = self._receive(data)
+                since = self._tried(count, since)
+                if count and words[count // 4 - lanes + place] == tag:
+                    return True
+        except TimedOut:
+            pass
+        return False
+
+    def read_register(self, address: int) -> int:
+        self._check_register(address)
+        value = self._register(address, None)
+        if value == GONE and self._register(REGISTERS["identity"].address, None) == GONE:
+            raise DeviceError(f"{self.text} does not answer (all bits read as 1): it was unplugged or lost its design")
+        return value
+
+    def write_register(self, address: int, value: int) -> None:
+        self._check_register(address)
+        if self._addresses[address] != WRITE:
+            raise RegisterError(f"writing address 0x{address:02X} of {self.text}, which is read-only")
+        if not 0 <= value < 1 << BITS:
+            raise RegisterError(f"writing address 0x{address:02X} of {self.text}: {value}; expected {BITS} bits")
+        self._register(address, value)
+
+    def _check_register(self, address: int) -> None:
+        self._check()
+        if address not in self._addresses:
+            raise RegisterError(
+                f"no register at address 0x{address:02X} of {self.text}; expected one of 0x00 to "
+                f"0x{max(self._addresses):02X}, each at a multiple of 4"
+            )
+
+    def _check(self) -> None:
+        if self.closed:
+            raise DeviceError(f"{self.text} is closed; open it again")
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        self._epoch += 1
+        with suppress(DeviceError):  # else a transfer would hold the process for as long as its driver waits
+            self._end_transfers(time.monotonic() + CLOSING_S)
+        self.closed = True
+        for pool in (self._sender, self._receiver):
+            pool.shutdown(wait=False, cancel_futures=True)
+        self._close()
+
+
+def _bytes(words: Words) -> memoryview:
+    return memoryview(words.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+
+
+def _sides(axi: AxiStreams) -> tuple[int, int]:
+    return axi.beats.input, axi.beats.output

@@ -1,0 +1,153 @@
+"""Arrays to float32 words and back in C, which is written for one design's streams and compiled on first use."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from dynagate.design.design import AxiStreams, Design, Port
+from dynagate.host.tags import COUNT_MASK
+from dynagate.native.compile import C, library
+from dynagate.native.emit import Source
+
+NAME = "dynagate_words"
+TOOLCHAIN = replace(C, flags=(*C.flags, "-O3"))
+OUTSIDE, OTHER_TAG, TORN, SOME_NAN = 1, 2, 4, 8
+"""What the functions return, or'ed: an input is outside its range; a tag is not the one expected; some words of a
+result are NaN; all are."""
+
+BLOCK = 8
+"""Rows that are converted together: so vectors are full, however few entries an input has."""
+
+TEXT = """\
+// Arrays to the words of a design's streams and back: written by dynagate, compiled on first use, never edited.
+#include <stdint.h>
+#include <string.h>
+
+{tables}
+
+// Rows are converted in blocks: values of a port lie behind each other there, whatever their number.
+#define FILL(NAME, T) \\
+static inline __attribute__((always_inline)) int64_t NAME##_rows(const T* const* in, uint32_t* words, int64_t s, \\
+                                                                 int rows) {{ \\
+    int64_t outside = 0; \\
+    float* w = (float*)(words + s * {in_stride}); \\
+{fill}
+    return outside; \\
+}} \\
+int NAME(const T* const* in, uint32_t* words, int64_t batch, uint32_t epoch, uint32_t first) {{ \\
+    int64_t outside = 0, s = 0; \\
+    for (; s + {block} <= batch; s += {block}) outside |= NAME##_rows(in, words, s, {block}); \\
+    if (s < batch) outside |= NAME##_rows(in, words, s, (int)(batch - s)); \\
+    for (s = 0; s < batch; ++s) words[s * {in_stride} + {in_tag}] = epoch | ((first + (uint32_t)s) & {mask}u); \\
+    return outside ? {outside} : 0; \\
+}}
+
+FILL(dynagate_fill_f64, double)
+FILL(dynagate_fill_f32, float)
+
+int dynagate_take(float* const* out, const uint32_t* words, int64_t batch, uint32_t epoch, uint32_t first,
+                  uint8_t* empty) {{
+    int status = 0;
+    for (int64_t s = 0; s < batch; ++s) {{
+        const uint32_t* row = words + s * {out_stride};
+        const float* w = (const float*)row;
+        int nans = 0;
+        for (int k = 0; k < {out_words}; ++k) nans += w[k] != w[k];
+        if (row[{out_tag}] != (epoch | ((first + (uint32_t)s) & {mask}u))) status |= {other_tag};
+        if (nans) status |= nans == {out_words} ? {some_nan} : {torn};
+        empty[s] = nans != 0;
+{take}
+    }}
+    return status;
+}}
+"""
+
+
+def source(design: Design, axi: AxiStreams) -> Source:
+    """The C of a design's streams."""
+    text = TEXT.format(
+        tables="\n".join(_tables(design)),
+        fill="\n".join(_fill(design, axi)),
+        block=BLOCK,
+        take="\n".join(_take(design.output.ports)),
+        in_stride=axi.beats.input * axi.lanes,
+        out_stride=axi.beats.output * axi.lanes,
+        in_tag=axi.words.input,
+        out_tag=axi.words.output,
+        out_words=len(design.output.fields),
+        mask=COUNT_MASK,
+        outside=OUTSIDE,
+        other_tag=OTHER_TAG,
+        some_nan=SOME_NAN,
+        torn=TORN,
+    )
+    return Source(NAME, {f"{NAME}.c": text}, hashlib.sha256(text.encode()).hexdigest())
+
+
+def _tables(design: Design) -> Iterator[str]:
+    """What inputs may be, a rounding step more than their ranges, for each row of a block."""
+    for p, port in enumerate(design.input.ports):
+        fields = [design.input.fields[index] for index in port.fields]
+        low = [field.range[0] - field.format.step for field in fields]
+        high = [field.range[1] + field.format.step for field in fields]
+        for name, values in (("low", low), ("high", high)):
+            yield f"static const double {name}_{p}[] = {{{', '.join(map(_number, BLOCK * values))}}};"
+
+
+def _number(value: float) -> str:
+    return {float("inf"): "1.0 / 0.0", float("-inf"): "-1.0 / 0.0"}.get(value, value.hex())
+
+
+def _fill(design: Design, axi: AxiStreams) -> Iterator[str]:
+    stride = axi.beats.input * axi.lanes
+    for p, port in enumerate(design.input.ports):
+        count = len(port.fields)
+        yield f"    {{ const T* x = in[{p}] + s * {count}; float y[{BLOCK * count}]; \\"
+        yield f"      for (int k = 0; k < rows * {count}; ++k) {{ \\"
+        yield f"          outside |= !((x[k] >= low_{p}[k]) & (x[k] <= high_{p}[k])); y[k] = (float)x[k]; }} \\"
+        yield "      for (int r = 0; r < rows; ++r) { \\"
+        for start, word, run in _runs(port.fields):
+            yield f"          memcpy(w + r * {stride} + {word}, y + r * {count} + {start}, {4 * run}); \\"
+        yield "      } } \\"
+
+
+def _take(ports: Sequence[Port]) -> Iterator[str]:
+    for p, port in enumerate(ports):
+        yield f"        float* y_{p} = out[{p}] + s * {len(port.fields)};"
+        for start, word, count in _runs(port.fields):
+            yield f"        memcpy(y_{p} + {start}, w + {word}, {4 * count});"
+
+
+def _runs(fields: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """Entries that lie behind each other on both sides: place in the array, word, number."""
+    start = 0
+    for k in range(1, len(fields) + 1):
+        if k == len(fields) or fields[k] != fields[k - 1] + 1:
+            yield start, fields[start], k - start
+            start = k
+
+
+@cache
+def _loaded(file: Path) -> Any:
+    functions = ctypes.CDLL(str(file))
+    pointer, size, word = ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32
+    for name in ("dynagate_fill_f64", "dynagate_fill_f32"):
+        getattr(functions, name).argtypes = [pointer, pointer, size, word, word]
+    functions.dynagate_take.argtypes = [pointer, pointer, size, word, word, pointer]
+    return functions
+
+
+def functions(design: Design, axi: AxiStreams) -> Any:
+    """The compiled functions. Raises CompileError."""
+    return _loaded(library(source(design, axi), double=False, toolchain=TOOLCHAIN))
+
+
+def pointers(arrays: Sequence[Any]) -> Any:
+    """The addresses of arrays, as C reads them. The caller keeps the arrays."""
+    return (ctypes.c_void_p * len(arrays))(*(array.__array_interface__["data"][0] for array in arrays))

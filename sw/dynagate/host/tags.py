@@ -1,0 +1,61 @@
+"""Tags: a sample carries one on the input stream and its result brings it back, so no result is another sample's."""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+
+from dynagate.design.payload import Words
+from dynagate.host.links import DeviceError
+
+COUNT_BITS = 20
+"""Of a tag, the low ones: they count samples. The bits above are the epoch, which begins anew with each reset."""
+
+COUNT_MASK = (1 << COUNT_BITS) - 1
+EPOCHS = 1 << 32 - COUNT_BITS
+
+
+class Tags:
+    """The tags of one device. The first epoch is random: what a process left that was killed stands out."""
+
+    def __init__(self) -> None:
+        self._epoch, self._next = secrets.randbelow(EPOCHS), 0
+
+    def take(self, count: int) -> int:
+        """The first of so many tags; the others follow, as `tags_from` has them."""
+        first, self._next = self._next, self._next + count & COUNT_MASK
+        return self._epoch << COUNT_BITS | first
+
+    def begin_anew(self) -> None:
+        """What is under way belongs to an epoch that is over."""
+        self._epoch, self._next = (self._epoch + 1) % EPOCHS, 0
+
+
+def tags_from(first: int, count: int) -> Words:
+    """So many tags, (count,)."""
+    counts = np.arange(first & COUNT_MASK, (first & COUNT_MASK) + count, dtype=np.uint32)
+    counts &= np.uint32(COUNT_MASK)
+    counts |= np.uint32(first & ~COUNT_MASK)
+    return counts
+
+
+def check_tags(text: str, expected: Words, tags: Words) -> None:
+    """Raises DeviceError naming the first sample of a batch whose result is another sample's. text: the device."""
+    if np.array_equal(expected, tags):
+        return
+    sample = int(np.argmax(expected != tags))
+    right, tag = int(expected[sample]), int(tags[sample])
+    ahead = (tag - right) & COUNT_MASK
+    if tag >> COUNT_BITS != right >> COUNT_BITS:
+        what = "a stale one, of before the last reset, came instead"
+    elif ahead <= COUNT_MASK >> 1:
+        what = f"that of sample {sample + ahead} came instead, so {ahead} are lost"
+    elif (other := sample + ahead - COUNT_MASK - 1) >= 0:
+        what = f"that of sample {other} came again"
+    else:
+        what = f"one of a batch before, {-other} samples before this one's first, came again"
+    raise DeviceError(
+        f"{text} gave no result for sample {sample}: {what} (tag 0x{tag:08X}, expected 0x{right:08X}); the device was "
+        "reset: call again"
+    )

@@ -1,0 +1,138 @@
+"""Contact with friction as functions of positions: the laws of Pan & Manocha (2018, 2019) and their parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dynagate.base.errors import Error
+from dynagate.robot import Robot
+from dynagate.robot.model import Vector3, vector3
+
+
+class ContactError(Error, ValueError):
+    """A contact law or point that has no meaning. The text names the parameter and its range."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A half-space of obstacle. normal: out of the obstacle, brought to length 1. offset: points x with
+    normal · x < offset lie within it; m."""
+
+    normal: Vector3 = (0.0, 0.0, 1.0)
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        length = math.hypot(*self.normal)
+        if not (math.isfinite(length) and length > 0.0 and math.isfinite(self.offset)):
+            raise ContactError(f"plane with normal {self.normal} and offset {self.offset}; expected finite, not zero")
+        object.__setattr__(self, "normal", vector3(np.array(self.normal) / length))
+
+    @classmethod
+    def slope(cls, degrees: float) -> Plane:
+        """A plane through the origin that falls along x by this angle."""
+        angle = math.radians(degrees)
+        return cls((math.sin(angle), 0.0, math.cos(angle)))
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point of a link that may touch: the link's name, and the position in its frame in m."""
+
+    link: str
+    position: Vector3
+
+
+@dataclass(frozen=True)
+class Contact:
+    """Points of links against planes. d ≥ 0 is the depth of a point, n the plane's normal, x the point's displacement
+    in the step along the plane.
+
+    normal force: stiffness d^alpha n, Equation 8 of the paper of 2019. stiffness is its C⊥ in N/m^alpha.
+    friction: its C∥. The force along the plane is -friction (beta + 1) x |x|^(beta - 1) d^(gamma + 1), so a
+    friction that is to mean the same at another step is proportional to 1/dt.
+    model: "pbfd", these two forces (Equation 13); or "pbd", the forces of the energy
+    friction |x|^(beta + 1) d^(gamma + 1), which presses points out of the plane as they slide (Equation 11).
+    printed_exponent: |x|^beta in the force along the plane, as Equation 12 is printed: drag in place of friction.
+
+    Raises ContactError for parameters outside the lemmas: stiffness > 0, friction ≥ 0; "pbfd": alpha > 1,
+    gamma > 0 and beta ≥ 1, or beta > 0 with the printed exponent (force once differentiable); "pbd": alpha, beta,
+    gamma > 0 (energy once differentiable).
+    """
+
+    points: Sequence[Point]
+    planes: Sequence[Plane] = (Plane(),)
+    stiffness: float = 1e4
+    friction: float = 1e5
+    alpha: float = 2.0
+    beta: float = 1.0
+    gamma: float = 1.0
+    model: Literal["pbfd", "pbd"] = "pbfd"
+    printed_exponent: bool = False
+
+    def __post_init__(self) -> None:
+        if self.model not in ("pbfd", "pbd"):
+            raise ContactError(f"contact has model '{self.model}'; expected 'pbfd' or 'pbd'")
+        if self.model == "pbd" and self.printed_exponent:
+            raise ContactError("printed_exponent is a form of the force along the plane, which model 'pbd' has not")
+        for name, kind in (("points", Point), ("planes", Plane)):
+            items = getattr(self, name)
+            if not items or not all(isinstance(item, kind) for item in items):
+                raise ContactError(f"contact has {name} {items!r:.60}; expected one {kind.__name__} or more")
+        pbfd = self.model == "pbfd"
+        ranges = {
+            "stiffness": (0.0, False),
+            "friction": (0.0, True),
+            "alpha": (1.0 if pbfd else 0.0, False),
+            "beta": (1.0, True) if pbfd and not self.printed_exponent else (0.0, False),
+            "gamma": (0.0, False),
+        }
+        for name, (least, inclusive) in ranges.items():
+            value = getattr(self, name)
+            if not (math.isfinite(value) and (value > least or (inclusive and value == least))):
+                sign = "≥" if inclusive else ">"
+                raise ContactError(f"contact has {name} {value:g}; model '{self.model}' needs {name} {sign} {least:g}")
+
+    @classmethod
+    def of_velocities(
+        cls, points: Sequence[Point], planes: Sequence[Plane], *, normal: float, tangential: float, dt: float
+    ) -> Contact:
+        """Equation 9 of the paper of 2018, D₁ d² + D₂ d² |x/dt|², as the "pbd" law that it is: alpha, beta, gamma = 1,
+        stiffness 2 D₁ (normal, N/m) and friction D₂/dt² (tangential: D₂ in N s²/m³)."""
+        return cls(
+            points, planes, stiffness=2.0 * normal, friction=tangential / dt**2, alpha=1.0, beta=1.0, model="pbd"
+        )
+
+
+def corners(link: str, size: Vector3, centre: Vector3 = (0.0, 0.0, 0.0)) -> list[Point]:
+    """The eight corners of a box of a link, or fewer where a size is 0. size, centre: m, in the link's frame."""
+    sides = [(-0.5, 0.5) if length else (0.0,) for length in size]
+    return [
+        Point(link, (centre[0] + a * size[0], centre[1] + b * size[1], centre[2] + c * size[2]))
+        for a in sides[0]
+        for b in sides[1]
+        for c in sides[2]
+    ]
+
+
+def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
+    """Points on the line from begin to end in a link's frame, both ends among them."""
+    return [Point(link, vector3(p)) for p in np.linspace(begin, end, count)]
+
+
+def check_points(robot: Robot, points: Sequence[Point]) -> list[int]:
+    """The indices of the points' links. Raises ContactError for a link that the robot has not."""
+    names = {link.name: i for i, link in enumerate(robot.links)}
+    for point in points:
+        if point.link not in names:
+            raise ContactError(
+                f"contact point on link '{point.link}', which robot '{robot.name}' has not; expected one of "
+                f"{', '.join(names)}"
+            )
+        if not np.isfinite(point.position).all():
+            raise ContactError(f"contact point on link '{point.link}' is at {point.position}; expected finite numbers")
+    return [names[point.link] for point in points]

@@ -1,0 +1,287 @@
+"""Position-based steps of articulated bodies (Pan & Manocha 2018, 2019): stable at large steps, with friction."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import Error
+from dynagate.integrators.contact import Contact
+from dynagate.integrators.drag import Drag
+from dynagate.integrators.position_based_collocation import collocation
+from dynagate.integrators.position_based_energy import run_energy
+from dynagate.integrators.position_based_joints import Servo, joints_of
+from dynagate.integrators.position_based_kinematics import move
+from dynagate.integrators.position_based_links import Floats, Integers, links_of
+from dynagate.integrators.position_based_newton_euler import accelerations, body_acceleration, mechanical_energy
+from dynagate.integrators.position_based_points import points_of
+from dynagate.integrators.position_based_residual import run_residual
+from dynagate.integrators.position_based_state import Record, Settings
+from dynagate.robot import Robot
+
+METHODS = ("lm", "lm-full", "lbfgs")
+LONGEST_STEP_OF_ORDER_3 = 0.005
+"""s; at 0.01 and above, steps of order 3 of a chain of ten 1 m links were seen to stick."""
+
+
+class PositionBasedError(Error, ValueError):
+    """Options or a start that a position-based integrator cannot run. The text names the option and what it may be."""
+
+
+class PositionBasedWarning(UserWarning):
+    """Steps that may not or did not converge. The text has the measured limit."""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """What `PositionBased.run` returns; a batch of starts has its axis in front.
+
+    times (steps + 1,) in s; q (..., steps + 1, nq); energy (..., steps + 1): kinetic and potential in J;
+    iterations (..., steps); residual (..., steps): largest force left, over the tolerance; 1 or less has converged.
+    """
+
+    times: Floats
+    q: Floats
+    energy: Floats
+    iterations: Integers
+    residual: Floats
+
+    @property
+    def converged(self) -> npt.NDArray[np.bool_]:
+        """(..., steps)."""
+        return self.residual <= 1.0
+
+
+class PositionBased:
+    """A robot's time steps as an optimisation over positions.
+
+    robot: a tree of revolute, prismatic, spherical and floating joints. dt: s.
+    order: K. 2 is implicit and loses energy; 3 is of second order and keeps it at small steps; 4 and above are unstable
+    for some frequencies, which a warning says.
+    objective: "energy" minimises Equation 5 (6 with contact), "forces" the square of its gradient, Equation 7 (13).
+    None: the energy where there is one, which is at order 2 and without "pbfd" contact.
+    method: "lm", Levenberg-Marquardt on the part of the Hessian that is a square's: for the energy that is M/dt²,
+    solved in O(n); "lm-full", with the full Hessian of the energy; "lbfgs", SciPy's.
+    contact, drag, servo: forces; at order 2. tolerance: largest force left in a step, beside the robot's weight (and,
+    for torques, its reach); a robot without gravity counts 9.81 m/s². iterations: most of them a step.
+    threads: None for one per processor; trajectories of a batch are shared among them.
+
+    Raises PositionBasedError: options that do not go together; ContactError: a point on no link of the robot.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        dt: float,
+        *,
+        order: int = 2,
+        method: Literal["lm", "lm-full", "lbfgs"] = "lm",
+        objective: Literal["energy", "forces"] | None = None,
+        contact: Contact | None = None,
+        drag: Drag | None = None,
+        servo: Servo | None = None,
+        tolerance: float = 1e-7,
+        iterations: int = 1000,
+        threads: int | None = None,
+    ) -> None:
+        damped = any(link.joint.damping or link.joint.armature for link in robot.links)
+        self.objective = _check(
+            dt, order, method, objective, contact, bool(drag or servo or damped), tolerance, iterations, threads
+        )
+        _warn_of_order(order, dt)
+        self.robot, self.dt, self.order, self.method = robot, dt, order, method
+        self.threads = threads or os.cpu_count() or 1
+        self._links = links_of(robot)
+        self._points = points_of(robot, contact, drag)
+        self._joints = joints_of(robot, servo)
+        weights = collocation(order)
+        pull = float(np.linalg.norm(robot.gravity)) or 9.81
+        weight = pull * sum(link.mass for link in robot.links)
+        self._settings = Settings(
+            dt=float(dt),
+            scale=tolerance * weight * self._links.size,
+            most=iterations,
+            exact=method == "lm-full" or self.objective == "forces",
+            second=weights.second,
+            first=weights.first,
+            times=weights.times,
+        )
+
+    def run(
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike | None = None,
+        steps: int = 1,
+        *,
+        tau: npt.ArrayLike | None = None,
+        target: npt.ArrayLike | None = None,
+    ) -> Trajectory:
+        """Steps from q0 (nq,) or (batch, nq) and qd0 (nv,) or (batch, nv), at rest by default.
+
+        tau: torques (N m, N) at revolute and prismatic joints, target: angles or distances that the servo holds; both
+        (nv,), (steps, nv) or (batch, steps, nv), 0 by default. Warns if a step has not converged.
+        Raises PositionBasedError: shapes, numbers that are not finite, torques at joints with quaternions.
+        """
+        starts, speeds, torques, targets, single = self._inputs(q0, qd0, steps, tau, target)
+        batch = len(starts)
+        record = Record(
+            q=np.empty((batch, steps + 1, self.robot.nq)),
+            energy=np.empty((batch, steps + 1)),
+            iterations=np.zeros((batch, steps), np.int64),
+            residual=np.zeros((batch, steps)),
+        )
+        record.q[:, 0] = starts
+        waiting = deque(range(batch))  # a thread that has done a trajectory takes the next
+
+        def work() -> None:
+            while True:
+                try:
+                    b = waiting.popleft()
+                except IndexError:
+                    return
+                part = Record(*(values[b] for values in record))
+                part.energy[0] = mechanical_energy(self._links, starts[b], speeds[b])
+                self._march(self._before(starts[b], speeds[b], torques[b]), torques[b], targets[b], part)
+
+        if min(self.threads, batch) == 1 or self.method == "lbfgs":
+            work()
+        else:
+            with ThreadPoolExecutor(min(self.threads, batch)) as pool:
+                for future in [pool.submit(work) for _ in range(min(self.threads, batch))]:
+                    future.result()
+        self._warn_of_stuck(record)
+        if single:
+            record = Record(*(values[0] for values in record))
+        times: Floats = self.dt * np.arange(steps + 1, dtype=np.float64)
+        return Trajectory(times, record.q, record.energy, record.iterations, record.residual)
+
+    def _march(self, before: Floats, torques: Floats, targets: Floats, record: Record) -> None:
+        parts = (self._links, self._points, self._joints, self._settings, before, torques, targets, record)
+        if self.method == "lbfgs":
+            from dynagate.integrators.position_based_lbfgs import run_lbfgs
+
+            run_lbfgs(*parts, energy=self.objective == "energy")
+        else:
+            (run_energy if self.objective == "energy" else run_residual)(*parts)
+
+    def _before(self, q0: Floats, qd0: Floats, tau: Floats) -> Floats:
+        """The configuration at the collocation's node before the start: to first order where the steps are, else to
+        second, by forward dynamics."""
+        time = self._settings.times[0] * self.dt
+        tangent = time * qd0
+        if self.order > 2:
+            qdd = accelerations(self._links, self._joints, q0, qd0, tau[0])
+            tangent = tangent + 0.5 * time**2 * body_acceleration(self._links, qd0, qdd)
+        before = np.empty_like(q0)
+        move(self._links, q0, tangent, before)
+        return before
+
+    def _inputs(
+        self, q0: Any, qd0: Any, steps: int, tau: Any, target: Any
+    ) -> tuple[Floats, Floats, Floats, Floats, bool]:
+        nq, nv = self.robot.nq, self.robot.nv
+        if steps < 1:
+            raise PositionBasedError(f"steps is {steps}; expected 1 or more")
+        starts = np.array(q0, float)
+        single = starts.ndim == 1
+        starts = np.atleast_2d(starts)
+        batch = len(starts)
+        shapes: dict[str, tuple[Any, tuple[int, ...]]] = {"q0": (q0, (batch, nq)), "qd0": (qd0, (batch, nv))}
+        shapes |= {"tau": (tau, (batch, steps, nv)), "target": (target, (batch, steps, nv))}
+        arrays = []
+        for name, (values, shape) in shapes.items():
+            given_shape = np.shape(values) if values is not None else ()
+            try:
+                array = np.array(np.broadcast_to(0.0 if values is None else np.asarray(values, float), shape))
+            except ValueError:
+                raise PositionBasedError(f"{name} has shape {given_shape}; expected {shape} or its last axes") from None
+            if values is not None and (not given_shape or given_shape[-1] != shape[-1]):
+                raise PositionBasedError(f"{name} has shape {given_shape}; expected {shape} or its last axes")
+            if not np.isfinite(array).all():
+                raise PositionBasedError(f"{name} has a number that is not finite")
+            arrays.append(array)
+        for part in self.robot.quaternions():
+            if np.abs(np.linalg.norm(arrays[0][:, part], axis=-1) - 1.0).max() > 1e-6:
+                raise PositionBasedError(f"q0[{part.start}:{part.stop}] is a quaternion whose length is not 1")
+        if tau is not None and np.any(arrays[2][..., self._joints.place < 0]):
+            raise PositionBasedError("tau is not 0 at a spherical or floating joint, where positions give no angle")
+        return arrays[0], arrays[1], arrays[2], arrays[3], single
+
+    def _warn_of_stuck(self, record: Record) -> None:
+        stuck = record.residual > 1.0
+        if np.any(stuck):
+            b, k = np.argwhere(stuck)[0]
+            where = f" of trajectory {b}" if len(stuck) > 1 else ""
+            warnings.warn(
+                f"{np.count_nonzero(stuck)} of {stuck.size} steps did not converge, the first of them step {k}{where}, "
+                f"whose largest force is {record.residual[b, k]:.3g} times the tolerance; take a smaller dt than "
+                f"{self.dt:g} s, or more iterations than {self._settings.most}",
+                PositionBasedWarning,
+                stacklevel=3,
+            )
+
+
+def _check(
+    dt: float,
+    order: int,
+    method: str,
+    objective: str | None,
+    contact: Contact | None,
+    other_forces: bool,
+    tolerance: float,
+    iterations: int,
+    threads: int | None,
+) -> str:
+    """The objective. Raises PositionBasedError."""
+    for name, value in (("dt", dt), ("tolerance", tolerance)):
+        if not (np.isfinite(value) and value > 0.0):
+            raise PositionBasedError(f"{name} is {value:g}; expected a finite number above 0")
+    for name, count in (
+        ("order", order - 1),
+        ("iterations", iterations),
+        ("threads", 1 if threads is None else threads),
+    ):
+        if count < 1:
+            least = 2 if name == "order" else 1
+            raise PositionBasedError(f"{name} is {count + least - 1}; expected {least} or more")
+    if method not in METHODS:
+        raise PositionBasedError(f"method '{method}'; expected one of {', '.join(METHODS)}")
+    pbfd = contact is not None and contact.model == "pbfd"
+    if objective not in (None, "energy", "forces"):
+        raise PositionBasedError(f"objective '{objective}'; expected 'energy' or 'forces'")
+    objective = objective or ("forces" if order > 2 or pbfd else "energy")
+    if order > 2 and objective == "energy":
+        raise PositionBasedError(f"order {order} has no energy; take objective 'forces', or order 2")
+    if order > 2 and (contact or other_forces):
+        raise PositionBasedError(f"order {order} takes no contact, drag, servo, damping or armature; take order 2")
+    if pbfd and objective == "energy":
+        raise PositionBasedError("'pbfd' contact has no energy; take objective 'forces', or contact model 'pbd'")
+    if method == "lm-full" and objective == "forces":
+        raise PositionBasedError("method 'lm-full' would need third derivatives of the energy; take 'lm' or 'lbfgs'")
+    return objective
+
+
+def _warn_of_order(order: int, dt: float) -> None:
+    if order == 3 and dt > LONGEST_STEP_OF_ORDER_3:
+        warnings.warn(
+            f"order 3 at dt {dt:g} s: steps of a chain of ten 1 m links were seen to stick from 0.01 s on, none at "
+            f"{LONGEST_STEP_OF_ORDER_3:g} s; watch `converged`",
+            PositionBasedWarning,
+            stacklevel=3,
+        )
+    if order >= 4:
+        limits = (
+            "0.026 < ω dt < 6.84, by up to 1.28 a step" if order == 4 else "ranges of ω dt, order 5 by up to 2.3 a step"
+        )
+        warnings.warn(
+            f"order {order} is experimental: oscillations of frequency ω grow for {limits}; take order 2 or 3",
+            PositionBasedWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,78 @@
+"""Forces at joints as functions of positions: torques, servos, damping and rotors."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from dynagate.base.errors import Error
+from dynagate.integrators.compiled import compiled
+from dynagate.integrators.position_based_links import Floats, Integers
+from dynagate.robot import Robot
+
+
+class ServoError(Error, ValueError):
+    """A servo that has no meaning. The text names the parameter and its range."""
+
+
+@dataclass(frozen=True)
+class Servo:
+    """A spring and a damper at every joint of one degree of freedom, which pull towards a target: stiffness in N m/rad,
+    damping in N m s/rad (N/m and N s/m where a joint slides). Both act at the step's end."""
+
+    stiffness: float
+    damping: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("stiffness", "damping"):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and value >= 0.0):
+                raise ServoError(f"servo has {name} {value:g}; expected a finite number, 0 or more")
+
+
+class Joints(NamedTuple):
+    """place (nv,): where a dof's number is in q, or -1. stiffness, damping, armature (nv,)."""
+
+    place: Integers
+    stiffness: Floats
+    damping: Floats
+    armature: Floats
+
+
+def joints_of(robot: Robot, servo: Servo | None) -> Joints:
+    """Raises ServoError: damping or a rotor at a joint with a quaternion, where positions do not give an angle."""
+    place = np.full(robot.nv, -1)
+    stiffness, damping, armature = np.zeros(robot.nv), np.zeros(robot.nv), np.zeros(robot.nv)
+    for link, iq, iv in robot.slices():
+        joint = link.joint
+        if joint.has_quaternion:
+            if joint.damping or joint.armature:
+                raise ServoError(
+                    f"joint '{joint.name}' is {joint.type} and has damping or armature, which position-based steps "
+                    "have at revolute and prismatic joints only; leave them 0 there"
+                )
+            continue
+        place[iv] = iq.start
+        damping[iv], armature[iv] = joint.damping, joint.armature
+        if servo:
+            stiffness[iv] = servo.stiffness
+            damping[iv] += servo.damping
+    return Joints(place.astype(np.int64), stiffness, damping, armature)
+
+
+@compiled
+def joint_terms(
+    joints: Joints, dt: float, q: Floats, before: Floats, tau: Floats, target: Floats, square: Floats, linear: Floats
+) -> None:
+    """Fills in what the forces at joints add to an energy, ½ square q² + linear q of each dof's number in q.
+    tau, target: (nv,); q, before: configurations of this step's begin and of the last step's."""
+    for d in range(len(joints.place)):
+        k = joints.place[d]
+        square[d] = linear[d] = 0.0
+        if k >= 0:
+            rotor, damper = joints.armature[d] / dt**2, joints.damping[d] / dt
+            square[d] = joints.stiffness[d] + damper + rotor
+            linear[d] = -joints.stiffness[d] * target[d] - damper * q[k] - rotor * (2.0 * q[k] - before[k]) - tau[d]

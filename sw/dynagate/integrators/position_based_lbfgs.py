@@ -1,0 +1,80 @@
+"""Position-based steps by SciPy's L-BFGS, on the energy or on half the square of the forces."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from dynagate.integrators.position_based_energy import energy_and_slope
+from dynagate.integrators.position_based_joints import Joints, joint_terms
+from dynagate.integrators.position_based_kinematics import move, place, subtract
+from dynagate.integrators.position_based_links import Floats, Links
+from dynagate.integrators.position_based_points import Points
+from dynagate.integrators.position_based_residual import forces_and_jacobian
+from dynagate.integrators.position_based_state import Record, Settings, largest, total_energy
+
+CORRECTIONS = 10
+"""Pairs of steps and gradients that the approximation of the Hessian remembers."""
+
+
+def run_lbfgs(
+    links: Links,
+    points: Points,
+    joints: Joints,
+    settings: Settings,
+    before: Floats,
+    tau: Floats,
+    target: Floats,
+    record: Record,
+    *,
+    energy: bool,
+) -> None:
+    """As `run_energy` or `run_residual`. The unknown is the tangent from the guess; a step ends where no entry of the
+    gradient is above its scale (for the forces: where no force is)."""
+    nb, n, u = len(links.parent), len(links.link_of), len(settings.second)
+    poses, twists, terms = np.empty((u + 2, nb, 3, 4)), np.empty((u, n, 6)), np.empty((2, n))
+    load, stiffness, gradient = np.empty((nb, 3, 4)), np.empty((nb, 6, 6)), np.empty(n)
+    forces, jacobian = np.empty(u * n), np.empty((u * n, u * n))
+    guess, q, last, tangent = np.empty((u, len(before))), np.empty((u, len(before))), before.copy(), np.empty(n)
+    place(links, last, poses[0], twists[0])
+    place(links, record.q[0], poses[1], twists[0])
+
+    def moved(x: Floats) -> None:
+        for a in range(u):
+            move(links, guess[a], x[a * n : (a + 1) * n], q[a])
+
+    def value(x: Floats) -> tuple[float, Floats]:
+        moved(x)
+        if energy:
+            level = energy_and_slope(
+                links, points, joints, settings, q[0], poses, terms, twists[0], load, stiffness, gradient
+            )
+            return level, gradient.copy()
+        forces_and_jacobian(links, points, joints, settings, q, poses, terms, twists, forces, jacobian)
+        return 0.5 * float(forces @ forces), jacobian.T @ forces
+
+    def ends(_: Floats) -> None:
+        if largest(gradient if energy else forces, settings.scale) <= 1.0:
+            raise StopIteration
+
+    for k in range(len(tau)):
+        start = record.q[k]
+        joint_terms(joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
+        subtract(links, start, last, tangent)
+        for a in range(u):
+            move(links, start, tangent * (settings.times[a + 2] / -settings.times[0]), guess[a])
+        options = {
+            "maxcor": CORRECTIONS,
+            "maxiter": settings.most,
+            "maxfun": 20 * settings.most,
+            "gtol": 0.0,
+            "ftol": 0.0,
+        }
+        answer = minimize(value, np.zeros(u * n), jac=True, method="L-BFGS-B", callback=ends, options=options)
+        value(answer.x)
+        last[:] = q[u - 2] if u > 1 else start
+        record.q[k + 1] = q[u - 1]
+        record.energy[k + 1] = total_energy(links, settings.first, poses, settings.dt)
+        record.iterations[k] = answer.nit
+        record.residual[k] = largest(gradient if energy else forces, settings.scale)
+        poses[0], poses[1] = poses[u].copy(), poses[u + 1].copy()

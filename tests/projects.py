@@ -1,0 +1,35 @@
+"""Projects of bitstreams, for the tests."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+from dynagate import Robot, robots
+from dynagate.hw import boards
+from dynagate.hw.boards import Board
+from dynagate.hw.build import Build
+from dynagate.hw.choice import Choice
+from dynagate.hw.project import FLOWS, Project, bitstream_design, write_project
+from dynagate.hw.request import DesignRequest
+
+FUNCTION = "forward_dynamics"
+VENDOR = [name for name in boards.names() if boards.load(name).flow in FLOWS]
+"""Boards whose tools are a vendor's."""
+SCRIPTS = {name: "package.tcl" if boards.load(name).flow == "vitis" else "build.tcl" for name in VENDOR}
+
+
+def designed(board: Board, designs: Path, robot: Robot | None = None) -> tuple[Build, Choice]:
+    """The two-joint arm's design for a board, or another robot's."""
+    request = DesignRequest(robot or robots.load("two_joint_arm"), FUNCTION)
+    return bitstream_design(request, board, folder=designs)
+
+
+@cache
+def _design(name: str, designs: Path) -> tuple[Build, Choice]:
+    return designed(boards.load(name), designs)
+
+
+def project(name: str, designs: Path, folder: Path) -> Project:
+    """The two-joint arm's project for a shipped board."""
+    return write_project(*_design(name, designs), folder)

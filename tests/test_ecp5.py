@@ -1,0 +1,220 @@
+"""ECP5: the multiplier's registers, the clock, and a bitstream whose netlist computes the integers."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import Accelerator, build, robots
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.evaluate import evaluate
+from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.goal import MULT18X18, Goal
+from dynagate.host.devices import StreamDevice
+from dynagate.host.drivers import ShellDriver
+from dynagate.host.uart_link import UartLink
+from dynagate.hw import boards, ecp5, pll
+from dynagate.hw.axi import Axi
+from dynagate.hw.build import Build
+from dynagate.hw.synth import SynthesisError
+from dynagate.hw.units.mult18x18 import Ecp5
+from dynagate.hw.units.multiply import Multiply, dsp_blocks, parts
+from dynagate.sim.line import CELLS, SimulatedBoard, netlist_library
+from dynagate.sim.runner import run_unit_bench
+
+from tests.test_units import pairs
+
+ULX3S = boards.load("ulx3s")
+STATES = 64
+
+
+@pytest.fixture(scope="module")
+def small(designs: Path) -> Build:
+    """A design that synthesis is soon done with."""
+    arm = robots.load("two_joint_arm")
+    return build(arm, "inverse_dynamics", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
+
+
+# the multiplier
+
+
+@pytest.mark.parametrize("widths", [(18, 18), (24, 24), (36, 27)], ids=str)
+def test_blocks_with_their_own_registers_compute_what_inferred_ones_do(widths: tuple[int, int], units: Path) -> None:
+    unit = Multiply(*widths)
+    a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
+    c = np.where(np.arange(len(a)) % 3, 1 << (sum(widths) - 4), 0)
+    exact = np.array([int(x) * int(y) + int(z) for x, y, z in zip(a, b, c, strict=True)])
+    models = {CELLS.name: CELLS.read_text()}
+    run_unit_bench("multiply", unit, {"a": a, "b": b, "c": c}, {"p": exact}, units, platform=Ecp5(), models=models)
+
+
+def test_a_step_of_a_product_adds_at_most_two_blocks() -> None:
+    """So the latency that the plan counts for 27 x 18 blocks holds."""
+    assert [len(parts(a, b, MULT18X18)) for a, b in ((18, 18), (19, 18), (24, 24), (35, 35), (36, 18))] == [
+        1,
+        2,
+        4,
+        4,
+        3,
+    ]
+    for a in range(2, 50):
+        for b in range(2, 50):
+            assert len(parts(a, b, MULT18X18)) <= 2 * dsp_blocks(a, b)
+            assert max(max(part.bits_a, part.bits_b) for part in parts(a, b, MULT18X18)) <= 18
+
+
+def test_no_clock_is_claimed_that_the_block_cannot_keep() -> None:
+    """Time from clock to output, and setup before the product's register, in Project Trellis' database."""
+    assert [round(ecp5.multiplier_limit(speed)) for speed in (6, 7, 8)] == [237, 269, 311]
+
+
+# the clock
+
+
+def test_clocks_of_the_loop() -> None:
+    clocks = pll.settings(25.0, 20.0, 200.0)
+    assert [clock.megahertz for clock in clocks] == [12.5 * k for k in range(16, 1, -1)]
+    for clock in clocks:
+        assert 25.0 * clock.feedback / clock.into == clock.megahertz
+        assert 400.0 <= clock.megahertz * clock.out <= 800.0
+    assert pll.fastest(25.0, 99.0).megahertz == 87.5
+    assert [clock.megahertz for clock in pll.settings(25.0, 390.0, 450.0)] == [400.0]
+    with pytest.raises(ValueError, match=r"no clock of up to 1 MHz from 25 MHz; expected 3.125 or more"):
+        pll.fastest(25.0, 1.0)
+
+
+def test_the_loop_is_set_as_project_trellis_sets_it() -> None:
+    script = Path(sys.executable).parent / "yowasp-ecppll"
+    text = subprocess.run([script, "-i", "25", "-o", "100"], capture_output=True, text=True, check=True)
+    said = {name: int(value) for name, value in re.findall(r"(\w+) divisor: (\d+)", text.stdout)}
+    clock = pll.fastest(25.0, 100.0)
+    assert said == {"Refclk": clock.into, "Feedback": clock.feedback, "clkout0": clock.out}
+
+
+# what is refused
+
+
+@pytest.mark.parametrize(
+    ("changes", "options", "message"),
+    [
+        ({"flow": "vivado-xdma"}, {}, "board 'ulx3s' has no flow 'ecp5'; expected an ECP5 board on a serial line"),
+        ({}, {"seeds": ()}, "no seed; expected one or more"),
+        (
+            {},
+            {"baud": 30_000_000},
+            "30000000 baud from a clock of 100 MHz is 3 clocks a bit, 11.1% off; expected 4 clocks",
+        ),
+        ({}, {"megahertz": 2.0}, "no clock of up to 2 MHz from 25 MHz; expected 3.125 or more"),
+    ],
+    ids=["flow", "seeds", "baud", "clock"],
+)
+def test_what_makes_no_sense_is_refused_first(
+    changes: dict, options: dict, message: str, small: Build, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        ecp5.bitstream(small, replace(ULX3S, **changes), tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_design_that_does_not_fit_is_refused(small: Build, tmp_path: Path) -> None:
+    few = replace(ULX3S, resources=replace(ULX3S.resources, dsp=3))
+    message = r"\d+ multiplier blocks planned, Radiona ULX3S 85F has 3; expected a larger interval than 16 or shorter"
+    with pytest.raises(ValueError, match=message):
+        ecp5.bitstream(small, few, tmp_path / "out")
+
+
+def test_a_design_without_a_narrow_shell_is_refused(designs: Path, tmp_path: Path) -> None:
+    arm = robots.load("two_joint_arm")
+    for axi in (None, Axi(64)):
+        built = build(arm, "inverse_dynamics", ii=16, policy=Policy(word=18), axi=axi, folder=designs)
+        with pytest.raises(ValueError, match=r"has no AXI shell of 32 bits; expected a build with axi=Axi\(32\)"):
+            ecp5.bitstream(built, ULX3S, tmp_path / "out")
+
+
+def test_missing_tools_are_named(small: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
+    with pytest.raises(
+        SynthesisError, match=r"nextpnr-ecp5 is not installed; expected the extra: pip install 'dynagate"
+    ):
+        ecp5.bitstream(small, ULX3S, tmp_path / "out")
+
+
+def test_constraints_name_the_pins_of_the_top() -> None:
+    text = ecp5.constraints(ULX3S)
+    located = dict(re.findall(r'LOCATE COMP "(\w+)" SITE "(\w+)";', text))
+    assert located == {"clk_25mhz": "G2", "ftdi_txd": "M1", "ftdi_rxd": "L4", "led_0": "B2", "wifi_gpio0": "L2"}
+    assert list(located) == ecp5.pins(ULX3S)
+    assert 'FREQUENCY PORT "clk_25mhz" 25 MHZ;' in text
+
+
+# the netlist
+
+
+def check_netlist(built: Build, netlist: Path, clocks: int) -> None:
+    """The netlist, behind its serial pins, computes the integers of so many states."""
+    with SimulatedBoard(netlist_library(netlist), clocks) as board, opened(built, board.path) as accelerator:
+        states = built.region.sample(built.graph.name, STATES, 3)
+        states = {name: np.clip(value.astype(np.float32), *bounds(built, name)) for name, value in states.items()}
+        results = accelerator(**states)
+        expected = evaluate(built.formatted, states)
+        assert not expected.overflow.all()
+        for name, value in expected.outputs.items():
+            words = value.astype(np.float32)
+            words[expected.overflow] = np.nan
+            np.testing.assert_array_equal(getattr(results, name), words)
+
+
+def bounds(built: Build, name: str) -> np.ndarray:
+    """Lowest and highest value of each entry of an input."""
+    (port,) = (port for port in built.graph.inputs if port.name == name)
+    return np.array([built.formatted.bounds[i] for i in port.nodes]).T.astype(np.float32)
+
+
+def opened(built: Build, path: str) -> Accelerator:
+    link = UartLink(path, built.design, timeout=60.0)
+    return Accelerator(StreamDevice(ShellDriver(built.design, link)))
+
+
+def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None:
+    """Serial line of 4 clocks a bit; else the netlist that is placed and routed."""
+    flow = ecp5._Flow(small, ULX3S, tmp_path, 25_000_000, lambda text: None)
+    cells = flow.synthesise(pll.fastest(25.0, 100.0))
+    assert cells["MULT18X18D"] == ecp5.multipliers(small.plan) > small.plan.dsp_blocks() // 2
+    assert cells["EHXPLLL"] == 1
+    text = (tmp_path / "netlist.v").read_text()
+    assert text.count('REG_INPUTA_CLK("CLK0")') == text.count('REG_OUTPUT_CLK("CLK0")') == cells["MULT18X18D"]
+    check_netlist(small, tmp_path / "netlist.v", 4)
+
+
+@pytest.fixture(scope="module")
+def routed_arm(designs: Path) -> tuple[Build, ecp5.Routed]:
+    arm = robots.load("two_joint_arm")
+    built = build(arm, "forward_dynamics_gradient", ii=16, axi=Axi(32), folder=designs)
+    return built, ecp5.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
+
+
+@pytest.mark.long
+def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, ecp5.Routed]) -> None:
+    built, routed = routed_arm
+    assert routed.megahertz <= routed.routed_mhz
+    assert routed.bitstream.stat().st_size > 100_000
+    assert routed.bitstream.read_bytes().find(b"LFE5U-85F") > 0
+    content = json.loads((routed.bitstream.parent / "bitstream.json").read_text())
+    assert (content["seed"], content["megahertz"]) == (routed.seed, routed.megahertz)
+    text = routed.text()
+    assert f"clock {routed.megahertz:g} MHz, measured: routed for {routed.routed_mhz:.1f} MHz" in text
+    assert "nextpnr does not time the path inside a multiplier block" in text
+    check_netlist(built, routed.netlist, routed.clocks_per_bit)
+
+
+@pytest.mark.long
+def test_iiwa14_s_inverse_dynamics_is_routed_for_100_mhz(designs: Path) -> None:
+    built = build(robots.load("iiwa14"), "inverse_dynamics", ii=16, goal=Goal(1e-3), axi=Axi(32), folder=designs)
+    routed = ecp5.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
+    assert routed.megahertz >= 100.0

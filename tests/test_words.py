@@ -1,0 +1,108 @@
+"""Arrays to the words of the streams and back: what is compiled for a design equals numpy, bit by bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import build, robots
+from dynagate.fixedpoint.assign import Policy
+from dynagate.host import DeviceError
+from dynagate.host.tags import COUNT_BITS
+from dynagate.host.words import FloatWords, tag_words
+from dynagate.hw.axi import Axi
+from dynagate.hw.build import Build
+
+from tests.samples import State
+
+FUNCTION = "forward_dynamics_gradient"
+COUNTS = (1, 7, 8, 9, 16, 100)
+"""Around the blocks in which rows are converted."""
+
+
+@pytest.fixture(scope="module", params=[32, 512])
+def built(request: pytest.FixtureRequest, designs: Path) -> Build:
+    axi = Axi(request.param, "batch")
+    return build(robots.load("two_joint_arm"), FUNCTION, ii=3, policy=Policy(word=20), axi=axi, folder=designs)
+
+
+@pytest.fixture
+def both(built: Build) -> tuple[FloatWords, FloatWords]:
+    """Compiled and in numpy, with the same tags, which soon begin anew."""
+    words = [FloatWords(built.design, built.design.axi, native=native) for native in (True, False)]
+    for each in words:
+        each.tags._epoch, each.tags._next = 5, (1 << COUNT_BITS) - 3
+    assert words[0].functions is not None
+    return words[0], words[1]
+
+
+def inside(built: Build, count: int, dtype: type) -> State:
+    sample = built.region.sample(FUNCTION, count, seed=count)
+    for port in built.graph.inputs:
+        low, high = np.array([built.formatted.bounds[i] for i in port.nodes]).T
+        sample[port.name] = np.clip(sample[port.name], low, high).astype(dtype)
+    return sample
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, int], ids=lambda dtype: dtype.__name__)
+@pytest.mark.parametrize("count", COUNTS)
+def test_samples(count: int, dtype: type, built: Build, both: tuple[FloatWords, FloatWords]) -> None:
+    axi, arrays, filled = built.design.axi, inside(built, count, dtype), []
+    for words in both:
+        filled.append(np.full((count, axi.beats.input, axi.lanes), 7, np.uint32))
+        assert words.fill(arrays, filled[-1]) >> COUNT_BITS == 5
+    np.testing.assert_array_equal(*filled)
+    assert (both[0].filling(list(arrays.values())) is None) == (dtype is int)
+    tags = tag_words(filled[0], axi.words.input)
+    np.testing.assert_array_equal(tags & ((1 << COUNT_BITS) - 1), (np.arange(count) - 3) % (1 << COUNT_BITS))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e9])
+@pytest.mark.parametrize("sample", [0, 8, 99])
+def test_an_input_outside_its_range_is_noticed(
+    sample: int, value: float, built: Build, both: tuple[FloatWords, FloatWords]
+) -> None:
+    axi, arrays = built.design.axi, inside(built, 100, np.float64)
+    arrays["tau"][sample, 1] = value
+    for words in both:
+        refused = []
+        words.refuse = lambda arrays, batch, refused=refused: refused.append(batch)
+        words.fill(arrays, np.zeros((100, axi.beats.input, axi.lanes), np.uint32))
+        assert refused == [100]
+    if np.isfinite(value):
+        with pytest.raises(ValueError, match=rf"input 'tau' is 1e\+09 at \({sample}, 1\); the formats were chosen for"):
+            FloatWords(built.design, axi).fill(arrays, np.zeros((100, axi.beats.input, axi.lanes), np.uint32))
+
+
+def results(built: Build, count: int) -> np.ndarray:
+    axi = built.design.axi
+    words = np.random.default_rng(count).normal(size=(count, axi.beats.output * axi.lanes)).astype(np.float32)
+    words = words.view(np.uint32).reshape(count, axi.beats.output, axi.lanes)
+    tag_words(words, axi.words.output)[...] = 5 << COUNT_BITS | np.arange(count)
+    return words
+
+
+@pytest.mark.parametrize("count", COUNTS)
+def test_results(count: int, built: Build, both: tuple[FloatWords, FloatWords]) -> None:
+    words = results(built, count)
+    after = built.design.axi.words.output
+    words.reshape(count, -1)[count // 2, :after] = np.float32(np.nan).view(np.uint32)
+    (outputs, empty), (expected, empty_too) = (each.take("card", words, 5 << COUNT_BITS) for each in both)
+    assert list(outputs) == list(expected) == ["qdd", "dqdd_dq", "dqdd_dqd", "minv"]
+    for name, value in expected.items():
+        np.testing.assert_array_equal(outputs[name], value)
+        assert outputs[name].dtype == np.float32
+    np.testing.assert_array_equal(empty, empty_too)
+    assert np.flatnonzero(empty).tolist() == [count // 2]
+
+
+def test_torn_results_and_other_tags_are_errors(built: Build, both: tuple[FloatWords, FloatWords]) -> None:
+    for each in both:
+        words = results(built, 20)
+        words.reshape(20, -1)[11, 0] = np.float32(np.nan).view(np.uint32)
+        with pytest.raises(DeviceError, match="card: some words of result 11 are NaN; expected all of them or none"):
+            each.take("card", words, 5 << COUNT_BITS)
+        words = results(built, 20)[[0, 1, 3, 4, 5]]
+        with pytest.raises(DeviceError, match="card gave no result for sample 2: that of sample 3 came instead, so 1"):
+            each.take("card", np.ascontiguousarray(words), 5 << COUNT_BITS)
