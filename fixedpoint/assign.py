@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import CODE, TAU_OR_QDD, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.ranges import Ranges, RoundedProbes, sampled_ranges
 from dynagate.graph import OPS, Graph, GraphError
 from dynagate.graph.ops import PRODUCTS, TRIG
+from dynagate.graph.parts import needed, part_graph, parts_of
 from dynagate.graph.region import Kind, Region
 
 DEFAULT_SAMPLES = 4096
@@ -60,6 +62,22 @@ class FormattedGraph:
     def operand_formats(self, node: int) -> list[Format]:
         """The formats of a node's operands, without its constant's."""
         return [self.formats[a] for a in self.graph.nodes[node].args]
+
+    def of_part(self, part: Part, limits: Mapping[str, Sequence[tuple[float, float]]] | None = None) -> FormattedGraph:
+        """What is computed for the samples of one of the functions of the graph, as `graph.parts.part_graph` has it.
+        limits: (low, high) per entry of inputs by name, within the bounds."""
+        graph, kept = part_graph(self.graph, part), needed(self.graph, part)
+        place = {i: k for k, i in enumerate(kept)}
+        bounds = {place[i]: bounds for i, bounds in self.bounds.items() if i in place}
+        for port in graph.inputs:
+            bounds |= dict(zip(port.nodes, (limits or {}).get(port.name, ()), strict=False))
+        return FormattedGraph(
+            graph,
+            tuple(self.formats[i] for i in kept),
+            {place[i]: constant for i, constant in self.constants.items() if i in place},
+            bounds,
+            self.arithmetic,
+        ).check()
 
     def check(self) -> FormattedGraph:
         """Returns itself. Raises GraphError where a format or a constant is missing or cannot hold what it must."""
@@ -150,10 +168,15 @@ def assign_global(
 def _input_bounds(graph: Graph, region: Region, reaches: npt.NDArray[np.float64]) -> dict[int, tuple[float, float]]:
     """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
     reached: dict[int, tuple[float, float]] = {}
+    codes = [float(part.code) for part in parts_of(graph.name)]
     for port in graph.inputs:
-        known = region.bounds(port.name)
+        known = [(min(codes), max(codes))] if port.name == CODE.name else region.bounds(port.name)
         for k, i in enumerate(port.nodes):
             reached[i] = known[k] if known is not None else (-float(reaches[i]), float(reaches[i]))
+        if port.name == TAU_OR_QDD.name:
+            for name in ("tau", "qdd"):
+                for i, (low, high) in zip(port.nodes, region.bounds(name) or (), strict=False):
+                    reached[i] = min(low, reached[i][0]), max(high, reached[i][1])
     return reached
 
 
@@ -180,7 +203,7 @@ def assign_word(
     longest = words.longest or words.nodes
     reaches = ranges.reach if policy.guard_bits is None else ranges.largest * 2.0**policy.guard_bits
     bounds = _input_bounds(graph, region, reaches)
-    angles = _angles(graph)
+    angles, codes = _angles(graph), {i for port in graph.inputs if port.name == CODE.name for i in port.nodes}
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
     shared = {a for node in graph.nodes if FIXED[node.op].shares_unit for a in node.args}
     rounded = RoundedProbes(graph, ranges.probes, policy.arithmetic)
@@ -200,6 +223,10 @@ def assign_word(
             rounded.round(i, formats[i])
             continue
         row = FIXED[node.op]
+        if i in codes:
+            formats.append(Format(max(int(abs(bound)).bit_length() for bound in bounds[i]) + 1, 0))
+            rounded.round(i, formats[i])
+            continue
         if node.op == "input":
             # angles share a format, so that one sin/cos unit serves them all
             reach = reach_of_angle if i in angles else max(map(abs, bounds[i]))

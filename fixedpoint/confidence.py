@@ -15,7 +15,8 @@ from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import Goal
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
-from dynagate.graph.region import KINDS, Kind, Region
+from dynagate.graph.parts import part_graph, parts_of
+from dynagate.graph.region import KINDS, Kind, Region, part_states
 from dynagate.graph.truth import relative_errors
 from scipy.special import bdtr, betaincinv
 
@@ -145,31 +146,52 @@ def state(
     goal = goal or Goal(0.5)
     graph = formatted.graph
     floors = floors or block_floors(graph, region, goal)
+    ids = {node.name: i for i, node in enumerate(graph.nodes)}
     samples: dict[Kind, Sample] = {}
     origins: Counter[int] = Counter()
     for k, kind in enumerate(KINDS, start=1 + draw * len(KINDS)):
         count, seed = goal.fresh if kind == "uniform" else min(goal.fresh, OTHERS), goal.seed + k
-        inputs = region.states(graph, count, seed, kind)
-        result = measured(formatted, inputs, evaluate(graph, inputs), floors)
-        overflows = int(result.overflow.sum())
-        origins += result.origins
-        samples[kind] = Sample(
-            count,
-            seed,
-            {block: quantile_bound(e, goal.quantile, goal.confidence) for block, e in result.errors.items()},
-            overflows / count,
-            rate_bound(overflows, count, goal.confidence),
-        )
+        error: dict[str, float] = {}
+        overflows = 0
+        for part, inputs in _samples(formatted, region, count, seed, kind):
+            result = measured(part, inputs, evaluate(part.graph, inputs), floors)
+            overflows = max(overflows, int(result.overflow.sum()))
+            origins += Counter({ids[part.graph.nodes[i].name]: states for i, states in result.origins.items()})
+            for block, errors in result.errors.items():
+                bound = quantile_bound(errors, goal.quantile, goal.confidence)
+                error[block] = max(bound, error.get(block, 0.0))
+        error = {port.name: error[port.name] for port in graph.outputs}
+        samples[kind] = Sample(count, seed, error, overflows / count, rate_bound(overflows, count, goal.confidence))
     return Statement(goal.quantile, goal.confidence, floors, samples, origins)
+
+
+def _samples(
+    formatted: FormattedGraph, region: Region, count: int, seed: int, kind: Kind
+) -> Iterator[tuple[FormattedGraph, dict[str, Array]]]:
+    """What is computed and states for it; of functions together one after the other."""
+    parts = parts_of(formatted.graph.name)
+    if not parts:
+        yield formatted, region.states(formatted.graph, count, seed, kind)
+    for part in parts:
+        own = formatted.of_part(part)
+        yield own, part_states(own.graph, part, region, count, seed, kind)
 
 
 def block_floors(graph: Graph, region: Region, goal: Goal) -> dict[str, float]:
     """The floor of every output block's error, by name: the goal's floor times the root mean square of the block's L2
     norm over the goal's states."""
-    expected = evaluate(graph, region.states(graph, goal.states, goal.seed))
+    floors: dict[str, float] = {}
+    for part in parts_of(graph.name):
+        floors |= _floors(own := part_graph(graph, part), part_states(own, part, region, goal.states, goal.seed), goal)
+    if not floors:
+        floors = _floors(graph, region.states(graph, goal.states, goal.seed), goal)
+    return {port.name: floors[port.name] for port in graph.outputs}
+
+
+def _floors(graph: Graph, states: Mapping[str, Array], goal: Goal) -> dict[str, float]:
     return {
         name: goal.floor * float(np.sqrt(np.mean(np.sum(np.square(value.reshape(len(value), -1)), axis=1))))
-        for name, value in expected.items()
+        for name, value in evaluate(graph, states).items()
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from amaranth.hdl import Array, Const, Module, Signal, Value
 from amaranth.lib import wiring
@@ -37,41 +37,63 @@ PORTS = {
 class AxiLite(wiring.Component):
     """AXI4-Lite to registers. An address without a register, or a write to a read-only one, is answered with SLVERR.
 
-    values: by name, the bits that the registers read as. Ports besides `written`: those of AXI4-Lite, in PORTS.
+    values: by name, the bits that the registers read as. parameters: words that registers after those of the table hold
+    until others are written. Ports besides these: those of AXI4-Lite, in PORTS.
 
-    =======  ===  =======================================================
-    written  out  for a cycle: the low byte that was written to `control`
-    =======  ===  =======================================================
+    ===============  ===  =======================================================
+    written          out  for a cycle: the low byte that was written to `control`
+    parameter        out  the place of the parameter that is written
+    parameter_word   out  what is written into it
+    parameter_valid  out  for a cycle: a parameter is written
+    ===============  ===  =======================================================
     """
 
-    def __init__(self, values: Mapping[str, Value]) -> None:
-        self._values = values
-        super().__init__({**PORTS, "written": Out(8)})
+    def __init__(self, values: Mapping[str, Value], parameters: Sequence[int] = ()) -> None:
+        self.values, self._parameters = values, tuple(parameters)
+        place = {"parameter": Out(range(max(len(parameters), 1)))} if parameters else {}
+        word = {"parameter_word": Out(BITS), "parameter_valid": Out(1)} if parameters else {}
+        super().__init__({**PORTS, "written": Out(8), **place, **word})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         have_address = Signal()
         have_data = Signal()
         address = Signal(ADDRESS_BITS)
-        data = Signal(8)
+        data = Signal(BITS if self._parameters else 8)
         strobe = Signal()
+        whole = Signal()
         m.d.comb += [self.awready.eq(~have_address), self.wready.eq(~have_data)]
         with m.If(self.awvalid & self.awready):
             m.d.sync += [have_address.eq(1), address.eq(self.awaddr)]
         with m.If(self.wvalid & self.wready):
             m.d.sync += [have_data.eq(1), data.eq(self.wdata), strobe.eq(self.wstrb[0])]
+            m.d.sync += whole.eq(self.wstrb.all())
         with m.If(self.bvalid & self.bready):
             m.d.sync += self.bvalid.eq(0)
         writable = [r.address for r in REGISTERS.values() if r.access == WRITE]
+        first, count = len(REGISTERS), len(self._parameters)
+        kept = [Signal(BITS, name=f"parameter_{k}", init=word) for k, word in enumerate(self._parameters)]
+        is_parameter = Signal()
+        if count:
+            place = (address >> 2) - first
+            m.d.comb += [
+                is_parameter.eq((address >> 2 >= first) & (address >> 2 < first + count)),
+                self.parameter.eq(place),
+                self.parameter_word.eq(data),
+                self.parameter_valid.eq(have_address & have_data & ~self.bvalid & is_parameter & whole),
+            ]
+            for k, register in enumerate(kept):
+                with m.If(self.parameter_valid & (self.parameter == k)):
+                    m.d.sync += register.eq(data)
         with m.If(have_address & have_data & ~self.bvalid):
             fits = Signal()
             m.d.comb += fits.eq(sum(((address >> 2) == a >> 2 for a in writable), Const(0)) != 0)
-            m.d.comb += self.written.eq(data & (fits & strobe).replicate(8))
+            m.d.comb += self.written.eq(data[:8] & (fits & strobe).replicate(8))
             m.d.sync += [
                 have_address.eq(0),
                 have_data.eq(0),
                 self.bvalid.eq(1),
-                self.bresp.eq(SLVERR - (SLVERR - OKAY) * fits),
+                self.bresp.eq(SLVERR - (SLVERR - OKAY) * (fits | (is_parameter & whole))),
             ]
 
         reading = Signal()
@@ -83,11 +105,11 @@ class AxiLite(wiring.Component):
             m.d.sync += chosen.eq(self.araddr)
         with m.If(self.rvalid & self.rready):
             m.d.sync += self.rvalid.eq(0)
-        words = Array(self._values.get(name, Const(0, BITS)) for name in REGISTERS)
+        words = Array([*(self.values.get(name, Const(0, BITS)) for name in REGISTERS), *kept])
         with m.If(reading):
             m.d.sync += [
                 self.rvalid.eq(1),
                 self.rdata.eq(words[chosen >> 2]),
-                self.rresp.eq(SLVERR * ((chosen >> 2) >= len(REGISTERS))),
+                self.rresp.eq(SLVERR * ((chosen >> 2) >= len(words))),
             ]
         return m

@@ -16,6 +16,7 @@ from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
     Design,
+    DesignFunction,
     Field,
     NodeRow,
     Port,
@@ -26,22 +27,26 @@ from dynagate.design.design import (
 )
 from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, text_of, with_files
 from dynagate.design.source import source_digest
+from dynagate.dynamics import CODE, Part
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph, trace
 from dynagate.graph import Port as GraphPort
-from dynagate.graph.region import Region
-from dynagate.hw.axi import Axi, beats
+from dynagate.graph.parts import parameter_ports, part_graph, parts_of
+from dynagate.graph.region import Region, limits_of
+from dynagate.hw.axi import FLOAT32, Axi, beats, words_of
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
-from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
+from dynagate.hw.regmap import IDENTITY, VERSION, with_parameters
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
+from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.robot import Robot
 
 TOP = "datapath"
@@ -104,18 +109,20 @@ def build(
     mass: str | None = None,
     prefix: bool = False,
     external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
 ) -> Build:
     """Build the datapath of one function of one robot. A design that is there already is kept, a damaged one mended.
 
-    ii to region: as in `DesignRequest`. form to external_forces: as in `dynamics.AlgorithmOptions`. folder: where
+    ii to region: as in `DesignRequest`. form to variable: as in `dynamics.AlgorithmOptions`. folder: where
     designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
     holds nothing new.
     """
-    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces)
+    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs, variable)
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
     return build_request(request, folder=folder, step=step)
 
@@ -143,7 +150,8 @@ def build_request(
         request.budget.check(planned)
     design = describe(robot, region, planned, chosen, options, axi)
     check_streams(design)
-    name = f"{untrusted.file_name(robot.name)}-{request.function}-ii{planned.ii}-{design.hash[:12]}"
+    what = request.function.replace(",", "+")
+    name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
     if not (is_whole(result.folder, design) and (result.folder / DATASHEET).is_file()):
         _write(result, axi, say)
@@ -192,8 +200,14 @@ def _verilog(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> dict[
     texts = {f"{TOP}.v": head + verilog_text(top, TOP)}
     if axi is not None:
         say("Amaranth: shell to Verilog")
-        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi), SHELL_TOP)
+        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi, _parameters(result)), SHELL_TOP)
     return texts
+
+
+def _parameters(result: Build) -> list[float]:
+    """What the parameters of variable links are in the robot's file."""
+    links = {link.name: link for link in result.robot.links}
+    return [float(x) for port in parameter_ports(result.graph) for x in parameters_of(links[port.name])]
 
 
 def describe(
@@ -228,6 +242,7 @@ def describe(
         mux_inputs=planned.binding.mux_inputs,
         nodes=tuple(_node(planned, i) for i in range(len(graph))),
         axi=None if axi is None else _axi_streams(planned, axi),
+        functions=_functions(planned, region),
     )
     return sealed(design)
 
@@ -247,16 +262,23 @@ def _node(planned: Plan, i: int) -> NodeRow:
 
 def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
     graph, formats = planned.formatted.graph, planned.formatted.formats
-    words = Sides(len(graph.input_nodes), len(graph.output_nodes))
+    held = parameter_ports(graph)
+    entries = [(port.name, k) for port in held for k in range(len(port.nodes))]
+    streamed = [formats[i].width for i in graph.input_nodes[: len(graph.input_nodes) - len(entries)]]
+    results = [[formats[i].width for i in delivery.nodes] for delivery in planned.deliveries]
+    words = Sides(words_of(streamed, axi.words), max(words_of(each, axi.words, flag=True) for each in results))
+    float32 = Sides(FROM_FLOAT_LATENCY, to_float_latency(max(formats[i].width for i in graph.output_nodes)))
     return AxiStreams(
         axi.width,
         axi.last,
         words,
         beats=Sides(beats(words.input, axi.width), beats(words.output, axi.width)),
-        conversion=Sides(FROM_FLOAT_LATENCY, to_float_latency(max(formats[i].width for i in graph.output_nodes))),
+        conversion=float32 if axi.words == FLOAT32 else Sides(FromWord.latency, ToWord.latency),
         identity=IDENTITY,
         version=VERSION,
-        registers=REGISTERS,
+        registers=with_parameters(entries),
+        parameters=tuple(port.name for port in held),
+        word=axi.words,
     )
 
 
@@ -296,4 +318,33 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> 
 def _output_stream(planned: Plan) -> Stream:
     graph = planned.formatted.graph
     stream = _stream(planned, graph.output_nodes, graph.outputs)
-    return replace(stream, bits=stream.bits + len(graph.scopes), overflow=stream.bits, scopes=graph.scopes)
+    end = (len(planned.deliveries) - 1).bit_length()
+    return replace(stream, bits=stream.bits + len(graph.scopes) + end, overflow=stream.bits, scopes=graph.scopes)
+
+
+def _inputs_of(graph: Graph, part: Part) -> tuple[tuple[str, str], ...]:
+    """A function's inputs by name -> those of the graph, forces and parameters of links included."""
+    names = [port.name for port in part_graph(graph, part).inputs if port.name != CODE.name]
+    return tuple((name, dict(part.inputs).get(name, name)) for name in names)
+
+
+def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
+    """Of a graph of several functions."""
+    graph = planned.formatted.graph
+    place = {i: k for k, i in enumerate(graph.output_nodes)}
+    ports = {port.name: port for port in graph.outputs}
+    functions = []
+    for part, delivery in zip(parts_of(graph.name), planned.deliveries, strict=False):
+        outputs = [ports[argument.name] for argument in part.function.outputs]
+        functions.append(
+            DesignFunction(
+                part.name,
+                part.code,
+                _inputs_of(graph, part),
+                {own: tuple(bounds) for own, bounds in limits_of(part, region).items()},
+                delivery.cycle,
+                tuple(Port(port.name, port.shape, tuple(place[i] for i in port.nodes)) for port in outputs),
+                tuple(place[i] for i in delivery.nodes),
+            )
+        )
+    return tuple(functions)

@@ -52,9 +52,10 @@ def lookup_tables(plan: Plan) -> Counter[str]:
             below = sum(o.format.frac for o in read) - formats[i].frac
             guards.append(width - below - formats[i].width + 1)
         by_purpose["overflow"] += _compared(max(guards)) + len(nodes)
-    outputs = sum(formats[i].width for i in formatted.graph.output_nodes)
     deep = math.ceil((plan.latency / plan.ii + 4) / BUFFER_DEPTH)
-    by_purpose["buffer"] += math.ceil(outputs / BUFFER_BITS) * BUFFER_TABLES * deep
+    for delivery in plan.deliveries:
+        outputs = sum(formats[i].width for i in delivery.nodes)
+        by_purpose["buffer"] += math.ceil(outputs / BUFFER_BITS) * BUFFER_TABLES * deep
     return by_purpose
 
 

@@ -11,6 +11,7 @@ is looked at a cycle later, so overflow bits are gathered on the side and reach 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -18,12 +19,16 @@ from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.flow import Flow
+from dynagate.graph.parts import code_node
+from dynagate.hw.flow import End, Flow
 from dynagate.hw.overflow import INPUTS, Flags, gather
-from dynagate.hw.plan import Plan, UnitClass, operands
+from dynagate.hw.plan import Delivery, Plan, UnitClass, operands
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
+
+END = "end"
+"""Field of a result of several functions: the place of its function among them."""
 
 
 class Datapath(wiring.Component):
@@ -31,7 +36,8 @@ class Datapath(wiring.Component):
 
     ===========  ===  ============================================================================================
     i            in   stream of samples: one signed field for each input of the graph
-    o            out  stream of results: one field for each different output, and `overflow`, a bit for each scope
+    o            out  stream of results: one field for each different output, and `overflow`, a bit for each scope; of
+                      several functions those of the sample's function have values, and `end` says which it is
     design_hash  out  a constant: the 64 bits of the hash in design.json
     ===========  ===  ============================================================================================
     """
@@ -47,6 +53,7 @@ class Datapath(wiring.Component):
             {
                 **{plan.signal_names[i]: signed(formats[i].width) for i in graph.output_nodes},
                 "overflow": unsigned(len(graph.scopes)),
+                **({END: range(len(plan.deliveries))} if len(plan.deliveries) > 1 else {}),
             }
         )
         super().__init__(
@@ -62,20 +69,55 @@ class Datapath(wiring.Component):
         m.d.comb += self.design_hash.eq(self.hash)
         plan = self.plan
         values = _Values(m, plan, self.i.payload)
-        outputs = values.outputs()
-        overflow, late = gather(m, values.flags, plan.latency)
-        m.submodules.flow = flow = Flow(plan.ii, plan.latency, late, len(outputs), len(overflow))
+        outputs = [values.outputs(delivery) for delivery in plan.deliveries]
+        overflows = [values.overflow(delivery) for delivery in plan.deliveries]
+        ends = [
+            End(delivery.cycle, late, len(fields), len(bits))
+            for delivery, fields, (bits, late) in zip(plan.deliveries, outputs, overflows, strict=True)
+        ]
+        m.submodules.flow = flow = Flow(plan.ii, ends)
         m.d.comb += [
             flow.i_valid.eq(self.i.valid),
             self.i.ready.eq(flow.i_ready),
-            flow.values.eq(outputs),
-            flow.flags.eq(overflow),
-            self.o.payload.eq(flow.o_payload),
             self.o.valid.eq(flow.o_valid),
             flow.o_ready.eq(self.o.ready),
         ]
+        for k, (fields, (bits, _)) in enumerate(zip(outputs, overflows, strict=True)):
+            m.d.comb += [getattr(flow, f"values_{k}").eq(fields), getattr(flow, f"flags_{k}").eq(bits)]
+        self._deliver(m, flow)
         values.connect(flow)
         return m
+
+    def _deliver(self, m: Module, flow: Flow) -> None:
+        """The result of the end whose turn it is. A field holds anything in results of functions that lack it."""
+        plan, payload = self.plan, self.o.payload
+        sources: dict[str, dict[int, Value]] = defaultdict(dict)
+        for k, delivery in enumerate(plan.deliveries):
+            low, values = 0, getattr(flow, f"o_values_{k}")
+            for i in delivery.nodes:
+                width = plan.formatted.formats[i].width
+                sources[plan.signal_names[i]][k] = values[low : low + width]
+                low += width
+            sources["overflow"][k] = getattr(flow, f"o_flags_{k}")
+        for name, by_end in sources.items():
+            chosen, *others = reversed(by_end.items())
+            value = chosen[1]
+            for k, other in others:
+                value = Mux(flow.o_end == k, other, value)
+            m.d.comb += Value.cast(payload[name]).eq(value)
+        if len(plan.deliveries) > 1:
+            code = Value.cast(self.i.payload[plan.signal_names[code_node(plan.formatted.graph)]]).as_signed()
+            end = end_of([code == delivery.code for delivery in plan.deliveries])
+            m.d.comb += [flow.i_end.eq(end), payload[END].eq(flow.o_end)]
+
+
+def end_of(is_code: Sequence[Value]) -> Value:
+    """The place of a sample's function among several; the last one's where it is none of them. is_code: for each,
+    whether the sample has its code."""
+    end: Value = Const(len(is_code) - 1)
+    for k, here in enumerate(is_code[:-1]):
+        end = Mux(here, k, end)
+    return end
 
 
 class _Values:
@@ -92,8 +134,7 @@ class _Values:
         self._updates: dict[tuple[tuple[str, ...], int], list[Any]] = defaultdict(list)  # (module, slot)
         self.chain: dict[int, list[Signal]] = {}
         self.live: dict[int, Signal] = {}  # output of a unit, for the one cycle it is there
-        # scope -> cycle -> overflow bits that can be read in it
-        self.flags: list[Flags] = [defaultdict(list) for _ in plan.formatted.graph.scopes]
+        self.flags: list[tuple[int, int, Value]] = []  # node, the cycle in which it can be read, overflow bit
         nodes = self.formatted.graph.nodes
         for i in plan.position:
             self._make_signals(i)
@@ -206,7 +247,7 @@ class _Values:
         return values
 
     def _note_overflow(self, i: int, cycle: int, flag: Value) -> None:
-        self.flags[self.formatted.graph.scope_of[i]][cycle].append(flag)
+        self.flags.append((i, cycle, flag))
 
     def _multiplier(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         formatted = self.formatted
@@ -276,7 +317,16 @@ class _Values:
         self._home(i).d.comb += self.live[i].eq(core.o)
         self._note_overflow(i, self.plan.ready(i), core.overflow)
 
-    def outputs(self) -> Value:
-        """The outputs in the sample's last cycle."""
-        plan = self.plan
-        return Cat(*(self.read(i, plan.latency) for i in plan.formatted.graph.output_nodes))
+    def outputs(self, delivery: Delivery) -> Value:
+        """The outputs of a function in the last cycle of its samples."""
+        return Cat(*(self.read(i, delivery.cycle) for i in delivery.nodes))
+
+    def overflow(self, delivery: Delivery) -> tuple[Value, int]:
+        """A bit for each scope, and the cycles by which it follows the outputs."""
+        graph = self.formatted.graph
+        flags: list[Flags] = [defaultdict(list) for _ in graph.scopes]
+        for i, cycle, flag in self.flags:
+            if i in delivery.needed:
+                flags[graph.scope_of[i]][cycle].append(flag)
+        name = "overflow" if len(self.plan.deliveries) == 1 else f"overflow_of_{delivery.name}"
+        return gather(self._modules[()], flags, delivery.cycle, name)

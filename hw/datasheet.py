@@ -65,11 +65,17 @@ def _interfaces(built: Build) -> str:
             rows.append((side, f"`{port.name}`", " × ".join(map(str, port.shape)), len(set(port.nodes)), span))
     text = "## Interfaces\n\n" + table(("", "port", "shape", "different numbers", "formats"), rows)
     axi = built.design.axi
+    if built.design.functions:
+        each = [
+            (f"`{f.name}`", f.code, ", ".join(own for own, _ in f.inputs), f.latency, len(f.fields))
+            for f in built.design.functions
+        ]
+        text += "\n\n" + table(("function", "code", "inputs", "delivered in cycle", "words of a result"), each)
     if axi is None:
         return text
     text += (
-        f"\n\nStreams of {axi.width} bits: {axi.words.input} float32 words and a tag in {axi.beats.input} beats in, "
-        f"{axi.words.output} words and the tag in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
+        f"\n\nStreams: {axi.width} bits, words {axi.word}: {axi.words.input} and a tag in {axi.beats.input} beats in, "
+        f"{axi.words.output} and the tag in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
     )
     return text + register_table(axi.registers)
 

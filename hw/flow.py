@@ -1,13 +1,15 @@
 """Flow control of a free-running pipeline: when a sample may enter, where it is, and where it waits at the end.
 
 The pipeline itself never waits. A sample enters in slot 0 when the output FIFOs are sure to have room for it: credit is
-what is left of their depth.
+what is left of their depth. A pipeline of several functions has an end for each, in the cycle in which its outputs are
+there. The results of one function come out in order; of several the ends that have some take turns.
 """
 
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -18,47 +20,70 @@ FIFO_LATENCY = 3
 """Cycles from a write into the output FIFO until its credit can be back at the input."""
 
 
+class End(NamedTuple):
+    """Where samples of a function leave the pipeline: `values` bits in cycle `latency` of a sample, and `flags` bits
+    `late` cycles later."""
+
+    latency: int
+    late: int
+    values: int
+    flags: int
+
+
+class EndState(NamedTuple):
+    """What a proof needs to see of an end. valid: bit k belongs to the sample in cycles 1 + k ii to (k + 1) ii."""
+
+    valid: Signal
+    values: SyncFIFOBuffered
+    flags: SyncFIFOBuffered
+
+
 class State(NamedTuple):
     """What a proof needs to see of the flow's registers."""
 
     slot: Signal
     in_slot: Signal
     credit: Signal
-    valid: Signal
-    values: SyncFIFOBuffered
-    flags: SyncFIFOBuffered
+    ends: tuple[EndState, ...]
 
 
 class Flow(wiring.Component):
-    """Flow control: handshakes, the slot counter, and the output FIFO with its credit.
+    """Flow control: handshakes, the slot counter, and the output FIFOs with their credit.
 
-    =========  ===  ===================================================================================
-    i_valid    in   a sample is offered
-    i_ready    out  it can enter in this cycle
-    accept     out  it enters
-    slot       out  the cycle modulo ii
-    in_slot    out  the same, one-hot
-    values     in   the outputs of the sample that is in its last cycle, `latency` after its acceptance
-    flags      in   the overflow bits of the sample `late` cycles after that
-    o_payload  out  values, then flags, of the oldest result
-    o_valid    out  there is a result
-    o_ready    in   it is taken
-    =========  ===  ===================================================================================
+    ==========  ===  ===================================================================================
+    i_valid     in   a sample is offered
+    i_end       in   the end at which it will leave
+    i_ready     out  it can enter in this cycle
+    accept      out  it enters
+    slot        out  the cycle modulo ii
+    in_slot     out  the same, one-hot
+    values_k    in   at end k, the outputs of the sample that is in its last cycle
+    flags_k     in   the overflow bits of the sample `late` cycles after that
+    o_values_k  out  the values of the oldest result of end k
+    o_flags_k   out  its flags
+    o_end       out  the end of the result that is offered
+    o_valid     out  there is a result
+    o_ready     in   it is taken
+    ==========  ===  ===================================================================================
     """
 
-    def __init__(self, ii: int, latency: int, late: int, values: int, flags: int) -> None:
-        self.ii, self.latency, self.late = ii, latency, late
-        self.depth = math.ceil((latency + late + FIFO_LATENCY) / ii) + 1
+    def __init__(self, ii: int, ends: Sequence[End]) -> None:
+        self.ii, self.ends = ii, tuple(ends)
+        self.depth = math.ceil((max(e.latency + e.late for e in self.ends) + FIFO_LATENCY) / ii) + 1
+        ports: dict[str, Any] = {}
+        for k, end in enumerate(self.ends):
+            ports |= {f"values_{k}": In(end.values), f"flags_{k}": In(end.flags)}
+            ports |= {f"o_values_{k}": Out(end.values), f"o_flags_{k}": Out(end.flags)}
         super().__init__(
             {
                 "i_valid": In(1),
+                "i_end": In(range(len(self.ends))),
                 "i_ready": Out(1),
                 "accept": Out(1),
                 "slot": Out(range(ii)),
                 "in_slot": Out(ii),
-                "values": In(values),
-                "flags": In(flags),
-                "o_payload": Out(values + flags),
+                **ports,
+                "o_end": Out(range(len(self.ends))),
                 "o_valid": Out(1),
                 "o_ready": In(1),
             }
@@ -72,37 +97,50 @@ class Flow(wiring.Component):
         if ii > 1:
             m.d.sync += [slot.eq(Mux(slot == ii - 1, 0, slot + 1)), in_slot.eq(in_slot.rotate_left(1))]
         credit = Signal(range(self.depth + 1), init=self.depth)
+        taken = Signal()
         m.d.comb += [
             self.slot.eq(slot),
             self.in_slot.eq(in_slot),
             self.i_ready.eq(in_slot[0] & (credit != 0)),
             self.accept.eq(self.i_ready & self.i_valid),
-        ]
-
-        # valid[k] belongs to the sample that is in cycles 1 + k ii to (k + 1) ii
-        steps = max(math.ceil((self.latency + self.late) / ii), 1)
-        valid = Signal(steps)
-        m.d.sync += valid[0].eq(Mux(in_slot[0], self.accept, valid[0]))
-        for k in range(1, steps):
-            m.d.sync += valid[k].eq(Mux(in_slot[0], valid[k - 1], valid[k]))
-
-        taken = Signal()
-        fifos = []
-        ends = ("values", self.values, self.latency), ("flags", self.flags, self.latency + self.late)
-        for name, bits, cycle in ends:
-            fifo = SyncFIFOBuffered(width=len(bits), depth=self.depth)
-            m.submodules[f"{name}_fifo"] = fifo
-            m.d.comb += [
-                fifo.w_data.eq(bits),
-                fifo.w_en.eq(valid[math.ceil(cycle / ii) - 1] & in_slot[cycle % ii]),
-                fifo.r_en.eq(taken),
-            ]
-            fifos.append(fifo)
-        m.d.comb += [
-            self.o_payload.eq(Cat(*(fifo.r_data for fifo in fifos))),
-            self.o_valid.eq(fifos[-1].r_rdy),  # the later one
             taken.eq(self.o_valid & self.o_ready),
         ]
         m.d.sync += credit.eq(credit - self.accept + taken)
-        self.state = State(slot, in_slot, credit, valid, *fifos)
+        ends = tuple(self._end(m, k, in_slot, taken) for k in range(len(self.ends)))
+        self._take_turns(m, [end.flags.r_rdy for end in ends], taken)
+        self.state = State(slot, in_slot, credit, ends)
         return m
+
+    def _end(self, m: Module, k: int, in_slot: Signal, taken: Signal) -> EndState:
+        end, ii = self.ends[k], self.ii
+        steps = max(math.ceil((end.latency + end.late) / ii), 1)
+        valid = Signal(steps, name=f"valid_{k}")
+        m.d.sync += valid[0].eq(Mux(in_slot[0], self.accept & (self.i_end == k), valid[0]))
+        for step in range(1, steps):
+            m.d.sync += valid[step].eq(Mux(in_slot[0], valid[step - 1], valid[step]))
+        fifos = []
+        for name, width, cycle in (
+            ("values", end.values, end.latency),
+            ("flags", end.flags, end.latency + end.late),
+        ):
+            fifo = SyncFIFOBuffered(width=width, depth=self.depth)
+            m.submodules[f"{name}_{k}_fifo"] = fifo
+            m.d.comb += [
+                fifo.w_data.eq(getattr(self, f"{name}_{k}")),
+                fifo.w_en.eq(valid[math.ceil(cycle / ii) - 1] & in_slot[cycle % ii]),
+                fifo.r_en.eq(taken & (self.o_end == k)),
+                getattr(self, f"o_{name}_{k}").eq(fifo.r_data),
+            ]
+            fifos.append(fifo)
+        return EndState(valid, *fifos)
+
+    def _take_turns(self, m: Module, ready: list[Signal], taken: Signal) -> None:
+        """A result that is offered stays until it is taken. Then, or where there is none, the next end with one has its
+        turn."""
+        count = len(ready)
+        m.d.comb += self.o_valid.eq(Cat(*ready).bit_select(self.o_end, 1))  # of its FIFOs the later one
+        for k in range(count if count > 1 else 0):
+            with m.If((self.o_end == k) & (taken | ~self.o_valid)):
+                for other in reversed([(k + step) % count for step in range(1, count)]):
+                    with m.If(ready[other]):
+                        m.d.sync += self.o_end.eq(other)

@@ -40,9 +40,9 @@ def least_lifetimes(problem: Problem, length: int, fixed: Mapping[int, int]) -> 
             early.append(a)
             late.append(b)
             gap.append(cycles)
-        high[i] = length - operation.latency if operation.operands else 0
-        if i in outputs:
-            low[count + i] = length + int(operation.holds)
+        high[i] = problem.deadlines.get(i, length) - operation.latency if operation.operands else 0
+        if i in outputs or i in problem.held:
+            low[count + i] = (length if i in outputs else problem.held[i]) + int(operation.holds)
         if i in fixed:
             low[i] = high[i] = fixed[i]
     rows = np.arange(len(gap))
@@ -75,6 +75,7 @@ def save_registers(schedule: Schedule) -> Schedule:
     def last_use(i: int, but: int | None = None) -> int:
         """The last cycle in which the result of operation i is read by another operation than `but`."""
         last = max((start[u] for u in users[i] if u != but), default=0)
+        last = max(last, problem.held.get(i, 0))
         return max(last, schedule.length) if i in outputs else last
 
     def bits(cycles: range, i: int) -> list[int]:
@@ -91,7 +92,8 @@ def save_registers(schedule: Schedule) -> Schedule:
         """The start of operation i with the fewest bits; its present one, if no other has fewer."""
         operation, now = operations[i], start[i]
         earliest = max(start[a] + operations[a].latency for a in operation.operands)
-        latest = min([start[u] for u in users[i]] + [schedule.length] * (i in outputs)) - operation.latency
+        read = [start[u] for u in users[i]] + [schedule.length] * (i in outputs)
+        latest = min([*read, problem.deadlines.get(i, schedule.length)]) - operation.latency
         cycles = range(earliest, latest + 1)
         if len(cycles) == 1:
             return now
@@ -103,7 +105,7 @@ def save_registers(schedule: Schedule) -> Schedule:
     for sweep in range(SWEEPS):
         before = list(start)
         for i in range(len(operations)) if sweep % 2 else reversed(range(len(operations))):
-            if operations[i].operands and (users[i] or i in outputs):
+            if operations[i].operands and (users[i] or i in outputs or i in problem.held):
                 used[operations[i].resource, start[i] % ii] -= 1
                 start[i] = best(i)
                 used[operations[i].resource, start[i] % ii] += 1

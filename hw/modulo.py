@@ -33,13 +33,16 @@ earliest deadline; the rest by slack.
 
 def modulo_schedule(problem: Problem) -> Schedule:
     """A verified schedule. Its latency is the shortest at which placing all operations as soon as possible succeeds; at
-    this latency register bits are saved. The limits of its problem are reduced to the units that it uses.
+    this latency register bits are saved. If it is longer than the critical path, early outputs come as much later. The
+    limits of its problem are reduced to the units that it uses.
     Raises ScheduleError: the problem is not well posed."""
     problem.check()
     length = critical = problem.critical_path()
     asap = [0] * len(problem.operations)
     while (placed := _placed(problem, length, asap)) is None:
-        length += max(critical // 100, 1)
+        step = max(critical // 100, 1)
+        length += step
+        problem = problem.later(step, length)
     preferred, slack = least_lifetimes(problem, length, {}), Placement(problem, length, asap).slack()
     mixed = ([p if s >= tight * problem.ii else 0 for p, s in zip(preferred, slack, strict=True)] for tight in TIGHT)
     attempts = (_placed(problem, length, targets) for targets in mixed)
@@ -118,6 +121,7 @@ class Placement:
         operations = self.problem.operations
         low = max((self.first[a] + operations[a].latency for a in operations[i].operands), default=0)
         high = min((self.last[u] for u in self.problem.users[i]), default=self.length)
+        high = min(high, self.problem.deadlines.get(i, self.length))
         return low, high - operations[i].latency
 
     def _at(self, i: int, cycle: int) -> list[int]:

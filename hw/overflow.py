@@ -12,9 +12,10 @@ Flags = dict[int, list[Value]]
 """Cycle of the sample -> overflow bits that can be read in it."""
 
 
-def gather(m: Module, flags: list[Flags], latency: int) -> tuple[Value, int]:
-    """flags: per scope. Returns a bit per scope, and the cycles by which they follow the sample's last one."""
-    bits = [_Gathered(m, f"overflow_{k}", scope, latency) for k, scope in enumerate(flags)]
+def gather(m: Module, flags: list[Flags], latency: int, name: str = "overflow") -> tuple[Value, int]:
+    """flags: per scope. name: of the registers. Returns a bit per scope, and the cycles by which they follow the
+    sample's last one."""
+    bits = [_Gathered(m, f"{name}_{k}", scope, latency) for k, scope in enumerate(flags)]
     late = max(bit.late for bit in bits)
     return Cat(*(bit.after(late) for bit in bits)), late
 

@@ -6,21 +6,26 @@ import math
 import re
 from collections import Counter
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Format
+from dynagate.graph.parts import needed, part_outputs, parts_of
 from dynagate.hw.bind import Binding, bind
 from dynagate.hw.modulo import modulo_schedule
-from dynagate.hw.schedule import MOST_STAGES, Operation, Problem, Schedule, check_interval, registers_held
+from dynagate.hw.schedule import MOST_STAGES, Early, Operation, Problem, Schedule, check_interval, registers_held
 from dynagate.hw.units import add, multiply
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own, Product, Wiring, dsp_blocks
 
 SPARE = 1.01
 """Multipliers for each that full use needs: a slot that is free here and there saves registers."""
+
+
+EARLY_SLACK = 4
+"""Cycles after its critical path in which the outputs of one of several functions are delivered."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,18 @@ def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
 
 
 @dataclass(frozen=True)
+class Delivery:
+    """The outputs of one function, all read in one cycle of its samples. code: of these samples. nodes: each different
+    output once. needed: the nodes that the outputs depend on."""
+
+    name: str
+    code: int
+    nodes: tuple[int, ...]
+    needed: frozenset[int]
+    cycle: int
+
+
+@dataclass(frozen=True)
 class Plan:
     """root: node -> the node whose register it is (a shift moves the binary point, not a bit).
     position: root node -> its operation in the schedule; constants have none."""
@@ -93,6 +110,22 @@ class Plan:
     def latency(self) -> int:
         """Cycles from the input handshake until the outputs are at the output FIFO."""
         return self.schedule.length
+
+    @cached_property
+    def deliveries(self) -> tuple[Delivery, ...]:
+        """What is delivered and when: one delivery, or one for each of several functions."""
+        graph, early = self.formatted.graph, self.schedule.problem.early
+        parts = parts_of(graph.name)
+        if not parts:
+            return (Delivery(graph.name, 0, graph.output_nodes, frozenset(range(len(graph))), self.latency),)
+        deliveries = []
+        for part in parts:
+            nodes = part_outputs(graph, part)
+            read = {self.position[self.root[i]] for i in nodes if self.root[i] in self.position}
+            cycles = [e.cycle for e in early if read.issubset(e.outputs)]
+            needs = frozenset(needed(graph, part))
+            deliveries.append(Delivery(part.name, part.code, nodes, needs, min(cycles, default=self.latency)))
+        return tuple(deliveries)
 
     def ready(self, node: int) -> int:
         """The cycle from which the node's value can be read."""
@@ -196,7 +229,14 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
     counts = Counter(class_of.values())
     limits = {name: math.ceil(count * classes[name].spare / ii) for name, count in counts.items()}
     outputs = tuple(dict.fromkeys(position[root[i]] for i in graph.output_nodes if root[i] in position))
-    schedule = modulo_schedule(Problem(tuple(operations), ii, limits, outputs))
+    problem = Problem(tuple(operations), ii, limits, outputs)
+    early = []
+    for part in parts_of(graph.name):
+        read = tuple(dict.fromkeys(position[root[i]] for i in part_outputs(graph, part) if root[i] in position))
+        early.append(Early(read, max((problem.earliest[k] for k in read), default=0) + EARLY_SLACK))
+    if early:
+        problem = replace(problem, outputs=(), early=tuple(early)).later(0, problem.critical_path())
+    schedule = modulo_schedule(problem)
     draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0))
     node_at = {p: i for i, p in position.items()}
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Register
 
 READ, WRITE = "read", "write"
@@ -39,3 +42,18 @@ REGISTERS = _table(
     ("misaligned", READ, "samples dropped, or closed late, because of TLAST"),
 )
 ADDRESS_BITS = 8
+
+
+def with_parameters(entries: Sequence[tuple[str, int]]) -> dict[str, Register]:
+    """The table, and a register for each entry of the inputs that registers hold. Raises ValueError: there are more
+    than addresses."""
+    first, most = len(REGISTERS), (1 << ADDRESS_BITS) // 4
+    if first + len(entries) > most:
+        raise ArgumentError(
+            f"{len(entries)} inertial parameters in registers; expected at most {most - first}: fewer variable links"
+        )
+    held = {
+        f"{name}_{k}": Register(f"{name}_{k}", 4 * (first + place), WRITE, f"entry {k} of input {name}, a float32")
+        for place, (name, k) in enumerate(entries)
+    }
+    return {**REGISTERS, **held}

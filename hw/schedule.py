@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from dynagate.base.errors import Error
@@ -59,13 +59,23 @@ def registers_held(holds: bool, lifetime: int, ii: int) -> int:
 
 
 @dataclass(frozen=True)
+class Early:
+    """Operations whose results must all be readable in a cycle before the last one."""
+
+    outputs: tuple[int, ...]
+    cycle: int
+
+
+@dataclass(frozen=True)
 class Problem:
-    """limits: units per resource class. outputs: operations whose results must all be readable in the last cycle."""
+    """limits: units per resource class. outputs: operations whose results must all be readable in the last cycle.
+    early: those that must be readable before."""
 
     operations: tuple[Operation, ...]
     ii: int
     limits: Mapping[str, int]
     outputs: tuple[int, ...]
+    early: tuple[Early, ...] = ()
 
     def check(self) -> Problem:
         """Returns itself. Raises ScheduleError if the problem is not well posed."""
@@ -86,7 +96,7 @@ class Problem:
             limit = self.limits.get(resource, 0)
             if count > limit * self.ii:
                 yield f"{count} operations on {limit} × '{resource}' do not fit in {self.ii} slots"
-        for i in self.outputs:
+        for i in (*self.outputs, *(i for early in self.early for i in early.outputs)):
             if not 0 <= i < len(self.operations):
                 yield f"output {i} is no operation"
 
@@ -99,12 +109,41 @@ class Problem:
                 readers[a].append(i)
         return tuple(map(tuple, readers))
 
-    def critical_path(self) -> int:
-        """Length of the critical path: cycles from the first start to the last result with unlimited units."""
+    @cached_property
+    def earliest(self) -> tuple[int, ...]:
+        """Per operation, the cycle in which its result can be read at the soonest, with unlimited units."""
         ready: list[int] = []
         for operation in self.operations:
             ready.append(max((ready[a] for a in operation.operands), default=0) + operation.latency)
-        return max(ready, default=0)
+        return tuple(ready)
+
+    def critical_path(self) -> int:
+        """Length of the critical path: cycles from the first start to the last result with unlimited units."""
+        return max(self.earliest, default=0)
+
+    @cached_property
+    def deadlines(self) -> dict[int, int]:
+        """The cycle in which an operation's result is first read as an early output."""
+        cycles: dict[int, int] = {}
+        for early in self.early:
+            cycles |= {i: min(early.cycle, cycles.get(i, early.cycle)) for i in early.outputs}
+        return cycles
+
+    @cached_property
+    def held(self) -> dict[int, int]:
+        """The cycle in which an operation's result is last read as an early output."""
+        cycles: dict[int, int] = {}
+        for early in self.early:
+            cycles |= {i: max(early.cycle, cycles.get(i, 0)) for i in early.outputs}
+        return cycles
+
+    def later(self, cycles: int, length: int) -> Problem:
+        """The problem with early outputs so many cycles later, those that would be read in the last one or after it in
+        the last."""
+        early = tuple(Early(e.outputs, e.cycle + cycles) for e in self.early)
+        late = (i for e in early if e.cycle >= length for i in e.outputs)
+        outputs = tuple(dict.fromkeys((*self.outputs, *late)))
+        return replace(self, outputs=outputs, early=tuple(e for e in early if e.cycle < length))
 
 
 @dataclass(frozen=True)
@@ -122,6 +161,7 @@ class Schedule:
     def last_use(self, i: int) -> int:
         """The last cycle in which the result of operation i is read."""
         last = max((self.start[u] for u in self.problem.users[i]), default=self.ready(i))
+        last = max(last, self.problem.held.get(i, 0))
         return max(last, self.length) if i in self._outputs else last
 
     @cached_property
@@ -181,3 +221,6 @@ class Schedule:
         for i in self.problem.outputs:
             if self.ready(i) > self.length:
                 yield f"output '{operations[i].name}' is ready at {self.ready(i)}, after the last cycle {self.length}"
+        for i, cycle in self.problem.deadlines.items():
+            if self.ready(i) > cycle:
+                yield f"output '{operations[i].name}' is ready at {self.ready(i)}, after cycle {cycle}, which reads it"

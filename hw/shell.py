@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from amaranth.hdl import Cat, ClockDomain, ClockSignal, Const, Instance, Module, Mux, ResetInserter, ResetSignal, Signal
+import numpy as np
+from amaranth.hdl import (
+    Cat,
+    ClockDomain,
+    ClockSignal,
+    Const,
+    Instance,
+    Module,
+    Mux,
+    ResetInserter,
+    ResetSignal,
+    Signal,
+    Value,
+    signed,
+)
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from dynagate.fixedpoint.format import quantise
+from dynagate.graph.parts import code_node
 from dynagate.hw import axi_lite
 from dynagate.hw.axi import WORD, Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
-from dynagate.hw.datapath import Datapath
+from dynagate.hw.datapath import Datapath, end_of
 from dynagate.hw.regmap import BITS, IDENTITY, VERSION
-from dynagate.hw.units.rescale import delayed
+from dynagate.hw.units.float32 import FromFloat
+from dynagate.hw.units.rescale import by_beat, delayed
 
 
 def _stream_ports(width: int, name: str, *, into: bool) -> dict[str, Any]:
@@ -49,12 +67,18 @@ class Shell(wiring.Component):
     =======  ===  =============================
     """
 
-    def __init__(self, datapath: Datapath, axi: Axi) -> None:
+    def __init__(self, datapath: Datapath, axi: Axi, parameters: Sequence[float] = ()) -> None:
+        """parameters: what the inertial parameters of variable links are after a reset."""
         self.datapath, self.axi = datapath, axi
+        self.parameters = np.asarray(parameters, dtype=np.float32)
         formatted = datapath.plan.formatted
         graph, formats = formatted.graph, formatted.formats
-        self.input = InputStream([formats[i] for i in graph.input_nodes], axi.width, datapath.plan.ii, axi.last)
-        self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last)
+        streamed = graph.input_nodes[: len(graph.input_nodes) - len(self.parameters)]
+        self.held = [formats[i] for i in graph.input_nodes[len(streamed) :]]
+        self.input = InputStream([formats[i] for i in streamed], axi.width, datapath.plan.ii, axi.last, axi.words)
+        place = {i: k for k, i in enumerate(graph.output_nodes)}
+        layouts = [[place[i] for i in delivery.nodes] for delivery in datapath.plan.deliveries]
+        self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last, layouts, axi.words)
         super().__init__(ports(axi))
 
     def elaborate(self, platform: object) -> Module:
@@ -62,6 +86,7 @@ class Shell(wiring.Component):
         m.domains.sync = sync = ClockDomain()
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
         plan, scopes = self.datapath.plan, len(self.datapath.plan.formatted.graph.scopes)
+        self.registers = AxiLite({}, [int(word) for word in self.parameters.view(np.uint32)])
         control = Signal(8)
         reset = Signal()
         clear = Signal()
@@ -69,18 +94,25 @@ class Shell(wiring.Component):
         m.submodules.input = source = ResetInserter(reset)(self.input)
         m.submodules.output = sink = ResetInserter(reset)(self.output)
 
-        # what is known of a sample beside its values waits for its result
-        beside = SyncFIFOBuffered(width=2 + WORD, depth=plan.latency // plan.ii + 8)
-        m.submodules.beside = ResetInserter(reset)(beside)
-        result = Signal(sink.bits + scopes)
+        # what is known of a sample beside its values waits for its result; results of a function come in order
+        ends = len(plan.deliveries)
+        besides = [SyncFIFOBuffered(width=2 + WORD, depth=plan.latency // plan.ii + 8) for _ in range(ends)]
+        for k, fifo in enumerate(besides):
+            m.submodules[f"beside_{k}"] = ResetInserter(reset)(fifo)
+        room = Cat(fifo.w_rdy for fifo in besides).all()
+        held, unfit = self._held(m)
+        result = Signal(sink.bits + scopes + (ends - 1).bit_length())
+        end = Signal(range(ends))
+        unknown = Signal()
+        of_sample = self._end_of_sample(m, source.o_payload, unknown)
         taken = Signal()
         result_valid = Signal()
         m.submodules.datapath = Instance(
             "datapath",
             i_clk=ClockSignal(),
             i_rst=ResetSignal() | reset,
-            i_i__payload=source.o_payload,
-            i_i__valid=source.o_valid & beside.w_rdy,
+            i_i__payload=Cat(source.o_payload, *held),
+            i_i__valid=source.o_valid & room,
             o_i__ready=taken,
             o_o__payload=result,
             o_o__valid=result_valid,
@@ -88,18 +120,26 @@ class Shell(wiring.Component):
         )
         enter = Signal()
         leave = Signal()
-        overflow = result[sink.bits :]
+        bad_sample = Signal()
+        overflow = result[sink.bits : sink.bits + scopes]
+        for k, fifo in enumerate(besides):
+            m.d.comb += [
+                fifo.w_data.eq(Cat(bad_sample, source.o_last, source.o_tag)),
+                fifo.w_en.eq(enter & (of_sample == k)),
+                fifo.r_en.eq(leave & (end == k)),
+            ]
+        known = by_beat([fifo.r_data for fifo in besides], end)
         m.d.comb += [
-            enter.eq(source.o_valid & beside.w_rdy & taken),
+            end.eq(result[sink.bits + scopes :]),
+            bad_sample.eq(source.o_bad | unknown | unfit),
+            enter.eq(source.o_valid & room & taken),
             leave.eq(result_valid & sink.i_ready),
-            source.o_ready.eq(beside.w_rdy & taken),
-            beside.w_data.eq(Cat(source.o_bad, source.o_last, source.o_tag)),
-            beside.w_en.eq(enter),
-            beside.r_en.eq(leave),
+            source.o_ready.eq(room & taken),
             sink.i_payload.eq(result[: sink.bits]),
-            sink.i_bad.eq(beside.r_data[0] | overflow.any()),
-            sink.i_last.eq(beside.r_data[1]),
-            sink.i_tag.eq(beside.r_data[2:]),
+            sink.i_bad.eq(known[0] | overflow.any()),
+            sink.i_last.eq(known[1]),
+            sink.i_tag.eq(known[2:]),
+            sink.i_layout.eq(end),
             sink.i_valid.eq(result_valid),
             source.tdata.eq(self.s_axis_tdata),
             source.tvalid.eq(self.s_axis_tvalid),
@@ -114,7 +154,7 @@ class Shell(wiring.Component):
         samples_in, samples_out = counts.of("samples_in", enter), counts.of("samples_out", leave)
         flagged = delayed(m, leave & overflow.any(), 1, "flagged", reset=True)
         at = delayed(m, samples_out, 1, "result_index")
-        bad, first_bad = counts.first("bad_inputs", enter & source.o_bad, samples_in)
+        bad, first_bad = counts.first("bad_inputs", enter & bad_sample, samples_in)
         overflows, first_overflow = counts.first("overflows", flagged, at)
         misaligned = counts.of("misaligned", source.misaligned)
         values = {
@@ -124,8 +164,8 @@ class Shell(wiring.Component):
             "hash_high": Const(self.datapath.hash >> 32, BITS),
             "ii": Const(plan.ii, BITS),
             "latency": Const(plan.latency, BITS),
-            "input_words": Const(len(self.input.formats), BITS),
-            "output_words": Const(len(self.output.formats), BITS),
+            "input_words": Const(self.input.words, BITS),
+            "output_words": Const(max(map(len, self.output.layouts)), BITS),
             "status": Cat(bad != 0, overflows != 0, misaligned != 0),
             "samples_in": samples_in,
             "samples_out": samples_out,
@@ -138,12 +178,44 @@ class Shell(wiring.Component):
             "overflow_scopes": counts.sticky("overflow_scopes", Mux(leave, overflow, 0)),
             "misaligned": misaligned,
         }
-        m.submodules.registers = registers = AxiLite(values)
+        m.submodules.registers = registers = self.registers
+        registers.values = values
         m.d.comb += control.eq(registers.written)
         for name, port in axi_lite.PORTS.items():
             here, there = getattr(self, f"s_axil_{name}"), getattr(registers, name)
             m.d.comb += there.eq(here) if port.flow is In else here.eq(there)
         return m
+
+    def _held(self, m: Module) -> tuple[list[Signal], Value]:
+        """The fields that registers hold, and whether one of them does not fit its format. One converter serves all."""
+        if not self.held:
+            return [], Const(0)
+        registers = self.registers
+        m.submodules.parameters = unit = FromFloat(self.held)
+        m.d.comb += [unit.x.eq(registers.parameter_word), unit.beat.eq(registers.parameter)]
+        arrived = delayed(m, registers.parameter_valid, unit.latency, "parameter_arrived", reset=True)
+        place = delayed(m, registers.parameter, unit.latency, "parameter_place")
+        fields, unfit = [], []
+        for k, (fmt, value) in enumerate(zip(self.held, self.parameters, strict=True)):
+            start = quantise(value, fmt)
+            fields.append(Signal(signed(fmt.width), name=f"held_{k}", init=int(start.value)))
+            unfit.append(Signal(name=f"unfit_{k}", init=bool(start.overflow)))
+            with m.If(arrived & (place == k)):
+                m.d.sync += [fields[k].eq(unit.o), unfit[k].eq(unit.bad)]
+        return fields, Cat(*unfit).any()
+
+    def _end_of_sample(self, m: Module, payload: Value, unknown: Signal) -> Value:
+        """The place of a sample's function among several, and whether there is none with its code."""
+        plan = self.datapath.plan
+        if len(plan.deliveries) == 1:
+            return Const(0)
+        nodes = list(plan.formatted.graph.input_nodes)
+        before, own = nodes[: nodes.index(code := code_node(plan.formatted.graph))], plan.formatted.formats[code]
+        low = sum(plan.formatted.formats[i].width for i in before)
+        value = payload[low : low + own.width].as_signed()
+        is_code = [value == delivery.code for delivery in plan.deliveries]
+        m.d.comb += unknown.eq(~Cat(*is_code).any())
+        return end_of(is_code)
 
 
 class _Counts:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from amaranth.hdl import Assert, Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.fifo import SyncFIFOBuffered
 from dynagate.fixedpoint.format import Format
+from dynagate.hw.axi import FIXED
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
-from dynagate.hw.flow import Flow
+from dynagate.hw.flow import End, Flow
 from dynagate.sim.formal import ProofError, prove
 
 FORMATS = [Format(6, 3)] * 3
@@ -41,28 +42,31 @@ class FlowProof(Flow):
         m = super().elaborate(platform)
         s, ii = self.state, self.ii
 
-        def inside(cycle: int) -> Value:
+        def inside(valid: Value, cycle: int) -> Value:
             """Samples that entered and whose this cycle is not over."""
             step, place = divmod(cycle - 1, ii)
             now = Mux(s.slot == 0, ii - 1, s.slot - 1) if ii > 1 else Const(0)
-            return ones(s.valid[:step]) + (s.valid[step] & (now <= place))
+            return ones(valid[:step]) + (valid[step] & (now <= place))
 
-        written, flagged = inside(self.latency), inside(self.latency + self.late)
-        m.d.comb += [
-            Assert(s.in_slot == 1 << s.slot),
-            Assert(s.slot < ii),
-            # every sample's room is either free, on its way, or taken by it
-            Assert(s.credit + flagged + s.flags.level == self.depth),
-            Assert(s.values.level + written == flagged + s.flags.level),
-            Assert(~self.o_valid | s.values.r_rdy),
-        ]
-        for fifo in (s.values, s.flags):
-            never_overflows(m, fifo)
-        stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload)
+        m.d.comb += [Assert(s.in_slot == 1 << s.slot), Assert(s.slot < ii), Assert(self.o_end < len(self.ends))]
+        room: Value = s.credit
+        for k, (end, e) in enumerate(zip(self.ends, s.ends, strict=True)):
+            written, flagged = inside(e.valid, end.latency), inside(e.valid, end.latency + end.late)
+            room = room + flagged + e.flags.level
+            m.d.comb += [
+                Assert(e.values.level + written == flagged + e.flags.level),
+                Assert(~self.o_valid | (self.o_end != k) | e.values.r_rdy),
+            ]
+            never_overflows(m, e.values)
+            never_overflows(m, e.flags)
+        m.d.comb += Assert(room == self.depth)  # every sample's room is either free, on its way, or taken by it
+        values = [getattr(self, f"o_values_{k}") for k in range(len(self.ends))]
+        stays_until_taken(m, self.o_valid, self.o_ready, self.o_end, Array(values)[self.o_end])
         return m
 
     def inputs(self) -> list[Value]:
-        return [self.i_valid, self.o_ready, self.values, self.flags]
+        data = [getattr(self, f"{name}_{k}") for k in range(len(self.ends)) for name in ("values", "flags")]
+        return [self.i_valid, self.o_ready, *data, *([self.i_end] if len(self.ends) > 1 else [])]
 
 
 class InputProof(InputStream):
@@ -116,14 +120,18 @@ class LiteProof(AxiLite):
 
 
 PROOFS: dict[str, Callable[[], FlowProof | InputProof | OutputProof | LiteProof]] = {
-    "flow ii 1": lambda: FlowProof(1, 3, 2, 2, 1),
-    "flow ii 2": lambda: FlowProof(2, 4, 1, 2, 1),
-    "flow ii 3": lambda: FlowProof(3, 7, 3, 2, 1),
-    "flow ii 8": lambda: FlowProof(8, 20, 3, 2, 1),
+    "flow ii 1": lambda: FlowProof(1, [End(3, 2, 2, 1)]),
+    "flow ii 2": lambda: FlowProof(2, [End(4, 1, 2, 1)]),
+    "flow ii 3": lambda: FlowProof(3, [End(7, 3, 2, 1)]),
+    "flow ii 8": lambda: FlowProof(8, [End(20, 3, 2, 1)]),
+    "two functions": lambda: FlowProof(2, [End(2, 1, 2, 1), End(4, 2, 2, 1)]),
     "input, a beat a sample": lambda: InputProof(FORMATS[:1], 64, 1),
     "input, three beats a sample": lambda: InputProof(FORMATS[:2], 32, 2),
     "output, a beat a sample": lambda: OutputProof(FORMATS[:1], 64),
     "output, two beats a sample": lambda: OutputProof(FORMATS, 64),
+    "input of integers": lambda: InputProof(FORMATS, 32, 2, words=FIXED),
+    "output of integers": lambda: OutputProof(FORMATS, 32, words=FIXED),
+    "output, two functions": lambda: OutputProof(FORMATS, 64, layouts=[[0], [2, 0, 1]]),
     "registers": lambda: LiteProof({}),
 }
 
@@ -141,6 +149,6 @@ def test_a_flow_with_too_little_room_is_not_proved() -> None:
             m.d.sync += self.state.credit.eq(self.state.credit + (self.o_valid & self.o_ready))  # nothing is taken
             return m
 
-    design = Short(2, 4, 1, 2, 1)
+    design = Short(2, [End(4, 1, 2, 1)])
     with pytest.raises(ProofError, match="not proved"):
         prove(design, design.inputs(), steps=4)

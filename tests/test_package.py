@@ -22,7 +22,7 @@ def files() -> list[Path]:
         place / path.relative_to((PACKAGE / place).resolve())
         for place in [Path(path.name) for path in sorted(PACKAGE.iterdir()) if path.is_dir()]
         for path in sorted((PACKAGE / place).resolve().rglob("*"))
-        if path.is_file() and path.suffix != ".pyc"
+        if path.is_file() and "__pycache__" not in path.parts
     ] + [Path(path.name) for path in sorted(PACKAGE.iterdir()) if path.is_file()]
 
 

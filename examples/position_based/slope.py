@@ -74,13 +74,15 @@ def by_dry_friction(count: int, dt: float, each: int, mu: float, span: float) ->
 def measure(short: bool) -> Data:
     count, span = (3, 0.5) if short else (10, 10.0)
     steps = (0.01, 0.1) if short else (0.0025, 0.01, 0.025, 0.05, 0.1)
-    each = (1, 2) if short else (1, 2, 3)
+    each = (2, 3) if short else (2, 3, 4)
+    brief = min(span, 2.0)
     return {
         "span": span,
         "pbfd by dt": [by_position(count, dt, 2, EQUIVALENT, span) for dt in steps],
         "dry by dt": [by_dry_friction(count, dt, 2, 0.3, span) for dt in steps],
-        "pbfd by points": [by_position(count, 0.1, n, EQUIVALENT, span) for n in each],
-        "dry by points": [by_dry_friction(count, 0.01, n, 0.3, span) for n in each],
+        "span of points (s)": brief,
+        "pbfd by points": [by_position(count, 0.1, n, EQUIVALENT, brief) for n in each],
+        "dry by points": [by_dry_friction(count, 0.01, n, 0.3, brief) for n in each],
         "pbfd by friction": [by_position(count, 0.1, 2, c, span) for c in (10.0, 30.0, 100.0, 300.0)],
         "dry by friction": [by_dry_friction(count, 0.01, 2, mu, span) for mu in (0.1, 0.3, 0.5, 1.0)],
     }
@@ -95,7 +97,8 @@ def draw(data: Data) -> Figure:
         draws(list(where), [row["seconds"] for row in pbfd], "o-", label="PBFD")
         draws(list(where), [row["seconds"] for row in dry], "s-", label="Newton-Euler, dry friction")
         panel.set(xlabel={"dt": "dt (s)", "points": "points", "friction": "friction, four values"}[key])
-        panel.set(ylabel=f"time for {data['span']:g} s (s)")
+        length = data["span of points (s)"] if key == "points" else data["span"]
+        panel.set(ylabel=f"time for {length:g} s (s)")
     panels[0].legend()
     return figure
 

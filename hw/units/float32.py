@@ -59,7 +59,8 @@ def _most_exponent(fmt: Format, widest: int) -> int:
     return _up(widest) + BIAS + MANTISSA - 2 - fmt.frac
 
 
-def _beats(formats: Sequence[Format]) -> range:
+def beats_of(formats: Sequence[Format]) -> range:
+    """Of a converter's input `beat`."""
     return range(max(len(formats), 2))
 
 
@@ -82,7 +83,7 @@ class FromFloat(wiring.Component):
         super().__init__(
             {
                 "x": In(unsigned(32)),
-                "beat": In(_beats(formats)),
+                "beat": In(beats_of(formats)),
                 "o": Out(signed(self.width)),
                 "bad": Out(1),
             }
@@ -146,7 +147,7 @@ class ToFloat(wiring.Component):
         self.width = max(fmt.width for fmt in formats)
         self.rounds = self.width > LONGEST_EXACT
         self.latency = to_float_latency(self.width)
-        super().__init__({"x": In(signed(self.width)), "beat": In(_beats(formats)), "o": Out(unsigned(32))})
+        super().__init__({"x": In(signed(self.width)), "beat": In(beats_of(formats)), "o": Out(unsigned(32))})
 
     def model(self, x: Integers, beat: int = 0) -> Words:
         return to_float32(x, self.formats[beat])

@@ -6,7 +6,7 @@ import click
 
 from dynagate import __version__, robots
 from dynagate.cli.errors import Commands
-from dynagate.cli.hardware import bitstream, build, run, synth
+from dynagate.cli.hardware import bitstream, build, run, synth, together
 from dynagate.cli.software import bench, emit, info
 from dynagate.cli.studies import closed_loop, sweep
 
@@ -26,5 +26,5 @@ def main() -> None:
     """URDF in, verified dynamics accelerator out."""
 
 
-for command in (build, run, synth, bitstream, info, emit, sweep, closed_loop, bench):
+for command in (build, run, synth, bitstream, together, info, emit, sweep, closed_loop, bench):
     main.add_command(command)

@@ -14,12 +14,22 @@ import click
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import is_there, needs
-from dynagate.cli.options import algorithm_options, design_options, examples, seed_option, states_option
+from dynagate.cli.options import (
+    Functions,
+    algorithm_options,
+    design_options,
+    examples,
+    ii_option,
+    outputs_option,
+    seed_option,
+    states_option,
+)
 from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
+from dynagate.dynamics import ALL, TOGETHER
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
+from dynagate.hw.axi import FLOAT32, PER_BATCH, PER_SAMPLE, WIDTHS, WORDS
 from dynagate.hw.schedule import LONGEST_INTERVAL
 from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot
@@ -47,6 +57,7 @@ MOST_MEGAHERTZ = 1000
 @region_options()
 @design_options
 @algorithm_options
+@outputs_option
 @click.option(
     "--axi",
     type=click.Choice([str(width) for width in WIDTHS]),
@@ -57,6 +68,7 @@ MOST_MEGAHERTZ = 1000
     type=click.Choice((PER_SAMPLE, PER_BATCH)),
     help=f"With --axi: what TLAST ends.  [default: {PER_SAMPLE}]",
 )
+@click.option("--words", type=click.Choice(WORDS), help=f"With --axi: what the streams carry.  [default: {FLOAT32}]")
 @click.option(
     "--budget",
     "budgets",
@@ -74,6 +86,7 @@ def build(
     region: Region,
     axi: str | None,
     tlast: str | None,
+    words: str | None,
     budgets: dict[str, int],
     report: bool,
     **request: Any,
@@ -85,7 +98,9 @@ def build(
 
     if tlast and axi is None:
         raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
-    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE)
+    if words and axi is None:
+        raise click.UsageError("--words without --axi; expected both: the AXI streams carry them")
+    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32)
     with Steps() as step:
         built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:
@@ -143,6 +158,7 @@ def _request(
 @region_options()
 @design_options
 @algorithm_options
+@outputs_option
 @click.option(
     "--family",
     "families",
@@ -165,6 +181,36 @@ def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any)
 
 
 @click.command(
+    short_help="Compare functions in one datapath with each alone.",
+    epilog=examples("together iiwa14 --ii 8", "together iiwa14 --function inverse_dynamics,forward_dynamics"),
+)
+@needs("hw", "amaranth", "scipy")
+@robot_options
+@region_options()
+@click.option(
+    "--function",
+    "name",
+    default=ALL,
+    type=Functions(),
+    metavar="FUNCTION,FUNCTION,...",
+    show_default=True,
+    help=f"Some of {', '.join(TOGETHER)}, or {ALL}.",
+)
+@ii_option
+def together(robot: Robot, region: Region, name: str, ii: int) -> None:
+    """Plan datapaths of single functions of ROBOT and one of all of them, and print what they cost."""
+    from dynagate.cli.progress import Steps
+    from dynagate.graph.parts import parts_of
+    from dynagate.hw.together import compare
+
+    if not parts_of(name):
+        raise click.UsageError(f"one function ({name}); expected several with commas between them, or {ALL}")
+    with Steps() as step:
+        comparison = compare(robot, name, ii=ii, region=region, step=step)
+    click.echo(comparison.text())
+
+
+@click.command(
     short_help="Build, simulate and check every result.",
     epilog=examples("run iiwa14 --ii 8 --states 1024", "run my_robot.urdf --function inverse_dynamics --ii 16"),
 )
@@ -173,6 +219,7 @@ def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any)
 @region_options()
 @design_options
 @algorithm_options
+@outputs_option
 @states_option(1024, "Random states to stream.")
 @seed_option
 def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **request: Any) -> None:
@@ -180,12 +227,12 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **re
 
     The exit status is 0 where all of them pass, else 1."""
     from dynagate.cli.progress import Steps
-    from dynagate.host.report import check_on_simulator
+    from dynagate.host.report import reports_on_simulator
 
     with Steps() as step:
-        report = check_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
-    click.echo(report.text())
-    sys.exit(0 if report.passed else 1)
+        reports = reports_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
+    click.echo("\n\n".join(report.text() for report in reports))
+    sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
 @click.command(

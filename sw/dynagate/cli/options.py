@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
+from dynagate.base.errors import ArgumentError
 from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, with_options
-from dynagate.dynamics import FUNCTIONS, Function
+from dynagate.dynamics import ALL, FUNCTIONS, TOGETHER, Function, function
+from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.graph.choose import FRAMES
@@ -30,15 +32,36 @@ ii_option = click.option(
 seed_option = click.option("--seed", default=1, show_default=True, type=count(2**63 - 1, 0), help="Of the states.")
 
 
-def function_option(text: str) -> Command:
+class Functions(click.ParamType):
+    """A function's name, several with commas between them, or all."""
+
+    name = "function"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        for name in value.split(",") if value != ALL else ():
+            if name not in FUNCTIONS:
+                self.fail(
+                    f"no function '{name}'{parameters.nearest(name, list(FUNCTIONS))}; expected one or more of "
+                    f"{', '.join(FUNCTIONS)}, or {ALL}",
+                    param,
+                    ctx,
+                )
+        try:
+            return function(value).name
+        except ArgumentError as error:
+            self.fail(str(error), param, ctx)
+
+
+def function_option(text: str, *, several: bool = False) -> Command:
+    more = f"; several with commas, or {ALL} for {', '.join(TOGETHER)}" if several else ""
     return click.option(
         "--function",
         "name",
         default="forward_dynamics_gradient",
-        type=click.Choice(list(FUNCTIONS)),
+        type=Functions() if several else click.Choice(list(FUNCTIONS)),
         metavar="FUNCTION",
         show_default=True,
-        help=f"{text}: {', '.join(FUNCTIONS)}.",
+        help=f"{text}: {', '.join(FUNCTIONS)}{more}.",
     )
 
 
@@ -60,14 +83,14 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
 
         errors, word = rest.pop("errors"), rest.pop("word")
         refined = {name: rest.pop(name) for name in ("target", "floor", "near_rest")}
-        _check_formats(errors, refined, word, rest["formats"], FUNCTIONS[rest["name"]])
+        _check_formats(errors, refined, word, rest["formats"], function(rest["name"]))
         rest["goal"] = _goal(errors, **refined)
         rest["stages"] = Stages(**rest["stages"])
         return command(*robot, word=word or DEFAULT_WORD, **rest)
 
     return with_options(
         checked,
-        function_option("What to build"),
+        function_option("What to build", several=True),
         interval,
         click.option(
             "--word",
@@ -172,7 +195,7 @@ def algorithm_options(command: Command) -> Command:
     def gathered(robot: Robot, *region: Any, form: str | None, prefix: bool, **rest: Any) -> Any:
         algorithm = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
         algorithm = {option: value for option, value in algorithm.items() if value is not None}
-        functions = [FUNCTIONS[rest["name"]]] if "name" in rest else list(FUNCTIONS.values())
+        functions = [function(rest["name"])] if "name" in rest else list(FUNCTIONS.values())
         _check_algorithm(robot, functions, algorithm)
         return command(robot, *region, algorithm=algorithm, **rest)
 
@@ -192,6 +215,59 @@ def algorithm_options(command: Command) -> Command:
     )
 
 
+def outputs_option(command: Command) -> Command:
+    """Below `algorithm_options`: chosen outputs and variable links are more entries of the mapping `algorithm`."""
+
+    @functools.wraps(command)
+    def checked(
+        robot: Robot,
+        *region: Any,
+        outputs: tuple[str, ...],
+        variable: tuple[str, ...],
+        algorithm: dict[str, Any],
+        **rest: Any,
+    ) -> Any:
+        if variable:
+            algorithm = {**algorithm, "variable": variable}
+            try:
+                check_variable(robot, variable, [argument.name for argument in function(rest["name"]).inputs])
+            except ArgumentError as error:
+                raise click.BadParameter(str(error), param_hint="'--variable'") from None
+        if outputs:
+            algorithm = {**algorithm, "outputs": outputs}
+            _check_outputs(function(rest["name"]), outputs)
+        return command(robot, *region, algorithm=algorithm, **rest)
+
+    return with_options(
+        checked,
+        click.option(
+            "--variable",
+            multiple=True,
+            metavar="LINK",
+            help="Make the inertial parameters of this link inputs; may be given again.",
+        ),
+        click.option(
+            "--outputs",
+            default="",
+            metavar="OUTPUT,OUTPUT,...",
+            callback=lambda ctx, param, text: tuple(filter(None, text.split(","))),
+            help="Compute these outputs alone.  [default: all]",
+        ),
+    )
+
+
+def _check_outputs(row: Function, outputs: Sequence[str]) -> None:
+    if row.parts:
+        raise click.UsageError(f"--outputs of several functions ({row.name}); expected --function with fewer of them")
+    known = [argument.name for argument in row.outputs]
+    for name in outputs:
+        if name not in known:
+            raise click.BadParameter(
+                f"no output '{name}'{parameters.nearest(name, known)}; {row.name} has {', '.join(known)}",
+                param_hint="'--outputs'",
+            )
+
+
 def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dict[str, Any]) -> None:
     """Raises BadParameter: none of the functions has this form or option, or the robot no such link."""
     forms = list(dict.fromkeys(form for function in functions for form in function.forms))
@@ -206,10 +282,10 @@ def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dic
             param_hint="'--frame'",
         )
     taken: set[str] = set()
-    for function in functions:
+    for row in functions:
         # a function alone is traced in its first form unless another is asked for, all functions in all forms
-        used = [form] if form else list(function.forms)[: 1 if len(functions) == 1 else None]
-        taken.update(name for each in used for name in function.options.get(each, ()))
+        used = [form] if form else list(row.forms)[: 1 if len(functions) == 1 else None]
+        taken.update(name for each in used for name in row.options.get(each, ()))
     for option in sorted(algorithm.keys() - {"form"} - taken):
         what = f"form {form}" if form else functions[0].name
         raise click.UsageError(f"{what} has no option --{option}; expected it left out, or another form or function")

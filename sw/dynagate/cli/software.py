@@ -11,7 +11,14 @@ import click
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require
-from dynagate.cli.options import algorithm_options, examples, folder_option, function_option, ii_option
+from dynagate.cli.options import (
+    algorithm_options,
+    examples,
+    folder_option,
+    function_option,
+    ii_option,
+    outputs_option,
+)
 from dynagate.cli.output import write_text, written_together
 from dynagate.cli.parameters import count
 from dynagate.cli.robot import region_options, robot_options
@@ -46,6 +53,7 @@ def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any])
 @robot_options
 @function_option("What to write")
 @algorithm_options
+@outputs_option
 @click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
 @click.option("--pack", is_flag=True, help="Leave out entries that are always zero or equal to one before.")
 @folder_option("Where the files go.", required=True)

@@ -20,6 +20,7 @@ from dynagate.cli.options import (
     examples,
     folder_option,
     function_option,
+    outputs_option,
     states_option,
 )
 from dynagate.cli.output import written_together
@@ -53,6 +54,7 @@ POSTURE: dict[str, Any] = {
 @region_options()
 @function_option("What to measure")
 @algorithm_options
+@outputs_option
 @click.option("--word", "words", default="12:32", show_default=True, type=WORDS, metavar="FIRST:LAST", help="Bits.")
 @click.option(
     "--policy", "policies", multiple=True, type=click.Choice(POLICIES), help="May be given again; all unless given."

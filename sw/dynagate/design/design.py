@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
@@ -13,6 +13,8 @@ from dynagate.fixedpoint.format import Format
 
 WORD = 32
 """Bits of a word of a stream or a register."""
+TAG_WORDS = 1
+"""Words of a sample's tag on an AXI stream, after the others."""
 
 Row = TypeVar("Row")
 
@@ -91,7 +93,9 @@ class Register:
 class AxiStreams:
     """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words: float32 words of a
     sample; the word after them is its tag. beats: of a sample and its tag. conversion: cycles from and to float32.
-    identity, version: what these registers show."""
+    identity, version: what these registers show. parameters: inputs that registers hold instead of the stream, each
+    entry in one called as the input and its place, as a float32. word: "float32", a word for each number, or "fixed",
+    the datapath's integers packed and a bit more in results that says that they cannot be used."""
 
     width: int
     last: str
@@ -101,11 +105,34 @@ class AxiStreams:
     identity: int
     version: int
     registers: dict[str, Register]
+    parameters: tuple[str, ...] = ()
+    word: str = "float32"
 
     @property
     def lanes(self) -> int:
         """32-bit words of a beat."""
         return self.width // WORD
+
+    def with_results(self, widths: Sequence[int]) -> AxiStreams:
+        """The streams of a function whose results have numbers of so many bits."""
+        words = len(widths) if self.word == "float32" else -(-(sum(widths) + 1) // WORD)
+        beats = -(-(words + TAG_WORDS) // self.lanes)
+        return replace(self, words=replace(self.words, output=words), beats=replace(self.beats, output=beats))
+
+
+@dataclass(frozen=True)
+class DesignFunction:
+    """One of several functions of a design. code: of its samples. inputs: its own inputs by name -> those of the
+    design. limits: (low, high) of each entry of those that several functions share under different names. latency: of
+    its samples. outputs: fields of its results, as indices into the design's, in the order of their words."""
+
+    name: str
+    code: int
+    inputs: tuple[tuple[str, str], ...]
+    limits: dict[str, tuple[tuple[float, float], ...]]
+    latency: int
+    outputs: tuple[Port, ...]
+    fields: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -155,7 +182,7 @@ class Design:
     """hash: sha256 of all but itself and `files`; empty until the design is sealed. files: sha256 of the Verilog.
 
     robot, region, options, arithmetic, counts: as the dataclasses of these names have them. cycles: latency of each
-    class of units. units: their number by kind. axi: None for a bare datapath.
+    class of units. units: their number by kind. axi: None for a bare datapath. functions: of several.
     """
 
     format: int
@@ -178,6 +205,7 @@ class Design:
     mux_inputs: int
     nodes: tuple[NodeRow, ...]
     axi: AxiStreams | None = None
+    functions: tuple[DesignFunction, ...] = ()
     hash: str = ""
     files: dict[str, str] = field(default_factory=dict)
 
@@ -193,6 +221,25 @@ class Design:
     def device_hash(self) -> int:
         """The 64 bits of the hash that the hardware shows."""
         return int(self.hash[:16], 16)
+
+    def of_function(self, function: DesignFunction) -> Design:
+        """What the streams hold for the samples of one of several functions: the inputs have its own names, and the
+        output stream its results alone."""
+        own = {shared: name for name, shared in function.inputs}
+        fields = list(self.input.fields)
+        ports = []
+        for port in self.input.ports:
+            for k, (low, high) in zip(port.fields, function.limits.get(own.get(port.name, ""), ()), strict=False):
+                fields[k] = replace(fields[k], low=low, high=high)
+            ports.append(replace(port, name=own.get(port.name, port.name)))
+        place = {k: n for n, k in enumerate(function.fields)}
+        outputs = tuple(replace(port, fields=tuple(place[k] for k in port.fields)) for port in function.outputs)
+        stream = Sides(
+            replace(self.input, fields=tuple(fields), ports=tuple(ports)),
+            replace(self.output, fields=tuple(self.output.fields[k] for k in function.fields), ports=outputs),
+        )
+        axi = None if self.axi is None else self.axi.with_results([field.width for field in stream.output.fields])
+        return replace(self, function=function.name, latency=function.latency, stream=stream, axi=axi, functions=())
 
     @property
     def input(self) -> Stream:

@@ -23,20 +23,23 @@ from dynagate.dynamics import (
     step,
 )
 from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.parameters import COUNT
 from dynagate.dynamics.spatial import array
+from dynagate.dynamics.together import State, Together
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot, RobotError
 
 CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
 SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobians", "turns"
+PARAMETERS = "parameters"
 
 
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
-    forces (links, 6), scalar (), point (3,), points (links, 3), jacobians (links, 6, nv) or turns (nv, 2), cosine and
-    sine of each joint. like: the input of the listed functions that has numbers of the same size, where the name is not
-    one of theirs."""
+    forces (links, 6), scalar (), point (3,), points (links, 3), jacobians (links, 6, nv), turns (nv, 2), cosine and
+    sine of each joint, or parameters (10,).
+    like: the input of the listed functions that has numbers of the same size, where the name is not one of theirs."""
 
     name: str
     kind: str
@@ -55,6 +58,7 @@ class Argument:
             POINTS: (links, 3),
             JACOBIANS: (links, 6, nv),
             TURNS: (nv, 2),
+            PARAMETERS: (COUNT,),
         }
         return shapes[self.kind]
 
@@ -65,10 +69,34 @@ class Argument:
         return tuple((part.start, part.stop) for part in robot.quaternions()) if self.name == "q" else ()
 
 
+def parameters_input(link: str) -> Argument:
+    """The inertial parameters of a variable link."""
+    return Argument(link, PARAMETERS)
+
+
 Algorithm = Callable[..., Any]
+TAU_OR_QDD = Argument("tau_or_qdd", VECTOR)
+"""Input of functions together: τ in samples of a function that takes torques, q̈ in those of one that takes
+accelerations."""
+CODE = Argument("function", SCALAR)
+"""Input of functions together: the code of the sample's function."""
 EXTERNAL = Argument("f_ext", FORCES)
 """Optional input: force on each link from outside, [moment; force] at the link's origin in the link's frame, in N m
 and N."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the functions that are computed together. code: of its samples, positive where it takes accelerations.
+    inputs: its own inputs by name -> those of all together."""
+
+    name: str
+    code: int
+    inputs: tuple[tuple[str, str], ...]
+
+    @property
+    def function(self) -> Function:
+        return FUNCTIONS[self.name]
 
 
 @dataclass(frozen=True)
@@ -77,7 +105,7 @@ class Function:
     options: what the algorithms take besides their inputs, by form.
     checks: by form, what raises RobotError for robots that the form does not know.
     derivative_of: the function whose graph it is made from by differentiation (`graph.derived`); the forms are those of
-    that function."""
+    that function. parts: the functions that it computes together, each for samples of its own."""
 
     name: str
     inputs: tuple[Argument, ...]
@@ -86,6 +114,7 @@ class Function:
     options: dict[str, tuple[str, ...]]
     checks: dict[str, Callable[[Tree], None]] = field(default_factory=dict)
     derivative_of: str = ""
+    parts: tuple[Part, ...] = ()
 
     def forms_for(self, robot: Robot) -> list[str]:
         """The forms that know this robot, the default first."""
@@ -107,7 +136,7 @@ class Function:
 
     @property
     def takes_external_forces(self) -> bool:
-        return not {"qdd", "tau"}.isdisjoint(argument.name for argument in self.inputs)
+        return not {"qdd", "tau", TAU_OR_QDD.name}.isdisjoint(argument.name for argument in self.inputs)
 
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
         """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""
@@ -135,6 +164,21 @@ class Function:
             options["external"] = inputs[-1]
         result = self.forms[form](tree, *inputs[: len(self.inputs)], **options)
         return result if len(self.outputs) > 1 else (result,)
+
+    def chosen_outputs(self, names: Sequence[str] | None) -> tuple[Argument, ...]:
+        """The outputs of these names, in the function's order; all for None. Raises ValueError: there is no such
+        output, or none is chosen."""
+        if names is None:
+            return self.outputs
+        if self.parts:
+            raise ArgumentError(f"outputs of several functions ({self.name}); expected fewer functions instead")
+        known = [argument.name for argument in self.outputs]
+        for name in names:
+            if name not in known:
+                raise ArgumentError(f"{self.name} has no output '{name}'; expected some of {', '.join(known)}")
+        if not names:
+            raise ArgumentError(f"{self.name} without outputs; expected some of {', '.join(known)}")
+        return tuple(argument for argument in self.outputs if argument.name in names)
 
     def check_options(self, form: str | None, options: Iterable[str]) -> None:
         """Raises ValueError for a form or an option that the function does not have."""
@@ -307,11 +351,89 @@ FUNCTIONS |= {
 }
 
 
+TOGETHER = (
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_inverse",
+    "forward_dynamics",
+    "inverse_dynamics_gradient",
+    "forward_dynamics_gradient",
+)
+"""Functions that can be computed together, and are under the name `ALL`."""
+ALL = "all"
+
+
 def function(name: str) -> Function:
-    """The function with this name. Raises ValueError that lists the names."""
+    """The function with this name; several names with commas between them, or "all", are functions together. Raises
+    ValueError that lists the names."""
+    if name == ALL or "," in name:
+        return functions_together(TOGETHER if name == ALL else name.split(","))
     if name not in FUNCTIONS:
-        raise ArgumentError(f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}")
+        raise ArgumentError(
+            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, or '{ALL}'"
+        )
     return FUNCTIONS[name]
 
 
-__all__ = ["EXTERNAL", "FUNCTIONS", "AlgorithmOptions", "Argument", "Function", "Tree", "function"]
+def functions_together(names: Sequence[str]) -> Function:
+    """The row of several functions whose samples share one graph. Raises ValueError: a name is unknown, occurs twice,
+    or is of a function that cannot be computed with others."""
+    for name in names:
+        function(name)
+        if name not in TOGETHER:
+            raise ArgumentError(f"{name} cannot be computed with others; expected some of {', '.join(TOGETHER)}")
+        if names.count(name) > 1:
+            raise ArgumentError(f"{name} is named {names.count(name)} times; expected each function once")
+    rows = [FUNCTIONS[name] for name in TOGETHER if name in names]
+    if len(rows) == 1:
+        return rows[0]
+    takes = [{argument.name for argument in row.inputs} for row in rows]
+    both = any("qdd" in own for own in takes) and any("tau" in own for own in takes)
+    parts, inputs, outputs = [], dict[str, Argument](), dict[str, Argument]()
+    codes = {True: iter(range(1, len(rows) + 1)), False: iter(range(0, -len(rows), -1))}
+    for row in rows:
+        own = {a.name: TAU_OR_QDD if both and a.name in ("tau", "qdd") else a for a in row.inputs}
+        parts.append(Part(row.name, next(codes["qdd" in own]), tuple((name, own[name].name) for name in own)))
+        inputs |= {argument.name: argument for argument in own.values()}
+        outputs |= {argument.name: argument for argument in row.outputs}
+    ordered = [inputs[name] for name in ("q", "qd", "qdd", "tau", TAU_OR_QDD.name) if name in inputs]
+    names_of_inputs = (*(argument.name for argument in ordered), CODE.name)
+
+    def together(tree: Tree, *values: Any, external: Any = None, **options: Any) -> tuple[Any, ...]:
+        by_name: dict[str, Any] = dict(zip(names_of_inputs, values, strict=True))
+        either = by_name.get(TAU_OR_QDD.name)
+        state = State(
+            by_name["q"],
+            by_name.get("qd"),
+            by_name.get("tau", either),
+            by_name.get("qdd", either),
+            None if either is None else by_name[CODE.name],
+            external,
+        )
+        return tuple(Together(tree, state, tuple(outputs), **options).results())
+
+    return Function(
+        ALL if len(rows) == len(TOGETHER) else ",".join(row.name for row in rows),
+        (*ordered, CODE),
+        tuple(outputs.values()),
+        {"together": together},
+        {"together": ("frame", "prefix")},
+        parts=tuple(parts),
+    )
+
+
+__all__ = [
+    "ALL",
+    "CODE",
+    "EXTERNAL",
+    "FUNCTIONS",
+    "TAU_OR_QDD",
+    "TOGETHER",
+    "AlgorithmOptions",
+    "Argument",
+    "Function",
+    "Part",
+    "Tree",
+    "function",
+    "parameters_input",
+]

@@ -74,7 +74,7 @@ class Kinematics(NamedTuple):
     coriolis: list[Coriolis]
 
 
-def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame, prefix: bool) -> Kinematics:
+def in_one_frame(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Frame, prefix: bool) -> Kinematics:
     frame = sparsest(tree) if frame == "sparsest" else frame
     where: Poses = poses(tree, q, frame, prefix=prefix)
     result = Kinematics(prefix, where, [], [], [], [], [], [], [], [])
@@ -112,7 +112,8 @@ def _kinematics(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], frame: Fr
 
 def _bodies(tree: Tree, frame: Frame) -> list[Body]:
     """The links as inertias or dipoles, whichever takes fewer products to see from the chain's frame."""
-    where = poses(tree, Products().inputs(tree.nq), frame)
+    nominal = tree.nominal
+    where = poses(nominal, Products().inputs(tree.nq), frame)
 
     def products(body: Body, i: int) -> int:
         count = Products()
@@ -126,8 +127,8 @@ def _bodies(tree: Tree, frame: Frame) -> list[Body]:
         inertia @ acceleration
         return len(count)
 
-    dipoles = tree.bodies([True] * len(tree.links))
-    return tree.bodies([products(dipoles[i], i) < products(tree.inertias[i], i) for i in tree.links])
+    dipoles = nominal.bodies([True] * len(tree.links))
+    return tree.bodies([products(dipoles[i], i) < products(nominal.inertias[i], i) for i in tree.links])
 
 
 def _inertia_at(body: Body, rotation: Array, position: Array) -> Inertia:
@@ -157,12 +158,12 @@ def _coriolis(inertia: Inertia, double_velocity: Motion) -> Coriolis:
     return Coriolis(label(a, "a"), label(v * mass - cross(h, w), "l"))
 
 
-def _composite(tree: Tree, kin: Kinematics, values: list) -> list:
+def composite(tree: Tree, kin: Kinematics, values: list) -> list:
     """Sums over the subtree of each link."""
     return over_subtrees(tree, values, "sum", prefix=kin.prefix)
 
 
-def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Motion]:
+def link_accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> list[Motion]:
     """a = a_parent + S q̈ + Ψ̇ q̇, the base accelerating against gravity."""
     added: list[Motion] = []
     for i in tree.links:
@@ -180,7 +181,7 @@ def _accelerations(tree: Tree, kin: Kinematics, qd: Sequence[Scalar], qdd: Seque
     return result
 
 
-def _net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion], external: Array | None) -> list[Force]:
+def net_forces(tree: Tree, kin: Kinematics, accelerations: list[Motion], external: Array | None) -> list[Force]:
     """I a + v ×* I v of each body, less what acts on it from outside; v ×* I v = B v = 2B (v/2).
 
     An external force is fixed in its link, so it turns with the link's joint and all above: in the gradient it enters
@@ -218,8 +219,8 @@ class Composites(NamedTuple):
     column_is_complete: list[bool]
 
 
-def _composites(tree: Tree, kin: Kinematics) -> Composites:
-    result = Composites(_composite(tree, kin, kin.inertia), _composite(tree, kin, kin.coriolis), [], [], [])
+def composites(tree: Tree, kin: Kinematics) -> Composites:
+    result = Composites(composite(tree, kin, kin.inertia), composite(tree, kin, kin.coriolis), [], [], [])
     parts = [[k for k, x in enumerate((*s.angular, *s.linear)) if not _is_zero(x)] for s in kin.axis]
     for d, i in enumerate(tree.link_of):
         with scope("grad", *tree.where(d)):
@@ -234,7 +235,7 @@ def _is_zero(x: Scalar) -> bool:
     return isinstance(x, float) and x == 0.0
 
 
-def _by_velocity(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
+def by_velocity(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
     """∂τ/∂q̇ (nv, nv) without damping (Singh, Russell & Wensing 2022, eqs. 33-38). It does not depend on q̈."""
     by_qd = zeros(tree.nv, tree.nv)
     for d, i in enumerate(tree.link_of):
@@ -251,7 +252,7 @@ def _by_velocity(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
     return by_qd
 
 
-def _by_position(
+def by_position(
     tree: Tree, kin: Kinematics, moved: Composites, accelerations: list[Motion], composite_force: list[Force]
 ) -> Array:
     """∂τ/∂q (nv, nv) (as above)."""
@@ -279,13 +280,13 @@ def _by_position(
     return by_q
 
 
-def _damped(tree: Tree, by_qd: Array) -> Array:
+def damped(tree: Tree, by_qd: Array) -> Array:
     for d in range(tree.nv):
         by_qd[d, d] = by_qd[d, d] + tree.damping[d]
     return by_qd
 
 
-def _times_minus(minv: Array, matrix: Array, name: str) -> Array:
+def times_minus(minv: Array, matrix: Array, name: str) -> Array:
     """-M⁻¹ X."""
     with scope(name):
         return label(-(minv @ matrix), "d")
@@ -301,12 +302,12 @@ def inverse_dynamics_gradient(
     external: Array | None = None,
 ) -> tuple[Array, Array]:
     """∂τ/∂q in N m/rad and ∂τ/∂q̇ in N m s/rad, each (nv, nv), row = torque."""
-    kin = _kinematics(tree, q, qd, frame, prefix)
-    moved = _composites(tree, kin)
-    accelerations = _accelerations(tree, kin, qd, qdd)
-    composite_force = _composite(tree, kin, _net_forces(tree, kin, accelerations, external))
-    by_q = _by_position(tree, kin, moved, accelerations, composite_force)
-    return by_q, _damped(tree, _by_velocity(tree, kin, moved))
+    kin = in_one_frame(tree, q, qd, frame, prefix)
+    moved = composites(tree, kin)
+    accelerations = link_accelerations(tree, kin, qd, qdd)
+    composite_force = composite(tree, kin, net_forces(tree, kin, accelerations, external))
+    by_q = by_position(tree, kin, moved, accelerations, composite_force)
+    return by_q, damped(tree, by_velocity(tree, kin, moved))
 
 
 CANDIDATES = 5
@@ -319,6 +320,7 @@ NOTEWORTHY = 0.01
 def sparsest(tree: Tree) -> dict[int, int]:
     """First link of each chain -> the link in whose frame the gradient takes the fewest products, by their count at a
     random state: the middle one, or one nearer to the base where that saves some."""
+    tree = tree.nominal
     result = reference_links(tree, "middle")
     for first, middle in result.items():
         nearer = tree.ancestors[middle][:-1] if middle >= 0 else []
@@ -340,7 +342,7 @@ def _products(tree: Tree, frame: Frame) -> int:
 
 def solved_for_acceleration(minv: Array, by_q: Array, by_qd: Array) -> tuple[Array, Array]:
     """∂q̈/∂q and ∂q̈/∂q̇ at fixed τ: -M⁻¹ times the gradient of inverse dynamics at q̈ (Carpentier & Mansard, eq. 3)."""
-    return _times_minus(minv, by_q, "dqdd_dq"), _times_minus(minv, by_qd, "dqdd_dqd")
+    return times_minus(minv, by_q, "dqdd_dq"), times_minus(minv, by_qd, "dqdd_dqd")
 
 
 def forward_dynamics_gradient_given_minv(
@@ -368,12 +370,12 @@ def _mass_matrix_of(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
     return m
 
 
-def _bias(
+def bias_torques(
     tree: Tree, kin: Kinematics, moved: Composites, by_qd: Array, qd: Sequence[Scalar], external: Array | None
 ) -> list[Scalar]:
     """τ (nv,) at q̈ = 0. What depends on q̇ is of second degree in it, so it is ½ ∂τ/∂q̇ q̇; against gravity the whole
     tree accelerates as one."""
-    pushed = None if external is None else _composite(tree, kin, _external_forces(tree, kin, external))
+    pushed = None if external is None else composite(tree, kin, _external_forces(tree, kin, external))
     result = []
     for d, i in enumerate(tree.link_of):
         with scope("fd", *tree.where(d)):
@@ -404,16 +406,16 @@ def forward_dynamics_gradient(
         raise ArgumentError(f"mass '{mass}'; expected 'body' or 'shared'")
     # first, so that of equal numbers the ones in body frames stay: the pivots of M are the longest way
     early = mass_matrix(tree, q) if mass == "body" else None
-    kin = _kinematics(tree, q, qd, frame, prefix)
-    moved = _composites(tree, kin)
-    by_qd = _by_velocity(tree, kin, moved)
-    bias = _bias(tree, kin, moved, by_qd, qd, external)
+    kin = in_one_frame(tree, q, qd, frame, prefix)
+    moved = composites(tree, kin)
+    by_qd = by_velocity(tree, kin, moved)
+    bias = bias_torques(tree, kin, moved, by_qd, qd, external)
     m = _mass_matrix_of(tree, kin, moved) if early is None else early
     minv = inverse_from_factor(tree, factorise(tree, m))
     with scope("fd"):
         load = [label(t - b, f"load_{i}") for i, (t, b) in enumerate(zip(tau, bias, strict=True))]
         qdd = [label(minv[i] @ load, f"qdd_{i}") for i in range(tree.nv)]
-    accelerations = _accelerations(tree, kin, qd, qdd)
-    composite_force = _composite(tree, kin, _net_forces(tree, kin, accelerations, external))
-    by_q = _by_position(tree, kin, moved, accelerations, composite_force)
-    return qdd, *solved_for_acceleration(minv, by_q, _damped(tree, by_qd)), minv
+    accelerations = link_accelerations(tree, kin, qd, qdd)
+    composite_force = composite(tree, kin, net_forces(tree, kin, accelerations, external))
+    by_q = by_position(tree, kin, moved, accelerations, composite_force)
+    return qdd, *solved_for_acceleration(minv, by_q, damped(tree, by_qd)), minv

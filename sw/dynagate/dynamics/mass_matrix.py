@@ -49,7 +49,7 @@ def mass_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
 def check_invertible(tree: Tree) -> None:
     """Raises RobotError that names the joints which can move without moving any mass, as two about one axis with no
     mass between them: M has no inverse, at any configuration."""
-    random = np.random.default_rng(0)
+    tree, random = tree.nominal, np.random.default_rng(0)
     for _ in range(CONFIGURATIONS):
         q = normalised(tree.robot, random.uniform(-1.0, 1.0, tree.nq))
         weightless = _weightless(mass_matrix(tree, q.tolist()).astype(np.float64))

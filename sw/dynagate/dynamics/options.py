@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -20,6 +21,8 @@ class AlgorithmOptions:
     dt: seconds of a step through time; None is 1e-3.
     integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; None is "semi_implicit_euler".
     external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
+    outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
+    variable: names of links whose inertial parameters are inputs of these names, (10,) as in `dynamics.parameters`.
     """
 
     form: str | None = None
@@ -27,8 +30,17 @@ class AlgorithmOptions:
     mass: str | None = None
     prefix: bool = False
     external_forces: bool = False
+    outputs: Sequence[str] | None = None
+    variable: Sequence[str] = ()
     dt: float | None = None
     integrator: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.outputs is not None:
+            names = (self.outputs,) if isinstance(self.outputs, str) else tuple(self.outputs)
+            object.__setattr__(self, "outputs", names)
+        links = (self.variable,) if isinstance(self.variable, str) else tuple(self.variable)
+        object.__setattr__(self, "variable", links)
 
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""

@@ -9,7 +9,7 @@ stay what they are; where links and their masses are does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -106,12 +106,12 @@ class Dipole(NamedTuple):
 Body = Inertia | Dipole
 
 
-def regrouped(robot: Robot) -> list[Inertia]:
+def regrouped(robot: Robot, variable: Mapping[int, Inertia] | None = None) -> list[Inertia]:
     """`bodies`, none as a dipole."""
-    return [body for body in bodies(robot, [False] * len(robot.links)) if isinstance(body, Inertia)]
+    return [body for body in bodies(robot, [False] * len(robot.links), variable) if isinstance(body, Inertia)]
 
 
-def bodies(robot: Robot, as_dipole: Sequence[bool]) -> list[Body]:
+def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inertia] | None = None) -> list[Body]:
     """The bodies of the aligned robot's links without what their joints do not feel, which is added to the parent's.
 
     A joint turning about z does not feel mass on z: m, h_z and Σ_zz. A spherical one does not feel mass at its centre.
@@ -119,14 +119,21 @@ def bodies(robot: Robot, as_dipole: Sequence[bool]) -> list[Body]:
     A link that can turn about one direction only feels of Σ no more than the inertia about it. A link that turns
     about a vertical axis of the base does not even feel where its mass is.
 
+    variable: links whose inertia is an input; their parents carry nothing of it.
     as_dipole: per link, whether to write it as a Dipole, where it turns and takes no large numbers so.
     """
     mass = [link.mass for link in robot.links]
     first = [np.array(link.first_moment()) for link in robot.links]
     second = [np.array(link.second_moment()) for link in robot.links]
     planar = _planar(robot)
+    variable = variable or {}
+    for i in variable:
+        mass[i], first[i], second[i] = 0.0, np.zeros(3), np.zeros((3, 3))
     bodies_upwards: list[Body] = []
     for i in reversed(range(len(robot.links))):
+        if i in variable:
+            bodies_upwards.append(variable[i] + Inertia(mass[i], array(first[i]), array(second[i])))
+            continue
         joint, p = robot.links[i].joint, robot.parents[i]
         body: Body = _felt(joint.type, mass[i], first[i], second[i])
         if i in planar:

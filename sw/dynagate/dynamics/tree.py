@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
 
 from dynagate.dynamics.joints import JointTransform, joint_transform
+from dynagate.dynamics.parameters import inertia_of
 from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
 from dynagate.robot.model import DIRECTIONS, Robot, turn_z_to
@@ -22,24 +23,29 @@ class Tree:
     A degree of freedom is one column of a joint's motion subspace S. All of them are unit vectors of the link's own
     frame: a revolute joint turns about z, a floating one moves along and turns about each axis.
 
+    parameters: the ten inertial parameters (`parameters`) of links that have other ones than in the robot's file.
     parents[i]: -1 for the base; ancestors[i]: from the first link of the chain to i itself; base_acceleration: minus
     gravity (3,), m/s² in the base frame. dofs[i]: the degrees of freedom of joint i; link_of[d]: the link that has d;
     support[i]: all degrees of freedom that move link i; chain[d]: those between the base and d, d included, where a
     joint's own follow one another; damping[d]: N m s/rad or N s/m; armature[d]: kg m² or kg.
     """
 
-    def __init__(self, robot: Robot, *, reduced: bool = True) -> None:
-        self._given = robot
+    def __init__(
+        self, robot: Robot, *, reduced: bool = True, parameters: Mapping[int, Sequence[Scalar]] | None = None
+    ) -> None:
+        self._given, self._parameters = robot, dict(parameters or {})
         self._turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
         robot = robot.aligned()
         if reduced:
             robot, self._moved = moved_frames(robot)
-            self.inertias = regrouped(robot)
+            self.inertias = regrouped(robot, self._variable)
         else:
             self._moved = [0.0] * len(robot.links)
             self.inertias = [
                 Inertia(link.mass, array(link.first_moment()), array(link.second_moment())) for link in robot.links
             ]
+            for i, inertia in self._variable.items():
+                self.inertias[i] = inertia
         self.robot = robot
         self.nq, self.nv = robot.nq, robot.nv
         self.links = range(len(robot.links))
@@ -57,11 +63,21 @@ class Tree:
     @cached_property
     def as_given(self) -> Tree:
         """The tree with links where the robot has them, each with its own mass."""
-        return Tree(self._given, reduced=False)
+        return Tree(self._given, reduced=False, parameters=self._parameters)
+
+    @cached_property
+    def nominal(self) -> Tree:
+        """The tree with numbers alone: the robot's own inertias for those that are inputs."""
+        return Tree(self._given) if self._parameters else self
+
+    @property
+    def _variable(self) -> dict[int, Inertia]:
+        """The inertias that are inputs, by link, in the tree's frames."""
+        return {i: inertia_of(x, self._turns[i], self._moved[i]) for i, x in self._parameters.items()}
 
     def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
         """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
-        return bodies(self.robot, as_dipole)
+        return bodies(self.robot, as_dipole, self._variable)
 
     def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
         """Pose of every link in its parent."""

@@ -38,12 +38,14 @@ class Port:
     """A named array of nodes at the graph's edge, in row-major order. An entry may occur twice (a symmetric matrix).
 
     unit_vectors: (start, stop) of entries that have length 1 together, as a quaternion's do; the graph holds only so.
+    parameters: whether it holds the inertial parameters of a link, which change between batches and not within one.
     """
 
     name: str
     shape: tuple[int, ...]
     nodes: tuple[int, ...]
     unit_vectors: tuple[tuple[int, int], ...] = ()
+    parameters: bool = False
 
 
 @dataclass(frozen=True)

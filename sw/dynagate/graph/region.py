@@ -12,11 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import EXTERNAL, function
+from dynagate.dynamics import EXTERNAL, Part, function
 from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
-from dynagate.robot import Robot, RobotError
+from dynagate.graph.parts import kinds_of_samples, pooled, with_code
+from dynagate.robot import Link, Robot, RobotError
 
 DEFAULT_ACCELERATION = 10.0
 """rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
@@ -30,6 +32,15 @@ POSITION = 1.0
 
 REST = 0.05
 """Near rest: this part of the largest speed and acceleration."""
+
+PAYLOAD = 5.0
+"""kg: a link whose inertial parameters are inputs is sampled as the robot's file has it, with up to so much more."""
+
+REACH = 0.2
+"""m: how far from the link's origin, along each axis, the centre of mass of what it carries is."""
+
+GYRATION = 0.1
+"""m: the largest radius of gyration of what it carries."""
 
 DIRECTIONS = ("lam_", "delta_")
 """What the names of inputs begin with that the results are linear in: sampled up to 1, and to be scaled to it."""
@@ -129,11 +140,21 @@ class Region:
             return [(-x, x) for x in limits] * len(self.robot.links)
         if name.startswith(DIRECTIONS):
             return [(-1.0, 1.0)] * self.robot.nv
+        for link in self.robot.links:
+            if link.name == name:
+                return _parameter_bounds(link)
         symmetric = {"qd": self.velocity, "qdd": self.acceleration, "tau": self.effort}.get(name)
         return None if symmetric is None else [(-x, x) for x in symmetric]
 
     def sample(
-        self, name: str, count: int, seed: int, *, kind: Kind = "uniform", external_forces: bool = False
+        self,
+        name: str,
+        count: int,
+        seed: int,
+        *,
+        kind: Kind = "uniform",
+        external_forces: bool = False,
+        variable: Sequence[str] = (),
     ) -> dict[str, Array]:
         """Inputs of the function of this name, (count, ...) each; quaternions take all directions.
 
@@ -141,12 +162,27 @@ class Region:
         acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and
         external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
         rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
+        Functions together take turns, sample by sample.
         λ and δ of derivatives are up to 1 in each entry, in every kind.
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
+        variable: links whose inertial parameters are inputs; they carry up to PAYLOAD within REACH.
         Raises ValueError: count is less than 1, or there is no such kind or function.
         """
         if count < 1:
             raise ArgumentError(f"{count} states; expected 1 or more")
+        if function(name).parts:
+            samples = {
+                part.name: self.sample(
+                    part.name,
+                    count,
+                    seed,
+                    kind=kind,
+                    external_forces=external_forces and part.function.takes_external_forces,
+                    variable=variable,
+                )
+                for part in kinds_of_samples(name)
+            }
+            return pooled(name, samples, count)
         random = np.random.default_rng(seed)
         robot, nv = self.robot, self.robot.nv
         at_limits = _at_limits(robot, kind, count, seed)
@@ -173,20 +209,40 @@ class Region:
         if external_forces:
             limits = np.tile(np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3), (len(robot.links), 1))
             state["f_ext"] = symmetric(limits, np.all(at_limits.speeds, axis=1).reshape(count, 1, 1))
+        links = {link.name: link for link in robot.links}
+        loads = {link: _loaded(links[link], count, [seed, 3 + k], kind) for k, link in enumerate(variable)}
         if effect in needed:
-            state[effect] = evaluate(_graph(robot, dynamics, external_forces), state)[effect]
+            graph = _graph(robot, dynamics, external_forces, tuple(variable))
+            state[effect] = evaluate(graph, {**state, **loads})[effect]
         if "minv" in needed:
-            state["minv"] = evaluate(_graph(robot, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+            graph = _graph(robot, "mass_matrix_inverse", variable=tuple(variable))
+            state["minv"] = evaluate(graph, {"q": state["q"], **loads})["minv"]
         drawn = np.random.default_rng([seed, 2])
         for key in needed:
             if key.startswith(DIRECTIONS):
                 state[key] = drawn.uniform(-1.0, 1.0, (count, nv))
-        return {key: state[key] for key in needed}
+        return {**{key: state[key] for key in needed}, **loads}
 
     def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
         """`sample` for the inputs that a graph has, external forces among them or not."""
         external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
-        return self.sample(graph.name, count, seed, kind=kind, external_forces=external_forces)
+        links = {link.name for link in self.robot.links}
+        variable = [port.name for port in graph.inputs if port.name in links]
+        return self.sample(graph.name, count, seed, kind=kind, external_forces=external_forces, variable=variable)
+
+
+def part_states(
+    graph: Graph, part: Part, region: Region, count: int, seed: int, kind: Kind = "uniform"
+) -> dict[str, Array]:
+    """States of one of several functions, for the graph of its part."""
+    inputs = with_code(part, region.states(graph, count, seed, kind), count)
+    return {port.name: inputs[port.name] for port in graph.inputs}
+
+
+def limits_of(part: Part, region: Region) -> dict[str, list[tuple[float, float]]]:
+    """(low, high) per entry of the inputs that a function shares with others under another name."""
+    limits = {own: region.bounds(own) for own, shared in part.inputs if own != shared}
+    return {own: bounds for own, bounds in limits.items() if bounds is not None}
 
 
 class _AtLimits(NamedTuple):
@@ -211,9 +267,30 @@ def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
 
 
 @lru_cache(maxsize=8)
-def _graph(robot: Robot, name: str, external_forces: bool = False) -> Graph:
+def _graph(robot: Robot, name: str, external_forces: bool = False, variable: tuple[str, ...] = ()) -> Graph:
     """The graph that torques, accelerations or M⁻¹ of sampled states come from."""
-    return trace(robot, name, external_forces=external_forces)
+    return trace(robot, name, external_forces=external_forces, variable=variable)
+
+
+def _loaded(link: Link, count: int, seed: Sequence[int], kind: Kind) -> Array:
+    """Parameters (count, 10) of a link that carries something, PAYLOAD at the corners of REACH for states at limits."""
+    random = np.random.default_rng(seed)
+    mass, centre = random.uniform(0.0, PAYLOAD, count), random.uniform(-REACH, REACH, (count, 3))
+    if kind == "limits":
+        mass[:], centre = PAYLOAD, REACH * np.sign(centre)
+    own = mass[:, None] * random.uniform(0.0, GYRATION, (count, 3)) ** 2
+    products = -mass[:, None, None] * centre[:, :, None] * centre[:, None, :]
+    about = products + np.eye(3) * (own + (mass * np.sum(centre**2, axis=1))[:, None])[:, None, :]
+    inertia = np.stack([about[:, a, b] for a, b in ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))], axis=1)
+    return parameters_of(link) + np.concatenate([mass[:, None], mass[:, None] * centre, inertia], axis=1)
+
+
+def _parameter_bounds(link: Link) -> list[tuple[float, float]]:
+    """Of the parameters that `_loaded` draws."""
+    across, about = PAYLOAD * REACH**2, PAYLOAD * (2.0 * REACH**2 + GYRATION**2)
+    added = [(0.0, PAYLOAD), *[(-PAYLOAD * REACH, PAYLOAD * REACH)] * 3]
+    added += [(0.0, about) if k in (0, 2, 5) else (-across, across) for k in range(6)]
+    return [(x + low, x + high) for x, (low, high) in zip(parameters_of(link).tolist(), added, strict=True)]
 
 
 def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Limits) -> tuple[float, ...]:

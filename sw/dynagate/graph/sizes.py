@@ -22,6 +22,7 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
     The length is the largest in the robot, the time that in which a body falls as far, and a torque what accelerates
     its joint in this time.
     """
+    tree = tree.nominal
     robot = tree.robot
     length = max(float(np.abs([link.joint.translation, link.com]).max()) for link in robot.links) or 1.0
     gravity = float(np.linalg.norm(robot.gravity))
@@ -47,6 +48,14 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
         **{f"delta_{name}": size for name, size in moves.items()},
         **{f"lam_{name}": 1.0 / size for name, size in moves.items()},
         "minv": 1.0 / np.sqrt(np.outer(inertia, inertia)),
+        "tau_or_qdd": torque,
+        "function": np.ones(()),
         "f_ext": np.repeat([force * length, force], 3),
+        **{link.name: _parameter_sizes(link.mass or 1.0, length) for link in robot.links},
     }
     return [np.broadcast_to(by_name.get(a.like or a.name, 1.0), a.shape(robot)).astype(np.float64) for a in arguments]
+
+
+def _parameter_sizes(mass: float, length: float) -> Array:
+    """Of a link's ten inertial parameters."""
+    return mass * np.repeat([1.0, length, length**2], [1, 3, 6])

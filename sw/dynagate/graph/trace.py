@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Function, Tree, function
+from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function, parameters_input
 from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.parameters import COUNT, check_variable
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import derived
 from dynagate.graph.graph import Graph
@@ -31,19 +33,24 @@ def trace(
     external_forces: bool = False,
     dt: float | None = None,
     integrator: str | None = None,
+    outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
     step: Step | None = None,
 ) -> Graph:
     """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
-    form, frame, mass, prefix, external_forces, dt, integrator: as in `dynamics.AlgorithmOptions`. Besides the frames of
-    `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and "accurate" the one that
-    errs least in float32.
+    form, frame, mass, prefix, external_forces, dt, integrator, outputs, variable: as in `dynamics.AlgorithmOptions`.
+    Besides the frames of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and
+    "accurate" the one that errs least in float32.
     step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
-    Raises ValueError for a name that the function table does not list or an option that the function does not take,
-    RobotError where M is needed and has no inverse.
+    Raises ValueError for a name that the function table does not list, an option that the function does not take or
+    an output that it does not have, RobotError where M is needed and has no inverse.
     """
     algorithm = name if isinstance(name, Function) else function(name)
+    choice = AlgorithmOptions(outputs=outputs, variable=variable)
+    chosen = algorithm.chosen_outputs(choice.outputs)
+    check_variable(robot, choice.variable, [argument.name for argument in algorithm.inputs])
     options = AlgorithmOptions(form, frame, mass, prefix, dt=dt, integrator=integrator).as_dict()
     if isinstance(frame, str):
         if frame not in FRAMES:
@@ -51,7 +58,7 @@ def trace(
         if frame in FRAME_SEARCHES:
             options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():
-        return _traced(robot, algorithm, external_forces, step or (lambda text: None), options)
+        return _traced(robot, algorithm, chosen, external_forces, choice.variable, step or (lambda text: None), options)
 
 
 @contextmanager
@@ -66,17 +73,28 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step, options: dict[str, Any]) -> Graph:
+def _traced(
+    robot: Robot,
+    algorithm: Function,
+    chosen: Sequence[Argument],
+    external_forces: bool,
+    variable: Sequence[str],
+    step: Step,
+    options: dict[str, Any],
+) -> Graph:
     recording = Recording(algorithm.name, robot.name, step)
-    tree = Tree(robot)
     arguments = algorithm.inputs_with(external_forces)
     inputs: list[Any] = [recording.input(a.name, a.shape(robot), symmetric=a.kind == SYMMETRIC) for a in arguments]
+    place = {link.name: i for i, link in enumerate(robot.links)}
+    parameters = {place[name]: list(recording.input(name, (COUNT,))) for name in variable}
+    tree = Tree(robot, parameters=parameters)
     if algorithm.derivative_of:
         algorithm.check_options(options.get("form"), options.keys() - {"form"})
 
         def traced(of: str) -> Graph:
             same = of == algorithm.derivative_of or function(of).derivative_of == algorithm.derivative_of
-            return _traced(robot, function(of), external_forces, step, options if same else {})
+            other = function(of)
+            return _traced(robot, other, other.outputs, external_forces, variable, step, options if same else {})
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
     else:
@@ -84,7 +102,9 @@ def _traced(robot: Robot, algorithm: Function, external_forces: bool, step: Step
     outputs = {
         argument.name: np.asarray(result, dtype=object).reshape(argument.shape(robot))
         for argument, result in zip(algorithm.outputs, results, strict=True)
+        if argument in chosen
     }
     unit_vectors = {argument.name: argument.unit_vectors(robot) for argument in arguments}
-    sizes = dict(zip(recording.inputs, input_sizes(tree, arguments), strict=True))
-    return recording.graph(outputs, unit_vectors, sizes)
+    sizes = dict(zip(recording.inputs, input_sizes(tree, [*arguments, *map(parameters_input, variable)]), strict=True))
+    graph = recording.graph(outputs, unit_vectors, sizes)
+    return replace(graph, inputs=tuple(replace(port, parameters=port.name in variable) for port in graph.inputs))

@@ -8,14 +8,14 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.graph.packing import unpacked
-from dynagate.host.devices import Device, Overflow, UnderWay
+from dynagate.host.devices import Device, FunctionsDevice, Overflow, UnderWay
 from dynagate.host.inputs import Arrays, check_finite, check_lengths, check_names, checked, flat
 from dynagate.host.links import DeviceError, OverflowedError, Transfer
 from dynagate.host.pending import AHEAD, Pending, Stream
@@ -29,7 +29,8 @@ Leading = tuple[int, ...]
 
 
 class Accelerator:
-    """One function of one robot on a device. Call it with the inputs by name; use it as a context.
+    """A function of one robot on a device. Call it with the inputs by name; use it as a context. Of several functions
+    call one by its name: `accelerator.forward_dynamics(q=q, qd=qd, tau=tau)`; each is an accelerator of its own.
 
     Threads may share one: a call waits until that of another thread is done. For calls side by side open one for each
     thread. Once closed it refuses calls with DeviceError.
@@ -41,6 +42,29 @@ class Accelerator:
         self.device, self._raises = device, overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         self._closed = False
+        self.functions: dict[str, Accelerator] = {}
+        """Of several functions, an accelerator for each by name; they share the device."""
+        if isinstance(device, FunctionsDevice):
+            self.functions = {name: Accelerator(each, overflow=overflow) for name, each in device.functions.items()}
+            for each in self.functions.values():
+                each._lock = self._lock
+
+    if not TYPE_CHECKING:  # type checkers know the names below
+
+        def __getattr__(self, name: str) -> Accelerator:
+            functions = vars(self).get("functions", {})
+            if name in functions:
+                return functions[name]
+            expected = f"; its functions are {', '.join(functions)}" if functions else ""
+            raise AttributeError(f"the accelerator has no '{name}'{expected}")
+
+    if TYPE_CHECKING:
+        inverse_dynamics: Accelerator
+        mass_matrix: Accelerator
+        mass_matrix_inverse: Accelerator
+        forward_dynamics: Accelerator
+        inverse_dynamics_gradient: Accelerator
+        forward_dynamics_gradient: Accelerator
 
     def __call__(self, *, out: Results | None = None, **inputs: npt.ArrayLike) -> Results:
         """Computes the function of each state.
@@ -226,6 +250,8 @@ class Accelerator:
     def _check(self, out: Results | None) -> None:
         if self._closed:
             raise DeviceError(f"{self!r} is closed; open it again")
+        if isinstance(self.device, FunctionsDevice):
+            raise ArgumentError(self.device.expected())
         if out is not None and not isinstance(out, Results):
             raise ArgumentTypeError(f"out is a {type(out).__name__}; expected results of an earlier call")
 
@@ -284,6 +310,8 @@ class Accelerator:
     def close(self) -> None:
         """Gives back what the device holds, when calls of other threads are done."""
         with self._lock:
+            for each in self.functions.values():
+                each._closed = True
             self._closed = True
             self.device.close()
 

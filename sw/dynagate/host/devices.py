@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
+from dynagate.design.design import DesignFunction
+from dynagate.dynamics import CODE, Part
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import TRIG
@@ -386,6 +388,8 @@ class StreamDevice(Device):
             return None
         if len(self._used) == SLOTS:
             self._used[0].collect()
+        for other in self.driver.others:
+            other.queue.wait()
         slot = self._free.pop() if self._free else _Slot(self.driver)
         try:
             under_way = slot.batch(batch)
@@ -405,3 +409,56 @@ class StreamDevice(Device):
 
     def close(self) -> None:
         self.driver.close()
+
+
+class PartDevice(Device):
+    """One of several functions on a device that takes samples of all: it adds the code and the inputs that the function
+    lacks, which are zero."""
+
+    def __init__(self, part: DesignFunction | Part, device: Device, own: Container[str] | None = None) -> None:
+        """own: the inputs of the function; all of the device but the code unless given."""
+        self.device, self._code = device, part.code
+        self.robot, self.function, self.text, self.dtype = device.robot, part.name, device.text, device.dtype
+        self.checks_finite = device.checks_finite
+        names = [port.name for port in device.inputs if port.name != CODE.name and (own is None or port.name in own)]
+        self.inputs = [port for port in device.inputs if port.name in names]
+        self.outputs = device.outputs
+        self._added = [port for port in device.inputs if port.name not in names]
+
+    def _completed(self, arrays: Arrays, batch: int) -> Arrays:
+        added = {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self._added}
+        if CODE.name in added:
+            added[CODE.name][...] = self._code
+        return {**arrays, **added}
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        overflow = self.device.run(self._completed(arrays, batch), outputs, batch)
+        self.transfer = self.device.transfer
+        return overflow
+
+    def submit(self, arrays: Arrays, batch: int) -> UnderWay | None:
+        return self.device.submit(self._completed(arrays, batch), batch)
+
+    def close(self) -> None:
+        self.device.close()
+
+
+class FunctionsDevice(Device):
+    """Devices of several functions by name, of which one computes at a time."""
+
+    def __init__(self, name: str, functions: Mapping[str, Device]) -> None:
+        self.functions = dict(functions)
+        first = next(iter(self.functions.values()))
+        self.robot, self.function, self.text, self.dtype = first.robot, name, first.text, first.dtype
+        self.inputs = self.outputs = ()
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        raise ArgumentError(self.expected())
+
+    def expected(self) -> str:
+        calls = ", ".join(f"accelerator.{name}(...)" for name in self.functions)
+        return f"the accelerator computes several functions; expected a call of one: {calls}"
+
+    def close(self) -> None:
+        for device in self.functions.values():
+            device.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,17 +13,17 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import AxiStreams, Design
+from dynagate.design.design import AxiStreams, Design, DesignFunction
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.fixedpoint.format import quantise
-from dynagate.host.inputs import Arrays, check_finite
+from dynagate.host.inputs import Arrays, check_finite, check_range
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
 from dynagate.host.native_words import SOME_NAN, pointers
 from dynagate.host.registers import Registers
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
 from dynagate.host.transfers import TransferQueue
-from dynagate.host.words import FloatWords, pack_inputs, tag_words, unpack_outputs
+from dynagate.host.words import pack_inputs, stream_words, tag_words, unpack_outputs
 from dynagate.hw.regmap import BITS, REGISTERS, Register
 
 Outputs = dict[str, npt.NDArray[Any]]
@@ -31,8 +31,9 @@ Overflow = npt.NDArray[np.bool_]
 
 
 class Driver(ABC):
-    """A design's device behind a link. registers: by name. progress: show on a terminal how far a batch is that takes
-    longer than a moment.
+    """A design's device behind a link. registers: by name. function: one of several that the design computes; the
+    driver then streams samples of it alone, and `design` is what the streams hold for these. others: drivers of the
+    other functions on the same link. progress: show on a terminal how far a batch is that takes longer than a moment.
 
     Raises DesignError: the device shows another design's hash. The link is closed then.
     """
@@ -42,8 +43,20 @@ class Driver(ABC):
     result: tuple[int, int]
     """Beats of a sample or result, and words of a beat."""
 
-    def __init__(self, design: Design, link: Link, table: dict[str, Register], *, progress: bool = False) -> None:
-        self.design, self.link = design, link
+    def __init__(
+        self,
+        design: Design,
+        link: Link,
+        table: dict[str, Register],
+        *,
+        function: DesignFunction | None = None,
+        progress: bool = False,
+    ) -> None:
+        self.whole, self.link = design, link
+        self.design = design if function is None else design.of_function(function)
+        self.others: Iterable[Driver] = ()
+        self.held: dict[str, bytes] = {}
+        """What registers hold of the inputs, by name: shared with the other drivers of the link."""
         self.registers = Registers(link, table)
         self._progress, self._streaming = progress, False
         self.queue = TransferQueue(self)
@@ -77,9 +90,9 @@ class Driver(ABC):
     def _check(self) -> None:
         """Refuses the device of another design."""
         shown = self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
-        if shown != self.design.device_hash:
+        if shown != self.whole.device_hash:
             raise DesignError(
-                f"{self.link.text} holds design {shown:016x}; design.json describes {self.design.device_hash:016x}: "
+                f"{self.link.text} holds design {shown:016x}; design.json describes {self.whole.device_hash:016x}: "
                 "build it again"
             )
 
@@ -90,7 +103,7 @@ class Driver(ABC):
         """
         if self._streaming:
             raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
-        self.queue.wait()
+        self.wait()
         results: Words = np.zeros((len(samples), *self.result), dtype=np.uint32)
         self._streaming = True
         try:
@@ -101,6 +114,11 @@ class Driver(ABC):
         finally:
             self._streaming = False
         return results
+
+    def wait(self) -> None:
+        """Until no batch is under way, of another function neither."""
+        for driver in (self, *self.others):
+            driver.queue.wait()
 
     def _failed(self, error: BaseException) -> None:
         """Recovers the device. Raises DeviceError where it is closed."""
@@ -154,10 +172,12 @@ class DatapathDriver(Driver):
 
     dtype = np.dtype(np.float64)
 
-    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+    def __init__(
+        self, design: Design, link: Link, *, function: DesignFunction | None = None, progress: bool = False
+    ) -> None:
         self.sample, self.result = (1, design.input.words), (1, design.output.words)
         table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
-        super().__init__(design, link, table, progress=progress)
+        super().__init__(design, link, table, function=function, progress=progress)
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         return unpack_outputs(self.design, self.payloads(pack_inputs(self.design, arrays, batch)))
@@ -194,26 +214,32 @@ class ShellDriver(Driver):
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+    def __init__(
+        self, design: Design, link: Link, *, function: DesignFunction | None = None, progress: bool = False
+    ) -> None:
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
-        self.axi: AxiStreams = design.axi
+        own = design if function is None else design.of_function(function)
+        assert own.axi is not None
+        self.axi: AxiStreams = own.axi
         self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
-        self.words = FloatWords(design, self.axi)
-        super().__init__(design, link, self.axi.registers, progress=progress)
+        self.words = stream_words(own, self.axi)
+        self.dtype = np.dtype(np.float64 if self.axi.word == "fixed" else np.float32)
+        super().__init__(design, link, self.axi.registers, function=function, progress=progress)
         self.recover()
         self.counters = self.read_counters()
 
     def _check(self) -> None:
-        axi, design = self.axi, self.design
+        axi, design = self.whole.axi, self.whole
+        assert axi is not None
         for name, expected in (("identity", axi.identity), ("version", axi.version)):
             self._check_register(name, expected)
         super()._check()
         for name, expected in (
             ("ii", design.ii),
             ("latency", design.latency),
-            ("input_words", len(design.input.fields)),
-            ("output_words", len(design.output.fields)),
+            ("input_words", axi.words.input),
+            ("output_words", axi.words.output),
         ):
             self._check_register(name, expected)
 
@@ -251,6 +277,7 @@ class ShellDriver(Driver):
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
         an input that does not fit its format."""
+        self._hold(arrays)
         samples = np.zeros((batch, *self.sample), np.uint32)
         self.words.fill(arrays, samples)
         words = self.floats(samples)
@@ -264,11 +291,33 @@ class ShellDriver(Driver):
             )
         return values, empty
 
+    def _hold(self, arrays: Arrays) -> None:
+        """Writes the inputs that registers hold, where they are others than before. Raises ValueError naming one that
+        is outside the range of its format, or not the same in all samples."""
+        for port in self.design.input.ports:
+            if port.name not in self.axi.parameters or not len(arrays[port.name]):
+                continue
+            rows = arrays[port.name].astype(np.float32)
+            if (other := (rows != rows[0]).any(axis=1)).any():
+                raise ArgumentError(
+                    f"input '{port.name}' is not the same in samples 0 and {int(np.argmax(other))}; registers hold it: "
+                    "expected one link for a batch"
+                )
+            for k, index in enumerate(port.fields):
+                field = self.design.input.fields[index]
+                check_range(port, k, rows[:1, k].astype(np.float64), field.range, field.format.step)
+            if self.held.get(port.name) != (words := rows[0].tobytes()):
+                self.wait()
+                for k, word in enumerate(rows[0].view(np.uint32)):
+                    self.registers.write(f"{port.name}_{k}", int(word))
+                self.held[port.name] = words
+
     def _take(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
         first = int(tag_words(samples[:1], self.axi.words.input)[0]) if len(samples) else 0
         return self.words.take(self.link.text, words, first)
 
     def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
+        self._hold(arrays)
         self.words.fill(arrays, samples)
 
     def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
@@ -292,7 +341,7 @@ class ShellDriver(Driver):
         size = ctypes.c_int64(batch)
 
         def run() -> Overflow | None:
-            self.queue.wait()
+            self.wait()
             first = words.tags.take(batch)
             epoch, count = first & ~COUNT_MASK, first & COUNT_MASK
             if fill(sources, into, size, epoch, count):
@@ -320,7 +369,7 @@ class ShellDriver(Driver):
     def floats(self, samples: Words) -> Words:
         """float32 words (batch, beats, words of a beat) in and out; `counters` are of this batch then. Writes the
         samples' tags. Raises DeviceError: a result is not of its sample."""
-        self.queue.wait()
+        self.wait()
         self.clear()
         words = self.stream(samples) if len(samples) else np.zeros((0, *self.result), np.uint32)
         self.counters = self.read_counters()
@@ -343,6 +392,7 @@ class ShellDriver(Driver):
 
     def recover(self) -> None:
         self.words.tags.begin_anew()
+        self.held.clear()
         self.link.reset()
 
     def _check_counters(self, batch: int, empty: Overflow) -> None:
@@ -360,6 +410,8 @@ class ShellDriver(Driver):
 
     def _refuse(self, samples: Words, suspects: npt.NDArray[np.int64]) -> None:
         """Raises ValueError: an input of a suspected sample does not fit its format."""
+        if self.axi.word == "fixed":  # the host has rounded the inputs to their formats
+            return
         words = samples[suspects].reshape(len(suspects), -1).view(np.float32)
         for port in self.design.input.ports:
             for index in port.fields:

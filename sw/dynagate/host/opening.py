@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import FILE, load
 from dynagate.design.rebuilt import formatted_design
+from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import trace
-from dynagate.graph.region import Region
+from dynagate.graph.parts import part_graph, parts_of
+from dynagate.graph.region import Region, limits_of
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
 from dynagate.host.board_links import LinkText
-from dynagate.host.devices import CpuDevice, CudaDevice, Device, FixedDevice, NumpyDevice, Step, StreamDevice
+from dynagate.host.devices import (
+    CpuDevice,
+    CudaDevice,
+    Device,
+    FixedDevice,
+    FunctionsDevice,
+    NumpyDevice,
+    PartDevice,
+    Step,
+    StreamDevice,
+)
 from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.sim_links import SimLink, SimShellLink
 from dynagate.robot import Robot, robots
 
 if TYPE_CHECKING:
+    from dynagate.design.design import Design
     from dynagate.dynamics.frames import Frame
     from dynagate.fixedpoint.assign import FormattedGraph, Policy
     from dynagate.fixedpoint.goal import Goal
+    from dynagate.host.links import Link
     from dynagate.hw.axi import Axi
     from dynagate.hw.build import Build
     from dynagate.hw.cost import Budget
@@ -37,7 +52,7 @@ DEFAULT_FUNCTION = "forward_dynamics_gradient"
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
 BOARD = "board"
 """The device of designs that a link leads to."""
-ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces")
+ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces", "outputs", "variable")
 
 
 def open(
@@ -50,6 +65,8 @@ def open(
     mass: str | None = None,
     prefix: bool | None = None,
     external_forces: bool | None = None,
+    outputs: Sequence[str] | None = None,
+    variable: Sequence[str] | None = None,
     dtype: npt.DTypeLike | None = None,
     layout: str | None = None,
     pack: bool | None = None,
@@ -78,9 +95,11 @@ def open(
     what: a robot, the path of its URDF file, or the name of one that ships; or what `dynagate.build` returned, or the
     path of its folder. A design knows its function and opens as "sim" (its default), "fixed", "numpy" or, with a
     link, "board". A name that ships is the robot, also where a folder is called the same: write "./iiwa14" for that.
-    function: of a robot, the gradient of forward dynamics unless given.
+    function: of a robot, the gradient of forward dynamics unless given. Several with commas between them, or "all", are
+    called by name: `accelerator.forward_dynamics(...)`.
 
-    form, frame, mass, prefix, external_forces: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+    form, frame, mass, prefix, external_forces, outputs, variable: of the algorithm, see
+    `dynagate.dynamics.AlgorithmOptions`.
     dtype ("cpu", "cuda"): float64 or float32; by default float64 on "cpu" and float32 on "cuda".
     layout ("cpu", "cuda"): "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack ("cpu", "cuda", "numpy"): results are vectors of their different entries, without those that are always zero
@@ -110,6 +129,8 @@ def open(
         "mass": mass,
         "prefix": prefix,
         "external_forces": external_forces,
+        "outputs": outputs,
+        "variable": variable,
         "dtype": dtype,
         "layout": layout,
         "pack": pack,
@@ -149,7 +170,25 @@ def open(
     _check_options(f"device '{chosen}'", options, (*_options(opener), *ALGORITHM))
     algorithm = AlgorithmOptions(**{name: options.pop(name) for name in ALGORITHM if name in options})
     robot = what if isinstance(what, Robot) else robots.load(what)  # type: ignore[arg-type]
-    return Accelerator(opener(robot, function or DEFAULT_FUNCTION, algorithm, step=step, **options), overflow=overflow)
+    return Accelerator(
+        _opened(opener, robot, function or DEFAULT_FUNCTION, algorithm, step, options), overflow=overflow
+    )
+
+
+def _opened(
+    opener: Callable[..., Device],
+    robot: Robot,
+    name: str,
+    algorithm: AlgorithmOptions,
+    step: Step | None,
+    options: dict[str, Any],
+) -> Device:
+    """A function of a robot, or several: together where the device is hardware or its integers, else each alone."""
+    row = function_row(name)
+    if not row.parts or opener in (_fixed, _sim):
+        return opener(robot, row.name, algorithm, step=step, **options)
+    devices = {part.name: opener(robot, part.name, algorithm, step=step, **options) for part in row.parts}
+    return FunctionsDevice(row.name, devices)
 
 
 def names_robot(what: Any) -> bool:
@@ -174,6 +213,8 @@ def _of_design(
     opener = DESIGN_DEVICES[device]
     _check_options(f"device '{device}' of a design", options, _options(opener))
     opened = opener(design, step=step, **options)
+    if isinstance(opened, FunctionsDevice) and function in opened.functions:
+        return opened.functions[function]
     if function not in (None, opened.function):
         opened.close()
         raise ArgumentError(f"the design computes {opened.function}, not '{function}'; expected that, or none given")
@@ -213,7 +254,19 @@ def _fixed(
     from dynagate.fixedpoint.assign import assign
 
     graph = trace(robot, function, step=step, **algorithm.as_dict())
-    return FixedDevice(assign(graph, region or Region.of(robot), policy))
+    region = region or Region.of(robot)
+    formatted = assign(graph, region, policy)
+    return _fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(graph.name)})
+
+
+def _fixed_device(formatted: FormattedGraph, limits: Mapping[str, Any]) -> Device:
+    """The integers of a graph, or of each of the functions in it. limits: as `of_part` takes them, by function."""
+    parts = parts_of(formatted.graph.name)
+    if not parts:
+        return FixedDevice(formatted)
+    own = {part.name: FixedDevice(formatted.of_part(part, limits[part.name])) for part in parts}
+    devices = {part.name: PartDevice(part, own[part.name]) for part in parts}
+    return FunctionsDevice(formatted.graph.name, devices)
 
 
 def _cpu(
@@ -291,12 +344,29 @@ def _design_sim(
     content, progress = load(folder), step is not None
     if not shell:
         link = SimLink(library(folder / "datapath.v", step=step), content, pauses=pauses, seed=seed)
-        return StreamDevice(DatapathDriver(content, link, progress=progress))
+        return _stream_device(DatapathDriver, content, link, progress=progress)
     if content.axi is None:
         raise ArgumentError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
     compiled = shell_library(folder / "accelerator.v", folder / "datapath.v", step=step)
     shell_link = SimShellLink(compiled, content, pauses=pauses, seed=seed)
-    return StreamDevice(ShellDriver(content, shell_link, progress=progress))
+    return _stream_device(ShellDriver, content, shell_link, progress=progress)
+
+
+def _stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, link: Link, *, progress: bool) -> Device:
+    """A design behind a link, or each of its functions."""
+    if not design.functions:
+        return StreamDevice(driver(design, link, progress=progress))
+    drivers = {
+        function.name: driver(design, link, function=function, progress=progress) for function in design.functions
+    }
+    for name, each in drivers.items():
+        each.held = next(iter(drivers.values())).held
+        each.others = WeakSet(other for key, other in drivers.items() if key != name)
+    devices = {
+        function.name: PartDevice(function, StreamDevice(drivers[function.name]), dict(function.inputs))
+        for function in design.functions
+    }
+    return FunctionsDevice(design.function, devices)
 
 
 def _design_board(design: Build | str | PathLike[str], *, link: str | None = None, step: Step | None = None) -> Device:
@@ -307,15 +377,21 @@ def _design_board(design: Build | str | PathLike[str], *, link: str | None = Non
     content = load(_folder(design))
     if step:
         step(f"opening {link}")
-    return StreamDevice(ShellDriver(content, text.opened(content), progress=step is not None))
+    return _stream_device(ShellDriver, content, text.opened(content), progress=step is not None)
 
 
 def _design_fixed(design: Build | str | PathLike[str], *, step: Step | None = None) -> Device:
-    return FixedDevice(_formatted(design))
+    described = load(design) if isinstance(design, str | PathLike) else design.design
+    return _fixed_device(_formatted(design), {each.name: each.limits for each in described.functions})
 
 
 def _design_numpy(design: Build | str | PathLike[str], *, pack: bool = False, step: Step | None = None) -> Device:
-    return NumpyDevice(_formatted(design).graph, pack=pack)
+    graph = _formatted(design).graph
+    parts = parts_of(graph.name)
+    if not parts:
+        return NumpyDevice(graph, pack=pack)
+    devices = {part.name: PartDevice(part, NumpyDevice(part_graph(graph, part), pack=pack)) for part in parts}
+    return FunctionsDevice(graph.name, devices)
 
 
 def _formatted(design: Build | str | PathLike[str]) -> FormattedGraph:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
+from dynagate.dynamics import Part
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import FLOOR, Goal
 from dynagate.graph import truth
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.parts import parts_of, with_code
 from dynagate.graph.region import Kind, Region
+from dynagate.host.accelerator import Accelerator
 from dynagate.host.opening import open
 from dynagate.host.results import Results
 from dynagate.hw.build import Build, build_request
@@ -49,9 +52,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Report:
-    """states, overflows: by kind of states. quantile: of uniform states that must keep the allowed error (1: all)."""
+    """function: the one that the build computes, or one of several. states, overflows: by kind of states. quantile: of
+    uniform states that must keep the allowed error (1: all)."""
 
     built: Build
+    function: str
     states: dict[Kind, int]
     overflows: dict[Kind, int]
     latency: int
@@ -78,18 +83,22 @@ class Report:
         widths = [f.width for f in self.built.formatted.formats]
         return f"{word}-bit words" if isinstance(word, int) else f"words of {min(widths)} to {max(widths)} bits"
 
+    def _cycles(self) -> int:
+        """From a sample's entry until its results are delivered."""
+        return next(delivery.cycle for delivery in self.built.plan.deliveries if delivery.name == self.function)
+
     def text(self) -> str:
         design, plan = self.built.design, self.built.plan
         c = design.counts
         units = design.units
         lines = [
-            f"{self.built.robot.name} {self.built.graph.name}, {self._words()}, II = {plan.ii}",
+            f"{self.built.robot.name} {self.function}, {self._words()}, II = {plan.ii}",
             f"  operations      {c['mul']} products, {c['mul_const']} constant products, {c['add']} additions, "
             f"{c['neg']} negations, {c['reciprocal']} reciprocals, {c['trig']} sin/cos, depth {c['depth']}",
             f"  units           {units.get('multiply', 0)} multipliers, {units.get('sincos', 0)} sin/cos, "
             f"{units.get('reciprocal', 0)} reciprocal; {design.dsp_blocks} DSP48E2 blocks (counted)",
             f"  registers       {design.registers.words} words, {design.registers.bits} bits (datapath values)",
-            f"  latency         {self.latency} cycles measured; {plan.latency} in the datapath, "
+            f"  latency         {self.latency} cycles measured; {self._cycles()} in the datapath, "
             f"{plan.schedule.problem.critical_path()} on its longest path",
             f"  throughput      {self.cycles_per_sample:g} cycles per result measured over "
             f"{sum(self.states.values())} states",
@@ -112,7 +121,7 @@ class Report:
         return "\n".join(lines)
 
 
-def check_on_simulator(
+def reports_on_simulator(
     robot: Robot,
     function: str,
     *,
@@ -130,10 +139,12 @@ def check_on_simulator(
     mass: str | None = None,
     prefix: bool = False,
     external_forces: bool = False,
+    outputs: Sequence[str] | None = None,
+    variable: Sequence[str] = (),
     step: Callable[[str], Any] | None = None,
-) -> Report:
+) -> list[Report]:
     """Build, compile, stream `states` uniform states, a quarter as many at the region's limits and as many near rest,
-    and compare. The errors are those of `build` and `open`."""
+    and compare. Of several functions a report for each. The errors are those of `build` and `open`."""
     say = step or (lambda text: None)
     request = DesignRequest(
         robot,
@@ -144,37 +155,71 @@ def check_on_simulator(
         formats=formats,
         stages=stages,
         region=region,
-        algorithm=AlgorithmOptions(form, frame, mass, prefix, external_forces),
+        algorithm=AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs, variable),
     )
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
-    parts = [built.region.states(built.graph, count, seed, kind) for kind, count in counts.items()]
-    inputs: dict[str, Any] = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     with open(built, step=say) as accelerator:
-        say(f"streaming {sum(counts.values())} states")
-        results = accelerator(**inputs)
-        transfer = accelerator.transfer
+        parts = parts_of(built.graph.name)
+        if not parts:
+            return [_checked(built, None, accelerator, counts, seed, goal, say)]
+        each = accelerator.functions
+        return [_checked(built, part, each[part.name], counts, seed, goal, say) for part in parts]
+
+
+def check_on_simulator(robot: Robot, function: str, **options: Any) -> Report:
+    """`reports_on_simulator` of one function."""
+    (report,) = reports_on_simulator(robot, function, **options)
+    return report
+
+
+def _checked(
+    built: Build,
+    part: Part | None,
+    accelerator: Accelerator,
+    counts: dict[Kind, int],
+    seed: int,
+    goal: Goal | None,
+    say: Callable[[str], Any],
+) -> Report:
+    """What the accelerator of a build, or of one of its functions, makes of random states."""
+    formatted = built.formatted if part is None else built.formatted.of_part(part)
+    samples = [built.region.states(formatted.graph, count, seed, kind) for kind, count in counts.items()]
+    inputs: dict[str, Any] = {key: np.concatenate([sample[key] for sample in samples]) for key in samples[0]}
+    say(f"streaming {sum(counts.values())} states of {formatted.graph.name}")
+    results = accelerator(**inputs)
+    transfer = accelerator.transfer
     say("comparing")
+    if part is not None:
+        coded = with_code(part, inputs, len(results.overflow))
+        inputs = {port.name: coded[port.name] for port in formatted.graph.inputs}
     ends = np.cumsum(list(counts.values()))
     places = {kind: slice(end - count, end) for (kind, count), end in zip(counts.items(), ends, strict=True)}
     return Report(
         built,
+        formatted.graph.name,
         counts,
         {kind: int(results.overflow[place].sum()) for kind, place in places.items()},
         transfer.latency,
         transfer.per_sample,
-        _blocks(built, inputs, results, places, goal),
+        _blocks(built, formatted, inputs, results, places, goal),
         goal.quantile if goal else 1.0,
     )
 
 
 def _blocks(
-    built: Build, inputs: dict[str, Any], results: Results, places: dict[Kind, slice], goal: Goal | None
+    built: Build,
+    formatted: FormattedGraph,
+    inputs: dict[str, Any],
+    results: Results,
+    places: dict[Kind, slice],
+    goal: Goal | None,
 ) -> tuple[Block, ...]:
-    reference = evaluate(built.graph, inputs)
-    fixed = evaluate_fixed(built.formatted, inputs)
+    graph = formatted.graph
+    reference = evaluate(graph, inputs)
+    fixed = evaluate_fixed(formatted, inputs)
     other: dict[str, Any] = {}
-    if built.graph.name in ("forward_dynamics", "forward_dynamics_gradient") and "f_ext" not in inputs:
+    if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and {*inputs} <= {"q", "qd", "tau", "function"}:
         other = truth.forward_dynamics_gradient(built.robot, inputs)
     floors = block_floors(built.graph, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
     flags_equal = bool(np.array_equal(results.overflow, fixed.overflow))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -95,8 +95,9 @@ class FloatWords:
 
     def __init__(self, design: Design, axi: AxiStreams, *, native: bool = True) -> None:
         self.design, self.axi, self.tags = design, axi, Tags()
-        self._inputs, self._outputs = _Columns.of(design.input), _Columns.of(design.output)
-        self._native = native
+        self._inputs = [port for port in _Columns.of(design.input) if port.name not in axi.parameters]
+        self._outputs = _Columns.of(design.output)
+        self._native = native and not axi.parameters
 
     @cached_property
     def functions(self) -> Any:
@@ -180,11 +181,66 @@ class FloatWords:
         return outputs, empty
 
 
+class FixedWords:
+    """Arrays to the packed integers of a design's AXI streams and back, batch after batch: as `FloatWords`, in float64
+    and in numpy alone."""
+
+    functions: Any = None
+
+    def __init__(self, design: Design, axi: AxiStreams) -> None:
+        self.design, self.axi, self.tags = design, axi, Tags()
+        self._results = _close_together(design.output)
+
+    def filling(self, values: Sequence[npt.NDArray[Any]]) -> Any:
+        return None
+
+    def refuse(self, arrays: Arrays, batch: int) -> None:
+        """Nothing is left to refuse: `fill` has looked at every input."""
+
+    def fill(self, arrays: Arrays, samples: Words) -> int:
+        """As of `FloatWords`."""
+        count, first = self.axi.words.input, self.tags.take(len(samples))
+        _rows(samples)[:, :count] = pack_inputs(self.design, arrays, len(samples))[:, :count]
+        tag_words(samples, count)[...] = tags_from(first, len(samples))
+        return first
+
+    def take(
+        self, text: str, words: Words, first: int
+    ) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
+        """As of `FloatWords`: results that cannot be used are NaN. Raises DeviceError: a result is another sample's."""
+        check_tags(text, tags_from(first, len(words)), tag_words(words, self.axi.words.output))
+        rows = _rows(words)[:, : self.axi.words.output]
+        columns = [
+            to_float(integers, field.format)
+            for integers, field in zip(unpack_integers(self._results, rows), self._results.fields, strict=True)
+        ]
+        word, bit = divmod(self._results.bits, 32)
+        empty = (rows[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
+        outputs = _output_arrays(self.design, columns)
+        for array in outputs.values():
+            array[empty] = np.nan
+        return outputs, empty
+
+
+def stream_words(design: Design, axi: AxiStreams, *, native: bool = True) -> FloatWords | FixedWords:
+    """What a design's AXI streams carry. native: by functions in C where they can be compiled."""
+    return FixedWords(design, axi) if axi.word == "fixed" else FloatWords(design, axi, native=native)
+
+
+def _close_together(stream: Stream) -> Stream:
+    """The stream with its fields one after the other from bit 0 up."""
+    fields, low = [], 0
+    for field in stream.fields:
+        fields.append(replace(field, lsb=low))
+        low += field.width
+    return replace(stream, bits=low, fields=tuple(fields))
+
+
 def pack_floats(design: Design, axi: AxiStreams, arrays: Arrays, batch: int) -> Words:
     """Arrays (batch, *shape) by name -> words of the input stream (batch, beats, words of a beat), with tags of no
     device. A sample begins with a beat of its own; the rest of its last beat is 0. Raises as `pack_inputs` does."""
     words = np.zeros((batch, axi.beats.input, axi.lanes), dtype=np.uint32)
-    FloatWords(design, axi, native=False).fill(arrays, words)
+    stream_words(design, axi, native=False).fill(arrays, words)
     return words
 
 

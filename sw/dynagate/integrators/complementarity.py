@@ -19,6 +19,9 @@ from dynagate.integrators.position_based_newton_euler import bias, mechanical_en
 from dynagate.integrators.position_based_points import Points, points_of, position_of
 from dynagate.robot import Robot
 
+SOFT = 1e-6
+"""Compliance of contacts beside a point's own mobility."""
+
 CORRECTED = 0.2
 """Share of a penetration that a step takes back."""
 
@@ -99,6 +102,8 @@ def _march(links: Links, joints: Joints, points: Points, dt: float, mu: float, s
             answer = np.linalg.solve(mass, np.ascontiguousarray(rows.T))
             lcp = np.zeros((6 * m, 6 * m))
             lcp[: 5 * m, : 5 * m] = rows @ answer
+            for c in range(5 * m):  # points on a line share their forces in many ways; Lemke needs one
+                lcp[c, c] *= 1.0 + SOFT
             right = np.zeros(6 * m)
             right[: 5 * m] = rows @ free
             for c in range(m):

@@ -31,7 +31,7 @@ def compiled(function: Any) -> Any:
     looks at the file of the function alone, and not at those of the functions that it calls."""
     dispatcher = njit(function, cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
     file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if hasattr(file, "_source_stamp"):
+    if file is not None:
         file._source_stamp = STAMP
     return dispatcher
 

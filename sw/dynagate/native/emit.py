@@ -75,7 +75,7 @@ def emit(graph: Graph, packing: Packing | None = None) -> Source:
 
 def kernel_name(graph: Graph) -> str:
     """The robot and the function as a C name."""
-    return f"{identifier(graph.robot)}_{graph.name}"
+    return f"{identifier(graph.robot)}_{graph.name.replace(',', '_')}"
 
 
 def head_comment(graph: Graph | Loop, stamp: str) -> str:

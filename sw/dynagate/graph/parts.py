@@ -1,0 +1,103 @@
+"""The functions that a graph computes together: which of its nodes each one needs, and the samples that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics import ALL, CODE, Part, function
+from dynagate.graph.graph import Graph, Port
+
+Array = npt.NDArray[np.float64]
+
+
+def parts_of(name: str) -> tuple[Part, ...]:
+    """The functions that a graph of this name computes together; none if it computes one, or one of no name."""
+    return function(name).parts if name == ALL or "," in name else ()
+
+
+def needed(graph: Graph, part: Part) -> list[int]:
+    """The nodes that a function's outputs depend on, and its inputs, in the order of the graph."""
+    names = [argument.name for argument in part.function.outputs]
+    live = {i for port in graph.outputs if port.name in names for i in port.nodes}
+    live |= {i for port in graph.inputs if port.name in dict(part.inputs).values() for i in port.nodes}
+    for i in reversed(range(len(graph.nodes))):
+        if i in live:
+            live.update(graph.nodes[i].args)
+    for port in graph.inputs:
+        if not live.isdisjoint(port.nodes):
+            live.update(port.nodes)
+    return sorted(live)
+
+
+def parameter_ports(graph: Graph) -> tuple[Port, ...]:
+    """The inputs that are inertial parameters of links: the last ones."""
+    return tuple(port for port in graph.inputs if port.parameters)
+
+
+def code_node(graph: Graph) -> int:
+    """The input that says of which function a sample is."""
+    return next(i for port in graph.inputs if port.name == CODE.name for i in port.nodes)
+
+
+def part_outputs(graph: Graph, part: Part) -> tuple[int, ...]:
+    """The different nodes of a function's outputs, in its own order."""
+    ports = {port.name: port.nodes for port in graph.outputs}
+    return tuple(dict.fromkeys(i for argument in part.function.outputs for i in ports[argument.name]))
+
+
+def part_graph(graph: Graph, part: Part) -> Graph:
+    """What a graph computes for the samples of one function: its nodes in `needed`, numbered anew. The inputs have the
+    function's own names; the code stays an input where nodes depend on it."""
+    kept = needed(graph, part)
+    place = {i: k for k, i in enumerate(kept)}
+    own = {shared: name for name, shared in part.inputs}
+    names = [argument.name for argument in part.function.outputs]
+    nodes = tuple(replace(graph.nodes[i], args=tuple(place[a] for a in graph.nodes[i].args)) for i in kept)
+    inputs = [
+        replace(port, name=own.get(port.name, port.name), nodes=tuple(place[i] for i in port.nodes))
+        for port in graph.inputs
+        if place.keys() >= set(port.nodes)
+    ]
+    outputs = {
+        port.name: replace(port, nodes=tuple(place[i] for i in port.nodes))
+        for port in graph.outputs
+        if port.name in names
+    }
+    ordered = tuple(outputs[name] for name in names)
+    return Graph(part.name, graph.robot, nodes, tuple(inputs), ordered).check()
+
+
+def with_code(part: Part, inputs: Mapping[str, Array], count: int) -> dict[str, Array]:
+    """Inputs of a function and the code that its samples bear, (count,)."""
+    return {**inputs, CODE.name: np.full(count, float(part.code))}
+
+
+def kinds_of_samples(name: str) -> list[Part]:
+    """Of functions together, as few as have all their samples: of functions with the same inputs the first, and none
+    whose inputs are some of another's."""
+    kept: list[Part] = []
+    for part in sorted(parts_of(name), key=lambda part: -len(part.inputs)):
+        shared = {target for _, target in part.inputs}
+        same = [other for other in kept if shared <= {target for _, target in other.inputs}]
+        if not any((other.code > 0) == (part.code > 0) or len(shared) < len(other.inputs) for other in same):
+            kept.append(part)
+    return kept
+
+
+def pooled(name: str, samples: Mapping[str, Mapping[str, Array]], count: int) -> dict[str, Array]:
+    """Samples of functions together, (count, ...), row by row of one function after the other. samples: by function,
+    those of `kinds_of_samples`, each long enough."""
+    parts = kinds_of_samples(name)
+    inputs: dict[str, Array] = {CODE.name: np.zeros(count)}
+    for k, part in enumerate(parts):
+        rows = slice(k, count, len(parts))
+        length = len(range(*rows.indices(count)))
+        inputs[CODE.name][rows] = part.code
+        for own, values in samples[part.name].items():
+            shared = dict(part.inputs).get(own, own)
+            inputs.setdefault(shared, np.zeros((count, *values.shape[1:])))[rows] = values[:length]
+    return inputs

@@ -1,0 +1,227 @@
+"""Several functions in one datapath: equal to the integers, each in order and early, through the AXI shell too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import Accelerator, robots, trace
+from dynagate.cli import main
+from dynagate.dynamics import TOGETHER
+from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.fixedpoint.confidence import state
+from dynagate.fixedpoint.goal import Goal
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.parts import part_graph, parts_of
+from dynagate.graph.region import Region, part_states
+from dynagate.hw.axi import Axi
+from dynagate.hw.build import Build
+from dynagate.hw.plan import plan
+
+ARM = robots.load("two_joint_arm")
+REGION = Region.of(ARM)
+TIGHT = Policy(word=20, guard_bits=-0.3)
+"""Ranges so tight that some states overflow."""
+SHARED = [
+    "all",
+    "inverse_dynamics,forward_dynamics",
+    "mass_matrix,inverse_dynamics_gradient",
+    "mass_matrix,mass_matrix_inverse",
+    "inverse_dynamics,inverse_dynamics_gradient",
+]
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_each_function_is_what_it_is_alone(name: str) -> None:
+    graph = trace(ARM, name)
+    for part in parts_of(name):
+        own, alone = part_graph(graph, part), trace(ARM, part.name)
+        states = part_states(own, part, REGION, 20, seed=1)
+        expected = evaluate(alone, {port.name: states[port.name] for port in alone.inputs})
+        results = evaluate(own, states)
+        assert list(results) == list(expected)
+        for output, value in expected.items():
+            np.testing.assert_allclose(results[output], value, rtol=1e-10, atol=1e-10)
+
+
+def test_external_forces_reach_every_function_that_takes_them() -> None:
+    graph = trace(ARM, "all", external_forces=True)
+    for part in parts_of("all"):
+        own = part_graph(graph, part)
+        takes = part.function.takes_external_forces
+        alone = trace(ARM, part.name, external_forces=takes)
+        states = part_states(own, part, REGION, 5, seed=2)
+        assert ("f_ext" in states) == takes
+        expected = evaluate(alone, {port.name: states[port.name] for port in alone.inputs})
+        for output, value in evaluate(own, states).items():
+            np.testing.assert_allclose(value, expected[output], rtol=1e-10, atol=1e-10)
+
+
+def test_a_statement_is_of_each_functions_own_states() -> None:
+    graph = trace(ARM, "inverse_dynamics,forward_dynamics")
+    together = state(assign(graph, REGION), REGION, Goal(0.5, fresh=8192))
+    for name, output in (("inverse_dynamics", "tau"), ("forward_dynamics", "qdd")):
+        alone = state(assign(trace(ARM, name), REGION), REGION, Goal(0.5, fresh=8192))
+        assert together.floors[output] == pytest.approx(alone.floors[output])
+        assert 0.0 < together.error[output] < 4.0 * alone.error[output]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    folder = tmp_path_factory.mktemp("designs")
+    return dynagate.build(ARM, "all", ii=4, policy=TIGHT, axi=Axi(width=128), folder=folder)
+
+
+@pytest.fixture(scope="module")
+def simulated(built: Build) -> Iterator[Accelerator]:
+    with dynagate.open(built, pauses=(0.2, 0.3), seed=3) as accelerator:
+        yield accelerator
+
+
+def states_of(name: str, count: int = 200) -> dict[str, Any]:
+    states = REGION.sample(name, count, seed=5)
+    states |= {"tau": np.clip(states["tau"], -15.0, 15.0)} if "tau" in states else {}
+    return {key: value.astype(np.float32) for key, value in states.items()}
+
+
+@pytest.mark.parametrize("shell", [False, True])
+def test_one_design_answers_six_functions(built: Build, shell: bool) -> None:
+    overflows = 0
+    with dynagate.open(built, shell=shell) as hardware, dynagate.open(built.folder, device="fixed") as integers:
+        for name in TOGETHER:
+            states = states_of(name)
+            results, expected = hardware.functions[name](**states), integers.functions[name](**states)
+            np.testing.assert_array_equal(results.overflow, expected.overflow)
+            sound = ~expected.overflow
+            overflows += int(expected.overflow.sum())
+            assert sound.any()
+            assert [*results] == [argument.name for argument in dynagate.FUNCTIONS[name].outputs]
+            for output, value in expected.items():
+                np.testing.assert_array_equal(results[output][sound], value[sound].astype(results[output].dtype))
+    assert overflows > 0
+
+
+def test_samples_of_several_functions_mix_at_full_rate(built: Build, simulated: Accelerator) -> None:
+    """Bare payloads, a function after the other; the field `end` says which function a result is of."""
+    count, output = 12, built.design.output
+    drivers = [each.device.device.driver for each in simulated.functions.values()]  # type: ignore[attr-defined]
+    samples = np.zeros((count * len(drivers), *drivers[0].sample), np.uint32)
+    for k, each in enumerate(simulated.functions.values()):
+        rows = np.zeros((count, *drivers[0].sample), np.uint32)
+        arrays = {key: value.astype(np.float64) for key, value in states_of(TOGETHER[k], count).items()}
+        drivers[k].pack(each.device._completed(arrays, count), count, rows)  # type: ignore[attr-defined]
+        samples[k :: len(drivers)] = rows
+    results = np.zeros((len(samples), *drivers[0].result), np.uint32)
+    link = drivers[0].link
+    link.write(samples)
+    received = 0
+    while received < len(samples):
+        received += link.read(results[received:])
+    low = output.overflow + len(output.scopes)
+    word, bit = divmod(low, 32)
+    pair = results[:, 0, word].astype(np.uint64) | np.pad(results[:, 0], ((0, 0), (0, 1)))[:, word + 1].astype(
+        np.uint64
+    ) << np.uint64(32)
+    ends = (pair >> np.uint64(bit)).astype(int) & 7
+    assert list(ends) != sorted(ends)
+    with dynagate.open(built.folder, device="fixed") as integers:
+        for k, name in enumerate(TOGETHER):
+            values, overflow = drivers[k].unpack(samples, results[ends == k])
+            expected = integers.functions[name](**states_of(name, count))
+            np.testing.assert_array_equal(overflow, expected.overflow)
+            for key, value in values.items():
+                np.testing.assert_array_equal(value[~overflow], expected[key][~overflow])
+
+
+def test_a_function_is_delivered_as_soon_as_it_is_ready(built: Build) -> None:
+    cycles = {delivery.name: delivery.cycle for delivery in built.plan.deliveries}
+    for name in TOGETHER:
+        alone = plan(assign(trace(ARM, name), REGION, TIGHT), 4).latency
+        if name != "inverse_dynamics_gradient":  # it waits for the acceleration, which the sample could have to compute
+            assert cycles[name] <= alone + 8
+    assert cycles["mass_matrix"] < cycles["forward_dynamics"] < built.plan.latency
+
+
+def test_words_of_a_result_are_its_functions_own(built: Build) -> None:
+    axi = built.design.axi
+    assert axi is not None
+    for function in built.design.functions:
+        own = built.design.of_function(function).axi
+        assert own is not None
+        alone = trace(ARM, function.name)
+        assert own.words.output == len(alone.output_nodes)
+        assert own.beats.output == -(-(own.words.output + 1) // 4)
+    assert axi.words.output == 13
+
+
+def test_a_code_that_the_design_lacks_gives_no_result(built: Build) -> None:
+    with dynagate.open(built, shell=True) as hardware:
+        device: Any = hardware.functions["forward_dynamics_gradient"].device
+        driver = device.device.driver
+        states = states_of("forward_dynamics_gradient")
+        sound = np.flatnonzero(~hardware.forward_dynamics_gradient(**states).overflow)[:2]
+        arrays = {key: value[sound].astype(np.float64) for key, value in states.items()}
+        samples = np.zeros((2, *driver.sample), np.uint32)
+        driver.pack(device._completed(arrays, 2), 2, samples)
+        (port,) = [port for port in driver.design.input.ports if port.name == "function"]
+        samples.reshape(2, -1)[1, port.fields[0]] = np.float32(3.0).view(np.uint32)
+        words = driver.floats(samples).reshape(2, -1)[:, : driver.axi.words.output].view(np.float32)
+        assert not np.isnan(words[0]).any()
+        assert np.isnan(words[1]).all()
+        assert (driver.counters.bad_inputs, driver.counters.first_bad_input) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("inverse_dynamics,torque", "no function 'torque'; expected one of inverse_dynamics, mass_matrix,"),
+        ("inverse_dynamics,inverse_dynamics", "inverse_dynamics is named 2 times; expected each function once"),
+        (
+            "inverse_dynamics,kinetic_energy",
+            "kinetic_energy cannot be computed with others; expected some of inverse_dynamics, mass_matrix,",
+        ),
+    ],
+)
+def test_functions_that_cannot_be_computed_together(name: str, text: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected") as error:
+        dynagate.build(ARM, name, folder=tmp_path)
+    assert str(error.value).startswith(text)
+    result = CliRunner().invoke(main, ["build", "two_joint_arm", "--function", name, "--folder", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "Invalid value for '--function'" in result.output
+    assert not list(tmp_path.iterdir())
+
+
+def test_outputs_of_several_functions_are_not_chosen() -> None:
+    with pytest.raises(ValueError, match=r"outputs of several functions \(all\); expected fewer functions instead"):
+        trace(ARM, "all", outputs=["tau"])
+
+
+def test_what_an_accelerator_of_several_functions_refuses(simulated: Accelerator) -> None:
+    with pytest.raises(AttributeError, match="no 'kinetic_energy'; its functions are inverse_dynamics, mass_matrix"):
+        _ = simulated.kinetic_energy  # type: ignore[attr-defined]
+    with pytest.raises(ValueError, match=r"several functions; expected a call of one: accelerator.inverse_dynamics"):
+        simulated(q=[0.0, 0.0])
+    with pytest.raises(ValueError, match="inverse_dynamics has no input 'tau'; expected q, qd, qdd"):
+        simulated.inverse_dynamics(q=[0.0, 0.0], qd=[0.0, 0.0], tau=[0.0, 0.0])
+    with pytest.raises(ValueError, match="input 'qdd' is 11 at .*; the formats were chosen for -10 to 10"):
+        simulated.inverse_dynamics(q=[0.0, 0.0], qd=[0.0, 0.0], qdd=[0.0, 11.0])
+    assert simulated.forward_dynamics(q=[0.0, 0.0], qd=[0.0, 0.0], tau=[0.0, 0.0]).qdd.shape == (2,)
+
+
+def test_a_design_opens_for_one_of_its_functions(built: Build) -> None:
+    with dynagate.open(built, "mass_matrix", device="fixed") as accelerator:
+        assert accelerator(q=[0.1, 0.2]).m.shape == (2, 2)
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+def test_software_has_the_same_calls(device: str) -> None:
+    with dynagate.open(ARM, "mass_matrix,forward_dynamics", device=device) as accelerator:
+        states = REGION.sample("forward_dynamics", 3, seed=1)
+        expected = evaluate(trace(ARM, "forward_dynamics"), states)["qdd"]
+        np.testing.assert_allclose(accelerator.forward_dynamics(**states).qdd, expected, rtol=1e-9)
