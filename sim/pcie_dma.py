@@ -34,6 +34,7 @@ from cocotbext.axi import AxiLiteMaster, AxiResp
 from cocotbext.axi.stream import define_stream
 from cocotbext.pcie.core import MemoryEndpoint
 from cocotbext.pcie.core.tlp import CplStatus, Tlp, TlpType
+from dynagate.base.errors import Error
 
 BeatBus, Beat, BeatSource, BeatSink, BeatMonitor = define_stream("Beat", signals=["tdata", "tlast", "tvalid", "tready"])
 """AXI4-Stream beat by beat. cocotbext-axi's own AxiStreamSource takes whole frames: a batch would have to lie complete
@@ -90,7 +91,7 @@ OF_DESCRIPTOR = {
 """The bit of a failed read where it was to bring descriptors."""
 
 
-class DmaError(Exception):
+class DmaError(Error, RuntimeError):
     """A channel cannot go on; its status gets the bit."""
 
     def __init__(self, status: Status) -> None:
@@ -98,7 +99,7 @@ class DmaError(Exception):
         self.status = status
 
 
-class AccessError(Exception):
+class AccessError(Error, RuntimeError):
     """A BAR has nothing at that address, or the accelerator refused."""
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dynagate.base.errors import Error
+from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.goal import MULTIPLIERS, Multiplier
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 
@@ -218,7 +218,7 @@ def _exactly(kind: type) -> Callable[[Any, Any], Any]:
     def structure(value: Any, _: Any) -> Any:
         accepted = (int, float) if kind is float else (kind,)
         if isinstance(value, bool) or not isinstance(value, accepted):
-            raise ValueError(f"{value!r}; expected {kind.__name__}")
+            raise ArgumentError(f"{value!r}; expected {kind.__name__}")
         return kind(value)
 
     return structure

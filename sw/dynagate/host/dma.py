@@ -49,7 +49,7 @@ RETRY_S = 0.0005
 """Until a transfer is tried again that the system did not begin."""
 
 
-class TimedOut(Exception):
+class TimedOut(DeviceError):
     """A transfer did not end in the time that its driver gives it."""
 
 
@@ -250,7 +250,7 @@ class DmaLink(Link):
     def _send_marked(self, tag: int, count: int = 1) -> None:
         sample = np.zeros((count, self.axi.beats.input, self.axi.lanes), np.uint32)
         sample.reshape(count, -1)[:, self.axi.words.input] = tag
-        with suppress(TimedOut, DeviceError):  # its result will be missing
+        with suppress(DeviceError):  # its result will be missing
             self._send_all(self._epoch, _bytes(sample))
 
     def _resynchronise(self, deadline: float) -> None:
