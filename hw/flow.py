@@ -44,6 +44,7 @@ class State(NamedTuple):
     slot: Signal
     in_slot: Signal
     credit: Signal
+    turn: Signal
     ends: tuple[EndState, ...]
 
 
@@ -106,19 +107,21 @@ class Flow(wiring.Component):
             taken.eq(self.o_valid & self.o_ready),
         ]
         m.d.sync += credit.eq(credit - self.accept + taken)
-        ends = tuple(self._end(m, k, in_slot, taken) for k in range(len(self.ends)))
-        self._take_turns(m, [end.flags.r_rdy for end in ends], taken)
-        self.state = State(slot, in_slot, credit, ends)
+        turn = Signal(len(self.ends), init=1)  # one hot, as the slots
+        ends = tuple(self._end(m, k, in_slot, turn) for k in range(len(self.ends)))
+        self._take_turns(m, turn, [end.flags.r_rdy for end in ends], taken)
+        self.state = State(slot, in_slot, credit, turn, ends)
         return m
 
-    def _end(self, m: Module, k: int, in_slot: Signal, taken: Signal) -> EndState:
+    def _end(self, m: Module, k: int, in_slot: Signal, turn: Signal) -> EndState:
         end, ii = self.ends[k], self.ii
         steps = max(math.ceil((end.latency + end.late) / ii), 1)
         valid = Signal(steps, name=f"valid_{k}")
         m.d.sync += valid[0].eq(Mux(in_slot[0], self.accept & (self.i_end == k), valid[0]))
         for step in range(1, steps):
             m.d.sync += valid[step].eq(Mux(in_slot[0], valid[step - 1], valid[step]))
-        fifos = []
+        fifos: list[SyncFIFOBuffered] = []
+        leaves = Signal(name=f"leaves_{k}")
         for name, width, cycle in (
             ("values", end.values, end.latency),
             ("flags", end.flags, end.latency + end.late),
@@ -128,19 +131,20 @@ class Flow(wiring.Component):
             m.d.comb += [
                 fifo.w_data.eq(getattr(self, f"{name}_{k}")),
                 fifo.w_en.eq(valid[math.ceil(cycle / ii) - 1] & in_slot[cycle % ii]),
-                fifo.r_en.eq(taken & (self.o_end == k)),
+                fifo.r_en.eq(leaves),
                 getattr(self, f"o_{name}_{k}").eq(fifo.r_data),
             ]
             fifos.append(fifo)
+        m.d.comb += leaves.eq(self.o_ready & turn[k] & fifos[-1].r_rdy)
         return EndState(valid, *fifos)
 
-    def _take_turns(self, m: Module, ready: list[Signal], taken: Signal) -> None:
+    def _take_turns(self, m: Module, turn: Signal, ready: list[Signal], taken: Signal) -> None:
         """A result that is offered stays until it is taken. Then, or where there is none, the next end with one has its
         turn."""
         count = len(ready)
-        m.d.comb += self.o_valid.eq(Cat(*ready).bit_select(self.o_end, 1))  # of its FIFOs the later one
+        m.d.comb += self.o_valid.eq((Cat(*ready) & turn).any())  # of its FIFOs the later one
         for k in range(count if count > 1 else 0):
-            with m.If((self.o_end == k) & (taken | ~self.o_valid)):
+            with m.If(turn[k] & (taken | ~self.o_valid)):
                 for other in reversed([(k + step) % count for step in range(1, count)]):
                     with m.If(ready[other]):
-                        m.d.sync += self.o_end.eq(other)
+                        m.d.sync += [self.o_end.eq(other), turn.eq(1 << other)]

@@ -48,7 +48,7 @@ class FlowProof(Flow):
             now = Mux(s.slot == 0, ii - 1, s.slot - 1) if ii > 1 else Const(0)
             return ones(valid[:step]) + (valid[step] & (now <= place))
 
-        m.d.comb += [Assert(s.in_slot == 1 << s.slot), Assert(s.slot < ii), Assert(self.o_end < len(self.ends))]
+        m.d.comb += [Assert(s.in_slot == 1 << s.slot), Assert(s.slot < ii), Assert(s.turn == 1 << self.o_end)]
         room: Value = s.credit
         for k, (end, e) in enumerate(zip(self.ends, s.ends, strict=True)):
             written, flagged = inside(e.valid, end.latency), inside(e.valid, end.latency + end.late)
