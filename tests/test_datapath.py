@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -36,7 +37,7 @@ def test_iiwa14_equals_integers_under_stalls(designs: Path) -> None:
     run_datapath_bench(built, built.region.sample(FUNCTION, 48, seed=2), patterns=("never", "bursts"))
 
 
-def faulty(built: Build, folder: Path, old: str, new: str) -> Path:
+def faulty(built: Build, folder: Path, old: str, new: str | Callable[[re.Match[str]], str]) -> Path:
     """The datapath's Verilog with one place changed, in a folder of its own."""
     text = built.verilog.read_text()
     changed, count = re.subn(old, new, text, count=1)
@@ -71,15 +72,21 @@ def test_compare_names_the_first_node_of_a_planted_fault(designs: Path, tmp_path
         run_datapath_bench(built, built.region.sample(FUNCTION, 32, seed=3), verilog=verilog)
 
 
-FAULTS = {
+def _a_slot_early(match: re.Match[str]) -> str:
+    """Of three slots; the one before the first is the last, of the sample before."""
+    step, slot = int(match[1]), int(match[2])
+    return f"w_en = valid_0[{step if slot else step - 1}] & in_slot[{(slot - 1) % 3}]"
+
+
+FAULTS: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
     # results are written into a full FIFO and lost
     "credit is not spent": (r"= credit - accept;", "= credit;"),
     # a sample comes out twice, or one that never went in
-    "valid bit stays": (r"(in_slot\[0\] \?) accept :", r"\1 1'b1 :"),
+    "valid bit stays": (r"(in_slot\[0\] \?) \S+ +: valid_0\[0\]", r"\1 1'b1 : valid_0[0]"),
     # an output leaves although nobody takes it
     "output ignores ready": (r"taken = o_valid & o_ready", "taken = o_valid"),
     "samples enter in any slot": (r"i_ready = in_slot\[0\] &", "i_ready ="),
-    "results are written a slot early": (r"(w_en = valid\[\d+\] & in_slot)\[1\]", r"\1[0]"),
+    "results are written a slot early": (r"w_en = valid_0\[(\d+)\] & in_slot\[(\d)\]", _a_slot_early),
     "a sum is one too large": (r"(assign id_\w+_exact = [^;]* \+ [^;]*);", r"\1 + 32;"),
     "a register is loaded in another slot": (r"if \(in_slot\[1\]\) begin", "if (in_slot[2]) begin"),
     "a product is not rounded": (r"(sum0 <= )\S+ (\[\d+:0\])?;", r"\1product0;"),

