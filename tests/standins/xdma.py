@@ -101,6 +101,7 @@ class Served:
 
     def __init__(self, card: Card, address: str) -> None:
         self._card, self._listener = card, Listener(address, "AF_UNIX")
+        self._answering: list[threading.Thread] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -109,7 +110,8 @@ class Served:
                 connection = self._listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+            self._answering.append(threading.Thread(target=self._answer, args=(connection,), daemon=True))
+            self._answering[-1].start()
 
     def _answer(self, connection: Any) -> None:
         try:
@@ -123,7 +125,10 @@ class Served:
             connection.close()
 
     def close(self) -> None:
+        """Transfers of processes that have ended end with them, as the driver ends them before their file closes."""
         self._listener.close()
+        for thread in self._answering:
+            thread.join(10.0)
 
 
 class RemoteCard:
