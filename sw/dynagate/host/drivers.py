@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, add_note
 from dynagate.design.design import AxiStreams, Design, DesignFunction
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
@@ -132,7 +132,7 @@ class Driver(ABC):
         try:
             self.recover()
         except DeviceError as fault:
-            error.add_note(f"The device did not come to rest: {fault}")
+            add_note(error, f"The device did not come to rest: {fault}")
 
     def recover(self) -> None:
         """Brings the device to rest, whatever it was doing. What was under way is lost. Raises DeviceError."""
