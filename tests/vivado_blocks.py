@@ -307,6 +307,11 @@ BLOCKS = {
         },
         segments=(Segment("S_AXI_LITE", "Reg"),),
         spaces=(Space("M_AXI_MM2S", "Data_MM2S"), Space("M_AXI_S2MM", "Data_S2MM")),
+        preset={
+            "c_include_mm2s": "1",
+            "c_include_s2mm": "1",
+            **dict.fromkeys(("c_m_axi_mm2s_data_width", "c_m_axi_s2mm_data_width"), "32"),
+        },
     ),
     "xilinx.com:ip:processing_system7": Block(
         {

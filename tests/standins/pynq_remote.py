@@ -1,0 +1,145 @@
+"""A Zynq board that pynq.remote reaches: its server's three services over gRPC, in front of a Verilated accelerator.
+
+The messages and their classes are pynq's own. Registers answer as signed 32 bits, as its protocol has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import numpy as np
+import numpy.typing as npt
+from pynq.remote import (
+    buffer_pb2,
+    buffer_pb2_grpc,
+    mmio_pb2,
+    mmio_pb2_grpc,
+    remote_device_pb2,
+    remote_device_pb2_grpc,
+)
+
+from tests.standins.axi_dma import AxiDma
+from tests.standins.board import Board
+
+DMA, ACCELERATOR, SPAN = 0x40400000, 0x43C00000, 0x10000
+KERNEL = "Linux version 6.6.10-xilinx (oe-user@oe-host) (arm-xilinx-linux-gnueabi-gcc) armv7l\n"
+PLL_AND_DIVIDERS = 0x00128A00
+"""A register of the processor's clocks: FDIV is 40, DIVISOR0 10, DIVISOR1 1."""
+FPGA_MANAGER = "/sys/class/fpga_manager/fpga0/"
+
+
+class Server:
+    """The board at an address such as "127.0.0.1:7967", for the time of a `with`. files: what was written to its file system."""
+
+    def __init__(self, board: Board, address: str) -> None:
+        self.files = {
+            "/proc/version": KERNEL.encode(),
+            FPGA_MANAGER + "state": b"unknown",
+            FPGA_MANAGER + "flags": b"0",
+        }
+        buffers = Buffers()
+        self._server = grpc.server(ThreadPoolExecutor(4))
+        remote_device_pb2_grpc.add_RemoteDeviceServicer_to_server(Files(self.files), self._server)
+        mmio_pb2_grpc.add_MmioServicer_to_server(Registers(board, buffers), self._server)
+        buffer_pb2_grpc.add_RemoteBufferServicer_to_server(buffers, self._server)
+        assert self._server.add_insecure_port(address)
+        self._server.start()
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._server.stop(None).wait()
+
+
+class Files(remote_device_pb2_grpc.RemoteDeviceServicer):
+    def __init__(self, files: dict[str, bytes]) -> None:
+        self._files = files
+
+    def existsfile(self, request: Any, context: Any) -> Any:
+        return remote_device_pb2.ExistsFileResponse(exists=request.file_path in self._files)
+
+    def readfile(self, request: Any, context: Any) -> Iterator[Any]:
+        yield remote_device_pb2.ReadFileResponse(data=self._files[request.file_path])
+
+    def writefile(self, requests: Iterator[Any], context: Any) -> Any:
+        parts = list(requests)
+        self._files[parts[0].file_path] = b"".join(part.data for part in parts)
+        return remote_device_pb2.WriteFileResponse()
+
+    def set_bitstream_attrs(self, request: Any, context: Any) -> Any:
+        return remote_device_pb2.SetBitstreamAttrsResponse(status=True)
+
+
+class Buffers(buffer_pb2_grpc.RemoteBufferServicer):
+    """The processor's memory. What it wrote reaches the DMA engine when it is flushed, and the other way round."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, npt.NDArray[np.uint8]] = {}
+        self._memory: dict[str, npt.NDArray[np.uint8]] = {}
+
+    def at(self, address: int) -> npt.NDArray[np.uint8]:
+        return self._memory[str(address)]
+
+    def allocate(self, request: Any, context: Any) -> Any:
+        name = str(0x10000000 + 0x1000000 * len(self._memory))
+        self._seen[name], self._memory[name] = (np.zeros(request.size, np.uint8) for _ in range(2))
+        return buffer_pb2.AllocateResponse(buffer_id=name)
+
+    def write(self, requests: Iterator[Any], context: Any) -> Any:
+        parts = list(requests)
+        self._seen[parts[0].buffer_id][:] = np.frombuffer(b"".join(part.data for part in parts), np.uint8)
+        return buffer_pb2.BufferWriteResponse()
+
+    def read(self, request: Any, context: Any) -> Iterator[Any]:
+        data = self._seen[request.buffer_id].tobytes()
+        for start in range(0, len(data), 1 << 16):
+            yield buffer_pb2.BufferReadResponse(data=data[start : start + (1 << 16)])
+
+    def flush(self, request: Any, context: Any) -> Any:
+        self._memory[request.buffer_id][:] = self._seen[request.buffer_id]
+        return buffer_pb2.FlushResponse()
+
+    def invalidate(self, request: Any, context: Any) -> Any:
+        self._seen[request.buffer_id][:] = self._memory[request.buffer_id]
+        return buffer_pb2.InvalidateResponse()
+
+    def physical_address(self, request: Any, context: Any) -> Any:
+        return buffer_pb2.AddressResponse(address=int(request.buffer_id))
+
+    def freebuffer(self, request: Any, context: Any) -> Any:
+        return buffer_pb2.FreeBufferResponse()
+
+
+class Registers(mmio_pb2_grpc.MmioServicer):
+    """Those of the DMA engine, of the accelerator, and of the processor, which keep what is written."""
+
+    def __init__(self, board: Board, buffers: Buffers) -> None:
+        self._board, self._dma = board, AxiDma(board, buffers.at)
+        self._others: dict[int, int] = {}
+
+    def get_mmio(self, request: Any, context: Any) -> Any:
+        return mmio_pb2.GetMmioResponse(status=True, mmio_id=str(request.base_addr))
+
+    def read(self, request: Any, context: Any) -> Any:
+        address = int(request.mmio_id) + request.offset
+        if DMA <= address < DMA + SPAN:
+            value = self._dma.read(address - DMA)
+        elif ACCELERATOR <= address < ACCELERATOR + SPAN:
+            value = self._board.read_register(address - ACCELERATOR)
+        else:
+            value = self._others.get(address, PLL_AND_DIVIDERS)
+        return mmio_pb2.ReadResponse(status=True, data=int(np.uint32(value).astype(np.int32)))
+
+    def write(self, request: Any, context: Any) -> Any:
+        address, value = int(request.mmio_id) + request.offset, int.from_bytes(request.data, "little")
+        if DMA <= address < DMA + SPAN:
+            self._dma.write(address - DMA, value)
+        elif ACCELERATOR <= address < ACCELERATOR + SPAN:
+            self._board.write_register(address - ACCELERATOR, value)
+        else:
+            self._others[address] = value
+        return mmio_pb2.WriteResponse(status=True)
