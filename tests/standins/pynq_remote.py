@@ -32,7 +32,7 @@ FPGA_MANAGER = "/sys/class/fpga_manager/fpga0/"
 
 
 class Server:
-    """The board at an address such as "127.0.0.1:7967", for the time of a `with`. files: what was written to its file system."""
+    """The board at an address such as "127.0.0.1:7967", for the time of a `with`. files: its file system."""
 
     def __init__(self, board: Board, address: str) -> None:
         self.files = {
