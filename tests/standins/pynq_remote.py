@@ -5,13 +5,14 @@ The messages and their classes are pynq's own. Registers answer as signed 32 bit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
 import numpy as np
 import numpy.typing as npt
+from dynagate.hw import boards
 from pynq.remote import (
     buffer_pb2,
     buffer_pb2_grpc,
@@ -24,26 +25,27 @@ from pynq.remote import (
 from tests.standins.axi_dma import AxiDma
 from tests.standins.board import Board
 
-DMA, ACCELERATOR, SPAN = 0x40400000, 0x43C00000, 0x10000
-KERNEL = "Linux version 6.6.10-xilinx (oe-user@oe-host) (arm-xilinx-linux-gnueabi-gcc) armv7l\n"
+SPAN = 0x10000
+KERNELS = {"pynq-z2": "Linux version 6.6.10-xilinx armv7l\n", "kv260": "Linux version 6.6.10-xilinx aarch64\n"}
+"""What /proc/version has, in which pynq looks for the processor."""
 PLL_AND_DIVIDERS = 0x00128A00
 """A register of the processor's clocks: FDIV is 40, DIVISOR0 10, DIVISOR1 1."""
 FPGA_MANAGER = "/sys/class/fpga_manager/fpga0/"
 
 
 class Server:
-    """The board at an address such as "127.0.0.1:7967", for the time of a `with`. files: its file system."""
+    """The board of this name at an address such as "127.0.0.1:7967", while in a `with`. files: its file system."""
 
-    def __init__(self, board: Board, address: str) -> None:
+    def __init__(self, name: str, board: Board, address: str) -> None:
         self.files = {
-            "/proc/version": KERNEL.encode(),
+            "/proc/version": KERNELS[name].encode(),
             FPGA_MANAGER + "state": b"unknown",
             FPGA_MANAGER + "flags": b"0",
         }
         buffers = Buffers()
         self._server = grpc.server(ThreadPoolExecutor(4))
         remote_device_pb2_grpc.add_RemoteDeviceServicer_to_server(Files(self.files), self._server)
-        mmio_pb2_grpc.add_MmioServicer_to_server(Registers(board, buffers), self._server)
+        mmio_pb2_grpc.add_MmioServicer_to_server(Registers(boards.load(name).addresses, board, buffers), self._server)
         buffer_pb2_grpc.add_RemoteBufferServicer_to_server(buffers, self._server)
         assert self._server.add_insecure_port(address)
         self._server.start()
@@ -117,8 +119,9 @@ class Buffers(buffer_pb2_grpc.RemoteBufferServicer):
 class Registers(mmio_pb2_grpc.MmioServicer):
     """Those of the DMA engine, of the accelerator, and of the processor, which keep what is written."""
 
-    def __init__(self, board: Board, buffers: Buffers) -> None:
+    def __init__(self, addresses: Mapping[str, int], board: Board, buffers: Buffers) -> None:
         self._board, self._dma = board, AxiDma(board, buffers.at)
+        self._engine, self._accelerator = addresses["axi_dma_0"], addresses["accelerator_0"]
         self._others: dict[int, int] = {}
 
     def get_mmio(self, request: Any, context: Any) -> Any:
@@ -126,20 +129,20 @@ class Registers(mmio_pb2_grpc.MmioServicer):
 
     def read(self, request: Any, context: Any) -> Any:
         address = int(request.mmio_id) + request.offset
-        if DMA <= address < DMA + SPAN:
-            value = self._dma.read(address - DMA)
-        elif ACCELERATOR <= address < ACCELERATOR + SPAN:
-            value = self._board.read_register(address - ACCELERATOR)
+        if 0 <= address - self._engine < SPAN:
+            value = self._dma.read(address - self._engine)
+        elif 0 <= address - self._accelerator < SPAN:
+            value = self._board.read_register(address - self._accelerator)
         else:
             value = self._others.get(address, PLL_AND_DIVIDERS)
         return mmio_pb2.ReadResponse(status=True, data=int(np.uint32(value).astype(np.int32)))
 
     def write(self, request: Any, context: Any) -> Any:
         address, value = int(request.mmio_id) + request.offset, int.from_bytes(request.data, "little")
-        if DMA <= address < DMA + SPAN:
-            self._dma.write(address - DMA, value)
-        elif ACCELERATOR <= address < ACCELERATOR + SPAN:
-            self._board.write_register(address - ACCELERATOR, value)
+        if 0 <= address - self._engine < SPAN:
+            self._dma.write(address - self._engine, value)
+        elif 0 <= address - self._accelerator < SPAN:
+            self._board.write_register(address - self._accelerator, value)
         else:
             self._others[address] = value
         return mmio_pb2.WriteResponse(status=True)

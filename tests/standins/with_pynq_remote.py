@@ -1,7 +1,7 @@
 """`dynagate.open` under the real pynq.remote, with the board's server as a model. Run by an environment's own Python.
 
-Arguments: a project's folder with bitstream and .hwh, its compiled accelerator, and an .npz with inputs and the results
-they should have.
+Arguments: the board's name, a project's folder with bitstream and .hwh, its compiled accelerator, and an .npz with
+inputs and the results they should have.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tests.standins.pynq_remote import Server  # noqa: E402
 PORT = 7967  # pynq's
 
 
-def main(folder: str, library: str, states: str) -> None:
+def main(name: str, folder: str, library: str, states: str) -> None:
     data = dict(np.load(states))
     expected = data.pop("expected")
     board = Board(SimShellLink(Path(library), load(folder)))
     with (
-        Server(board, f"{ADDRESS}:{PORT}") as server,
+        Server(name, board, f"{ADDRESS}:{PORT}") as server,
         dynagate.open(folder, device="board", link=f"pynq:{folder}/accelerator.bit") as accelerator,
     ):
         assert "/lib/firmware/accelerator.bin" in server.files
