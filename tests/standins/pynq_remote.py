@@ -5,7 +5,7 @@ The messages and their classes are pynq's own. Registers answer as signed 32 bit
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -28,8 +28,8 @@ from tests.standins.board import Board
 SPAN = 0x10000
 KERNELS = {"pynq-z2": "Linux version 6.6.10-xilinx armv7l\n", "kv260": "Linux version 6.6.10-xilinx aarch64\n"}
 """What /proc/version has, in which pynq looks for the processor."""
-PLL_AND_DIVIDERS = 0x00128A00
-"""A register of the processor's clocks: FDIV is 40, DIVISOR0 10, DIVISOR1 1."""
+CLOCKS = {"pynq-z2": 0x00128A00, "kv260": 0x00020A00}
+"""A register of the processor's clocks: a PLL's factor, and dividers other than 0."""
 FPGA_MANAGER = "/sys/class/fpga_manager/fpga0/"
 
 
@@ -45,7 +45,7 @@ class Server:
         buffers = Buffers()
         self._server = grpc.server(ThreadPoolExecutor(4))
         remote_device_pb2_grpc.add_RemoteDeviceServicer_to_server(Files(self.files), self._server)
-        mmio_pb2_grpc.add_MmioServicer_to_server(Registers(boards.load(name).addresses, board, buffers), self._server)
+        mmio_pb2_grpc.add_MmioServicer_to_server(Registers(name, board, buffers), self._server)
         buffer_pb2_grpc.add_RemoteBufferServicer_to_server(buffers, self._server)
         assert self._server.add_insecure_port(address)
         self._server.start()
@@ -119,8 +119,9 @@ class Buffers(buffer_pb2_grpc.RemoteBufferServicer):
 class Registers(mmio_pb2_grpc.MmioServicer):
     """Those of the DMA engine, of the accelerator, and of the processor, which keep what is written."""
 
-    def __init__(self, addresses: Mapping[str, int], board: Board, buffers: Buffers) -> None:
+    def __init__(self, name: str, board: Board, buffers: Buffers) -> None:
         self._board, self._dma = board, AxiDma(board, buffers.at)
+        addresses, self._clocks = boards.load(name).addresses, CLOCKS[name]
         self._engine, self._accelerator = addresses["axi_dma_0"], addresses["accelerator_0"]
         self._others: dict[int, int] = {}
 
@@ -134,7 +135,7 @@ class Registers(mmio_pb2_grpc.MmioServicer):
         elif 0 <= address - self._accelerator < SPAN:
             value = self._board.read_register(address - self._accelerator)
         else:
-            value = self._others.get(address, PLL_AND_DIVIDERS)
+            value = self._others.get(address, self._clocks)
         return mmio_pb2.ReadResponse(status=True, data=int(np.uint32(value).astype(np.int32)))
 
     def write(self, request: Any, context: Any) -> Any:
