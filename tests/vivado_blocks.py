@@ -341,9 +341,12 @@ BLOCKS = {
         ),
         spaces=(Space("M_AXI_HPM0_FPD", "Data", 0xA0000000, 0xAFFFFFFF),),
         rule="xilinx.com:bd_rule:zynq_ultra_ps_e",
-        preset=_clocks(
-            "PSU__FPGA_PL{}_ENABLE", "PSU__CRL_APB__PL{}_REF_CTRL__DIVISOR", "PSU__CRL_APB__PL{}_REF_CTRL__SRCSEL"
-        ),
+        preset={
+            **_clocks(
+                "PSU__FPGA_PL{}_ENABLE", "PSU__CRL_APB__PL{}_REF_CTRL__DIVISOR", "PSU__CRL_APB__PL{}_REF_CTRL__SRCSEL"
+            ),
+            "PSU__CRL_APB__PL0_REF_CTRL__ACT_FREQMHZ": "199.998001",
+        },
     ),
 }
 SEGMENT_INTERFACES = {"SAXIGP2": "S_AXI_HP0_FPD"}

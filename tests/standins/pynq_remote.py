@@ -1,6 +1,6 @@
 """A Zynq board that pynq.remote reaches: its server's three services over gRPC, in front of a Verilated accelerator.
 
-The messages and their classes are pynq's own. Registers answer as signed 32 bits, as its protocol has them.
+The messages and their classes are pynq's own.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ from tests.standins.axi_dma import AxiDma
 from tests.standins.board import Board
 
 SPAN = 0x10000
+DATA = mmio_pb2.ReadResponse.DESCRIPTOR.fields_by_name["data"]
+SIGNED = DATA.type == DATA.TYPE_INT32
+"""Registers are signed 32 bits in the protocol of pynq 3.1, and unsigned in that of 4."""
 KERNELS = {"pynq-z2": "Linux version 6.6.10-xilinx armv7l\n", "kv260": "Linux version 6.6.10-xilinx aarch64\n"}
 """What /proc/version has, in which pynq looks for the processor."""
 CLOCKS = {"pynq-z2": 0x00128A00, "kv260": 0x00020A00}
@@ -136,7 +139,7 @@ class Registers(mmio_pb2_grpc.MmioServicer):
             value = self._board.read_register(address - self._accelerator)
         else:
             value = self._others.get(address, self._clocks)
-        return mmio_pb2.ReadResponse(status=True, data=int(np.uint32(value).astype(np.int32)))
+        return mmio_pb2.ReadResponse(status=True, data=value - (value >> 31 << 32 if SIGNED else 0))
 
     def write(self, request: Any, context: Any) -> Any:
         address, value = int(request.mmio_id) + request.offset, int.from_bytes(request.data, "little")

@@ -96,7 +96,7 @@ class PynqLink(DmaLink):
 
     def _register(self, address: int, value: int | None) -> int:
         if value is None:
-            return int(self._registers.read(address)) & ALL_ONES  # pynq.remote's registers are signed
+            return int(self._registers.read(address)) & ALL_ONES  # pynq.remote 3.1's are signed
         self._registers.write(address, value)
         return value
 
