@@ -15,7 +15,7 @@ from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, shift_left
 
-WINDOWS_AT_ONCE = 2
+WINDOWS_AT_ONCE = 4
 """Windows that the address is chosen from before it has a register of its own."""
 
 
