@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from dynagate.fixedpoint import elementary
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Integers, Rescaled, rescale, wide
+from dynagate.fixedpoint.tabulated import table_plan, tabulated
 from dynagate.graph.ops import table
 
 Integer = Callable[[Sequence[Fixed], Format, Arithmetic], Rescaled]
@@ -92,6 +93,13 @@ def _elementary(compute: Callable[..., Rescaled]) -> Integer:
     return integer
 
 
+def _reciprocal(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    """By the table of the two formats where they have one."""
+    ((value, source),) = operands
+    plan = table_plan(source.width, to.width, source.frac + to.frac)
+    return elementary.reciprocal(value, source, to) if plan is None else tabulated(value, plan, source, to)
+
+
 def _finest(formats: Sequence[Format]) -> int:
     return max(format.frac for format in formats)
 
@@ -138,6 +146,6 @@ FIXED = table(
         "cos": FixedOp(_elementary(elementary.cosine), noise=ELEMENTARY, most=1.0, shares_unit=True),
         "sqrt": FixedOp(_elementary(square_root), noise=1.0, shares_unit=True),
         "select": FixedOp(_select, lambda formats: _finest(formats[1:])),
-        "reciprocal": FixedOp(_elementary(elementary.reciprocal), noise=ELEMENTARY, shares_unit=True),
+        "reciprocal": FixedOp(_reciprocal, noise=ELEMENTARY, shares_unit=True),
     },
 )

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, evaluate, robots, trace
-from dynagate.bench import boards, codegen, comparison, grid, measure, peers, report
+from dynagate.bench import boards, codegen, comparison, deadline, grid, measure, peers, report
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.graph.ops import TRIG
 from dynagate.hw import boards as hw_boards
 from dynagate.hw.choice import choose, rate_text
+from dynagate.hw.plan import plan
 from dynagate.robot.urdf import read_urdf
 
 from tests.samples import inputs_of, states
@@ -117,6 +119,21 @@ def test_timing_is_a_median() -> None:
     assert taken.ns > 0.0
     assert taken.repeats >= measure.LEAST
     assert taken.per(10).ns == pytest.approx(taken.ns / 10)
+
+
+def test_deadline_has_measured_exact_and_modelled_figures_and_says_which() -> None:
+    robot, function = robots.load("two_joint_arm"), "forward_dynamics"
+    graph, region = trace(robot, function), Region.of(robot)
+    planned = plan(assign(graph, region), 4)
+    result = deadline.deadline(graph, region.sample(function, 1, 3), planned, 100e6, calls=2000)
+    assert 0.0 < result["median_ns"] <= result["per_mille_ns"] <= result["worst_ns"]
+    assert result["datapath_ns_at_assumed_clock"] == 10.0 * planned.latency
+    counted = sum(node.op not in ("input", "const", *TRIG, *deadline.SLOW) for node in graph.nodes)
+    others = sum(deadline.SINE if n.op in TRIG else deadline.SLOW.get(n.op, 0) for n in graph.nodes)
+    assert deadline.modelled(graph, 1e9, 1.0) == pytest.approx(deadline.LOADED * counted + others)
+    text = deadline.lines(result)
+    for what in ("99.9 %", "worst", f"datapath, {planned.latency} cycles", "cycles exact, clock assumed", "modelled"):
+        assert sum(what in line for line in text) >= 1, what
 
 
 def test_command_prints_and_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
