@@ -35,9 +35,15 @@ def _same(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Resc
 def _sum(operands: Sequence[Fixed], signs: Sequence[int], to: Format, arithmetic: Arithmetic) -> Rescaled:
     frac = max(format.frac for _, format in operands)
     bits = 2 + max(format.width + frac - format.frac for _, format in operands) + max(0, to.frac - frac)
-    total: Any = 0
+    total: Any = None
     for (value, format), sign in zip(operands, signs, strict=True):
-        total = total + sign * (wide(value, bits) << (frac - format.frac))
+        term = wide(value, bits)
+        if frac != format.frac:
+            term = term << (frac - format.frac)
+        if total is None:
+            total = term if sign > 0 else -term
+        else:
+            total = total + term if sign > 0 else total - term
     return rescale(total, frac, to, arithmetic)
 
 

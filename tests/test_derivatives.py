@@ -13,21 +13,15 @@ from dynagate.graph.derivatives import jacobian, jvp, vjp
 from dynagate.graph.truth import STEP, relative_errors
 
 from tests import tolerances
-from tests.robots import random_urdf
+from tests.robots import floating_robot
 from tests.samples import State, inputs_of, states
-from tests.test_functions_rtl import BASE
+from tests.test_functions_rtl import PRISMATIC_SEED
 
 SECOND = "forward_dynamics_second_order"
 
 
-def floating(folder: Path) -> Robot:
-    path = folder / "floating.urdf"
-    path.write_text(random_urdf(35).replace('<link name="base"/>', BASE))
-    return Robot.from_urdf(path, floating_base=True)
-
-
 def robot_of(name: str, folder: Path) -> Robot:
-    return floating(folder) if name == "floating" else robots.load(name)
+    return floating_robot(PRISMATIC_SEED, folder) if name == "floating" else robots.load(name)
 
 
 def along(robot: Robot, state: State, name: str, k: int) -> State:
@@ -149,7 +143,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         vjp(graph, ["tau"])
     with pytest.raises(ValueError, match="forward_dynamics has no input 'qdd'; expected one of q, qd, tau"):
         jvp(graph, inputs=["qdd"])
-    free = trace(floating(tmp_path), "inverse_dynamics")
+    free = trace(floating_robot(PRISMATIC_SEED, tmp_path), "inverse_dynamics")
     with pytest.raises(
         ValueError, match="input 'q' of inverse_dynamics has quaternions; expected robot=, the robot whose"
     ):
