@@ -35,16 +35,13 @@ def _same(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Resc
 def _sum(operands: Sequence[Fixed], signs: Sequence[int], to: Format, arithmetic: Arithmetic) -> Rescaled:
     frac = max(format.frac for _, format in operands)
     bits = 2 + max(format.width + frac - format.frac for _, format in operands) + max(0, to.frac - frac)
-    total: Any = None
+    terms = []
     for (value, format), sign in zip(operands, signs, strict=True):
         term = wide(value, bits)
         if frac != format.frac:
             term = term << (frac - format.frac)
-        if total is None:
-            total = term if sign > 0 else -term
-        else:
-            total = total + term if sign > 0 else total - term
-    return rescale(total, frac, to, arithmetic)
+        terms.append(term if sign > 0 else -term)
+    return rescale(terms[0] if len(terms) == 1 else terms[0] + terms[1], frac, to, arithmetic)
 
 
 def _mul(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:

@@ -20,8 +20,12 @@ from tests.test_functions_rtl import PRISMATIC_SEED
 SECOND = "forward_dynamics_second_order"
 
 
+def floating(folder: Path) -> Robot:
+    return floating_robot(PRISMATIC_SEED, folder)
+
+
 def robot_of(name: str, folder: Path) -> Robot:
-    return floating_robot(PRISMATIC_SEED, folder) if name == "floating" else robots.load(name)
+    return floating(folder) if name == "floating" else robots.load(name)
 
 
 def along(robot: Robot, state: State, name: str, k: int) -> State:
@@ -143,7 +147,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
         vjp(graph, ["tau"])
     with pytest.raises(ValueError, match="forward_dynamics has no input 'qdd'; expected one of q, qd, tau"):
         jvp(graph, inputs=["qdd"])
-    free = trace(floating_robot(PRISMATIC_SEED, tmp_path), "inverse_dynamics")
+    free = trace(floating(tmp_path), "inverse_dynamics")
     with pytest.raises(
         ValueError, match="input 'q' of inverse_dynamics has quaternions; expected robot=, the robot whose"
     ):
