@@ -256,14 +256,15 @@ def test_sines_and_cosines_are_within_two_units_or_three_from_tables(cache: Path
         assert np.max(np.abs(outputs["y"] - exact) / unit) <= bound
 
 
-def test_long_functions_are_cut_and_cuts_change_nothing(cache: Path) -> None:
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_long_functions_are_cut_and_cuts_change_nothing(layout: str, cache: Path) -> None:
     robot = robots.load("iiwa14")
     graph = trace(robot, "forward_dynamics_gradient", frame="base")
     assert emit(graph).files[f"{emit(graph).name}_body.h"].count("DG_APART void SEGMENT(") == 2
     assert emit(graph) == emit(graph)
     inputs = inputs_of(graph.name, states(robot, 200, seed=6))
     expected = evaluate(graph, inputs)
-    kernel = Kernel(graph, np.float64, folder=cache)
+    kernel = Kernel(graph, np.float64, layout=layout, folder=cache)
     outputs = kernel.new_outputs(200)
     assert kernel(inputs, kernel.written(outputs), 200)
     for key, value in expected.items():
