@@ -386,7 +386,7 @@ def test_a_turn_takes_the_latency_and_little_more(designs: Path) -> None:
     """One trajectory alone: from one turn to the next."""
     robot = robots.load("two_joint_arm")
     q, qd, tau = states_of(robot, 1, 40)
-    rollout = Rollout(robot, steps=40, dt=0.02, device="sim", ii=4, folder=designs, region=slow_region(robot))
+    rollout = Rollout(robot, steps=40, dt=0.005, device="sim", ii=4, folder=designs, region=slow_region(robot))
     rollout(q, qd, tau)
     assert rollout._turns is not None
     transfer = rollout._turns.driver.transfer  # type: ignore[attr-defined]
