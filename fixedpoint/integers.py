@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from dynagate.fixedpoint import elementary
@@ -36,10 +35,13 @@ def _same(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Resc
 def _sum(operands: Sequence[Fixed], signs: Sequence[int], to: Format, arithmetic: Arithmetic) -> Rescaled:
     frac = max(format.frac for _, format in operands)
     bits = 2 + max(format.width + frac - format.frac for _, format in operands) + max(0, to.frac - frac)
-    total: Any = 0
+    terms = []
     for (value, format), sign in zip(operands, signs, strict=True):
-        total = total + sign * (wide(value, bits) << (frac - format.frac))
-    return rescale(total, frac, to, arithmetic)
+        term = wide(value, bits)
+        if frac != format.frac:
+            term = term << (frac - format.frac)
+        terms.append(term if sign > 0 else -term)
+    return rescale(terms[0] if len(terms) == 1 else terms[0] + terms[1], frac, to, arithmetic)
 
 
 def _mul(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
