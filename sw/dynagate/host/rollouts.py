@@ -177,11 +177,10 @@ class Rollout:
         }
         batch = len(torque)
         inputs = {
-            **{name: _backwards(x[:, :-1]) for name, x in states.items()},
-            "tau": _backwards(torque),
-            **{name: _backwards(x[:, :-1]) for name, x in flat.items()},
-            "lam_q": flat["cost_q"][:, -1].copy(),
-            "lam_qd": flat["cost_qd"][:, -1].copy(),
+            **{name: x[:, :-1] for name, x in {**states, **flat}.items()},
+            "tau": torque,
+            "lam_q": flat["cost_q"][:, -1],
+            "lam_qd": flat["cost_qd"][:, -1],
         }
         outputs = {
             "vjp_tau": np.empty((batch, steps, n), self.dtype),
@@ -192,7 +191,7 @@ class Rollout:
         return {
             "q0": outputs["lam_q_next"].reshape(*leading, n),
             "qd0": outputs["lam_qd_next"].reshape(*leading, n),
-            "tau": outputs["vjp_tau"][:, ::-1].reshape(*leading, steps, n),
+            "tau": outputs["vjp_tau"].reshape(*leading, steps, n),
         }
 
     def _run(
@@ -294,9 +293,5 @@ def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
         ("q", "qd", "tau", "cost_q", "cost_qd"),
         ("vjp_tau",),
         ("lam_q_next", "lam_qd_next"),
+        backwards=True,
     )
-
-
-def _backwards(array: Array) -> Array:
-    """The steps from the last to the first."""
-    return np.ascontiguousarray(array[:, ::-1])

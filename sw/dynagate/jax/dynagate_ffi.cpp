@@ -53,9 +53,10 @@ struct call {
     std::vector<void *> out;
     std::vector<long> in_size, out_size; /* entries of each array */
     long batch;
+    bool wide; /* float64 */
 
     /* size: entries of a row of the first input */
-    call(ffi::RemainingArgs arguments, ffi::RemainingRets results, int64_t size) : batch(0) {
+    call(ffi::RemainingArgs arguments, ffi::RemainingRets results, int64_t size) {
         for (size_t k = 0; k < arguments.size(); k++) {
             const auto buffer = arguments.get<ffi::AnyBuffer>(k).value();
             in.push_back(buffer.untyped_data());
@@ -67,31 +68,50 @@ struct call {
             out_size.push_back((long)buffer->element_count());
         }
         batch = in_size[0] / (long)size;
+        wide = arguments.get<ffi::AnyBuffer>(0).value().element_type() == ffi::DataType::F64;
     }
 };
 
-/* zeros: per output, its bytes that are set to zero before, where the kernel does not write all of it. What is not
- * finite is written as NaN, so the status is not needed. */
+/* Zeros in an entry of all rows of an array, which has so many entries. */
+template <typename real> static void clear(void *array, long size, long batch, int64_t entry) {
+    for (long row = 0; row < batch; row++) ((real *)array)[row * size + entry] = 0;
+}
+
+/* zeros: pairs of an output and an entry of its rows that is always zero, which the kernel does not write. Results that
+ * are not finite are NaN or infinite, so its status is not needed. */
 static ffi::Error rows(int64_t key, int64_t size, ffi::Span<const int64_t> zeros, ffi::RemainingArgs arguments,
                        ffi::RemainingRets results) {
     functions kernel;
     if (!known(key, &kernel)) return missing(key);
     call c(arguments, results, size);
-    for (size_t k = 0; k < c.out.size(); k++)
-        if (zeros[k]) std::memset(c.out[k], 0, (size_t)(zeros[k] * c.out_size[k]));
+    if (!c.batch) return ffi::Error::Success();
     if (c.batch == 1) ((one_kernel)kernel.other)(c.in.data(), c.out.data());
-    else if (c.batch) ((rows_kernel)kernel.call)(c.in.data(), c.out.data(), 0, c.batch);
+    else ((rows_kernel)kernel.call)(c.in.data(), c.out.data(), 0, c.batch);
+    for (size_t k = 0; k + 1 < zeros.size(); k += 2) {
+        const auto clear_entry = c.wide ? clear<double> : clear<float>;
+        clear_entry(c.out[zeros[k]], c.out_size[zeros[k]] / c.batch, c.batch, zeros[k + 1]);
+    }
     return ffi::Error::Success();
 }
 
-static ffi::Error loop(int64_t key, int64_t size, int64_t turns, ffi::RemainingArgs arguments,
-                       ffi::RemainingRets results) {
+/* first: for each output, the input that is its first row, before those of the turns; -1 where it has none. An input
+ * per turn may have more rows than turns. */
+static ffi::Error loop(int64_t key, int64_t size, int64_t turns, ffi::Span<const int64_t> first,
+                       ffi::RemainingArgs arguments, ffi::RemainingRets results) {
     functions kernel;
     if (!known(key, &kernel)) return missing(key);
     call c(arguments, results, size);
     if (!c.batch) return ffi::Error::Success();
     for (long &entries : c.in_size) entries /= c.batch;
     for (long &entries : c.out_size) entries /= c.batch;
+    const size_t number = c.wide ? sizeof(double) : sizeof(float);
+    for (size_t k = 0; k < c.out.size(); k++) {
+        if (first[k] < 0) continue;
+        const size_t row = c.in_size[first[k]] * number;
+        for (long b = 0; b < c.batch; b++)
+            std::memcpy((char *)c.out[k] + b * c.out_size[k] * number, (const char *)c.in[first[k]] + b * row, row);
+        c.out[k] = (char *)c.out[k] + row;
+    }
     ((loop_kernel)kernel.call)(c.in.data(), c.in_size.data(), c.out.data(), c.out_size.data(), turns, 0, c.batch);
     return ffi::Error::Success();
 }
@@ -119,6 +139,7 @@ XLA_FFI_DEFINE_HANDLER_SYMBOL(dynagate_loop, loop,
                                   .Attr<int64_t>("key")
                                   .Attr<int64_t>("size")
                                   .Attr<int64_t>("turns")
+                                  .Attr<ffi::Span<const int64_t>>("first")
                                   .RemainingArgs()
                                   .RemainingRets());
 XLA_FFI_DEFINE_HANDLER_SYMBOL(dynagate_gpu, gpu,

@@ -80,10 +80,15 @@ def _lower(platform: str, ctx: Any, *inputs: Any, operator: Operator) -> Any:
         return mlir.lower_fun(partial(_on_gpu, operator=operator), multiple_results=True)(ctx, *inputs)
     dtype = np.dtype(ctx.avals_in[0].dtype)
     kernel = compute.kernel(dtype)
-    zeros = np.array([dtype.itemsize if some else 0 for some in compute.zeros], np.int64)
+    zeros = [
+        (k, entry)
+        for k, port in enumerate(operator.graph.outputs)
+        for entry, i in enumerate(port.nodes)
+        if operator.graph.nodes[i].is_zero
+    ]
     key = key_of(kernel, f"{kernel.source.stamp} {dtype}", kernel.addresses)
     rule = jax.ffi.ffi_lowering(ROWS)
-    return rule(ctx, *inputs, key=np.int64(key), size=_size(operator), zeros=zeros)
+    return rule(ctx, *inputs, key=np.int64(key), size=_size(operator), zeros=np.array(zeros, np.int64).ravel())
 
 
 def _size(operator: Operator) -> np.int64:

@@ -8,11 +8,11 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.graph.loop import Loop
+from dynagate.integrators.step import CARRY
 from dynagate.jax.functions import as_array, normalised, precision
 from dynagate.jax.handlers import LOOP, key_of
 from dynagate.jax.primitive import bind
@@ -59,9 +59,9 @@ class RolloutFunction:
             leading = q0.shape[:-1]
             shapes = [(*leading, self.operator.steps + 1, x.shape[-1]) for x in (q0, qd0)]
             return _called_back(self.operator.forward, shapes, q0, qd0, tau)
-        moved = _loop(self.operator.rollout.loop, kernel, self.operator.steps, {"q": q0, "qd": qd0, "tau": tau})
-        first = {"q_next": q0, "qd_next": qd0}
-        return [jnp.concatenate([x[..., None, :], moved[name]], axis=-2) for name, x in first.items()]
+        inputs = {"q": q0, "qd": qd0, "tau": tau}
+        states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, inputs, CARRY)
+        return [states[name] for name in CARRY]
 
     def _saving(self, *inputs: jax.Array) -> tuple[list[jax.Array], tuple[jax.Array, ...]]:
         states = self._forward(*inputs)
@@ -76,13 +76,10 @@ class RolloutFunction:
             shapes = [(*x.shape[:-2], operator.robot.nv) for x in (q, qd)]
             by_q, by_qd, by_tau = _called_back(operator.backward, [*shapes, tau.shape], q, qd, tau, cost_q, cost_qd)
         else:
-            inputs = {"q": q[..., :-1, :], "qd": qd[..., :-1, :], "tau": tau}
-            inputs |= {"cost_q": cost_q[..., :-1, :], "cost_qd": cost_qd[..., :-1, :]}
-            inputs = {name: jnp.flip(x, -2) for name, x in inputs.items()}
+            inputs = {"q": q, "qd": qd, "tau": tau, "cost_q": cost_q, "cost_qd": cost_qd}
             inputs |= {"lam_q": cost_q[..., -1, :], "lam_qd": cost_qd[..., -1, :]}
-            products = _loop(loop, kernel, operator.steps, inputs)
+            products = _loop(loop, kernel, operator.steps, inputs, {})
             by_q, by_qd, by_tau = (products[name] for name in ("lam_q_next", "lam_qd_next", "vjp_tau"))
-            by_tau = jnp.flip(by_tau, -2)
         if operator.to_entries is not None:
             (by_q,) = bind(operator.to_entries, q[..., 0, :], by_q)
         return by_q, by_qd, by_tau
@@ -114,20 +111,27 @@ def rollout(
     return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=chosen, **options))
 
 
-def _loop(loop: Loop, kernel: LoopKernel, steps: int, inputs: Mapping[str, jax.Array]) -> dict[str, jax.Array]:
-    """The outputs of a loop in C, by name, (*leading, [steps,] *shape)."""
-    arrays = [inputs[port.name] for port in loop.inputs]
-    first = loop.inputs[0]
-    own = [steps] if first.name in loop.per_turn else []
-    leading = arrays[0].shape[: arrays[0].ndim - len(first.shape) - len(own)]
+def _loop(
+    loop: Loop, kernel: LoopKernel, steps: int, inputs: Mapping[str, jax.Array], first: Mapping[str, str]
+) -> dict[str, jax.Array]:
+    """The outputs of a loop in C, by name, (*leading, [rows,] *shape). inputs: those per turn may have more rows than
+    there are steps. first: outputs -> the input that is put before their first row."""
+    ports = {port.name: k for k, port in enumerate(loop.inputs)}
+    arrays = [inputs[name] for name in ports]
+    begin = loop.inputs[0]
+    axes = len(begin.shape) + (begin.name in loop.per_turn)
+    leading, own = arrays[0].shape[: arrays[0].ndim - axes], arrays[0].shape[arrays[0].ndim - axes :]
+    rows = {name: [steps + (name in first)] for name in loop.kept}
     shapes = [
-        jax.ShapeDtypeStruct((*leading, *([steps] if port.name in loop.kept else []), *port.shape), kernel.dtype)
-        for port in loop.outputs
+        jax.ShapeDtypeStruct((*leading, *rows.get(port.name, []), *port.shape), kernel.dtype) for port in loop.outputs
     ]
-    key = key_of(kernel, f"{kernel.stamp} {kernel.dtype}", (kernel.address, 0))
-    call = jax.ffi.ffi_call(LOOP, shapes, vmap_method="broadcast_all")
-    size = math.prod((*own, *first.shape))
-    results = call(*arrays, key=np.int64(key), size=np.int64(size), turns=np.int64(steps))
+    results = jax.ffi.ffi_call(LOOP, shapes, vmap_method="broadcast_all")(
+        *arrays,
+        key=np.int64(key_of(kernel, f"{kernel.stamp} {kernel.dtype}", (kernel.address, 0))),
+        size=np.int64(math.prod(own)),
+        turns=np.int64(steps),
+        first=np.array([ports[first[p.name]] if p.name in first else -1 for p in loop.outputs], np.int64),
+    )
     return dict(zip((port.name for port in loop.outputs), results, strict=True))
 
 

@@ -142,6 +142,10 @@ class Kernel:
             return partial(self._rows, *pointers, _long(0), _long(batch))
         return partial(self._planes, *pointers, *map(_long, (*strides, 0, batch)))
 
+    def at(self, read: list[int], written: list[int], batch: int) -> int:
+        """`status` on memory by its addresses: rows without gaps, of the kernel's dtype, one per input and output."""
+        return int(self._call(Placed([], self._inputs(*read), 0), Placed([], self._outputs(*written), 0), batch)())
+
     def clear(self, outputs: Arrays) -> None:
         """Zeros in the entries of outputs that the graph has as always zero."""
         for name, entries in self._zeros.items():

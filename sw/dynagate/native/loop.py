@@ -162,7 +162,8 @@ class _Text:
         if isinstance(loop.stop, Until):
             yield from self._until(loop, loop.stop, number, indent)
             return
-        yield f"{indent}for (long turn = 0; turn < count; turn++) {{"
+        turns = "long turn = count - 1; turn >= 0; turn--" if loop.backwards else "long turn = 0; turn < count; turn++"
+        yield f"{indent}for ({turns}) {{"
         for name in loop.per_turn:
             yield f"{indent}    {self._get(name, place[name], number, f' + turn * {self._of(name)}')}"
         yield from self._body(loop, number, indent + "    ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,23 +55,15 @@ class Compiled(Compute):
             self._gpu[key] = GpuKernel(self.graph, key[0], device=card)
         return self._gpu[key]
 
-    @cached_property
-    def zeros(self) -> tuple[bool, ...]:
-        """Per output, whether some entries are always zero, which kernels do not write."""
-        return tuple(any(self.graph.nodes[i].is_zero for i in port.nodes) for port in self.graph.outputs)
-
     def __call__(self, inputs: Sequence[Array]) -> list[Array]:
         """Results that are not finite are given as they are: frameworks have means of their own to find them."""
         kernel, batch = self.kernel(inputs[0].dtype), len(inputs[0])
-        outputs = [
-            (np.zeros if zeros else np.empty)((batch, *port.shape), kernel.dtype)
-            for zeros, port in zip(self.zeros, self.graph.outputs, strict=True)
-        ]
+        outputs = {port.name: np.empty((batch, *port.shape), kernel.dtype) for port in self.graph.outputs}
         if batch:
             named = {port.name: array for port, array in zip(self.graph.inputs, inputs, strict=True)}
-            written = {port.name: array for port, array in zip(self.graph.outputs, outputs, strict=True)}
-            kernel(named, kernel.written(written), batch)
-        return outputs
+            kernel(named, kernel.written(outputs), batch)
+            kernel.clear(outputs)
+        return list(outputs.values())
 
 
 class Reference(Compute):

@@ -42,29 +42,29 @@ def by_name(graph: Named, positional: Sequence[Any], named: Mapping[str, Any]) -
 def check_dtypes(inputs: Mapping[str, Any]) -> None:
     """Raises TypeError naming the first input that is neither float32 nor float64, or of another dtype than the
     first."""
-    first: tuple[str, str] | None = None
+    (first, one), *_ = inputs.items()
     for name, array in inputs.items():
-        dtype = str(array.dtype).removeprefix("torch.")
+        if name != first and array.dtype == one.dtype:
+            continue
+        dtype, expected = (str(x.dtype).removeprefix("torch.") for x in (array, one))
         if dtype not in FLOATS:
             raise ArgumentTypeError(f"input '{name}' is {dtype}; expected {' or '.join(FLOATS)}")
-        if first is None:
-            first = name, dtype
-        elif dtype != first[1]:
-            raise ArgumentTypeError(f"input '{name}' is {dtype} and '{first[0]}' {first[1]}; expected one dtype")
+        if dtype != expected:
+            raise ArgumentTypeError(f"input '{name}' is {dtype} and '{first}' {expected}; expected one dtype")
 
 
 def leading_axes(ports: Sequence[Port], arrays: Sequence[Any]) -> tuple[int, ...]:
     """The axes before those of the ports. Raises ValueError naming an input of another shape, or with others."""
     leading: tuple[int, ...] | None = None
     for port, array in zip(ports, arrays, strict=True):
-        shape = tuple(array.shape)
+        shape = array.shape
         axes = len(shape) - len(port.shape)
-        if axes < 0 or shape[axes:] != port.shape:
-            raise ArgumentError(f"input '{port.name}' has shape {shape}; expected (..., *{port.shape})")
+        if axes < 0 or tuple(shape[axes:]) != port.shape:
+            raise ArgumentError(f"input '{port.name}' has shape {tuple(shape)}; expected (..., *{port.shape})")
         if leading is not None and shape[:axes] != leading:
             raise ArgumentError(
-                f"input '{port.name}' has leading axes {shape[:axes]}; the inputs before it have {leading}: expected "
+                f"input '{port.name}' has leading axes {tuple(shape[:axes])}; the inputs before it have {tuple(leading)}: expected "
                 "the same for all"
             )
         leading = shape[:axes]
-    return leading or ()
+    return tuple(leading or ())

@@ -17,6 +17,7 @@ from dynagate.operators.operator import Operator
 
 NAMESPACE = "dynagate"
 _numbers = itertools.count()
+_NUMPY = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 
 
 def registered(
@@ -100,6 +101,7 @@ class TorchOperator:
                 )
             if on.type == CUDA:
                 return self._on_gpu(compute, inputs)
+            return self._on_cpu(compute, inputs)
         shapes = self._shapes(*inputs)
         batch = math.prod(shapes[0][: len(shapes[0]) - len(graph.outputs[0].shape)])
         arrays = [
@@ -109,10 +111,23 @@ class TorchOperator:
         results = [np.asarray(result, dtype).reshape(s) for result, s in zip(compute(arrays), shapes, strict=True)]
         return [torch.from_numpy(result).to(on) for result in results]
 
+    def _on_cpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        """On PyTorch's own memory."""
+        graph, first = self.operator.graph, inputs[0]
+        kernel = compute.kernel(_NUMPY[first.dtype])
+        outputs = [np.empty(shape, kernel.dtype) for shape in self._shapes(*inputs)]
+        read = [x.contiguous() for x in inputs]  # kept until the call is done
+        batch = first.numel() // math.prod(graph.inputs[0].shape)
+        if batch:
+            kernel.at([x.data_ptr() for x in read], [x.ctypes.data for x in outputs], batch)
+            flat = {p.name: x.reshape(batch, *p.shape) for p, x in zip(graph.outputs, outputs, strict=True)}
+            kernel.clear(flat)
+        return [torch.from_numpy(x) for x in outputs]
+
     def _on_gpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
         """On PyTorch's own memory and current stream."""
         graph, card = self.operator.graph, inputs[0].device
-        kernel = compute.gpu_kernel(str(inputs[0].dtype).removeprefix("torch."), card.index or 0)
+        kernel = compute.gpu_kernel(_NUMPY[inputs[0].dtype], card.index or 0)
         new = torch.empty if kernel.writes_all else torch.zeros
         outputs = [new(shape, dtype=inputs[0].dtype, device=card) for shape in self._shapes(*inputs)]
         kernel.launch(
