@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ def shortest(calls: Calls, repeats: int = REPEATS) -> dict[str, float]:
     return {name: min(values) for name, values in times.items()}
 
 
-def states(robot: Robot) -> dict[str, np.ndarray]:
+def states(robot: Robot) -> dict[str, Any]:
     random = np.random.default_rng(1)
     return {name: random.normal(size=(BATCH, robot.nv)) for name in ("q", "qd", "tau")}
 
@@ -40,7 +41,7 @@ def states(robot: Robot) -> dict[str, np.ndarray]:
 def plain(robot: Robot) -> Calls:
     """Calls of accelerators and rollouts."""
     x = states(robot)
-    weights = {"lam_qdd": np.ones((BATCH, robot.nv))}
+    weights: dict[str, Any] = {"lam_qdd": np.ones((BATCH, robot.nv))}
     gradient = dynagate.open(robot, "forward_dynamics_gradient")
     product = dynagate.open(robot, "forward_dynamics_vjp")
     run = dynagate.Rollout(robot, steps=STEPS, dt=0.01)

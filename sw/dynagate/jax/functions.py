@@ -105,5 +105,7 @@ def precision(dtype: Any) -> np.dtype[Any]:
     if chosen not in (np.float32, np.float64):
         raise ArgumentTypeError(f"dtype {chosen}; expected float32 or float64")
     if chosen == np.float64 and not jax.config.jax_enable_x64:
-        raise ArgumentTypeError("dtype float64 in JAX's 32-bit mode; expected jax.config.update('jax_enable_x64', True)")
+        raise ArgumentTypeError(
+            "dtype float64 in JAX's 32-bit mode; expected jax.config.update('jax_enable_x64', True)"
+        )
     return chosen

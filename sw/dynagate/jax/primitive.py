@@ -1,8 +1,8 @@
 """Operators as one JAX primitive: how it is computed, differentiated, transposed and batched.
 
-A primitive, and not `jax.custom_vjp` or `custom_jvp`: those have one direction of differentiation each. Here the JVP of
-an operator is an operator, and linear; its transpose is the VJP, an operator too. Forward mode, reverse mode and any mix
-of them follow, to any order.
+A primitive, and not `jax.custom_vjp` or `custom_jvp`: those have one direction of differentiation each. Here the JVP
+of an operator is an operator, and linear; its transpose is the VJP, an operator too. Forward mode, reverse mode and any
+mix of them follow, to any order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from jax.interpreters import ad, batching, mlir
 
 from dynagate.base.errors import ArgumentError
 from dynagate.jax.handlers import GPU, ROWS, key_of
-from dynagate.native.compile import CompileError
 from dynagate.operators.compute import CPU, CUDA, Compiled
 from dynagate.operators.inputs import leading_axes
 from dynagate.operators.operator import Operator

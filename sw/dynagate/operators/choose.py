@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
 from dynagate.dynamics import function as function_row
+from dynagate.fixedpoint.assign import assign
 from dynagate.graph import Graph, trace
+from dynagate.graph.region import Region
 from dynagate.host import Accelerator
-from dynagate.host import open as open_accelerator
+from dynagate.host.devices import FixedDevice
 from dynagate.operators.compute import CPU, CUDA, Compiled, Compute, Opened, OpenedProduct, Reference
 from dynagate.operators.operator import Make, Operator
 from dynagate.operators.products import in_entries
@@ -57,7 +59,7 @@ def operator(
     else:
         make = Reference if backend == NUMPY else lambda graph: Compiled(graph, COMPILED["compiled"])
     if backend == FIXED or isinstance(backend, Accelerator):
-        compute: Compute = Opened(graph, _accelerator(loaded, graph, backend, "backend", options))
+        compute: Compute = Opened(graph, _accelerator(loaded, graph, backend, "backend"))
     else:
         compute = make(graph)
     return _Function(graph, loaded, compute, make, algorithm, gradient)
@@ -86,7 +88,7 @@ class _Function(Operator):
         self._reverse: Accelerator | None = None
         if gradient != FLOAT:
             listed = trace(robot, f"{graph.name}_vjp", **self._options)
-            self._reverse = _accelerator(robot, listed, FIXED if gradient == BITS else gradient, "gradient", {})
+            self._reverse = _accelerator(robot, listed, FIXED if gradient == BITS else gradient, "gradient")
 
     def product_graphs(self) -> tuple[Graph, Graph]:
         if not self._listed:
@@ -115,10 +117,10 @@ def _check(backend: Backend, gradient: Gradient) -> None:
         raise ArgumentError(f"gradient {gradient!r} with backend '{backend}'; expected '{FLOAT}' for floating point")
 
 
-def _accelerator(robot: Robot, graph: Graph, source: Any, role: str, options: dict[str, Any]) -> Accelerator:
+def _accelerator(robot: Robot, graph: Graph, source: str | Accelerator, role: str) -> Accelerator:
     """The integers of a graph, or an opened accelerator that is checked to compute it."""
     if not isinstance(source, Accelerator):
-        return open_accelerator(robot, graph.name, device=FIXED, **options)
+        return Accelerator(FixedDevice(assign(graph, Region.of(robot))))
     accelerator = source.functions.get(graph.name, source)
     device = accelerator.device
     own = [(port.name, tuple(port.shape)) for port in (*device.inputs, *device.outputs)]

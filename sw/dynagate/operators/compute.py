@@ -89,7 +89,8 @@ class Opened(Compute):
 
     def results(self, inputs: Sequence[Array]) -> dict[str, Array]:
         """By name. Raises as a call of the accelerator does."""
-        results = self.accelerator(**dict(zip(self.names[0], inputs, strict=True)))
+        named_inputs: dict[str, Any] = dict(zip(self.names[0], inputs, strict=True))
+        results = self.accelerator(**named_inputs)
         lost = np.asarray(results.overflow)
         named = {name: np.array(results[name]) for name in self.names[1]}
         for array in named.values():

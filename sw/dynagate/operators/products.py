@@ -2,9 +2,9 @@
 
 A framework knows nothing of the manifold that quaternions lie on. So an operator is the function of the *normalised*
 quaternion, f(q / |q|), which is smooth in all entries of q; the division is left to the framework. What is here is the
-derivative at unit quaternions along the entries: rates of entries become velocities on the way in, weights of velocities
-become weights of entries on the way out, and those are orthogonal to each quaternion, as the derivative of the
-division wants it.
+derivative at unit quaternions along the entries: rates of entries become velocities on the way in, weights of
+velocities become weights of entries on the way out, and those are orthogonal to each quaternion, as the derivative of
+the division wants it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
@@ -91,4 +90,3 @@ def _map(robot: Robot, name: str, size: int, weights: Any) -> Graph:
     q, lam = recording.input("q", (robot.nq,)), recording.input("lam", (size,))
     units = tuple((part.start, part.stop) for part in robot.quaternions())
     return recording.graph({"weights": weights(q, lam)}, {"q": units})
-

@@ -66,10 +66,10 @@ def function(
       stream; "cpu" and "cuda" for these alone.
     - "numpy": float64, the reference. "fixed": the integers of the hardware, bit for bit. An opened accelerator
       (`dynagate.open`): a simulation or a board. Values of samples that overflow are NaN.
-    gradient: what computes the first derivative, where the backend is "fixed" or an accelerator. "float": compiled code,
-    the derivative of the exact function at the same inputs (straight through the rounding). "bits": the integers of the
-    function's `_vjp`, whose formats take weights of the region that they were chosen for. Or an accelerator of this
-    function. Second derivatives are always compiled code.
+    gradient: what computes the first derivative, where the backend is "fixed" or an accelerator. "float": compiled
+    code, the derivative of the exact function at the same inputs (straight through the rounding). "bits": the integers
+    of the function's `_vjp`, whose formats take weights of the region that they were chosen for. Or an accelerator of
+    this function. Second derivatives are always compiled code.
 
     Raises ValueError or TypeError: an option is none of these; RobotError; CompileError.
     """

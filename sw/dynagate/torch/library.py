@@ -17,14 +17,14 @@ from dynagate.operators.operator import Operator
 
 NAMESPACE = "dynagate"
 _numbers = itertools.count()
-_NUMPY = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+_NUMPY: dict[Any, np.dtype[Any]] = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
 
 
 def registered(
     name: str,
     inputs: int,
     outputs: int,
-    compute: Callable[..., tuple[Any, ...]],
+    compute: Callable[..., Sequence[Any]],
     shapes: Callable[..., list[tuple[int, ...]]],
 ) -> Any:
     """A custom operator of so many tensors to others, with its fake, under a name made unique.
@@ -104,9 +104,7 @@ class TorchOperator:
             return self._on_cpu(compute, inputs)
         shapes = self._shapes(*inputs)
         batch = math.prod(shapes[0][: len(shapes[0]) - len(graph.outputs[0].shape)])
-        arrays = [
-            x.cpu().numpy().reshape(batch, *port.shape) for x, port in zip(inputs, graph.inputs, strict=True)
-        ]
+        arrays = [x.cpu().numpy().reshape(batch, *port.shape) for x, port in zip(inputs, graph.inputs, strict=True)]
         dtype = arrays[0].dtype
         results = [np.asarray(result, dtype).reshape(s) for result, s in zip(compute(arrays), shapes, strict=True)]
         return [torch.from_numpy(result).to(on) for result in results]
@@ -158,5 +156,3 @@ def check_devices(inputs: dict[str, torch.Tensor]) -> None:
     for name, x in others:
         if x.device != one.device:
             raise ArgumentError(f"input '{name}' is on {x.device} and '{first}' on {one.device}; expected one device")
-
-

@@ -40,8 +40,9 @@ class RolloutFunction:
         self._forward = registered(name, 3, 2, self._compute, self._shapes)
         self._backward = registered(f"{name}_vjp", 5, 3, self._compute_back, self._shapes_back)
         self._forward.register_autograd(self._differentiate, setup_context=self._save)
-        maps = (operator.to_velocities, operator.to_entries)
-        self._to_velocities, self._to_entries = (map and TorchOperator(map) for map in maps)
+        to_velocities, to_entries = operator.to_velocities, operator.to_entries
+        self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
+        self._to_entries = None if to_entries is None else TorchOperator(to_entries)
 
     def __call__(self, *positional: Any, **named: Any) -> States:
         arguments = self.operator.arguments
@@ -102,6 +103,4 @@ def rollout(
     Raises ValueError: an option is none of these; RobotError; CompileError.
     """
     name = str(dtype or torch.get_default_dtype()).removeprefix("torch.")
-    return RolloutFunction(
-        RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=np.dtype(name), **options)
-    )
+    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=np.dtype(name), **options))
