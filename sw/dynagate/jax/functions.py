@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.fixedpoint.assign import Policy
+from dynagate.graph.region import Region
 from dynagate.jax.primitive import bind
 from dynagate.operators.choose import FLOAT, Backend, Gradient, operator
 from dynagate.operators.inputs import Named, by_name, check_dtypes, leading_axes
@@ -52,6 +54,8 @@ def function(
     *,
     backend: Backend = "compiled",
     gradient: Gradient = FLOAT,
+    policy: Policy | None = None,
+    region: Region | None = None,
     **options: Any,
 ) -> Function:
     """A function of a robot for JAX: `jit`, `vmap`, `grad`, `jvp`, `hessian` and what else is made of them.
@@ -69,10 +73,11 @@ def function(
     compiled code, the derivative of the exact function at the same inputs (straight through the rounding). "bits": the
     integers of the function's `_vjp`, whose formats take weights of the region that they were chosen for. Or an
     accelerator of this function. Forward mode and second derivatives are always compiled code.
+    policy, region: formats of the integers, and the states that they are for, where "fixed" or "bits" asks for them.
 
     Raises ValueError or TypeError: an option is none of these; RobotError; CompileError.
     """
-    return Function(robot, name, backend=backend, gradient=gradient, **options)
+    return Function(robot, name, backend=backend, gradient=gradient, policy=policy, region=region, **options)
 
 
 def as_array(name: str, value: Any) -> jax.Array:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
 from dynagate.dynamics import function as function_row
-from dynagate.fixedpoint.assign import assign
+from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import Graph, trace
 from dynagate.graph.region import Region
 from dynagate.host import Accelerator
@@ -37,14 +37,20 @@ def operator(
     *,
     backend: Backend = "compiled",
     gradient: Gradient = FLOAT,
+    policy: Policy | None = None,
+    region: Region | None = None,
     **options: Any,
 ) -> Operator:
-    """The operator of one function. options: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+    """The operator of one function. policy, region: of the integers that it opens, as `dynagate.open` takes them.
+    options: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
 
     Raises ValueError or TypeError: an unknown backend, gradient, function or option; an accelerator that computes
     something else; RobotError.
     """
     _check(backend, gradient)
+    for name, value in (("policy", policy), ("region", region)):
+        if value is not None and backend != FIXED and gradient != BITS:
+            raise ArgumentError(f"{name} without integers to choose formats for; expected backend='{FIXED}'")
     loaded = robot if isinstance(robot, Robot) else robots.load(robot)
     if function_row(function).parts:
         raise ArgumentError(f"functions '{function}' together; expected one, and an operator for each")
@@ -59,10 +65,26 @@ def operator(
     else:
         make = Reference if backend == NUMPY else lambda graph: Compiled(graph, COMPILED["compiled"])
     if backend == FIXED or isinstance(backend, Accelerator):
-        compute: Compute = Opened(graph, _accelerator(loaded, graph, backend, "backend"))
+        compute: Compute = Opened(graph, _accelerator(loaded, graph, backend, "backend", policy, region))
     else:
         compute = make(graph)
-    return _Function(graph, loaded, compute, make, algorithm, gradient)
+    reverse = None
+    if gradient != FLOAT:
+        if not _is_listed(graph, algorithm):
+            raise ArgumentError(
+                f"gradient {gradient!r} of {graph.name} with {', '.join(algorithm.as_dict()) or 'no options'}; "
+                f"expected '{FLOAT}', or one of the functions whose products are listed: forward_dynamics, "
+                "inverse_dynamics"
+            )
+        listed = trace(loaded, f"{graph.name}_vjp", **algorithm.as_dict())
+        source = FIXED if gradient == BITS else gradient
+        reverse = _accelerator(loaded, listed, source, "gradient", policy, region)
+    return _Function(graph, loaded, compute, make, algorithm, reverse)
+
+
+def _is_listed(graph: Graph, algorithm: AlgorithmOptions) -> bool:
+    """Whether the function table has the products with this function's derivative."""
+    return f"{graph.name}_vjp" in FUNCTIONS and algorithm.as_dict().keys() <= PRODUCT_OPTIONS
 
 
 class _Function(Operator):
@@ -75,20 +97,11 @@ class _Function(Operator):
         compute: Compute,
         make: Make,
         algorithm: AlgorithmOptions,
-        gradient: Gradient,
+        reverse: Accelerator | None,
     ) -> None:
         super().__init__(graph, robot, compute, make)
-        self._options, self._gradient = algorithm.as_dict(), gradient
-        self._listed = f"{graph.name}_vjp" in FUNCTIONS and self._options.keys() <= PRODUCT_OPTIONS
-        if gradient != FLOAT and not self._listed:
-            raise ArgumentError(
-                f"gradient {gradient!r} of {graph.name} with {', '.join(self._options) or 'no options'}; expected "
-                f"'{FLOAT}', or one of the functions whose products are listed: forward_dynamics, inverse_dynamics"
-            )
-        self._reverse: Accelerator | None = None
-        if gradient != FLOAT:
-            listed = trace(robot, f"{graph.name}_vjp", **self._options)
-            self._reverse = _accelerator(robot, listed, FIXED if gradient == BITS else gradient, "gradient")
+        self._options, self._listed = algorithm.as_dict(), _is_listed(graph, algorithm)
+        self._reverse = reverse
 
     def product_graphs(self) -> tuple[Graph, Graph]:
         if not self._listed:
@@ -117,10 +130,12 @@ def _check(backend: Backend, gradient: Gradient) -> None:
         raise ArgumentError(f"gradient {gradient!r} with backend '{backend}'; expected '{FLOAT}' for floating point")
 
 
-def _accelerator(robot: Robot, graph: Graph, source: str | Accelerator, role: str) -> Accelerator:
+def _accelerator(
+    robot: Robot, graph: Graph, source: str | Accelerator, role: str, policy: Policy | None, region: Region | None
+) -> Accelerator:
     """The integers of a graph, or an opened accelerator that is checked to compute it."""
     if not isinstance(source, Accelerator):
-        return Accelerator(FixedDevice(assign(graph, Region.of(robot))))
+        return Accelerator(FixedDevice(assign(graph, region or Region.of(robot), policy)))
     accelerator = source.functions.get(graph.name, source)
     device = accelerator.device
     own = [(port.name, tuple(port.shape)) for port in (*device.inputs, *device.outputs)]

@@ -63,8 +63,8 @@ def leading_axes(ports: Sequence[Port], arrays: Sequence[Any]) -> tuple[int, ...
             raise ArgumentError(f"input '{port.name}' has shape {tuple(shape)}; expected (..., *{port.shape})")
         if leading is not None and shape[:axes] != leading:
             raise ArgumentError(
-                f"input '{port.name}' has leading axes {tuple(shape[:axes])}; the inputs before it have {tuple(leading)}: "
-                "expected the same for all"
+                f"input '{port.name}' has leading axes {tuple(shape[:axes])}; the inputs before it have "
+                f"{tuple(leading)}: expected the same for all"
             )
         leading = shape[:axes]
     return tuple(leading or ())

@@ -55,7 +55,8 @@ class RolloutOperator:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
         self.dtype, self.steps = dtype, steps
         self._asked = {"steps": steps, "dt": dt, **options}
-        self.rollout = Rollout(robot, device=BACKENDS[backend], dtype=dtype, **self._asked)  # type: ignore[arg-type]
+        device: Any = BACKENDS[backend]
+        self.rollout = Rollout(robot, device=device, dtype=dtype, **self._asked)
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
         units = tuple((part.start, part.stop) for part in self.robot.quaternions())
         shapes = {"q0": (self.robot.nq,), "qd0": (n,), "tau": (steps, n)}

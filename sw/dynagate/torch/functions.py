@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.fixedpoint.assign import Policy
+from dynagate.graph.region import Region
 from dynagate.operators.choose import FLOAT, Backend, Gradient, operator
 from dynagate.operators.inputs import Named, by_name, check_dtypes, leading_axes
 from dynagate.robot import Robot
@@ -51,6 +53,8 @@ def function(
     *,
     backend: Backend = "compiled",
     gradient: Gradient = FLOAT,
+    policy: Policy | None = None,
+    region: Region | None = None,
     **options: Any,
 ) -> Function:
     """A function of a robot for PyTorch: autograd in reverse mode, again and again, `torch.func.vmap` and
@@ -70,10 +74,11 @@ def function(
     code, the derivative of the exact function at the same inputs (straight through the rounding). "bits": the integers
     of the function's `_vjp`, whose formats take weights of the region that they were chosen for. Or an accelerator of
     this function. Second derivatives are always compiled code.
+    policy, region: formats of the integers, and the states that they are for, where "fixed" or "bits" asks for them.
 
     Raises ValueError or TypeError: an option is none of these; RobotError; CompileError.
     """
-    return Function(robot, name, backend=backend, gradient=gradient, **options)
+    return Function(robot, name, backend=backend, gradient=gradient, policy=policy, region=region, **options)
 
 
 def checked(named: Named, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
