@@ -142,8 +142,8 @@ def test_refused_by_name(call: Any, error: type, text: str) -> None:
     assert isinstance(caught.value, dynagate.Error)
 
 
-def test_the_example_runs() -> None:
+def test_the_example_trains_a_policy() -> None:
     import runpy
 
-    program = Path(__file__).parent.parent / "examples" / "torch_policy.py"
-    assert runpy.run_path(str(program))["last"] < 0.2 * runpy.run_path(str(program))["first"]
+    space = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "torch_policy.py"))
+    assert space["last"] < 0.05 * space["first"]

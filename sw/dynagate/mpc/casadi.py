@@ -6,6 +6,7 @@ derivatives by weights in reverse and by rates forward; both are products of the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
@@ -67,7 +68,7 @@ class Function(casadi.Callback):
     def has_reverse(self, count: int) -> bool:
         return count == 1
 
-    def get_forward(self, count: int, name: str, i_names: list[str], o_names: list[str], options: Any) -> Any:
+    def get_forward(self, count: int, name: str, i_names: Sequence[str], o_names: Sequence[str], options: Any) -> Any:
         """Rates of all inputs to rates of all outputs: the product by the inputs that it is not linear in, and its own
         value on the rates of the others."""
         source = self.operator
@@ -81,7 +82,7 @@ class Function(casadi.Callback):
         values = [casadi.MX(*self.size_out(k)) for k in range(self.n_out())]
         return self._kept(name, [*arguments, *values, *rates], results, i_names, o_names, options)
 
-    def get_reverse(self, count: int, name: str, i_names: list[str], o_names: list[str], options: Any) -> Any:
+    def get_reverse(self, count: int, name: str, i_names: Sequence[str], o_names: Sequence[str], options: Any) -> Any:
         """Weights of all outputs to weights of all inputs."""
         source = self.operator
         n = source.nonlinear
