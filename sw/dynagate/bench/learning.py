@@ -16,7 +16,7 @@ import numpy as np
 import dynagate
 from dynagate import Robot, robots
 
-BATCH, STEPS, TRAJECTORIES, REPEATS = 1024, 50, 256, 200
+BATCH, STEPS, TRAJECTORIES, REPEATS = 1024, 50, 256, 60
 Calls = dict[str, Callable[[], object]]
 
 

@@ -56,7 +56,7 @@ class Function(casadi.Callback):
     def get_sparsity_out(self, k: int) -> casadi.Sparsity:
         return casadi.Sparsity.dense(len(self.operator.graph.outputs[k].nodes), 1)
 
-    def eval(self, arguments: list[casadi.DM]) -> list[casadi.DM]:
+    def eval(self, arguments: Sequence[casadi.DM]) -> list[casadi.DM]:
         for column, argument in zip(self._columns, arguments, strict=True):
             column[:] = argument.full()[:, 0]
         self._call()

@@ -19,8 +19,11 @@ from dynagate.operators.products import entries_of_weights, weights_of_entries
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
-BACKENDS = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
+BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
 """Backend -> the device of `Rollout`."""
+
+OF_THE_STEP = ("steps", "dt", "integrator", "form")
+"""Options of a rollout on integers that decide its motion."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class RolloutOperator:
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
         self.dtype, self.steps = dtype, steps
-        self._asked = {"steps": steps, "dt": dt, **options}
+        self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]
         self.rollout = Rollout(robot, device=device, dtype=dtype, **self._asked)
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
@@ -68,9 +71,8 @@ class RolloutOperator:
         """The rollout whose `vjp` is the gradient."""
         if self.rollout.device in (CPU, "numpy"):
             return self.rollout
-        names = ("integrator", "form")
-        known = {name: value for name, value in self._asked.items() if name in ("steps", "dt", *names)}
-        return Rollout(self.robot, device=CPU, dtype=self.dtype, **known)
+        known = {name: value for name, value in self._asked.items() if name in OF_THE_STEP}
+        return Rollout(self.robot, device="cpu", dtype=self.dtype, **known)
 
     @cached_property
     def to_velocities(self) -> Operator | None:
