@@ -31,9 +31,9 @@ def registered(
 
     shapes: of the outputs, from the inputs. PyTorch keeps it as long as the process lives.
     """
-    taken = ", ".join(f"Tensor x{k}" for k in range(inputs))
-    given = ", ".join(["Tensor"] * outputs)
-    schema = f"({taken}) -> ({given})" if outputs > 1 else f"({taken}) -> {given}"
+    tensors = ", ".join(f"Tensor x{k}" for k in range(inputs))
+    results = ", ".join(["Tensor"] * outputs)
+    schema = f"({tensors}) -> ({results})" if outputs > 1 else f"({tensors}) -> {results}"
 
     def packed(results: Sequence[Any]) -> Any:
         return tuple(results) if outputs > 1 else results[0]
@@ -147,7 +147,7 @@ class TorchOperator:
             results[:n] = self.vjp(*inputs, *weights)
         if any(asked[n:]):
             results[n:] = self.transposed(*inputs[:n], *weights)
-        return tuple(result if wanted else None for result, wanted in zip(results, asked, strict=True))
+        return tuple(result if needed else None for result, needed in zip(results, asked, strict=True))
 
 
 def check_devices(inputs: dict[str, torch.Tensor]) -> None:
