@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +15,9 @@ from dynagate.graph import trace
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.graph.region import Region
+from dynagate.host.devices import on_card
 from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph, step_vjp_graph
+from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot, robots
 
@@ -24,8 +26,12 @@ if TYPE_CHECKING:
     from dynagate.host.turns import Turns
 
 Array = npt.NDArray[Any]
-DEVICES = ("numpy", "cpu", "fixed", "sim")
+DEVICES = ("numpy", "cpu", "cuda", "fixed", "sim")
+NATIVE = ("cpu", "cuda")
 INTEGERS = ("fixed", "sim")
+
+Compute = Callable[[Mapping[str, Array], Mapping[str, Array]], bool]
+"""Fills the outputs of a loop from its inputs; whether all of them are sure to be finite."""
 
 
 class Trajectories:
@@ -75,7 +81,7 @@ class Rollout:
         dt: float | None,
         integrator: str = "semi_implicit_euler",
         linearise: bool = False,
-        device: Literal["cpu", "numpy", "fixed", "sim"] = "cpu",
+        device: Literal["cpu", "numpy", "cuda", "fixed", "sim"] = "cpu",
         dtype: npt.DTypeLike = np.float64,
         form: str | None = None,
         friction: float | tuple[float, ...] = 0.0,
@@ -96,17 +102,17 @@ class Rollout:
         self.robot, self.steps, self.device = robot, steps, device
         self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops)
         self.options.frictions(robot)
-        self.dtype = np.dtype(dtype if device == "cpu" else np.float64)
+        self.dtype = np.dtype(dtype if device in NATIVE else np.float64)
         self._linearise = linearise
         self._turns: Turns | None = None
-        self._kernel: LoopKernel | None = None
+        self._compute: Compute | None = None
         if device in INTEGERS:
             request = {"ii": ii, "folder": folder, "pauses": pauses, "seed": seed}
             self._turns = _integer_turns(robot, self.options, linearise, device, policy, region, request)
             return
         self.loop = rollout_loop(robot, self.options, linearise=linearise)
-        self._kernel = LoopKernel(self.loop, self.dtype) if device == "cpu" else None
-        self._reverse: tuple[Loop, LoopKernel | None] | None = None
+        self._compute = self._opened(self.loop)
+        self._reverse: Compute | None = None
 
     def __call__(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, *, dt: npt.ArrayLike | None = None
@@ -131,7 +137,7 @@ class Rollout:
         if self._turns is not None:
             if batch:
                 diverged = self._turns.run(state, outputs)
-        elif not self._run(self.loop, self._kernel, state, outputs):
+        elif batch and self._compute is not None and not self._compute(state, outputs):
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1)
@@ -170,8 +176,7 @@ class Rollout:
             "qd": trajectories.qd.reshape(-1, steps + 1, n),
         }
         if self._reverse is None:
-            loop = _reverse_loop(self.robot, self.options)
-            self._reverse = loop, LoopKernel(loop, self.dtype) if self.device == "cpu" else None
+            self._reverse = self._opened(_reverse_loop(self.robot, self.options))
         batch = len(torque)
         inputs = {
             **{name: _backwards(x[:, :-1]) for name, x in states.items()},
@@ -185,27 +190,39 @@ class Rollout:
             "lam_q_next": np.empty((batch, n), self.dtype),
             "lam_qd_next": np.empty((batch, n), self.dtype),
         }
-        self._run(*self._reverse, inputs, outputs)
+        if batch:
+            self._reverse(inputs, outputs)
         return {
             "q0": outputs["lam_q_next"].reshape(*leading, n),
             "qd0": outputs["lam_qd_next"].reshape(*leading, n),
             "tau": outputs["vjp_tau"][:, ::-1].reshape(*leading, steps, n),
         }
 
-    def _run(
-        self, loop: Loop, kernel: LoopKernel | None, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
-    ) -> bool:
-        """Fills the outputs; whether all of them are sure to be finite."""
-        batch = len(next(iter(outputs.values())))
-        if not batch:
-            return True
-        if kernel is not None:
-            return kernel(inputs, outputs, batch, self.steps)
-        constants = {"dt": np.broadcast_to(inputs["dt"], (batch,))} if "dt" in inputs else {}
-        with np.errstate(all="ignore"):
-            for name, value in evaluate_loop(loop, {**inputs, **constants}).items():
-                outputs[name][...] = value
-        return False
+    def _opened(self, loop: Loop) -> Compute:
+        """A loop on "cpu", "cuda" or "numpy"."""
+        if self.device == "cpu":
+            kernel = LoopKernel(loop, self.dtype)
+            return lambda inputs, outputs: kernel(inputs, outputs, len(next(iter(outputs.values()))), self.steps)
+        if self.device == "cuda":
+            with on_card("GPU 0"):
+                card = GpuLoop(loop, self.dtype, self.steps)
+
+            def launched(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
+                with on_card("GPU 0"):
+                    card(inputs, outputs)
+                return False
+
+            return launched
+
+        def evaluated(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
+            batch = len(next(iter(outputs.values())))
+            constants = {"dt": np.broadcast_to(inputs["dt"], (batch,))} if "dt" in inputs else {}
+            with np.errstate(all="ignore"):
+                for name, value in evaluate_loop(loop, {**inputs, **constants}).items():
+                    outputs[name][...] = value
+            return False
+
+        return evaluated
 
     def _of_shape(self, name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
         array = np.asarray(value, dtype=self.dtype)
