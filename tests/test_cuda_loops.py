@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -48,8 +49,14 @@ def powers() -> Loop:
     return Loop("powers", "none", (inner, half), {"xy": "x"}, Count(), ("y",), ("square",), ("xy",))
 
 
+def every_other() -> Loop:
+    """Five turns, of which the second and the fourth are given."""
+    return replace(swapping(), name="every_other", every=2)
+
+
 CASES: dict[str, tuple[Callable[[], Loop], dict[str, tuple[int, ...]], int | None]] = {
     "scan": (swapping, {"a": (37, 3), "b": (37, 3), "more": (37, 5, 3)}, 5),
+    "every other turn": (every_other, {"a": (37, 3), "b": (37, 3), "more": (37, 5, 3)}, 5),
     "while": (square_root, {"a": (37,), "x": (37,)}, None),
     "while in scan": (accumulated_roots, {"total": (37,), "number": (37, 4)}, 4),
     "scan in scan": (powers, {"x": (37, 2), "y": (37, 4, 2)}, 4),

@@ -122,7 +122,7 @@ def cuda_source(graph: Graph, *, double: bool = False) -> Source:
         "}",
     ]
     sizes = [len(port.nodes) for port in (*graph.inputs, *graph.outputs)]
-    return with_host_side(name, emit_cuda(graph, double=double), sizes, [False] * len(sizes), len(graph.inputs), host)
+    return with_host_side(name, emit_cuda(graph, double=double), sizes, [0] * len(sizes), len(graph.inputs), host)
 
 
 def host_arguments(inputs: int, outputs: int, *more: str) -> str:
@@ -132,10 +132,10 @@ def host_arguments(inputs: int, outputs: int, *more: str) -> str:
 
 
 def with_host_side(
-    name: str, text: str, sizes: Sequence[int], per_turn: Sequence[bool], inputs: int, host: Sequence[str]
+    name: str, text: str, sizes: Sequence[int], every: Sequence[int], inputs: int, host: Sequence[str]
 ) -> Source:
-    """The source of a library. sizes, per_turn: entries of each port in a turn, and whether each turn has its own;
-    inputs first, so many. host: `prepare` and `launch`."""
+    """The source of a library. sizes, every: entries of each port, and in how many turns of a loop it has as many again
+    (0: it has them once); inputs first, so many. host: `prepare` and `launch`."""
     shared = (files("dynagate.native") / HOST_SIDE).read_text()
     lines = [
         "",
@@ -143,7 +143,7 @@ def with_host_side(
         f"#define INPUTS {inputs}",
         f"#define OUTPUTS {len(sizes) - inputs}",
         f"static const int ports[] = {{{', '.join(map(str, sizes))}}};",
-        f"static const bool per_turn[] = {{{', '.join(map(str, map(int, per_turn)))}}};",
+        f"static const int every[] = {{{', '.join(map(str, every))}}};",
         LAUNCH,
         *host,
         f'#include "{HOST_SIDE}"',

@@ -86,7 +86,7 @@ class _Thread(LoopText):
 
 def _direct(loop: Loop) -> Iterator[str]:
     """Values that one graph computes and that nothing reads but their output."""
-    if isinstance(loop.stop, Until):
+    if isinstance(loop.stop, Until) or loop.every > 1:
         return
     computed = [port.name for step in loop.steps if isinstance(step, Graph) for port in step.outputs]
     read = {port.name for step in loop.steps for port in step.inputs} | set(loop.carry) | set(loop.last)
@@ -120,8 +120,9 @@ def cuda_loop_source(loop: Loop, *, double: bool = False) -> Source:
         "}",
     ]
     sizes = [len(port.nodes) for port in (*loop.inputs, *loop.outputs)]
-    per_turn = [port.name in loop.per_turn for port in loop.inputs] + [port.name in loop.kept for port in loop.outputs]
-    return cuda.with_host_side(name, emit_cuda_loop(loop, double=double), sizes, per_turn, len(loop.inputs), host)
+    every = [int(port.name in loop.per_turn) for port in loop.inputs]
+    every += [loop.every * (port.name in loop.kept) for port in loop.outputs]
+    return cuda.with_host_side(name, emit_cuda_loop(loop, double=double), sizes, every, len(loop.inputs), host)
 
 
 def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
@@ -146,8 +147,11 @@ def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
     yield "}\n"
     yield f"#define {name}_THREADS {THREADS}"
     moved = [
-        f"{side}{k} + t * {len(port.nodes)}{' * turns' if port.name in each else ''}"
-        for side, ports, each in (("in", loop.inputs, loop.per_turn), ("out", loop.outputs, loop.kept))
+        f"{side}{k} + t * {len(port.nodes)}{turns if port.name in each else ''}"
+        for side, ports, each, turns in (
+            ("in", loop.inputs, loop.per_turn, " * turns"),
+            ("out", loop.outputs, loop.kept, f" * (turns / {loop.every})"),
+        )
         for k, port in enumerate(ports)
     ]
     yield from cuda.each(name, name, f"{arguments}, long turns", f"{name}_sample({', '.join(moved)}, turns);")

@@ -1,8 +1,8 @@
 /* Host side of generated kernels: batches in host memory, and launches on arrays of a GPU.
  *
  * The generated file defines before it includes this: real, INPUTS, OUTPUTS, ports (entries of each, inputs first),
- * per_turn (which of them every turn of a loop has its own of), prepare(), once per card, and launch(inputs, outputs,
- * batch, turns, planes, stream). Functions return NULL, or what failed. */
+ * every (in how many turns of a loop a port has as many entries again; 0: it has them once), prepare(), once per card, and
+ * launch(inputs, outputs, batch, turns, planes, stream). Functions return NULL, or what failed. */
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,7 @@ struct context {
 };
 
 /* Numbers of a port in a sample. */
-static long entries(const context *c, int port) { return ports[port] * (per_turn[port] ? c->turns : 1); }
+static long entries(const context *c, int port) { return ports[port] * (every[port] ? c->turns / every[port] : 1); }
 
 /* Where a port's array begins in a chunk of so many rows; PORTS: where the last one ends. */
 static long begins(const context *c, int port, long rows) {

@@ -28,7 +28,7 @@ class _Array:
 
 class GpuLoop(GpuProgram):
     """The CUDA of a loop, compiled for the cards of `compile.CARDS` and newer, on one of them. Arrays are rows: per
-    turn (batch, turns, *shape), others (batch, *shape).
+    turn (batch, turns, *shape), kept (batch, turns // every, *shape), others (batch, *shape).
 
     turns: of a loop that counts; None for those that it says itself. device: the card's number. Raises ValueError:
     another dtype, or turns that are not the loop's; CompileError; GpuError.
@@ -48,8 +48,11 @@ class GpuLoop(GpuProgram):
         check(own, "rows")
         count = _turns(loop, turns)
         inputs, outputs = (
-            tuple(_Array(port.name, (*([count] if port.name in each else []), *port.shape)) for port in ports)
-            for ports, each in ((loop.inputs, loop.per_turn), (loop.outputs, loop.kept))
+            tuple(_Array(port.name, (*([turns] if port.name in each else []), *port.shape)) for port in ports)
+            for ports, each, turns in (
+                (loop.inputs, loop.per_turn, count),
+                (loop.outputs, loop.kept, count // loop.every),
+            )
         )
         source = cuda_loop_source(loop, double=own == np.float64)
         text = GpuText(loop.name, source, inputs, outputs, count, writes_all=True)

@@ -169,9 +169,11 @@ class LoopKernel:
         self._strides = ctypes.c_long * len(loop.inputs), ctypes.c_long * len(loop.outputs)
 
     def new_outputs(self, batch: int, turns: int) -> dict[str, Array]:
-        """Arrays that `__call__` fills: (batch, turns, *shape) of values that are kept, else (batch, *shape)."""
+        """Arrays that `__call__` fills: (batch, turns // every, *shape) of kept values, else (batch, *shape)."""
         return {
-            port.name: np.empty((batch, *([turns] if port.name in self.loop.kept else []), *port.shape), self.dtype)
+            port.name: np.empty(
+                (batch, *([turns // self.loop.every] if port.name in self.loop.kept else []), *port.shape), self.dtype
+            )
             for port in self.loop.outputs
         }
 

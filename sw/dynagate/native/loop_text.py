@@ -72,9 +72,9 @@ class LoopText(ABC):
     def _of(self, name: str) -> int:
         return 1 if name in EXTRA else len(self.loop.values[name].nodes)
 
-    def turn_of(self, name: str) -> str:
-        """How far the numbers of this turn are from those of the first."""
-        return f" + turn * {self._of(name)}"
+    def turn_of(self, name: str, every: int = 1) -> str:
+        """How far the numbers of this turn are from the first ones, if there are some every so many turns."""
+        return f" + turn{f' / {every}' if every > 1 else ''} * {self._of(name)}"
 
     def _turns(self, loop: Loop, place: Mapping[str, int], indent: str) -> Iterator[str]:
         if isinstance(loop.stop, Until):
@@ -85,9 +85,13 @@ class LoopText(ABC):
         for name in loop.per_turn:
             yield f"{indent}    {self._get(name, place[name], self.turn_of(name))}"
         yield from self._body(loop, indent + "    ")
-        for name in loop.kept:
-            if name not in self.direct:
-                yield f"{indent}    {self._put(name, self._results[name], self.turn_of(name))}"
+        kept = [name for name in loop.kept if name not in self.direct]
+        if kept and loop.every > 1:
+            yield f"{indent}    if ((turn + 1) % {loop.every} == 0) {{"
+        for name in kept:
+            yield f"{indent}    {self._put(name, self._results[name], self.turn_of(name, loop.every))}"
+        if kept and loop.every > 1:
+            yield f"{indent}    }}"
         yield from self._carried(loop, indent + "    ", "")
         yield f"{indent}}}"
 
