@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import runpy
 from pathlib import Path
 
@@ -370,6 +371,28 @@ def test_open_gives_the_states_of_every_so_many_steps(device: str) -> None:
     if device != "fixed":
         with pytest.raises(ValueError, match="every=6: this rollout lacks states to sweep back over; expected every=1"):
             rollout.vjp(part, tau, part.q, part.q)
+
+
+def test_a_small_call_again() -> None:
+    """Its arrays are bound to the kernel: results are new ones each time, and what is wrong with inputs is said."""
+    robot = robots.load("two_joint_arm")
+    rollout = Rollout(robot, steps=4, dt=0.01)
+    reference = Rollout(robot, steps=4, dt=0.01, device="numpy")
+    for leading in ((), (2, 3)):
+        q, qd, tau = (x.reshape(*leading, *x.shape[1:]) for x in states_of(robot, math.prod(leading), 4))
+        first, expected = rollout(q, qd, tau), reference(q, qd, tau)
+        second = rollout(q + 0.1, qd, tau.tolist())
+        np.testing.assert_allclose(first.q, expected.q, rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(second.qd, reference(q + 0.1, qd, tau).qd, rtol=1e-12, atol=1e-13)
+        assert first.diverged.shape == leading
+        assert (first.diverged == -1).all()
+        for name, inputs in (("q0", (q + np.nan, qd, tau)), ("tau", (q, qd, tau + np.nan))):
+            with pytest.raises(ValueError, match=f"{name} is not finite"):
+                rollout(*inputs)
+        with pytest.raises(ValueError, match=r"qd0 has shape .*; expected "):
+            rollout(q, qd[..., :1], tau)
+        wild = rollout(q, qd, tau + 1e200)
+        assert (wild.diverged >= 1).all()
 
 
 def test_what_a_call_refuses() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import MissingExtraError
+from dynagate.bench import rollouts
 
 GRADIENT = "forward_dynamics_gradient"
 
@@ -35,6 +36,7 @@ def text(result: dict[str, Any]) -> str:
     lines += ["", *_throughput(result, times)]
     lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
     lines += _resident(card)
+    lines += ["", rollouts.text(result["rollouts"])]
     lines += [
         "",
         "relative L2 error over all states      " + "".join(f"{b:>10}" for b in result["accuracy"]["float32"]),

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.bench import peers
 from dynagate.bench.measure import Timing, single_call
 from dynagate.bench.mujoco_peer import MujocoRollout
@@ -29,11 +30,11 @@ PEER_BATCH = 64
 """Trajectories of MuJoCo's calls: its step takes as long in any batch."""
 
 
-def measured(robot: Robot, region: Region, *, batch: int = 1024) -> dict[str, Any]:
-    """Nanoseconds per step of a robot on a fixed base, by name: `kernel`, the loop on arrays that are there; `call`,
+def measured(robot: Robot, region: Region, *, batch: int = 1024, pinocchio: bool = True) -> dict[str, Any]:
+    """Nanoseconds per step of a robot, by name: `kernel`, the loop on arrays that are there; `call`,
     `Rollout` with its checks and new arrays; `forward_dynamics`, its kernel at the same batch; float32 and float64.
-    `pinocchio`, `mujoco`: a peer's step in float64, or why there is none. `one`: a trajectory of STEPS steps called from
-    Python, and `single`, one forward dynamics called from C; float64, in all."""
+    `pinocchio`, `mujoco`: a peer's step in float64, or why there is none. `one`: a trajectory of STEPS steps called
+    from Python, and `single`, one forward dynamics called from C; float64, in all."""
     q0, qd0, tau = motions(region, STEPS, DT, batch, SEED)
     result: dict[str, Any] = {"robot": robot.name, "batch": batch, "steps": STEPS}
     calls: dict[str, Callable[[], Any]] = {}
@@ -57,11 +58,13 @@ def measured(robot: Robot, region: Region, *, batch: int = 1024) -> dict[str, An
         per["mujoco"] = min(batch, PEER_BATCH) * STEPS
     except ImportError:
         result["mujoco"] = "MuJoCo is not installed: pip install 'dynagate[bench]'"
+    except ArgumentError as error:
+        result["mujoco"] = str(error)
     taken = _in_turns(calls)
     result |= {name: vars(taken[name].per(per[name])) for name in calls}
     state = {"q": q0[:1], "qd": qd0[:1], "tau": tau[:1, 0]}
     result["single"] = vars(single_call(Kernel(trace(robot, "forward_dynamics"), np.float64), state))
-    result["pinocchio"] = _pinocchio(robot)
+    result["pinocchio"] = _pinocchio(robot) if pinocchio else "not asked for"
     return result
 
 
@@ -108,8 +111,8 @@ def text(result: Mapping[str, Any]) -> str:
     """A table of the figures, and their ratios to our float32 step."""
     step = result["kernel float32"]["ns"]
     lines = [
-        f"{result['robot']}, {result['batch']} trajectories of {result['steps']} steps, one thread",
-        f"{'':<34}{'ns':>10}{'of our float32 step':>22}",
+        f"rollouts by semi-implicit Euler, {result['batch']} trajectories of {result['steps']} steps, one thread",
+        f"{'':<34}{'ns a step':>10}{'of our float32 step':>22}",
     ]
     for name in ("kernel float32", "call float32", "forward_dynamics float32", "kernel float64", "call float64"):
         lines.append(f"{name:<34}{result[name]['ns']:>10.1f}{result[name]['ns'] / step:>22.2f}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from os import PathLike
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
@@ -37,6 +39,9 @@ DEVICES: dict[str, tuple[str, ...]] = {
     "sim": ("ii", "policy", "goal", "formats", "stages", "region", "folder", "pauses", "seed"),
 }
 """Devices of rollouts -> the options that each takes besides those of all."""
+
+SMALL = 4096
+"""Torques of a call up to which its arrays are copied to some that are bound to the kernel."""
 
 Compute = Callable[[Mapping[str, Array], Mapping[str, Array]], bool]
 """Fills the outputs of a loop from its inputs; whether all of them are sure to be finite."""
@@ -126,11 +131,15 @@ class Rollout:
         self._turns: Turns | None = None
         self._compute: Compute | None = None
         self._reverse: Compute | None = None
+        self._kernel: LoopKernel | None = None
+        self._small: dict[tuple[int, ...], _Small] = {}
         if device in INTEGERS:
             self._turns = _integer_turns(robot, self.options, linearise, device, own)
             return
         self.loop = rollout_loop(robot, self.options, linearise=linearise, every=every)
         self._compute = self._opened(self.loop)
+        if self.options.dt is None or linearise or robot.quaternions():
+            self._kernel = None
 
     def __call__(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, *, dt: npt.ArrayLike | None = None
@@ -140,6 +149,8 @@ class Rollout:
         Raises ValueError: an input is missing, of another shape, not finite, or a quaternion has not length 1. A
         trajectory that diverges is flagged, and harms no other.
         """
+        if (trajectories := self._again(q0, qd0, tau, dt)) is not None:
+            return trajectories
         state, leading = self._checked(q0, qd0, tau, dt)
         batch, n = len(state["q"]), self.robot.nv
         results = self.steps if self._turns is not None else self.steps // self.every
@@ -169,6 +180,21 @@ class Rollout:
             shaped.get("b"),
             diverged.reshape(leading),
         )
+
+    def _again(
+        self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
+    ) -> Trajectories | None:
+        """The call by arrays that are bound to the kernel since one of these shapes, where they are few and small; None
+        where not, or where something is wrong with the inputs or results."""
+        if self._kernel is None or dt is not None:
+            return None
+        q, qd, torque = np.asarray(q0), np.asarray(qd0), np.asarray(tau)
+        small = self._small.get(torque.shape)
+        if small is None:
+            if torque.size > SMALL or torque.shape[-2:] != (self.steps, self.robot.nv) or not torque.size:
+                return None
+            small = self._small[torque.shape] = _Small(self, self._kernel, torque.shape[:-2])
+        return small(q, qd, torque)
 
     def vjp(
         self, trajectories: Trajectories, tau: npt.ArrayLike, cost_q: npt.ArrayLike, cost_qd: npt.ArrayLike
@@ -224,6 +250,7 @@ class Rollout:
         """A loop on "cpu", "cuda" or "numpy"."""
         if self.device == "cpu":
             kernel = LoopKernel(loop, self.dtype)
+            self._kernel = self._kernel or kernel
             return lambda inputs, outputs: kernel(inputs, outputs, len(next(iter(outputs.values()))), self.steps)
         if self.device == "cuda":
             with on_card("GPU 0"):
@@ -276,6 +303,38 @@ class Rollout:
                 f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there"
             )
         return state, leading
+
+
+class _Small:
+    """Arrays of one shape, bound to the kernel of a rollout: a call copies to and from them, which takes less time than
+    to bind new ones if they are small."""
+
+    def __init__(self, rollout: Rollout, kernel: LoopKernel, leading: tuple[int, ...]) -> None:
+        robot, steps, dtype = rollout.robot, rollout.steps, rollout.dtype
+        results, batch = steps // rollout.every + 1, math.prod(leading)
+        self._lock = Lock()
+        self._states = np.zeros(batch * results * (robot.nq + robot.nv), dtype)
+        cut = batch * results * robot.nq
+        self._q = self._states[:cut].reshape(*leading, results, robot.nq)
+        self._qd = self._states[cut:].reshape(*leading, results, robot.nv)
+        self._tau = np.empty((*leading, steps, robot.nv), dtype)
+        self._diverged = np.full(leading, -1)
+        self._first = self._q[..., 0, :], self._qd[..., 0, :]
+        self._shape = self._first[0].shape, self._first[1].shape
+        q, qd = (array.reshape(batch, *array.shape[-2:]) for array in (self._q, self._qd))
+        inputs = {"q": q[:, 0], "qd": qd[:, 0], "tau": self._tau.reshape(batch, *self._tau.shape[-2:])}
+        self._run = kernel.bound(inputs, {"q_next": q[:, 1:], "qd_next": qd[:, 1:]}, batch, steps)
+
+    def __call__(self, q0: Array, qd0: Array, tau: Array) -> Trajectories | None:
+        if q0.shape != self._shape[0] or qd0.shape != self._shape[1]:
+            return None
+        with self._lock:
+            self._first[0][...] = q0
+            self._first[1][...] = qd0
+            self._tau[...] = tau
+            if not (self._run() and math.isfinite(np.vdot(self._states, self._states))):
+                return None
+            return Trajectories(self._q.copy(), self._qd.copy(), None, None, self._diverged.copy())
 
 
 def _check_steps(steps: int, every: int, linearise: bool) -> None:

@@ -16,10 +16,15 @@ DG_INLINE void dg_get_vec(vec *to, const real *rows, long stride, int size) {
 #define COLUMNS(width) \
     for (; j + width <= size; j += width) dg_read_columns(rows + j, stride, width, width, to + j);
     if (DG_PART >= 8) { COLUMNS(8) }
-    if (DG_PART >= 4) { COLUMNS(4) }
+    if (DG_PART >= 4 && j < size && size >= 4) { /* the last ones may be read twice */
+        COLUMNS(4)
+        if (j < size) dg_read_columns(rows + size - 4, stride, 4, 4, to + size - 4);
+        return;
+    }
     COLUMNS(2)
 #undef COLUMNS
-    if (j < size)
+    if (j < size && size >= 2) dg_read_columns(rows + size - 2, stride, 2, 2, to + size - 2);
+    else if (j < size)
         for (int lane = 0; lane < DG_LANES; lane++) to[j][lane] = rows[lane * stride + j];
 }
 
@@ -40,10 +45,15 @@ DG_INLINE void dg_put_vec(const vec *from, real *rows, long stride, int size) {
 #define COLUMNS(width) \
     for (; j + width <= size; j += width) dg_put_columns(from + j, rows + j, stride, width);
     if (DG_PART >= 8) { COLUMNS(8) }
-    if (DG_PART >= 4) { COLUMNS(4) }
+    if (DG_PART >= 4 && j < size && size >= 4) { /* the last ones may be written twice */
+        COLUMNS(4)
+        if (j < size) dg_put_columns(from + size - 4, rows + size - 4, stride, 4);
+        return;
+    }
     COLUMNS(2)
 #undef COLUMNS
-    if (j < size)
+    if (j < size && size >= 2) dg_put_columns(from + size - 2, rows + size - 2, stride, 2);
+    else if (j < size)
         for (int lane = 0; lane < DG_LANES; lane++) rows[lane * stride + j] = from[j][lane];
 }
 

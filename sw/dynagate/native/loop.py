@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -29,62 +29,90 @@ from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
 SHARED = ("dynagate_simd.h", "dynagate_loop.h", "dynagate_loop_one.h")
-KINDS = {"vec": "ROWS", "real": "ONE"}
-"""What NUMBER is -> what the macros of its segments are called."""
+NUMBERS = ("vec", "real")
+"""DG_LANES samples, or one."""
 
 Array = npt.NDArray[Any]
 
 
 class _Step:
-    """A graph of the body as C: its segments, and where its inputs and outputs are in their memory."""
+    """A graph of the body as C. Its segments read and write the values of a turn where they are; what passes between
+    segments has memory of its own."""
 
-    def __init__(self, graph: Graph, name: str) -> None:
+    def __init__(self, graph: Graph, name: str, at: Mapping[str, int], old: Mapping[str, int]) -> None:
+        """at: where each value begins among those of a turn. old: the same of copies of inputs that it gives anew."""
         self.graph, self.name = chained(graph), name
         self.program: Program = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
+        self.old, self.at = old, at
+        self._input = {
+            i: f"v[{old.get(port.name, at[port.name]) + j}]"
+            for port in self.graph.inputs
+            for j, i in enumerate(port.nodes)
+        }
+
+    def _places(self) -> Iterator[str]:
+        """The macros of the segments' inputs and outputs."""
+        begins = [
+            f"{self.name}_in_{p} = {self.old.get(q.name, self.at[q.name])}" for p, q in enumerate(self.graph.inputs)
+        ]
+        begins += [f"{self.name}_out_{p} = {self.at[q.name]}" for p, q in enumerate(self.graph.outputs)]
+        yield f"enum {{ {', '.join(begins)} }};"
+        yield "#define ARGUMENTS NUMBER *restrict m, NUMBER *restrict v"
+        yield f"#define INPUT(p, j, slot) v[{self.name}_in_##p + j]"
+        yield f"#define OUTPUT(p, j, slot) v[{self.name}_out_##p + j]"
 
     def lines(self) -> Iterator[str]:
-        graph, slot, name = self.graph, self.program.slot, self.name
-        sources = {
-            (graph.nodes[i].args[0], graph.nodes[i].op): slot[i]
-            for i in range(len(graph.nodes))
-            if graph.nodes[i].op in TRIG and is_source(graph, i)
-        }
-        angles = list(dict.fromkeys(a for a, _ in sources))
-        for number, kind in KINDS.items():
+        name = self.name
+        places = list(self._places())
+        yield places[0]
+        for number in NUMBERS:
+            yield f"static _Thread_local {number} {name}_m_{number}[{self.program.slots}];"
             yield f"#define NUMBER {number}\n#define SEGMENT(s) {name}_{number}_##s"
-            yield from (f"#define {macro} {kind}_{macro}" for macro in ("ARGUMENTS", "INPUT", "OUTPUT"))
-            yield segments(graph, self.program)
+            yield from places[1:]
+            yield segments(self.graph, self.program)
             yield "\n".join(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", "ARGUMENTS", "INPUT", "OUTPUT"))
-            yield f"static void {name}_{number}({number} *restrict m) {{"
-            if angles and number == "vec":
-                yield "    vec sine, cosine;"
-                for a in angles:
-                    yield f"    dg_sincos(m[{slot[a]}], &sine, &cosine);"
-                    yield from (f"    m[{sources[a, op]}] = {c};" for op, c in _RESULT.items() if (a, op) in sources)
-            elif angles:  # the angles side by side in vectors
-                yield f"    real angle[{len(angles)} + DG_LANES] = {{{', '.join(f'm[{slot[a]}]' for a in angles)}}};"
-                yield f"    real sine[{len(angles)} + DG_LANES], cosine[{len(angles)} + DG_LANES];"
-                yield f"    for (int a = 0; a < {len(angles)}; a += DG_LANES) {{"
-                yield "        vec s, c;\n        dg_sincos(dg_load(angle + a), &s, &c);"
-                yield "        dg_store(sine + a, s);\n        dg_store(cosine + a, c);\n    }"
-                for k, a in enumerate(angles):
-                    yield from (
-                        f"    m[{sources[a, op]}] = {c}[{k}];" for op, c in _RESULT.items() if (a, op) in sources
-                    )
-            yield from (f"    {name}_{number}_{s}(m);" for s in range(len(self.program.segments)))
+            yield f"static void {name}_{number}({number} *restrict v) {{"
+            yield f"    {number} *const m = {name}_m_{number};"
+            for port, to in self.old.items():
+                size = next(len(q.nodes) for q in self.graph.inputs if q.name == port)
+                yield f"    for (int j = 0; j < {size}; j++) v[{to} + j] = v[{self.at[port]} + j];"
+            yield from self._sines(number)
+            yield from (f"    {name}_{number}_{s}(m, v);" for s in range(len(self.program.segments)))
+            yield from self._uncomputed(number)
             yield "}\n"
 
-    def call(self, at: Mapping[str, int], number: str) -> Iterator[str]:
-        """Its computation on the values of a turn. at: where each value begins among them."""
-        slot = self.program.slot
-        memory = f"{self.name}_m_{number}"
-        for port in self.graph.inputs:
-            yield from (f"{memory}[{slot[i]}] = v[{at[port.name] + j}];" for j, i in enumerate(port.nodes))
-        yield f"{self.name}_{number}({memory});"
+    def _sines(self, number: str) -> Iterator[str]:
+        """Sines and cosines of inputs into their slots."""
+        slot, nodes = self.program.slot, self.graph.nodes
+        sources = {
+            (nodes[i].args[0], nodes[i].op): slot[i]
+            for i in range(len(nodes))
+            if nodes[i].op in TRIG and is_source(self.graph, i)
+        }
+        angles = list(dict.fromkeys(a for a, _ in sources))
+        if angles and number == "vec":
+            yield "    vec sine, cosine;"
+            for a in angles:
+                yield f"    dg_sincos({self._input[a]}, &sine, &cosine);"
+                yield from (f"    m[{sources[a, op]}] = {c};" for op, c in _RESULT.items() if (a, op) in sources)
+        elif angles:  # the angles side by side in vectors
+            yield f"    real angle[{len(angles)} + DG_LANES] = {{{', '.join(self._input[a] for a in angles)}}};"
+            yield f"    real sine[{len(angles)} + DG_LANES], cosine[{len(angles)} + DG_LANES];"
+            yield f"    for (int a = 0; a < {len(angles)}; a += DG_LANES) {{"
+            yield "        vec s, c;\n        dg_sincos(dg_load(angle + a), &s, &c);"
+            yield "        dg_store(sine + a, s);\n        dg_store(cosine + a, c);\n    }"
+            for k, a in enumerate(angles):
+                yield from (f"    m[{sources[a, op]}] = {c}[{k}];" for op, c in _RESULT.items() if (a, op) in sources)
+
+    def _uncomputed(self, number: str) -> Iterator[str]:
+        """Outputs that no segment writes: inputs, their sines and cosines, and zeros."""
+        slot, nodes = self.program.slot, self.graph.nodes
         for port in self.graph.outputs:
             for j, i in enumerate(port.nodes):
-                value = f"{memory}[{slot[i]}]" if i in slot else f"({number}){{0}}"
-                yield f"v[{at[port.name] + j}] = {value};"
+                if is_source(self.graph, i):
+                    yield f"    v[{self.at[port.name] + j}] = {self._input.get(i) or f'm[{slot[i]}]'};"
+                elif nodes[i].is_zero:
+                    yield f"    v[{self.at[port.name] + j}] = ({number}){{0}};"
 
 
 _RESULT = {"sin": "sine", "cos": "cosine"}
@@ -93,15 +121,26 @@ _RESULT = {"sin": "sine", "cos": "cosine"}
 class _Rows(LoopText):
     """All turns of DG_LANES samples, or of one, at `row` of the arrays."""
 
-    def __init__(self, loop: Loop, number: str, steps: Mapping[int, _Step]) -> None:
+    def __init__(self, loop: Loop, number: str) -> None:
         super().__init__(loop, number)
-        self.steps = steps
+        self.steps: dict[int, _Step] = {}
+        for graph in graphs(loop):
+            if id(graph) not in self.steps:
+                old = dict(self._copies(graph))
+                self.steps[id(graph)] = _Step(graph, f"step{len(self.steps)}", self.at, old)
+
+    def _copies(self, graph: Graph) -> Iterator[tuple[str, int]]:
+        """Places for the old values that a graph gives anew."""
+        for port in graph.inputs:
+            if port.name in {output.name for output in graph.outputs}:
+                yield port.name, self.size
+                self.size += len(port.nodes)
 
     def rows(self, side: str, k: int) -> tuple[str, str]:
         return f"{side}[{k}] + row * {side}_stride[{k}]", f"{side}_stride[{k}]"
 
     def computed(self, graph: Graph) -> Iterator[str]:
-        return self.steps[id(graph)].call(self.at, self.number)
+        yield f"{self.steps[id(graph)].name}_{self.number}(v);"
 
     def lines(self) -> Iterator[str]:
         yield (
@@ -113,17 +152,14 @@ class _Rows(LoopText):
 
 
 def _lines(loop: Loop, name: str) -> Iterator[str]:
-    steps: dict[int, _Step] = {}
-    for graph in graphs(loop):
-        steps.setdefault(id(graph), _Step(graph, f"step{len(steps)}"))
+    texts = [_Rows(loop, number) for number in NUMBERS]
+    steps = texts[0].steps.values()
     yield '#include "dynagate_simd.h"\n#include "dynagate_loop.h"\n'
-    yield from functions(node.op for step in steps.values() for node in step.graph.nodes)
-    for step in steps.values():
-        for number in KINDS:
-            yield f"static _Thread_local {number} {step.name}_m_{number}[{step.program.slots}];"
+    yield from functions(node.op for step in steps for node in step.graph.nodes)
+    for step in steps:
         yield from step.lines()
-    for number in KINDS:
-        yield from _Rows(loop, number, steps).lines()
+    for text in texts:
+        yield from text.lines()
     yield from _driver(name)
 
 
@@ -181,7 +217,14 @@ class LoopKernel:
         """Computes the loop. inputs: (batch, *shape) by name, or (1, *shape) for all samples; per turn (batch, turns,
         *shape). outputs: as `new_outputs` gives them; the first axis may have gaps.
 
-        Returns whether all results are right; where not, some are infinite or no numbers."""
+        Returns whether all results are right; where not, some are infinite or no numbers. Inputs that are no numbers
+        (quiet NaN) may go unnoticed: the last values are none then either."""
+        return self.bound(inputs, outputs, batch, turns)()
+
+    def bound(
+        self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int, turns: int
+    ) -> Callable[[], bool]:
+        """A function that computes the loop from and to these arrays, again and again. It keeps them alive."""
         read = [_rows(np.asarray(inputs[port.name]), self.dtype) for port in self.loop.inputs]
         written = [outputs[port.name] for port in self.loop.outputs]
         arguments = [
@@ -190,7 +233,13 @@ class LoopKernel:
             self._pointers[1](*(array.ctypes.data for array in written)),
             self._strides[1](*map(_stride, written)),
         ]
-        return int(self._call(*arguments, ctypes.c_long(turns), ctypes.c_long(0), ctypes.c_long(batch))) == 0
+        call, counts = self._call, (ctypes.c_long(turns), ctypes.c_long(0), ctypes.c_long(batch))
+        kept = (read, written)
+
+        def run() -> bool:
+            return kept is not None and call(*arguments, *counts) == 0
+
+        return run
 
 
 def _rows(array: Array, dtype: np.dtype[Any]) -> Array:
