@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.files import FILE, load
 from dynagate.design.rebuilt import formatted_design
 from dynagate.dynamics import function as function_row
@@ -135,6 +135,8 @@ def open(
     where there is no such robot, DesignError for a design that is missing or damaged, CompileError where there is no
     compiler.
     """
+    for name in options.keys() - Options.__annotations__.keys():
+        raise ArgumentTypeError(f"open() got an unexpected keyword argument '{name}'; expected an option of its text")
     asked: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     is_robot = isinstance(what, Robot) or names_robot(what)
     if is_robot and function == ROLLOUT:
