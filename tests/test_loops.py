@@ -16,8 +16,10 @@ from dynagate.graph import GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP
+from dynagate.host.drift import drift, shortest_word
 from dynagate.host.rollouts import Rollout
 from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.trajectories import motions
 from dynagate.native.loop import LoopKernel
 
 from tests.robots import random_urdf
@@ -479,19 +481,33 @@ def test_a_turn_takes_the_latency_and_little_more(designs: Path) -> None:
     assert transfer.latency <= transfer.per_sample <= -(-(transfer.latency + 4) // 4) * 4  # it enters in slot 0
 
 
-def test_fixed_point_follows_the_reference() -> None:
-    """200 steps of 5 ms: within 1e-3 of the motion for 99 % of the trajectories that stay in the region."""
-    arm = robots.load("two_joint_arm")
-    robot = Robot(arm.name, arm.links, (0.0, 0.0, 0.0))
-    q, qd, _ = states_of(robot, 100, 1)
-    tau = np.tile(np.random.default_rng(4).normal(size=(100, 1, 2)) * [0.2, 0.05], (1, 200, 1))
-    options = {"steps": 200, "dt": 0.005}
-    fixed = Rollout(robot, device="fixed", region=Region.of(robot, velocity=8.0), **options)(q, 0.3 * qd, tau)
-    exact = Rollout(robot, **options)(q, 0.3 * qd, tau)
-    stayed = fixed.diverged == -1
-    assert stayed.mean() > 0.8
-    error = np.linalg.norm(fixed.q[:, -1] - exact.q[:, -1], axis=1) / np.ptp(exact.q, axis=1).max(axis=1)
-    assert np.quantile(error[stayed], 0.99) < 1e-3
+def test_drift_of_fixed_point() -> None:
+    """The shortest word whose drift 99 % of the region's trajectories keep below 1e-3."""
+    region = Region.of(robots.load("two_joint_arm"))
+    options = {"steps": 40, "count": 30}
+    drifts = shortest_word(region, 1e-3, **options)
+    shortest = drifts[-1]
+    assert shortest.end(0.99) <= 1e-3 < drift(region, shortest.word - 1, **options).end(0.99)
+    assert shortest.errors.shape == (30, 41)
+    assert np.all(shortest.errors[:, 0] < 1e-5)  # the start alone, rounded
+    with pytest.raises(ValueError, match="words of 32 bits drift by .* in 5 steps; expected a larger error than 1e-12"):
+        shortest_word(region, 1e-12, steps=5, count=10)
+
+
+@pytest.mark.parametrize("name", ["two_joint_arm", "floating"])
+def test_motions_stay_in_their_region(name: str, tmp_path: Path) -> None:
+    robot = robot_of(name, tmp_path)
+    region = Region.of(robot, velocity=2.0)
+    start = motions(region, 30, 0.01, 15, 3)
+    states = Rollout(robot, steps=30, dt=0.01, device="numpy")(*start)
+    assert np.all(np.abs(states.qd) <= 2.0 * 1.001)
+    for link, at, _ in robot.slices():
+        if not link.joint.has_quaternion:
+            assert (
+                region.lower[at.start] <= states.q[..., at].min() <= states.q[..., at].max() <= region.upper[at.start]
+            )
+    moved = np.linalg.norm(states.qd - states.qd[:, :1], axis=(1, 2))
+    assert moved.min() > 0.01
 
 
 @pytest.mark.parametrize(
