@@ -26,7 +26,7 @@ from dynagate.robot import Robot
 
 STEPS, DT, SEED = 50, 0.01, 1
 ROUNDS = 15
-PEER_BATCH = 64
+PEER_BATCH = 8
 """Trajectories of MuJoCo's calls: its step takes as long in any batch."""
 
 
