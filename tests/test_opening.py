@@ -27,7 +27,7 @@ def design(designs: Path) -> Build:
     return build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
 
 
-ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable"
+ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator"
 OPTIONS: dict[str, tuple[str, str]] = {
     "numpy": ("pack", "threads"),
     "fixed": ("policy, region", "pack"),

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.bench import codegen, gpu, peers
+from dynagate.bench import codegen, gpu, peers, rollouts
 from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
@@ -80,6 +80,8 @@ def compare(
         "partitions": _partitions(robot, region, batches),
         "batches": _batches(robot, region, batches, threads),
     }
+    say("rollouts")
+    result["rollouts"] = rollouts.measured(robot, region, pinocchio=pinocchio)
     say("the GPU, if there is one")
     result["cuda"] = gpu.measured(robot, region, batches, _options)
     say("accuracy")
