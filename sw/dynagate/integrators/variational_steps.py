@@ -12,21 +12,19 @@ from typing import NamedTuple
 import numpy as np
 
 from dynagate.integrators.articulated_loops import bias, factorise, pose, project, solve
-from dynagate.integrators.links import Links, compiled
+from dynagate.integrators.compiled import fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.variational_graphs import EXTRAPOLATED, EXTRAPOLATION
 from dynagate.integrators.variational_loops import displace, kinetic, potential, prepare, residual, start
 from dynagate.integrators.variational_newton import jacobian
 from dynagate.integrators.variational_printed import printed_residual
+from dynagate.integrators.variational_state import CONVERGED, TURNED, UNSOLVED
 from dynagate.integrators.variational_svi import discrete_momenta, midpoint_jacobian
 
 RESIDUALS = {"increment": 0, "printed": 1, "svi": 2}
 SOLVERS = {"riqn": 0, "newton": 1, "broyden": 2}
 INCREMENT, PRINTED, SVI = RESIDUALS.values()
 RIQN, NEWTON, BROYDEN = SOLVERS.values()
-
-CONVERGED, UNSOLVED, TURNED = 0, 1, 2
-"""Status of a step: its residual is within the tolerance; it is not after all iterations; or a link turns by almost π,
-where the logarithm is singular."""
 
 SINGULAR = 0.9999
 """sin²(θ/2) of the widest turn in a step: θ = 178.9 degrees."""
@@ -35,7 +33,7 @@ HOPELESS = 1e300
 """A residual in N m s at which a step has failed at once, as NaN has."""
 
 
-@compiled
+@fused
 def guess_increment(
     links: Links,
     guess: int,
@@ -73,7 +71,7 @@ def guess_increment(
         delta += last
 
 
-@compiled
+@fused
 def project_forces(
     links: Links, rotation: np.ndarray, offset: np.ndarray, external: np.ndarray, load: np.ndarray
 ) -> None:
@@ -81,7 +79,7 @@ def project_forces(
     project(links, rotation, offset, external.copy(), load)
 
 
-@compiled
+@fused
 def broyden_update(inverse: np.ndarray, change: np.ndarray, moved: np.ndarray) -> None:
     """The good Broyden update of an inverse Jacobian: f changed so when q moved so."""
     image = inverse @ change
@@ -115,7 +113,7 @@ class Work(NamedTuple):
     square: np.ndarray
 
 
-@compiled
+@fused
 def workspace(n: int, solver: int) -> Work:
     """Arrays for n links."""
     size = 0 if solver == RIQN else n
@@ -140,7 +138,7 @@ def workspace(n: int, solver: int) -> Work:
     )
 
 
-@compiled
+@fused
 def evaluate(links: Links, kind: int, q: np.ndarray, dt: float, work: Work) -> float:
     """The residual at work.delta into work.f. Returns the largest |e|² where the kind knows it, else 0."""
     w = work
@@ -154,7 +152,7 @@ def evaluate(links: Links, kind: int, q: np.ndarray, dt: float, work: Work) -> f
     return 0.0
 
 
-@compiled
+@fused
 def find_update(links: Links, kind: int, solver: int, first: bool, q: np.ndarray, dt: float, work: Work) -> None:
     """What to subtract from work.delta, into work.update. first: whether this is the step's first update."""
     w = work
@@ -182,7 +180,7 @@ def find_update(links: Links, kind: int, solver: int, first: bool, q: np.ndarray
         w.update[:] = w.square @ w.f
 
 
-@compiled
+@fused
 def step(
     links: Links,
     kind: int,
@@ -244,7 +242,7 @@ def step(
     return UNSOLVED, most
 
 
-@compiled
+@fused
 def begin(links: Links, kind: int, q: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> None:
     """Writes momentum (links, 6) at configuration q and velocity last / dt. Of SVI column 0 holds p = M q̇ dt."""
     n = len(q)
@@ -257,7 +255,7 @@ def begin(links: Links, kind: int, q: np.ndarray, last: np.ndarray, momentum: np
         momentum[:, 0] = p
 
 
-@compiled
+@fused
 def advance(
     links: Links,
     kind: int,
@@ -293,7 +291,7 @@ def advance(
     return CONVERGED
 
 
-@compiled
+@fused
 def energies(links: Links, q: np.ndarray, dt: float, kinetic_energy: np.ndarray, potential_energy: np.ndarray) -> None:
     """Of a trajectory q (steps + 1, links): kinetic (steps,) over the intervals, potential (steps + 1,)."""
     n = q.shape[1]

@@ -152,11 +152,15 @@ class _Text:
         return f"dg_get_{number}(v + {self.at[name]}, {rows}, in_stride[{p}], {self._of(name)});"
 
     def _put(self, name: str, k: int, number: str, turn: str) -> str:
-        at = f"&{EXTRA[name]}" if name in EXTRA else f"v + {self.at[name]}"
+        at = f"&{EXTRA[name]}" if self._is_extra(name) else f"v + {self.at[name]}"
         return f"dg_put_{number}({at}, out[{k}] + row * out_stride[{k}]{turn}, out_stride[{k}], {self._of(name)});"
 
     def _of(self, name: str) -> int:
-        return 1 if name in EXTRA else len(self.loop.values[name].nodes)
+        return 1 if self._is_extra(name) else len(self.loop.values[name].nodes)
+
+    def _is_extra(self, name: str) -> bool:
+        """Whether it is an output by which the loop itself says how it ended; those of a loop within are values."""
+        return name in EXTRA and isinstance(self.loop.stop, Until)
 
     def _turns(self, loop: Loop, number: str, place: Mapping[str, int], indent: str) -> Iterator[str]:
         if isinstance(loop.stop, Until):
