@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, evaluate, neutral, robots, trace
@@ -111,6 +112,7 @@ def test_what_a_loop_refuses() -> None:
         ({"stop": Count()}, "its turns are counted by per-turn inputs"),
         ({"stop": Until("both", 1e-3, 5)}, "ends by 'both'; expected a value () of a step"),
         ({"steps": ()}, "it has no steps"),
+        ({"every": 0}, "it gives values every 0 turns; expected 1 or more"),
         ({"steps": (graph, graph)}, None),
         ({"steps": (swapping(),), "carry": {}}, "step 'swap' is a loop; expected one without loops within"),
     ]:
@@ -314,16 +316,60 @@ def test_friction_brakes_and_takes_no_more_than_it_says() -> None:
         ({"dt": float("nan")}, "dt=nan; expected a time step"),
         ({"steps": 0}, "steps=0; expected a whole number of 1 or more"),
         ({"integrator": "rk5"}, "integrator 'rk5'; expected one of euler, semi_implicit_euler, rk2, rk3, rk4"),
-        ({"device": "tpu"}, "device 'tpu'; expected one of numpy, cpu"),
+        ({"device": "tpu"}, "device 'tpu'; expected one of numpy, cpu, cuda, fixed, sim"),
         ({"friction": -1.0}, "friction=-1.0; expected numbers of 0 or more"),
         ({"friction": (1.0,)}, "friction has 1 numbers; expected one, or 2"),
         ({"friction_speed": 0.0}, "friction_speed=0.0; expected a speed of more than 0"),
         ({"form": "lu"}, "forward_dynamics has no form 'lu'; expected one of mass_matrix_solve, aba"),
+        ({"every": 2}, "every=2 of 3 steps; expected a whole number that divides them"),
+        ({"every": 0}, "every=0 of 3 steps; expected a whole number that divides them"),
+        ({"every": 3, "linearise": True}, "linearise with every=3; expected every=1: a and b are those of every step"),
+        ({"ii": 4}, "device 'cpu' of a rollout takes no option 'ii'; expected one of dtype"),
+        ({"device": "numpy", "dtype": "float32"}, "takes no option 'dtype'; it takes none"),
     ],
 )
 def test_what_a_rollout_refuses(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         Rollout(robots.load("two_joint_arm"), **{"steps": 3, "dt": 0.01, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "a rollout without steps; expected steps=50 or another number of them"),
+        ({"steps": 3, "threads": 2}, "a rollout on device 'cpu' takes no option 'threads'; expected one of steps, dt"),
+        ({"steps": 3, "device": "fixed", "dtype": "float32"}, "a rollout on device 'fixed' takes no option 'dtype'"),
+        ({"steps": 3, "device": "tpu"}, "device 'tpu'; expected one of numpy, cpu, cuda, fixed, sim"),
+        ({"steps": 3, "overflow": "raise"}, "overflow='raise' of a rollout; expected 'mask'"),
+        ({"steps": 3, "dt": -0.1}, "dt=-0.1; expected a time step of more than 0 s"),
+    ],
+)
+def test_what_open_refuses_of_a_rollout(options: dict, message: str) -> None:
+    """Before any work: the robot is not even read."""
+    with pytest.raises(ValueError, match=message):
+        dynagate.open("no_such_robot", "rollout", **options)
+
+
+def test_steps_belong_to_rollouts() -> None:
+    with pytest.raises(ValueError, match="device 'cpu' takes no option 'steps'; expected one of dtype"):
+        dynagate.open("no_such_robot", "step", steps=3)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy", "fixed"])
+def test_open_gives_the_states_of_every_so_many_steps(device: str) -> None:
+    robot = robots.load("two_joint_arm")
+    q, qd, tau = states_of(robot, 20, 6)
+    options = {"steps": 6, "dt": 0.01, "integrator": "semi_implicit_euler", "device": device}
+    whole = dynagate.open(robot, "rollout", **options)(q, qd, tau)  # type: ignore[call-overload]
+    for every in (2, 6):
+        rollout = dynagate.open(robot, "rollout", every=every, **options)  # type: ignore[call-overload]
+        part = rollout(q, qd, tau)
+        assert part.q.shape == (20, 6 // every + 1, 2)
+        assert np.array_equal(part.q, whole.q[:, ::every])
+        assert np.array_equal(part.qd, whole.qd[:, ::every])
+    if device != "fixed":
+        with pytest.raises(ValueError, match="every=6: this rollout lacks states to sweep back over; expected every=1"):
+            rollout.vjp(part, tau, part.q, part.q)
 
 
 def test_what_a_call_refuses() -> None:

@@ -231,7 +231,7 @@ class CpuDevice(Device):
 
 
 @contextmanager
-def _on(card: str) -> Iterator[None]:
+def on_card(card: str) -> Iterator[None]:
     """What fails on a GPU as a device's failure."""
     try:
         yield
@@ -263,7 +263,7 @@ class CudaDevice(Device):
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
         if step:
             step("nvcc: kernel")
-        with _on(f"GPU {number}"):
+        with on_card(f"GPU {number}"):
             self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
         self.text = f"CUDA, {self.dtype}, card {number}"
 
@@ -271,7 +271,7 @@ class CudaDevice(Device):
         return self.kernel.new_inputs(batch)
 
     def new_outputs(self, batch: int) -> Arrays:
-        with _on(self.text):
+        with on_card(self.text):
             return self.kernel.new_outputs(batch)
 
     def fits(self, array: npt.NDArray[Any]) -> bool:
@@ -284,7 +284,7 @@ class CudaDevice(Device):
             check_angles(arrays, self.angles, self.dtype)
         if any(np.may_share_memory(a, b) for a in arrays.values() for b in outputs.values()):
             arrays = {name: array.copy() for name, array in arrays.items()}  # read when the first chunks are written
-        with _on(self.text):
+        with on_card(self.text):
             self.kernel(arrays, outputs)
         if not ordinary:
             check_results(outputs, self.dtype)
@@ -293,11 +293,11 @@ class CudaDevice(Device):
     def launch(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
     ) -> tuple[dict[str, Any], Callable[[], None]]:
-        with _on(self.text):
+        with on_card(self.text):
             results, call = self.kernel.bound(inputs, outputs, self.stream)
 
         def launched() -> None:
-            try:  # `_on` would take a microsecond more
+            try:  # `on_card` would take a microsecond more
                 call()
             except GpuError as error:
                 raise DeviceError(f"{self.text}: {error}") from None

@@ -17,21 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.untrusted import identifier
 from dynagate.graph import Graph
-from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
+from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
 from dynagate.native.arrays import TYPES, check
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
 from dynagate.native.expressions import functions
+from dynagate.native.loop_text import LoopText, graphs, loop_name
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
-SHARED = ("dynagate_simd.h", "dynagate_loop.h")
-EXTRA = {TURNS: "turns_taken", RESIDUAL: "residual_size"}
-"""Outputs of a loop with a tolerance -> their C variables."""
-
+SHARED = ("dynagate_simd.h", "dynagate_loop.h", "dynagate_loop_one.h")
 KINDS = {"vec": "ROWS", "real": "ONE"}
 """What NUMBER is -> what the macros of its segments are called."""
 
@@ -93,164 +90,64 @@ class _Step:
 _RESULT = {"sin": "sine", "cos": "cosine"}
 
 
-class _Text:
-    """The C of a loop. at: where each value begins in the array of a turn's values."""
+class _Rows(LoopText):
+    """All turns of DG_LANES samples, or of one, at `row` of the arrays."""
 
-    def __init__(self, loop: Loop) -> None:
-        self.loop = loop
-        self.name = f"{identifier(loop.robot)}_{loop.name}"
-        self.steps: dict[int, _Step] = {}
-        self.at: dict[str, int] = {}
-        self.size = 0
-        self._place(loop)
-        for graph in _graphs(loop):
-            self.steps.setdefault(id(graph), _Step(graph, f"step{len(self.steps)}"))
+    def __init__(self, loop: Loop, number: str, steps: Mapping[int, _Step]) -> None:
+        super().__init__(loop, number)
+        self.steps = steps
 
-    def _place(self, loop: Loop) -> None:
-        for name, port in loop.values.items():
-            if name not in self.at:
-                self.at[name] = self.size
-                self.size += len(port.nodes)
-        for step in loop.steps:
-            if isinstance(step, Loop):
-                self._place(step)
+    def rows(self, side: str, k: int) -> tuple[str, str]:
+        return f"{side}[{k}] + row * {side}_stride[{k}]", f"{side}_stride[{k}]"
+
+    def computed(self, graph: Graph) -> Iterator[str]:
+        return self.steps[id(graph)].call(self.at, self.number)
 
     def lines(self) -> Iterator[str]:
-        yield '#include "dynagate_simd.h"\n#include "dynagate_loop.h"\n'
-        yield from functions(node.op for step in self.steps.values() for node in step.graph.nodes)
-        for step in self.steps.values():
-            for number in KINDS:
-                yield f"static _Thread_local {number} {step.name}_m_{number}[{step.program.slots}];"
-            yield from step.lines()
-        for number in KINDS:
-            yield from self._samples(number)
-        yield from self._driver()
-
-    def _samples(self, number: str) -> Iterator[str]:
-        """All turns of DG_LANES samples, or of one."""
-        loop = self.loop
         yield (
-            f"static void samples_{number}(const real *const *in, const long *in_stride, real *const *out, "
+            f"static void samples_{self.number}(const real *const *in, const long *in_stride, real *const *out, "
             "const long *out_stride, long count, long row) {"
         )
-        yield f"    {number} v[{max(self.size, 1)}];"
-        place = {port.name: p for p, port in enumerate(loop.inputs)}
-        for name, p in place.items():
-            if name not in loop.per_turn:
-                yield f"    {self._get(name, p, number, '')}"
-        yield from self._turns(loop, number, place, "    ")
-        for name, k in self._results().items():
-            if name not in loop.kept:
-                yield f"    {self._put(name, k, number, '')}"
+        yield from self.sample()
         yield "}\n"
 
-    def _results(self) -> dict[str, int]:
-        return {port.name: k for k, port in enumerate(self.loop.outputs)}
 
-    def _get(self, name: str, p: int, number: str, turn: str) -> str:
-        rows = f"in[{p}] + row * in_stride[{p}]{turn}"
-        return f"dg_get_{number}(v + {self.at[name]}, {rows}, in_stride[{p}], {self._of(name)});"
-
-    def _put(self, name: str, k: int, number: str, turn: str) -> str:
-        at = f"&{EXTRA[name]}" if self._is_extra(name) else f"v + {self.at[name]}"
-        return f"dg_put_{number}({at}, out[{k}] + row * out_stride[{k}]{turn}, out_stride[{k}], {self._of(name)});"
-
-    def _of(self, name: str) -> int:
-        return 1 if self._is_extra(name) else len(self.loop.values[name].nodes)
-
-    def _is_extra(self, name: str) -> bool:
-        """Whether it is an output by which the loop itself says how it ended; those of a loop within are values."""
-        return name in EXTRA and isinstance(self.loop.stop, Until)
-
-    def _turns(self, loop: Loop, number: str, place: Mapping[str, int], indent: str) -> Iterator[str]:
-        if isinstance(loop.stop, Until):
-            yield from self._until(loop, loop.stop, number, indent)
-            return
-        yield f"{indent}for (long turn = 0; turn < count; turn++) {{"
-        for name in loop.per_turn:
-            yield f"{indent}    {self._get(name, place[name], number, f' + turn * {self._of(name)}')}"
-        yield from self._body(loop, number, indent + "    ")
-        results = self._results()
-        for name in loop.kept:
-            yield f"{indent}    {self._put(name, results[name], number, f' + turn * {self._of(name)}')}"
-        yield from self._carried(loop, number, indent + "    ", "")
-        yield f"{indent}}}"
-
-    def _body(self, loop: Loop, number: str, indent: str) -> Iterator[str]:
-        for step in loop.steps:
-            if isinstance(step, Loop):
-                yield f"{indent}{{"
-                yield from self._turns(step, number, {}, indent + "    ")
-                yield f"{indent}}}"
-            else:
-                yield from (indent + line for line in self.steps[id(step)].call(self.at, number))
-
-    def _carried(self, loop: Loop, number: str, indent: str, active: str) -> Iterator[str]:
-        """All values are read before any is written: two may change places."""
-        moves = [
-            (self.at[name] + j, self.at[value] + j)
-            for value, name in loop.carry.items()
-            for j in range(len(loop.values[name].nodes))
-        ]
-        if not moves:
-            return
-        direct = {to for to, _ in moves}.isdisjoint(source for _, source in moves)
-        if not direct:
-            yield f"{indent}const {number} moved[] = {{{', '.join(f'v[{source}]' for _, source in moves)}}};"
-        for k, (to, source) in enumerate(moves):
-            value = f"v[{source}]" if direct else f"moved[{k}]"
-            yield f"{indent}v[{to}] = {f'dg_where_{number}({active}, {value}, v[{to}])' if active else value};"
-
-    def _until(self, loop: Loop, stop: Until, number: str, indent: str) -> Iterator[str]:
-        """Samples that are done keep their values while others go on."""
-        inner = indent + "    "
-        turns, size = EXTRA[TURNS], EXTRA[RESIDUAL]
-        entries = [self.at[name] + j for name in loop.last for j in range(len(loop.values[name].nodes))]
-        yield f"{indent}{number} active = ({number}){{0}} + (real)1, {turns} = {{0}}, {size} = {{0}};"
-        yield f"{indent}{number} last[{max(len(entries), 1)}] = {{0}};"
-        yield f"{indent}for (int k = 0; k < {stop.at_most} && dg_any_{number}(active); k++) {{"
-        yield from self._body(loop, number, inner)
-        residual = f"v[{self.at[stop.residual]}]"
-        yield f"{inner}{turns} = {turns} + active;"
-        yield f"{inner}{size} = dg_where_{number}(active, dg_size_{number}({residual}), {size});"
-        for k, at in enumerate(entries):
-            yield f"{inner}last[{k}] = dg_where_{number}(active, v[{at}], last[{k}]);"
-        yield f"{inner}const {number} on = dg_above_{number}({residual}, (real){stop.tolerance!r}, active);"
-        yield from self._carried(loop, number, inner, "active")
-        yield f"{inner}active = on;\n{indent}}}"
-        yield from (f"{indent}v[{at}] = last[{k}];" for k, at in enumerate(entries))
-        if loop is not self.loop:
-            yield from (f"{indent}v[{self.at[name]}] = {variable};" for name, variable in EXTRA.items())
-
-    def _driver(self) -> Iterator[str]:
-        """Whole vectors, the last one over rows that the one before it has too; fewer rows than lanes one by one."""
-        yield f"int DG_NAME({self.name})(const real *const *in, const long *in_stride, real *const *out,"
-        yield "    const long *out_stride, long count, long begin, long end) {"
-        yield "    dg_clear_faults();"
-        arguments = "in, in_stride, out, out_stride, count"
-        yield "    long row = begin;"
-        yield f"    for (; row + DG_LANES <= end; row += DG_LANES) samples_vec({arguments}, row);"
-        yield f"    if (row < end && end - begin >= DG_LANES) samples_vec({arguments}, end - DG_LANES);"
-        yield f"    else for (; row < end; row++) samples_real({arguments}, row);"
-        yield "    return dg_faults();\n}"
+def _lines(loop: Loop, name: str) -> Iterator[str]:
+    steps: dict[int, _Step] = {}
+    for graph in graphs(loop):
+        steps.setdefault(id(graph), _Step(graph, f"step{len(steps)}"))
+    yield '#include "dynagate_simd.h"\n#include "dynagate_loop.h"\n'
+    yield from functions(node.op for step in steps.values() for node in step.graph.nodes)
+    for step in steps.values():
+        for number in KINDS:
+            yield f"static _Thread_local {number} {step.name}_m_{number}[{step.program.slots}];"
+        yield from step.lines()
+    for number in KINDS:
+        yield from _Rows(loop, number, steps).lines()
+    yield from _driver(name)
 
 
-def _graphs(loop: Loop) -> Iterator[Graph]:
-    for step in loop.steps:
-        if isinstance(step, Loop):
-            yield from _graphs(step)
-        else:
-            yield step
+def _driver(name: str) -> Iterator[str]:
+    """Whole vectors, the last one over rows that the one before it has too; fewer rows than lanes one by one."""
+    yield f"int DG_NAME({name})(const real *const *in, const long *in_stride, real *const *out,"
+    yield "    const long *out_stride, long count, long begin, long end) {"
+    yield "    dg_clear_faults();"
+    arguments = "in, in_stride, out, out_stride, count"
+    yield "    long row = begin;"
+    yield f"    for (; row + DG_LANES <= end; row += DG_LANES) samples_vec({arguments}, row);"
+    yield f"    if (row < end && end - begin >= DG_LANES) samples_vec({arguments}, end - DG_LANES);"
+    yield f"    else for (; row < end; row++) samples_real({arguments}, row);"
+    yield "    return dg_faults();\n}"
 
 
 def emit_loop(loop: Loop) -> Source:
     """The C file of a loop, and the files that all loops share."""
-    text = _Text(loop)
-    body = "\n".join(text.lines()) + "\n"
+    name = loop_name(loop)
+    body = "\n".join(_lines(loop, name)) + "\n"
     shared = {file: (files("dynagate.native") / file).read_text() for file in SHARED}
     stamp = hashlib.sha256("\0".join([body, *shared.values()]).encode()).hexdigest()[:16]
     head = head_comment(loop, stamp)
-    return Source(text.name, {f"{text.name}.c": head + body, **shared}, stamp)
+    return Source(name, {f"{name}.c": head + body, **shared}, stamp)
 
 
 class LoopKernel:
@@ -272,9 +169,11 @@ class LoopKernel:
         self._strides = ctypes.c_long * len(loop.inputs), ctypes.c_long * len(loop.outputs)
 
     def new_outputs(self, batch: int, turns: int) -> dict[str, Array]:
-        """Arrays that `__call__` fills: (batch, turns, *shape) of values that are kept, else (batch, *shape)."""
+        """Arrays that `__call__` fills: (batch, turns // every, *shape) of kept values, else (batch, *shape)."""
         return {
-            port.name: np.empty((batch, *([turns] if port.name in self.loop.kept else []), *port.shape), self.dtype)
+            port.name: np.empty(
+                (batch, *([turns // self.loop.every] if port.name in self.loop.kept else []), *port.shape), self.dtype
+            )
             for port in self.loop.outputs
         }
 
