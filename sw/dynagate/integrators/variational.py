@@ -25,7 +25,7 @@ Array = npt.NDArray[Any]
 Inverse = Callable[[Array], Array]
 """Configurations (batch, nv) -> M⁻¹ (batch, nv, nv)."""
 
-BACKENDS = ("loops", "cpu", "numpy")
+BACKENDS = ("loops", "cpu", "numpy", "cuda")
 GUESSES = (1, 2, 3, 4)
 
 
@@ -95,13 +95,14 @@ class Variational:
     last four steps extrapolated. tolerance: of the residual impulse's norm, N m s. most: residual evaluations in a step
     before it has failed. residual: "increment", "printed" (DRNEA as the paper prints it) or "svi" (the midpoint
     baseline).
-    backend: "loops" over links, of any number, compiled by Numba; or the traced graph of the robot as C ("cpu") or in
-    numpy ("numpy"), fastest for batches of robots up to some sixty joints, with "riqn" and "increment".
+    backend: "loops" over links, of any number, compiled by Numba; or the robot's traced graphs as one loop over the
+    steps (`variational_scan`), in C ("cpu"), numpy ("numpy") or on a GPU ("cuda"): fastest for batches of robots up to
+    some sixty joints, with "riqn" and "increment".
     inverse: a function of configurations (batch, nv) that returns M⁻¹ (batch, nv, nv) for RIQN's update, such as
     `variational_device.device_inverse` has on a device; residuals stay in float64 on the host.
 
     Raises ValueError for an option that has no such value, RobotError that names a joint of another type or joints that
-    move no mass.
+    move no mass, GpuError where there is no GPU.
     """
 
     def __init__(

@@ -229,8 +229,8 @@ def iteration(
     limit: Scalar,
 ) -> tuple[Any, ...]:
     """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
-    limit; the squared norm of the residual beside the limit; the momentum and the measure of turns of `residual`. limit: squared, times
-    dt²."""
+    limit; the squared norm of the residual beside the limit; the momentum and the measure of turns of `residual`.
+    limit: squared, times dt²."""
     f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
     squared: Scalar = 0.0
     for x in f:

@@ -7,7 +7,8 @@ lanes that have converged keep their values while others go on, so no trajectory
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -19,11 +20,15 @@ from dynagate.graph import Graph, trace
 from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
 from dynagate.integrators.variational_graphs import CARRIED, EXCESS, EXTRAPOLATED, FINISH, INCREMENTS, ITERATION, START
 from dynagate.integrators.variational_state import CONVERGED, PAST, TURNED, UNSOLVED, State, Steps
+from dynagate.native.gpu import require_driver
+from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
+Compute = Callable[[Mapping[str, Array], Arrays, int], object]
+"""Inputs, outputs to be filled, turns."""
 
 AT_ONCE = 256
 """Steps in a call, which bounds the memory of forces that are the same for all steps."""
@@ -63,9 +68,13 @@ def scan(robot: Robot, guess: int, most: int, external: bool) -> Loop:
 
 
 class Scan:
-    """Steps of a robot by its loop. backend: "cpu" (C) or "numpy"; others as `Variational` takes them."""
+    """Steps of a robot by its loop. backend: "cpu" (C), "numpy" or "cuda"; others as `Variational` takes them.
+
+    Raises GpuError: there is no GPU for "cuda"."""
 
     def __init__(self, robot: Robot, backend: str, *, guess: int, dt: float, tolerance: float, most: int) -> None:
+        if backend == "cuda":
+            require_driver("backend 'cuda'", "'cpu'")
         self._robot, self._backend, self._guess = robot, backend, guess
         self._dt, self._tolerance, self._most = dt, tolerance, most
 
@@ -94,7 +103,7 @@ class Scan:
 
     def _turns(self, guess: int, state: State, forces: Arrays, outputs: Arrays) -> State:
         """Fills the outputs of some turns, and returns the state after them."""
-        loop, kernel = _kernel(self._robot, self._backend, guess, self._most, "f_ext" in forces)
+        loop, compute = _executor(self._robot, self._backend, guess, self._most, "f_ext" in forces)
         batch, turns = outputs["good"].shape
         inputs = {
             "q": state.q,
@@ -108,11 +117,7 @@ class Scan:
         needed = {port.name: np.ascontiguousarray(inputs[port.name]) for port in loop.inputs}
         outputs = outputs | {name: np.empty_like(inputs[CARRIED[name]]) for name in loop.last}
         with np.errstate(all="ignore"):
-            if kernel is None:
-                for name, value in evaluate_loop(loop, needed).items():
-                    outputs[name][...] = value
-            else:
-                kernel(needed, outputs, batch, turns)
+            compute(needed, outputs, turns)
         past = np.stack([outputs[f"{argument.name}_next"] for argument in INCREMENTS])
         return State(outputs["q_next"][:, -1].copy(), past, outputs["momentum_next"], state.age + turns)
 
@@ -133,7 +138,18 @@ def _per_turn(forces: Array, part: slice) -> Array:
 
 
 @lru_cache(maxsize=16)
-def _kernel(robot: Robot, backend: str, guess: int, most: int, external: bool) -> tuple[Loop, LoopKernel | None]:
-    """The loop and its C; None where numpy runs it."""
+def _executor(robot: Robot, backend: str, guess: int, most: int, external: bool) -> tuple[Loop, Compute]:
     loop = scan(robot, guess, most, external)
-    return loop, LoopKernel(loop, np.float64) if backend == "cpu" else None
+    if backend == "cpu":
+        kernel = LoopKernel(loop, np.float64)
+        return loop, lambda inputs, outputs, turns: kernel(inputs, outputs, len(inputs["q"]), turns)
+
+    def evaluated(inputs: Mapping[str, Array], outputs: Arrays, turns: int) -> None:
+        for name, value in evaluate_loop(loop, inputs).items():
+            outputs[name][...] = value
+
+    def launched(inputs: Mapping[str, Array], outputs: Arrays, turns: int) -> None:
+        with closing(GpuLoop(loop, np.float64, turns)) as card:
+            card(inputs, outputs)
+
+    return loop, evaluated if backend == "numpy" else launched

@@ -302,6 +302,7 @@ def statements(graph: Graph, places: Mapping[int, str], written: Mapping[int, Se
     short lives."""
     read: set[int] = set()
     angles: set[int] = set()
+    taken = {a for node in graph.nodes for a in node.args}
     for i, node in enumerate(graph.nodes):
         if node.op == "input" and i not in written:
             continue
@@ -316,6 +317,6 @@ def statements(graph: Graph, places: Mapping[int, str], written: Mapping[int, Se
                 yield f"    real sin{a}, cos{a};"
                 yield f"    sine_cosine(v{a}, &sin{a}, &cos{a});"
             yield f"    const real v{i} = {node.op}{a};"
-        elif node.op != "input" and not node.is_zero:
+        elif node.op != "input" and (i in taken or not node.is_zero):  # `select` takes zeros
             yield f"    const real v{i} = {expression(graph, i)};"
         yield from (f"    {target} = v{i};" for target in written.get(i, ()))
