@@ -1,4 +1,5 @@
-"""One link's part of each algorithm as a C function; the loops over links and blocks are in dynagate_chain.c."""
+"""One link's part of each algorithm as a function in C and CUDA; the loops over links and blocks are in
+dynagate_chain.h."""
 
 from __future__ import annotations
 
@@ -353,7 +354,8 @@ def header(rotors: bool) -> str:
     }
     by_kind |= {f"aba_{place}": partial(_aba_up, rotors=rotors, place=place) for place in ("tip", "up", "root")}
     by_kind |= {f"cfa_next_{other}": partial(_cfa_next, rotors=rotors, other=other) for other in KINDS}
-    texts = [f"#define DG_BLOCK {size}\n"]
+    numbers = f"#define LINK_NUMBERS {LINK_NUMBERS}\n#define BLOCK_NUMBERS {BLOCK_NUMBERS}\n"
+    texts = [f"{numbers}#define DG_BLOCK {size}\n"]
     texts += [build(Step(f"{name}_{kind}"), kind) for name, build in by_kind.items() for kind in KINDS]
     texts += [_unit_down(Step("unit_down")), _unit_up(Step("unit_up"))]
     for name, before, after in (("both", True, True), ("before", True, False), ("after", False, True)):
