@@ -3,6 +3,8 @@ its trajectories against another integrator, short forms of its figures, and wha
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
 from functools import cache, partial
@@ -21,12 +23,14 @@ from dynagate.integrators.links import Links, links_of
 from dynagate.integrators.variational_graphs import ITERATION, RESIDUAL, START
 from dynagate.integrators.variational_loops import kinetic, logarithm, potential, prepare, residual
 from dynagate.integrators.variational_newton import jacobian
+from dynagate.integrators.variational_scan import scan
 from dynagate.integrators.variational_svi import discrete_momenta, midpoint_jacobian
+from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.gpu import GpuError
 from dynagate.native.gpu_loop import GpuLoop
 
 from tests.robots import random_urdf
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import ON_HOST, needs_nvcc
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "variational"
 sys.path.insert(0, str(EXAMPLES))
@@ -315,6 +319,15 @@ def test_a_gpu_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("dynagate.native.gpu.has_driver", lambda: False)
     with pytest.raises(GpuError, match="backend 'cuda' needs an NVIDIA GPU and its driver, .*; expected 'cpu'"):
         Variational(arm, dt=1e-3, backend="cuda")
+
+
+@needs_nvcc
+def test_nvcc_takes_the_scan(tmp_path: Path) -> None:
+    (tmp_path / "scan.cu").write_text(emit_cuda_loop(scan(robots.load("two_joint_arm"), 3, 30, False), double=True))
+    command = [shutil.which("nvcc") or "nvcc", "-cubin", "-arch=sm_90", "-Xptxas", "-v", tmp_path / "scan.cu"]
+    done = subprocess.run([*command, "-o", tmp_path / "scan.cubin"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes spill stores, 0 bytes spill loads" in done.stderr
 
 
 @pytest.mark.parametrize("backend", ["loops", "cpu"])

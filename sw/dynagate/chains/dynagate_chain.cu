@@ -37,9 +37,11 @@ struct vecs {
 #define DG_ALL(x) ((vec)(x))
 #include "dynagate_chain.h"
 
-#define THREADS 64              /* in a block */
+#define THREADS 64 /* in a block */
+#ifndef WORK_BYTES
 #define WORK_BYTES (1L << 30)   /* of the card's memory for what the algorithm keeps */
 #define SAMPLE_BYTES (1L << 28) /* and for the samples that it holds at once */
+#endif
 
 DG_LOOP void samples(const chain *c, const real *q, const real *qd, const real *tau, real *qdd, long batch, long first,
                      long threads, vecs work) {
@@ -123,7 +125,7 @@ extern "C" const char *dynagate_chain_open(int device, const chain *host, long m
     k->device = device;
     k->threads = THREADS * (blocks < fit ? blocks : fit > 1 ? fit : 1);
     const long rows = SAMPLE_BYTES / (4 * n * (long)sizeof(real));
-    k->rows = most < rows ? most : rows;
+    k->rows = most < rows ? most : rows > 1 ? rows : 1;
     const char *wrong = begin(k, host);
     if (wrong) dynagate_chain_close(k);
     else *opened = k;

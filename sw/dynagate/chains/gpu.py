@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import weakref
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -39,7 +40,6 @@ class GpuChain:
         folder: Path | None = None,
         toolchain: Toolchain = CUDA,
     ) -> None:
-        self._context: ctypes.c_void_p | None = None
         double = dtype == np.float64
         path = library(gpu_source(algorithm, rotors), double=double, folder=folder, toolchain=toolchain)
         try:
@@ -52,6 +52,8 @@ class GpuChain:
         opened = self._functions.dynagate_chain_open(device, ctypes.byref(constants), count, ctypes.byref(context))
         require(opened)
         self._context = context
+        self._end = weakref.finalize(self, self._functions.dynagate_chain_close, context)
+        self._end.atexit = False  # the process frees it anyway
 
     def __call__(self, q: Array, qd: Array, tau: Array, qdd: Array) -> None:
         """Fills qdd (batch, links). Arrays in host memory without gaps, of the kernel's dtype. Raises GpuError."""
@@ -60,9 +62,7 @@ class GpuChain:
 
     def close(self) -> None:
         """Gives back the card's memory."""
-        if self._context is not None:
-            self._functions.dynagate_chain_close(self._context)
-            self._context = None
+        self._end()
 
 
 @cache
