@@ -54,12 +54,12 @@ def test_the_card_agrees_with_pinocchio(algorithm: str, played: Callable[..., Fo
         robot, state = random_chain(count, 2), sample(count, batch)
         dynamics = played(robot, algorithm)
         assert relative_errors(dynamics(*state), by_pinocchio(robot, *state)).max() <= bound(count), count
-        dynamics(*(values[:1] for values in state))
         dynamics.close()
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "dtype", "most"), [("aba", np.float64, 1e-12), ("aba", np.float32, FLOAT32["aba"])]
+    ("algorithm", "dtype", "most"),
+    [("aba", np.float32, FLOAT32["aba"]), ("cfa", np.float64, 1e-9)],
 )
 def test_chains_of_512_links_that_slide_and_have_rotors(
     algorithm: str, dtype: type, most: float, played: Callable[..., ForwardDynamics]

@@ -43,6 +43,7 @@ class ChainConstants(ctypes.Structure):
     _fields_ = [
         ("links", ctypes.c_long),
         *((name, ctypes.c_void_p) for name in ("slides", "numbers", "blocks", "base")),
+        ("refined", ctypes.c_long),
     ]
 
 
@@ -50,11 +51,12 @@ class ForwardDynamics:
     """q̈ of a serial chain of revolute and prismatic joints for a batch, on one core or a GPU.
 
     algorithm: "aba", articulated bodies; "jsiia", M by unit accelerations and a dense solve; "abia", articulated
-    inertias and the square factors of M⁻¹; "cfa", constraint forces by odd-even elimination; "cfa_serial", by Thomas'
-    recursion. dtype: float64, or float32, whose errors `docs/parallel.md` lists. dense: JSIIA's solver, "ldl" in the
-    same loops or "lapack"; None takes LAPACK from LAPACK_LINKS links on. device: "cpu", or "cuda": a thread per sample,
-    for many samples at once. folder: a cache of compiled code, the user's unless given. Use one object from one thread
-    at a time.
+    inertias and the square factors of M⁻¹; "cfa", constraint forces by odd-even elimination; "cfa_serial", by
+    Thomas' recursion; these two correct themselves once, at twice the time, where joints slide or have rotors.
+    dtype: float64, or float32, whose errors `docs/parallel.md` lists. dense: JSIIA's solver, "ldl" in the same
+    loops or "lapack"; None takes LAPACK from LAPACK_LINKS links on. device: "cpu", or "cuda": a thread per sample,
+    for many samples at once. folder: a cache of compiled code, the user's unless given. Use one object from one
+    thread at a time.
     Raises ValueError: another algorithm, dtype, solver or device. RobotError: the robot branches, has joints of several
     degrees of freedom, or massless links for the constraint force algorithm. CompileError. GpuError: there is no GPU.
     """
@@ -95,8 +97,9 @@ class ForwardDynamics:
             np.array([tree.slides(i) for i in tree.links], dtype=np.uint8),
             *(np.ascontiguousarray(part, dtype=self.dtype) for part in (numbers, blocks, base)),
         ]
-        self._chain = ChainConstants(self.links, *(part.ctypes.data for part in self._kept))
         self._rotors = any(a > 0.0 for a in tree.armature)
+        refined = self._rotors or any(map(tree.slides, tree.links))
+        self._chain = ChainConstants(self.links, *(part.ctypes.data for part in self._kept), refined)
         self._card: tuple[int, GpuChain] | None = None
         if device == "cuda":
             self._folder = folder

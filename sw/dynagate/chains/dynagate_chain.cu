@@ -101,7 +101,7 @@ static const char *begin(context *k, const chain *host) {
         CHECK(cudaMemcpyAsync(k->constants[p], from[p], bytes[p], cudaMemcpyHostToDevice, k->stream));
     }
     k->c = {n, (const uint8_t *)k->constants[0], (const real *)k->constants[1], (const real *)k->constants[2],
-            (const real *)k->constants[3]};
+            (const real *)k->constants[3], host->refined};
     CHECK(cudaMalloc((void **)&k->work, k->threads * (STATE_WORK(n) + CHAIN_WORK(n)) * sizeof(real)));
     CHECK(cudaMalloc((void **)&k->arrays, 4 * k->rows * n * sizeof(real)));
     CHECK(cudaStreamSynchronize(k->stream));

@@ -12,6 +12,7 @@ typedef struct {
     const real *numbers;   /* LINK_NUMBERS per link */
     const real *blocks;    /* BLOCK_NUMBERS per link; the constraint force algorithm alone reads them */
     const real *base;      /* 6: the base's acceleration, less gravity */
+    long refined;          /* whether accelerations by constraint forces are corrected once */
 } chain;
 
 #define STEP(name, i, ...) \
@@ -91,6 +92,22 @@ DG_LOOP void net_torque(const chain *c, const state *s, vecs net, vecs work) {
     for (long i = c->links - 1; i >= 0; i--) {
         vec up[6];
         STEP(bias_up, i, LINK(i), s->turn + 2 * i, f + 6 * i, s->rate + i, s->torque + i, net + i, up);
+        if (i)
+            for (int k = 0; k < 6; k++) f[6 * (i - 1) + k] += up[k];
+    }
+}
+
+/* The torque that the accelerations in s leave over: by inverse dynamics, which cancels far less than constraint forces. */
+DG_LOOP void left_over(const chain *c, const state *s, vecs net, vecs work) {
+    vecs f = work;
+    vec v[6], a[6];
+    CLEAR(v, 6);
+    BASE_ACCELERATION(a);
+    for (long i = 0; i < c->links; i++)
+        STEP(accelerated_down, i, LINK(i), s->turn + 2 * i, v, a, s->rate + i, s->qdd + i, v, a, f + 6 * i);
+    for (long i = c->links - 1; i >= 0; i--) {
+        vec up[6], torque[1] = {s->torque[i] - LINK(i)[22] * s->qdd[i]};
+        STEP(bias_up, i, LINK(i), s->turn + 2 * i, f + 6 * i, s->rate + i, torque, net + i, up);
         if (i)
             for (int k = 0; k < 6; k++) f[6 * (i - 1) + k] += up[k];
     }
@@ -203,13 +220,11 @@ DG_LOOP void accelerations(long n, const forces *f, vecs x, vecs qdd) {
 }
 
 /* Odd-even elimination; a step reads one copy of d, u, r and leaves the next in the other. */
-#define CFA_WORK(n) (NET_WORK(n) + (n) + FORCES_WORK(n) + (TRIANGLE + SQUARE + 2 * DG_BLOCK) * (n))
-DG_LOOP void cfa(const chain *c, const state *s, vecs work) {
+#define CFA_SOLVE_WORK(n) (FORCES_WORK(n) + (TRIANGLE + SQUARE + 2 * DG_BLOCK) * (n))
+DG_LOOP void cfa_solve(const chain *c, const state *s, vecs net, vecs qdd, vecs work) {
     const long n = c->links;
-    vecs net = work, rest = net + n;
-    net_torque(c, s, net, rest);
-    const forces f = force_system(c, s, net, rest + NET_WORK(n));
-    vecs spare = rest + NET_WORK(n) + FORCES_WORK(n), x = spare + (TRIANGLE + SQUARE + DG_BLOCK) * n;
+    const forces f = force_system(c, s, net, work);
+    vecs spare = work + FORCES_WORK(n), x = spare + (TRIANGLE + SQUARE + DG_BLOCK) * n;
     vecs d = f.d, u = f.u, r = f.r;
     vecs d_new = spare, u_new = d_new + TRIANGLE * n, r_new = u_new + SQUARE * n;
     for (long apart = 1; apart < n; apart *= 2) {
@@ -233,23 +248,38 @@ DG_LOOP void cfa(const chain *c, const state *s, vecs work) {
         EXCHANGE(r, r_new);
     }
     for (long i = 0; i < n; i++) block_solve(d + TRIANGLE * i, r + DG_BLOCK * i, x + DG_BLOCK * i);
-    accelerations(n, &f, x, s->qdd);
+    accelerations(n, &f, x, qdd);
 }
 
 /* The same by Thomas' recursion. */
-#define CFA_SERIAL_WORK(n) (NET_WORK(n) + (n) + FORCES_WORK(n) + (KEPT + DG_BLOCK) * (n))
-DG_LOOP void cfa_serial(const chain *c, const state *s, vecs work) {
+#define CFA_SERIAL_SOLVE_WORK(n) (FORCES_WORK(n) + (KEPT + DG_BLOCK) * (n))
+DG_LOOP void cfa_serial_solve(const chain *c, const state *s, vecs net, vecs qdd, vecs work) {
     const long n = c->links;
-    vecs net = work, rest = net + n;
-    net_torque(c, s, net, rest);
-    const forces f = force_system(c, s, net, rest + NET_WORK(n));
-    vecs kept = rest + NET_WORK(n) + FORCES_WORK(n), x = kept + KEPT * n;
+    const forces f = force_system(c, s, net, work);
+    vecs kept = work + FORCES_WORK(n), x = kept + KEPT * n;
     for (long i = 0; i + 1 < n; i++) {
         vecs d = f.d + TRIANGLE * (i + 1), r = f.r + DG_BLOCK * (i + 1);
         thomas_down(f.d + TRIANGLE * i, f.r + DG_BLOCK * i, f.u + SQUARE * i, d, r, kept + KEPT * i, d, r);
     }
     block_solve(f.d + TRIANGLE * (n - 1), f.r + DG_BLOCK * (n - 1), x + DG_BLOCK * (n - 1));
     for (long i = n - 2; i >= 0; i--) thomas_up(kept + KEPT * i, x + DG_BLOCK * (i + 1), x + DG_BLOCK * i);
-    accelerations(n, &f, x, s->qdd);
+    accelerations(n, &f, x, qdd);
 }
 
+/* Forces are up to 1e6 times what they leave of the accelerations, where joints slide or have rotors: then once more, for
+ * the torque that is left over. */
+#define CFA_WORK(n) (2 * (n) + NET_WORK(n) + CFA_SOLVE_WORK(n))
+#define CFA_SERIAL_WORK(n) (2 * (n) + NET_WORK(n) + CFA_SERIAL_SOLVE_WORK(n))
+#define BY_FORCES(name) \
+    DG_LOOP void name(const chain *c, const state *s, vecs work) { \
+        const long n = c->links; \
+        vecs net = work, more = net + n, rest = more + n; \
+        net_torque(c, s, net, rest); \
+        name##_solve(c, s, net, s->qdd, rest + NET_WORK(n)); \
+        if (!c->refined) return; \
+        left_over(c, s, net, rest); \
+        name##_solve(c, s, net, more, rest + NET_WORK(n)); \
+        for (long i = 0; i < n; i++) s->qdd[i] += more[i]; \
+    }
+BY_FORCES(cfa)
+BY_FORCES(cfa_serial)

@@ -132,14 +132,16 @@ def _aba_down(step: Step, kind: str) -> str:
     return step.text({"qdd": qdd, "a": _flat(a + _axis(kind, qdd))})
 
 
-def _bias_down(step: Step, kind: str) -> str:
-    """Velocity, acceleration at q̈ = 0 and the force that a link's motion takes, (2a) to (2c)."""
+def _bias_down(step: Step, kind: str, accelerated: bool = False) -> str:
+    """Velocity, acceleration, at q̈ = 0 unless accelerated, and the force that a link's motion takes, (2a) to (2c)."""
     link, turn = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2)
     v_parent, a_parent = _motion(step.vectors("v_parent", 6)), _motion(step.vectors("a_parent", 6))
     rate = _axis(kind, step.vectors("rate", 1)[0])
     pose, body = _pose(kind, link, turn), _body(link)
     v = pose.motion_to_link(v_parent) + rate
     a = pose.motion_to_link(a_parent) + v.cross(rate)
+    if accelerated:
+        a = a + _axis(kind, step.vectors("qdd", 1)[0])
     return step.text({"v": _flat(v), "a": _flat(a), "f": _flat(body @ a + v.cross_force(body @ v))})
 
 
@@ -344,6 +346,7 @@ def header(rotors: bool) -> str:
         "velocity": _velocity,
         "aba_down": _aba_down,
         "bias_down": _bias_down,
+        "accelerated_down": partial(_bias_down, accelerated=True),
         "bias_up": _bias_up,
         "rotation": _rotation,
         "unit_begin": _unit_begin,
