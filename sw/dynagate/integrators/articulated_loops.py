@@ -75,6 +75,12 @@ def pose(links: Links, q: np.ndarray, rotation: np.ndarray, offset: np.ndarray) 
 
 
 @fused
+def to_link(r: Matrix, t: Vector, angular: Vector, linear: Vector) -> tuple[Vector, Vector]:
+    """A motion of the parent seen from the link, whose pose in it is r, t."""
+    return transposed_times(r, angular), transposed_times(r, minus(linear, cross(t, angular)))
+
+
+@fused
 def product(a: Matrix, b: Matrix) -> Matrix:
     """a b."""
     c0 = times(a, (b[0], b[3], b[6]))
@@ -176,9 +182,7 @@ def solve(
         p, r = links.parent[i], matrix(rotation, i)
         turn, move = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if p >= 0:
-            turn = vector(work, p)
-            move = transposed_times(r, minus(lower(work, p), cross(vector(offset, i), turn)))
-            turn = transposed_times(r, turn)
+            turn, move = to_link(r, vector(offset, i), vector(work, p), lower(work, p))
         x[i] = (x[i] - dot(turn, vector(u, i)) - dot(move, lower(u, i))) * d[i]
         put(work, i, turn, move)
         work[i, 5 if links.slides[i] else 2] += x[i]
@@ -196,10 +200,8 @@ def bias(links: Links, rotation: np.ndarray, offset: np.ndarray, qd: np.ndarray,
         w, v = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         wd, a = (0.0, 0.0, 0.0), transposed_times(r, up)
         if p >= 0:
-            w, v = vector(velocity, p), lower(velocity, p)
-            wd, a = vector(acceleration, p), lower(acceleration, p)
-            w, v = transposed_times(r, w), transposed_times(r, minus(v, cross(t, w)))
-            wd, a = transposed_times(r, wd), transposed_times(r, minus(a, cross(t, wd)))
+            w, v = to_link(r, t, vector(velocity, p), lower(velocity, p))
+            wd, a = to_link(r, t, vector(acceleration, p), lower(acceleration, p))
         rate = (0.0, 0.0, qd[i])
         if links.slides[i]:
             a, v = plus(a, cross(w, rate)), plus(v, rate)

@@ -18,7 +18,7 @@ from dynagate.integrators.variational_body import WIDEST_TURN
 from dynagate.integrators.variational_device import DeviceSteps
 from dynagate.integrators.variational_scan import Scan
 from dynagate.integrators.variational_state import CONVERGED, PAST, TURNED, State, Steps
-from dynagate.integrators.variational_steps import RESIDUALS, SOLVERS
+from dynagate.integrators.variational_steps import RESIDUALS, SOLVERS, Method
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -221,11 +221,9 @@ class Variational:
         """Norms (most,) of one step of the first trajectory, NaN after the one that ended it."""
         q, past, momentum = state.q[0].copy(), np.ascontiguousarray(state.past[:, 0]), state.momentum[0].copy()
         norms = np.full(most, np.nan)
-        loops.step(
-            self._links, RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, q, past, state.age, momentum,
-            np.zeros(len(q)), np.zeros((0, 6)), self.dt, tolerance, most, norms,
-            loops.workspace(len(q), SOLVERS[self.solver]),
-        )  # fmt: skip
+        zeros, none = np.zeros(len(q)), np.zeros((0, 6))
+        work = loops.workspace(len(q), SOLVERS[self.solver])
+        loops.step(self._links, self._method(tolerance, most), q, past, state.age, momentum, zeros, none, norms, work)
         return norms
 
     def _check_floor(self, state: State) -> None:
@@ -250,6 +248,10 @@ class Variational:
             self.robot, self.backend, guess=self.guess, dt=self.dt, tolerance=self.tolerance, most=self.most
         ).run
 
+    def _method(self, tolerance: float, most: int) -> Method:
+        """Of the loops over links."""
+        return Method(RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, self.dt, tolerance, most)
+
     def _by_loops(self, state: State, steps: int, tau: Array, external: Array | None) -> Steps:
         batch, nv = state.q.shape
         last, momentum, past = state.q.copy(), state.momentum.copy(), np.ascontiguousarray(state.past.swapaxes(0, 1))
@@ -257,13 +259,12 @@ class Variational:
         q[:, 0] = last
         iterations, residuals = np.zeros((batch, steps), dtype=np.int64), np.full((batch, steps), np.nan)
         status = np.zeros(batch, dtype=np.int64)
-        none = np.zeros((1, 0, 6))
+        none, method = np.zeros((1, 0, 6)), self._method(self.tolerance, self.most)
         for k in range(batch):
             torques = np.array(tau[:, k], order="C")
             forces = none if external is None else self._aligned(external[:, min(k, external.shape[1] - 1)])
             status[k] = loops.advance(
-                self._links, RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, last[k], past[k], state.age,
-                momentum[k], torques, forces, self.dt, self.tolerance, self.most, q[k, 1:],
+                self._links, method, last[k], past[k], state.age, momentum[k], torques, forces, q[k, 1:],
                 iterations[k], residuals[k],
             )  # fmt: skip
         following = State(last, past.swapaxes(0, 1), momentum, state.age + steps)

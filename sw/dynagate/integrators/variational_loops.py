@@ -13,7 +13,7 @@ from math import atan2, cos, sin, sqrt, tan
 import numpy as np
 
 from dynagate.integrators import variational_body
-from dynagate.integrators.articulated_loops import add, lower, matrix, project, put, vector
+from dynagate.integrators.articulated_loops import add, lower, matrix, project, put, to_link, vector
 from dynagate.integrators.compiled import callable_in_loops, fused
 from dynagate.integrators.links import Links
 from dynagate.integrators.variational_body import (
@@ -165,9 +165,7 @@ def start(links: Links, rotation: np.ndarray, offset: np.ndarray, last: np.ndarr
         p, r = links.parent[i], matrix(rotation, i)
         w, v = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if p >= 0:
-            w = vector(velocity, p)
-            v = transposed_times(r, minus(lower(velocity, p), cross(vector(offset, i), w)))
-            w = transposed_times(r, w)
+            w, v = to_link(r, vector(offset, i), vector(velocity, p), lower(velocity, p))
         rate = (0.0, 0.0, last[i])
         if links.slides[i]:
             v = plus(v, rate)

@@ -91,6 +91,18 @@ def broyden_update(inverse: np.ndarray, change: np.ndarray, moved: np.ndarray) -
                 inverse[i, j] += (moved[i] - image[i]) * row[j] / size
 
 
+class Method(NamedTuple):
+    """How steps are taken. kind, solver: numbers of `RESIDUALS` and `SOLVERS`; guess: 1 to 4; dt in s; tolerance in
+    N m s; most: residual evaluations in a step."""
+
+    kind: int
+    solver: int
+    guess: int
+    dt: float
+    tolerance: float
+    most: int
+
+
 class Work(NamedTuple):
     """Arrays that a step overwrites."""
 
@@ -183,30 +195,25 @@ def find_update(links: Links, kind: int, solver: int, first: bool, q: np.ndarray
 @fused
 def step(
     links: Links,
-    kind: int,
-    solver: int,
-    guess: int,
+    method: Method,
     q: np.ndarray,
     past: np.ndarray,
     age: int,
     momentum: np.ndarray,
     tau: np.ndarray,
     external: np.ndarray,
-    dt: float,
-    tolerance: float,
-    most: int,
     errors: np.ndarray,
     work: Work,
 ) -> tuple[int, int]:
-    """One step. q (links,), past (4, links) and momentum (links, 6) are advanced in place if it converges. kind,
-    solver: numbers of `RESIDUALS` and `SOLVERS`; guess: 1 to 4; past: the last increments, the latest first; age: steps
-    since the start; errors (most,): receives the norm of each residual in N m s. Returns the status and the number of
-    residual evaluations."""
+    """One step. q (links,), past (4, links) and momentum (links, 6) are advanced in place if it converges. past: the
+    last increments, the latest first; age: steps since the start; errors (most,): receives the norm of each residual
+    in N m s. Returns the status and the number of residual evaluations."""
     w, n = work, len(q)
+    kind, dt = method.kind, method.dt
     share = 1.0 if age else 0.5
     pose(links, q, w.rotation, w.offset)
     factorise(links, w.rotation, w.offset, w.u, w.d)
-    guess_increment(links, guess, w.rotation, w.offset, w.u, w.d, past, age, tau, external, dt, w.delta, w.force)
+    guess_increment(links, method.guess, w.rotation, w.offset, w.u, w.d, past, age, tau, external, dt, w.delta, w.force)
     if kind == SVI:
         w.update[:] = tau
         if len(external):
@@ -214,7 +221,7 @@ def step(
         w.impulse[:] = momentum[:, 0] + share * dt * dt * w.update
     else:
         prepare(links, w.rotation, w.offset, past[0], momentum, tau, external, dt, share, w.load, w.impulse)
-    for count in range(1, most + 1):
+    for count in range(1, method.most + 1):
         widest = evaluate(links, kind, q, dt, w)
         squared = 0.0
         for i in range(n):
@@ -223,7 +230,7 @@ def step(
         errors[count - 1] = error
         if not error < HOPELESS:
             return UNSOLVED, count
-        if error <= tolerance:
+        if error <= method.tolerance:
             if widest > SINGULAR:
                 return TURNED, count
             for i in range(n):
@@ -236,10 +243,10 @@ def step(
             else:
                 momentum[:] = w.brought
             return CONVERGED, count
-        find_update(links, kind, solver, count == 1, q, dt, w)
+        find_update(links, kind, method.solver, count == 1, q, dt, w)
         for i in range(n):
             w.delta[i] -= w.update[i]
-    return UNSOLVED, most
+    return UNSOLVED, method.most
 
 
 @fused
@@ -258,18 +265,13 @@ def begin(links: Links, kind: int, q: np.ndarray, last: np.ndarray, momentum: np
 @fused
 def advance(
     links: Links,
-    kind: int,
-    solver: int,
-    guess: int,
+    method: Method,
     q: np.ndarray,
     past: np.ndarray,
     age: int,
     momentum: np.ndarray,
     tau: np.ndarray,
     external: np.ndarray,
-    dt: float,
-    tolerance: float,
-    most: int,
     configurations: np.ndarray,
     iterations: np.ndarray,
     errors: np.ndarray,
@@ -277,13 +279,10 @@ def advance(
     """Steps until one fails or all are done: as many as configurations (steps, links), iterations and errors (steps,)
     have rows, which are written. tau (steps or 1, links), external (steps or 1, links, 6) or (1, 0, 6). q, past and
     momentum are advanced. Returns the status of the last step."""
-    norms, work = np.empty(most), workspace(len(q), solver)
+    norms, work = np.empty(method.most), workspace(len(q), method.solver)
     for k in range(len(iterations)):
         row, at = min(k, len(tau) - 1), min(k, len(external) - 1)
-        status, count = step(
-            links, kind, solver, guess, q, past, age + k, momentum, tau[row], external[at], dt, tolerance, most, norms,
-            work,
-        )  # fmt: skip
+        status, count = step(links, method, q, past, age + k, momentum, tau[row], external[at], norms, work)
         iterations[k], errors[k] = count, norms[count - 1]
         if status != CONVERGED:
             return status

@@ -9,17 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynagate.integrators.articulated_loops import lower, matrix, pose, put, vector
+from dynagate.integrators.articulated_loops import lower, matrix, pose, put, to_link, vector
 from dynagate.integrators.compiled import fused
 from dynagate.integrators.links import Links
 from dynagate.integrators.variational_loops import body_impulse
-from dynagate.integrators.vectors import Vector, cross, dot, minus, plus, scaled, transposed_times
-
-
-@fused
-def _to_link(r: tuple, t: Vector, angular: Vector, linear: Vector) -> tuple[Vector, Vector]:
-    """A twist of the parent's frame seen from the link's."""
-    return transposed_times(r, angular), transposed_times(r, minus(linear, cross(t, angular)))
+from dynagate.integrators.vectors import Vector, cross, dot, plus, scaled, transposed_times
 
 
 @fused
@@ -37,10 +31,10 @@ def velocities(
         fall[i, 0], fall[i, 1], fall[i, 2] = transposed_times(r, above)
         angular, linear = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if p >= 0:
-            angular, linear = _to_link(r, t, vector(twists, p), lower(twists, p))
+            angular, linear = to_link(r, t, vector(twists, p), lower(twists, p))
             for j in range(p + 1):
-                put(by_rate[i], j, *_to_link(r, t, vector(by_rate[p], j), lower(by_rate[p], j)))
-                put(by_angle[i], j, *_to_link(r, t, vector(by_angle[p], j), lower(by_angle[p], j)))
+                put(by_rate[i], j, *to_link(r, t, vector(by_rate[p], j), lower(by_rate[p], j)))
+                put(by_angle[i], j, *to_link(r, t, vector(by_angle[p], j), lower(by_angle[p], j)))
         along, none = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
         if links.slides[i]:
             put(by_rate[i], i, none, along)
