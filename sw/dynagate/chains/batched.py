@@ -124,7 +124,7 @@ class ForwardDynamics:
                 raise ArgumentError(f"{name} has shape {values.shape}; expected ({max(batch, 1)}, {self.links})")
         qdd = np.empty((batch, self.links), dtype=self.dtype)
         if self.device == "cuda":
-            self._opened(batch)(*read, qdd)
+            self._opened(batch)(read[0], read[1], read[2], qdd)
             if not np.isfinite(qdd).all():
                 raise self._not_finite()
             return qdd
