@@ -20,6 +20,7 @@ from dynagate.native.sums import chained
 
 SHARED = "dynagate_sample.cuh"
 HOST_SIDE = "dynagate_cuda.h"
+HOST_CHECK = "dynagate_cuda_check.h"
 
 LANES = 32
 THREADS = 64
@@ -136,7 +137,7 @@ def with_host_side(
 ) -> Source:
     """The source of a library. sizes, every: entries of each port, and in how many turns of a loop it has as many again
     (0: it has them once); inputs first, so many. host: `prepare` and `launch`."""
-    shared = (files("dynagate.native") / HOST_SIDE).read_text()
+    shared = {file: (files("dynagate.native") / file).read_text() for file in (HOST_SIDE, HOST_CHECK)}
     lines = [
         "",
         "#include <cuda_runtime.h>",
@@ -150,8 +151,8 @@ def with_host_side(
         "",
     ]
     whole = text + "\n".join(lines)
-    stamp = hashlib.sha256(f"{whole}\0{shared}".encode()).hexdigest()[:16]
-    return Source(name, {f"{name}.cu": whole, HOST_SIDE: shared}, stamp)
+    stamp = hashlib.sha256("\0".join([whole, *shared.values()]).encode()).hexdigest()[:16]
+    return Source(name, {f"{name}.cu": whole, **shared}, stamp)
 
 
 def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[str]:
@@ -302,6 +303,7 @@ def statements(graph: Graph, places: Mapping[int, str], written: Mapping[int, Se
     short lives."""
     read: set[int] = set()
     angles: set[int] = set()
+    taken = {a for node in graph.nodes for a in node.args}
     for i, node in enumerate(graph.nodes):
         if node.op == "input" and i not in written:
             continue
@@ -316,6 +318,6 @@ def statements(graph: Graph, places: Mapping[int, str], written: Mapping[int, Se
                 yield f"    real sin{a}, cos{a};"
                 yield f"    sine_cosine(v{a}, &sin{a}, &cos{a});"
             yield f"    const real v{i} = {node.op}{a};"
-        elif node.op != "input" and not node.is_zero:
+        elif node.op != "input" and (i in taken or not node.is_zero):  # `select` takes zeros
             yield f"    const real v{i} = {expression(graph, i)};"
         yield from (f"    {target} = v{i};" for target in written.get(i, ()))

@@ -3,30 +3,16 @@
  * The generated file defines before it includes this: real, INPUTS, OUTPUTS, ports (entries of each, inputs first),
  * every (in how many turns of a loop a port has as many entries again; 0: it has them once), prepare(), once per card, and
  * launch(inputs, outputs, batch, turns, planes, stream). Functions return NULL, or what failed. */
-#include <cuda_runtime.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "dynagate_cuda_check.h"
 
 #define PORTS (INPUTS + OUTPUTS)
 #define CHUNK_BYTES (32L << 20) /* of a chunk's arrays; two chunks are under way at a time */
 #define LEAST_ROWS 256
 #define MOST_ROWS 16384
 #define APART 32 /* arrays of a chunk begin so many numbers apart */
-
-#define CHECK(call)                                                \
-    do {                                                           \
-        const cudaError_t status = (call);                         \
-        if (status != cudaSuccess) return failed(#call, status);   \
-    } while (0)
-
-static thread_local char message[512];
-
-static const char *failed(const char *call, cudaError_t status) {
-    cudaGetLastError(); /* forgets it, unless it is for good */
-    snprintf(message, sizeof message, "%.*s: %s", (int)strcspn(call, "("), call, cudaGetErrorString(status));
-    return message;
-}
 
 /* A chunk of a batch on its way: rows from `row` on, none if rows is 0. Its arrays lie one after another, on the GPU and
  * in pinned memory alike, so that all inputs, and all outputs, are one copy. */

@@ -54,6 +54,12 @@ def has_driver() -> bool:
     return find_library("cuda") is not None
 
 
+def require_driver(asked: str, other: str) -> None:
+    """Raises GpuError, before anything is compiled for a GPU, that says what was asked and what there is instead."""
+    if not has_driver():
+        raise GpuError(f"{asked} needs an NVIDIA GPU and its driver, which is not installed here; expected {other}")
+
+
 @dataclass(frozen=True)
 class GpuText:
     """What is compiled for a GPU. inputs, outputs: ports in the shapes that a sample has. turns: of a loop, 1 of a
@@ -105,7 +111,7 @@ class GpuProgram:
             function = getattr(self._functions, f"dynagate_cuda_{name}")
             function.argtypes, function.restype = types, None if name in ("close", "unpinned") else ctypes.c_char_p
         context = pointer()
-        _require(self._functions.dynagate_cuda_open(device, text.turns, ctypes.byref(context)))
+        require(self._functions.dynagate_cuda_open(device, text.turns, ctypes.byref(context)))
         self._context = context
         self._pinned = Pinned(self._new_pinned, self._functions.dynagate_cuda_unpinned)
         self._row_bytes = self.dtype.itemsize * sum(math.prod(port.shape) for port in text.outputs)
@@ -122,7 +128,7 @@ class GpuProgram:
         batch = len(inputs[self.text.inputs[0].name])
         direct = self.layout == "rows" and all(map(self._pinned.holds, written))
         pointers = self._pointers(read, written)
-        _require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
+        require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name in the kernel's layout, to be filled."""
@@ -137,7 +143,7 @@ class GpuProgram:
 
     def _new_pinned(self, size: int) -> int:
         memory = ctypes.c_void_p()
-        _require(self._functions.dynagate_cuda_pinned(size, ctypes.byref(memory)))
+        require(self._functions.dynagate_cuda_pinned(size, ctypes.byref(memory)))
         return memory.value or 0
 
     def launch(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0) -> dict[str, Any]:
@@ -283,7 +289,7 @@ class _Launch:
         kernel = self.kernel
         if kernel._context is None:
             raise GpuError(f"the kernel of {kernel.text.name} is closed")
-        _require(
+        require(
             kernel._functions.dynagate_cuda_launch(
                 kernel._context, self.read, self.written, self.batch, kernel._planes, self.stream
             )
@@ -326,6 +332,7 @@ def _viewed(value: Any) -> Any:
         ) from None
 
 
-def _require(fault: bytes | None) -> None:
+def require(fault: bytes | None) -> None:
+    """Raises GpuError with what a library says went wrong."""
     if fault is not None:
         raise GpuError(fault.decode())

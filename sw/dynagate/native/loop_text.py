@@ -66,11 +66,15 @@ class LoopText(ABC):
 
     def _put(self, name: str, k: int, turn: str) -> str:
         rows, stride = self.rows("out", k)
-        at = f"&{EXTRA[name]}" if name in EXTRA else f"v + {self.at[name]}"
+        at = f"&{EXTRA[name]}" if self._is_extra(name) else f"v + {self.at[name]}"
         return f"dg_put_{self.number}({at}, {rows}{turn}, {stride}, {self._of(name)});"
 
     def _of(self, name: str) -> int:
-        return 1 if name in EXTRA else len(self.loop.values[name].nodes)
+        return 1 if self._is_extra(name) else len(self.loop.values[name].nodes)
+
+    def _is_extra(self, name: str) -> bool:
+        """Whether it is an output by which the loop itself says how it ended; those of a loop within are values."""
+        return name in EXTRA and isinstance(self.loop.stop, Until)
 
     def turn_of(self, name: str, every: int = 1) -> str:
         """How far the numbers of this turn are from the first ones, if there are some every so many turns."""
