@@ -1,0 +1,51 @@
+"""Position-based steps as a loop of graphs: in numpy and in C they are those of the loops over links."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from dynagate import robots
+from dynagate.base.errors import ArgumentError
+from dynagate.graph.loop import evaluate_loop
+from dynagate.integrators import PositionBased
+from dynagate.integrators.position_based_loop import trajectory_loop
+from dynagate.integrators.position_based_robots import swimmer
+from dynagate.native.loop import LoopKernel
+from dynagate.robot import Robot
+
+BATCH, STEPS = 12, 6
+
+
+def robot_with(damping: float, armature: float) -> Robot:
+    arm = robots.load("two_joint_arm")
+    links = [replace(link, joint=replace(link.joint, damping=damping, armature=armature)) for link in arm.links]
+    return replace(arm, links=tuple(links))
+
+
+@pytest.mark.parametrize(("dt", "speed", "damping"), [(0.02, 1.0, 0.0), (0.1, 4.0, 0.3)])
+def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, damping: float) -> None:
+    """Configurations, and iterations of each step; at the large step some are rejected."""
+    robot = robot_with(damping, 0.1 * damping)
+    sim = PositionBased(robot, dt)
+    loop = trajectory_loop(robot, dt, sim._settings.scale, 100)
+    random = np.random.default_rng(0)
+    q0, qd0 = random.uniform(-1.0, 1.0, (BATCH, 2)), random.uniform(-speed, speed, (BATCH, 2))
+    tau = random.uniform(-1.0, 1.0, (BATCH, STEPS, 2))
+    track = sim.run(q0, qd0, STEPS, tau=tau)
+    assert track.converged.all()
+    assert dt < 0.1 or track.iterations.max() > 8
+    inputs = {"q": q0, "before": q0 - dt * qd0, "tau": tau}
+    kernel = LoopKernel(loop, np.float64)
+    outputs = kernel.new_outputs(BATCH, STEPS)
+    kernel(inputs, outputs, BATCH, STEPS)
+    for results in (evaluate_loop(loop, inputs), outputs):
+        assert np.abs(results["best"] - track.q[:, 1:]).max() < 1e-7
+        assert (np.abs(results["counted"] - track.iterations) <= 1).mean() > 0.95
+        assert results["left"].max() <= 1.0
+
+
+def test_joints_with_quaternions_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="joint 'free' of robot '4-link hinge chain' is floating; a loop of pos"):
+        trajectory_loop(swimmer(), 0.05, np.ones(9), 100)
