@@ -23,7 +23,7 @@ from dynagate.integrators.position_based_links import Floats, Integers, links_of
 from dynagate.integrators.position_based_newton_euler import accelerations, body_acceleration, mechanical_energy
 from dynagate.integrators.position_based_points import points_of
 from dynagate.integrators.position_based_residual import run_residual
-from dynagate.integrators.position_based_state import Record, Settings
+from dynagate.integrators.position_based_state import Problem, Record, Settings
 from dynagate.robot import Robot
 
 METHODS = ("lm", "lm-full", "lbfgs")
@@ -163,7 +163,7 @@ class PositionBased:
         return Trajectory(times, record.q, record.energy, record.iterations, record.residual)
 
     def _march(self, before: Floats, torques: Floats, targets: Floats, record: Record) -> None:
-        parts = (self._links, self._points, self._joints, self._settings, before, torques, targets, record)
+        parts = (Problem(self._links, self._points, self._joints, self._settings), before, torques, targets, record)
         if self.method == "lbfgs":
             from dynagate.integrators.position_based_lbfgs import run_lbfgs
 
