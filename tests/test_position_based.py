@@ -468,6 +468,8 @@ def test_measured_limits_are_warned_of() -> None:
         PositionBasedWarning, match="order 3 at dt 0.01 s: .* seen to stick from 0.01 s on, none at 0.005"
     ):
         PositionBased(robot, 0.01, order=3)
+    with pytest.warns(PositionBasedWarning, match="order 3 with 200 degrees of freedom: .* 176 of 400 steps were seen"):
+        PositionBased(chain(100), 0.0025, order=3)
     with pytest.warns(PositionBasedWarning, match="order 4 is experimental: .* grow for 0.026 < ω dt < 6.84"):
         PositionBased(robot, 0.001, order=4)
     lazy = PositionBased(chain(3), 0.05, iterations=1, tolerance=1e-12)

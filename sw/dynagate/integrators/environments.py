@@ -7,14 +7,12 @@ Importing this module registers `dynagate/Hopper-v0`, `dynagate/Walker-v0` and `
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
-import gymnasium
 import numpy as np
 import numpy.typing as npt
-from gymnasium import spaces
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, MissingExtraError
 from dynagate.integrators.complementarity import StewartTrinkle
 from dynagate.integrators.contact import Contact, Plane
 from dynagate.integrators.legged import LEGGED
@@ -22,6 +20,12 @@ from dynagate.integrators.position_based import PositionBased, PositionBasedWarn
 from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_kinematics import move, subtract
 from dynagate.integrators.position_based_links import Floats
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ImportError as error:
+    raise MissingExtraError("environments need Gymnasium: pip install 'dynagate[learn]'") from error
 
 CONTROL = 0.05
 """s that an action holds."""
@@ -51,8 +55,6 @@ class Walking(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
     dt: of the simulator, s; None for that of STEPS. Raises ValueError: an unknown name, a dt that CONTROL is no
     multiple of, an option of reset that is not there.
     """
-
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
     def __init__(
         self,

@@ -9,7 +9,6 @@ robots of few links: revolute and prismatic joints, no contact, drag or servo.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -150,13 +149,13 @@ def _step(robot: Robot, dt: float) -> Graph:
     recording = Recording("step", robot.name)
     best, slope = (recording.input(name, (robot.nq,)) for name in ("best", "slope"))
     relaxed = recording.input("relaxed", ())[()]
-    hessian = mass_matrix(tree, best) * (1.0 / dt**2)
+    hessian = mass_matrix(tree, list(best)) * (1.0 / dt**2)
     for d in range(tree.nv):
         hessian[d, d] = hessian[d, d] + tree.damping[d] / dt
     damping = relaxed * (sum(hessian[d, d] for d in range(tree.nv)) * (1.0 / tree.nv))
     for d in range(tree.nv):
         hessian[d, d] = hessian[d, d] + damping
-    return recording.graph({"next": best - array(solve(tree, factorise(tree, hessian), slope))})
+    return recording.graph({"next": best - array(solve(tree, factorise(tree, hessian), list(slope)))})
 
 
 def _scalar(value: Scalar) -> Array:
@@ -181,7 +180,7 @@ def _left(slope: Array, scale: Sequence[float]) -> Scalar:
 def _poses(tree: Tree, q: Array) -> Poses:
     """Every link in the world."""
     poses: Poses = []
-    for i, joint in enumerate(tree.transforms(q)):
+    for i, joint in enumerate(tree.transforms(list(q))):
         with scope("place", f"link{i}"):
             parent = tree.parents[i]
             r, p = poses[parent] if parent >= 0 else (array(np.eye(3)), zeros(3))
