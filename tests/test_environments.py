@@ -6,6 +6,7 @@ import json
 import runpy
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,11 +68,13 @@ def test_the_end_of_an_episode() -> None:
     env.reset(seed=0)
     still = np.zeros(3, np.float32)
     assert [env.step(still)[3] for _ in range(2)] == [False, True]
-    env.reset()
-    env.q[2] = 0.9  # it leans too far
-    _, reward, fallen, _, _ = env.step(still)
-    assert fallen
-    assert reward < 0.9
+    for limit in ({"tilt": 0.0}, {"least": 2.0}):
+        env = Walking("hopper")
+        env.legged = replace(env.legged, **limit)
+        env.reset(seed=0)
+        _, reward, fallen, _, _ = env.step(still)
+        assert fallen
+        assert reward < 0.5
 
 
 @pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import robots
+from dynagate import evaluate, robots
 from dynagate.base.errors import ArgumentError
-from dynagate.graph.loop import evaluate_loop
+from dynagate.graph import Graph
+from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import PositionBased
 from dynagate.integrators.position_based_loop import trajectory_loop
 from dynagate.integrators.position_based_robots import swimmer
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
+
+from tests.cuda_text import as_host_code
 
 BATCH, STEPS = 12, 6
 
@@ -44,6 +48,23 @@ def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, d
         assert np.abs(results["best"] - track.q[:, 1:]).max() < 1e-7
         assert (np.abs(results["counted"] - track.iterations) <= 1).mean() > 0.95
         assert results["left"].max() <= 1.0
+
+
+def test_an_iteration_in_cuda(tmp_path: Path) -> None:
+    """The graphs of an iteration as CUDA text, compiled as host code: the decision has zeros among what it selects."""
+    search = trajectory_loop(robots.load("two_joint_arm"), 0.1, np.ones(2), 100).steps[1]
+    assert isinstance(search, Loop)
+    random = np.random.default_rng(0)
+    for graph in search.steps:
+        assert isinstance(graph, Graph)
+        inputs = {port.name: random.uniform(-2.0, 2.0, (64, *port.shape)) for port in graph.inputs}
+        if "relaxed" in inputs:
+            inputs["relaxed"] = np.abs(inputs["relaxed"])
+        folder = tmp_path / graph.name
+        folder.mkdir()
+        results = as_host_code(graph, inputs, folder)
+        for name, value in evaluate(graph, inputs).items():
+            np.testing.assert_allclose(results[name], value, rtol=1e-9, atol=1e-9)
 
 
 def test_joints_with_quaternions_are_refused() -> None:

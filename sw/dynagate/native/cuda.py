@@ -279,6 +279,6 @@ def _statements(graph: Graph, staging: Staging) -> Iterator[str]:
                 yield f"    real sin{a}, cos{a};"
                 yield f"    sine_cosine(v{a}, &sin{a}, &cos{a});"
             yield f"    const real v{i} = {node.op}{a};"
-        elif node.op != "input" and not node.is_zero:
+        elif node.op != "input" and (not node.is_zero or graph.users[i]):
             yield f"    const real v{i} = {expression(graph, i)};"
         yield from (f"    {target} = v{i};" for target in written.get(i, ()))
