@@ -28,25 +28,28 @@ def robot_with(damping: float, armature: float) -> Robot:
     return replace(arm, links=tuple(links))
 
 
-@pytest.mark.parametrize(("dt", "speed", "damping"), [(0.02, 1.0, 0.0), (0.1, 4.0, 0.3)])
-def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, damping: float) -> None:
-    """Configurations, and iterations of each step; at the large step some are rejected."""
+@pytest.mark.parametrize(
+    ("dt", "speed", "damping", "equal"), [(0.02, 1.0, 0.0, 1.0), (0.1, 4.0, 0.3, 1.0), (0.1, 5.0, 0.0, 0.8)]
+)
+def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, damping: float, equal: float) -> None:
+    """Configurations, and the share of steps with equal iterations. The last case has some that are rejected: up to 377
+    iterations a step, whose number rounding changes."""
     robot = robot_with(damping, 0.1 * damping)
     sim = PositionBased(robot, dt)
-    loop = trajectory_loop(robot, dt, sim._settings.scale, 100)
+    loop = trajectory_loop(robot, dt, sim._settings.scale, 1000)
     random = np.random.default_rng(0)
     q0, qd0 = random.uniform(-1.0, 1.0, (BATCH, 2)), random.uniform(-speed, speed, (BATCH, 2))
     tau = random.uniform(-1.0, 1.0, (BATCH, STEPS, 2))
     track = sim.run(q0, qd0, STEPS, tau=tau)
     assert track.converged.all()
-    assert dt < 0.1 or track.iterations.max() > 8
+    assert (track.iterations.max() > 100) == (equal < 1.0)
     inputs = {"q": q0, "before": q0 - dt * qd0, "tau": tau}
     kernel = LoopKernel(loop, np.float64)
     outputs = kernel.new_outputs(BATCH, STEPS)
     kernel(inputs, outputs, BATCH, STEPS)
     for results in (evaluate_loop(loop, inputs), outputs):
-        assert np.abs(results["best"] - track.q[:, 1:]).max() < 1e-7
-        assert (np.abs(results["counted"] - track.iterations) <= 1).mean() > 0.95
+        assert np.abs(results["best"] - track.q[:, 1:]).max() < (1e-12 if equal == 1.0 else 1e-5)
+        assert (np.abs(results["counted"] - track.iterations) <= 1).mean() >= equal
         assert results["left"].max() <= 1.0
 
 
