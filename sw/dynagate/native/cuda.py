@@ -318,6 +318,6 @@ def statements(graph: Graph, places: Mapping[int, str], written: Mapping[int, Se
                 yield f"    real sin{a}, cos{a};"
                 yield f"    sine_cosine(v{a}, &sin{a}, &cos{a});"
             yield f"    const real v{i} = {node.op}{a};"
-        elif node.op != "input" and (i in taken or not node.is_zero):  # `select` takes zeros
+        elif node.op != "input" and (not node.is_zero or graph.users[i]):
             yield f"    const real v{i} = {expression(graph, i)};"
         yield from (f"    {target} = v{i};" for target in written.get(i, ()))
