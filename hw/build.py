@@ -45,8 +45,8 @@ from dynagate.hw.axi import FLOAT32, Axi, beats, words_of
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
-from dynagate.hw.regmap import IDENTITY, VERSION, with_parameters, with_ring
 from dynagate.hw.recirculate import capacity
+from dynagate.hw.regmap import IDENTITY, VERSION, with_parameters, with_ring
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord

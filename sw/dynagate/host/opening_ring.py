@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import load
 from dynagate.design.rebuilt import formatted_design
