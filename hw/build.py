@@ -132,7 +132,8 @@ def build(
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
 ) -> Build:
-    """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on chip. A design that is there already is kept, a damaged one mended.
+    """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
+    chip. A design that is there already is kept, a damaged one mended.
 
     ii to region: as in `DesignRequest`. form to stops: as in `dynamics.AlgorithmOptions`. folder: where
     designs are kept, each in a folder of its own. step: called with what is about to happen.

@@ -19,8 +19,8 @@ from dynagate.robot import Joint, Link, Robot
 def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph] = trace) -> FormattedGraph:
     """The graph of a design and the formats of its nodes.
 
-    path: of design.json or its folder. graph_of: `trace`, or what knows more functions. Raises DesignError: as `files.load`, or another version of the generator wrote
-    the design, whose graph may differ.
+    path: of design.json or its folder. graph_of: `trace`, or what knows more functions.
+    Raises DesignError: as `files.load`, or another version of the generator wrote the design, whose graph may differ.
     """
     design = load(path)
     if design.versions.source != source_digest():
