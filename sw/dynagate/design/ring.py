@@ -14,8 +14,7 @@ FLAGGED = "flagged"
 """After the overflow bits of a result: its trajectory has overflowed in this turn or before. Above it are a bit that is
 1 where the batch ends and the turn's tag."""
 COMMAND = Format(3, 0)
-"""Of the number after a turn's inputs on an AXI stream: START, STOP, their sum, or 0."""
-START, STOP = 1, 2
+"""Of the number after a turn's inputs on an AXI stream: `recirculate.START`, STOP, their sum, or 0."""
 
 
 def ring_design(design: Design) -> Design:

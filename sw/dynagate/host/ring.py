@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,11 +11,11 @@ import numpy.typing as npt
 
 from dynagate.design.design import Design
 from dynagate.design.payload import pack_integers, unpack_integers
-from dynagate.design.ring import START, STOP, ring_design, shell_design
+from dynagate.design.ring import ring_design, shell_design
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import quantise_inputs
 from dynagate.fixedpoint.format import quantise, to_float
-from dynagate.fixedpoint.recirculate import Recirculation
+from dynagate.fixedpoint.recirculate import Recirculation, Turns
 from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError, Link, Transfer
@@ -24,29 +23,6 @@ from dynagate.host.words import stream_words
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
-
-
-class Turns(NamedTuple):
-    """The turns of a batch in the order in which they enter. trajectory, turn: of each, counted from 0."""
-
-    trajectory: Ints
-    turn: Ints
-
-    @classmethod
-    def of(cls, steps: Ints, capacity: int) -> Turns:
-        """steps: of each trajectory, (batch,). As many lanes as the chip holds trajectories; a round takes the next
-        turn of each lane, and a lane whose trajectory has ended takes the next one. A chip that continues the
-        trajectory whose last turn is the oldest takes the turns in this order."""
-        lanes = [(0, lane) for lane in range(min(capacity, len(steps)))]  # when each is free
-        place = np.empty((len(steps), 2), np.int64)
-        for k, count in enumerate(steps.tolist()):
-            begin, lane = heapq.heappop(lanes)
-            place[k] = begin, lane
-            heapq.heappush(lanes, (begin + count, lane))
-        trajectory = np.repeat(np.arange(len(steps)), steps)
-        turn = np.arange(len(trajectory)) - np.repeat(np.cumsum(steps) - steps, steps)
-        order = np.lexsort((place[trajectory, 1], place[trajectory, 0] + turn))
-        return cls(trajectory[order], turn[order])
 
 
 class Results(NamedTuple):
@@ -120,14 +96,14 @@ class DatapathRing(RingDevice):
         design, ring = self.driver.design, self.design.ring
         assert ring is not None
         turns = Turns.of(steps, ring.capacity)
-        own = _of_turns(arrays, dict(ring.carry).values(), turns)
+        own = turns.inputs(arrays, dict(ring.carry).values())
         columns = {
             index: quantise(own[port.name].reshape(len(turns.turn), -1)[:, k], design.input.fields[index].format).value
             for port in design.input.ports
             for k, index in enumerate(port.fields)
         }
         # two bits of the flags, start the lower one
-        columns[len(self.design.input.fields)] = _commands(turns, steps)
+        columns[len(self.design.input.fields)] = turns.commands(steps)
         columns[len(self.design.input.fields) + 1] = np.arange(len(turns.turn))
         words = self.driver.payloads(pack_integers(design.input, columns, len(turns.turn)))
         sink = design.output
@@ -160,8 +136,8 @@ class ShellRing(RingDevice):
         ring = self.design.ring
         assert ring is not None
         turns = Turns.of(steps, ring.capacity)
-        own = _of_turns(arrays, dict(ring.carry).values(), turns)
-        own["command"] = _commands(turns, steps)
+        own = turns.inputs(arrays, dict(ring.carry).values())
+        own["command"] = turns.commands(steps)
         comes = np.flatnonzero(shown[turns])
         outputs, empty = self.driver.turns(own, comes, every)
         back = Turns(turns.trajectory[comes], turns.turn[comes])
@@ -207,18 +183,6 @@ class RingDriver(ShellDriver):
 
     def verify(self, samples: Array, results: Array) -> None:
         super().verify(samples[self._shown], results)
-
-
-def _of_turns(arrays: Arrays, carried: Any, turns: Turns) -> dict[str, Array]:
-    """The inputs of each turn: of those that are carried the start of its trajectory, which counts in the first."""
-    return {
-        name: x[turns.trajectory] if name in carried else x[turns.trajectory, turns.turn] for name, x in arrays.items()
-    }
-
-
-def _commands(turns: Turns, steps: Ints) -> Ints:
-    """START, STOP, both or neither."""
-    return START * (turns.turn == 0) + STOP * (turns.turn == steps[turns.trajectory] - 1)
 
 
 def _placed(shape: Sequence[int], turns: Turns, outputs: Mapping[str, Array], flagged: Array) -> Results:
