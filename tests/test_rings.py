@@ -102,7 +102,7 @@ def test_trajectories_through_the_shell(shelled: Build, pauses: tuple[float, flo
         one = chip(q[0], qd[0], tau[0])
         assert one.q.shape == (10, 2)
         assert np.array_equal(one.q, chip(q, qd, tau).q[0])
-        assert chip(q[:0], qd[:0], tau[:0]).q.shape == (0, 1, 2)
+        assert chip(q[:0], qd[:0], tau[:0], every=4).q.shape == (0, 4, 2)
     with pytest.raises(DeviceError, match="is closed; open it again"):
         chip(q, qd, tau)
 

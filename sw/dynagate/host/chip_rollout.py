@@ -71,33 +71,38 @@ class ChipRollout:
         ends = np.arange(1, turns + 1) == count[:, None]
         shown = ends | ((np.arange(1, turns + 1) % every == 0) & (np.arange(1, turns + 1) < count[:, None]))
         if not batch:
-            return self._trajectories(arrays, {}, shown, np.zeros(shown.shape, bool), leading)
+            return self._trajectories(arrays, None, shown, np.zeros(shown.shape, bool), every, leading)
         result = self.device.run(arrays, count, shown, every)
-        return self._trajectories(arrays, result.values, shown, result.flagged & shown, leading)
+        return self._trajectories(arrays, result.values, shown, result.flagged & shown, every, leading)
 
     def _trajectories(
-        self, arrays: dict[str, Array], values: dict[str, Array], shown: Array, flagged: Array, leading: tuple[int, ...]
+        self,
+        arrays: dict[str, Array],
+        values: dict[str, Array] | None,
+        shown: Array,
+        flagged: Array,
+        every: int,
+        leading: tuple[int, ...],
     ) -> Trajectories:
         """Moves the turns that come out together."""
         batch = len(shown)
         place = np.cumsum(shown, axis=1)[shown]
-        states = int(place.max(initial=0)) + 1
+        states = int(place.max(initial=0 if batch else -(-shown.shape[1] // every))) + 1
         row = np.nonzero(shown)[0]
         dtype = self.device.dtype
         outputs: dict[str, Array] = {}
         for port in self.design.output.ports:
             own = np.full((batch, states, *port.shape), np.nan, dtype)
-            if batch:
+            if values is not None:
                 part = values[port.name][shown].astype(dtype)
                 part[flagged[shown]] = np.nan
                 own[row, place] = part
             outputs[port.name] = own
-        q, qd = outputs["q_next"], outputs["qd_next"]
-        q[:, 0], qd[:, 0] = arrays["q"], arrays["qd"]
-        linear = {name: outputs[name][:, 1:] for name in ("a", "b") if name in outputs}
-        shaped = {name: x.reshape(*leading, *x.shape[1:]) for name, x in {"q": q, "qd": qd, **linear}.items()}
+        outputs["q_next"][:, 0], outputs["qd_next"][:, 0] = arrays["q"], arrays["qd"]
+        moved = {name: x if name.endswith("_next") else x[:, 1:] for name, x in outputs.items()}
+        shaped = {name: x.reshape(*leading, *x.shape[1:]) for name, x in moved.items()}
         diverged = np.where(flagged.any(axis=1), np.argmax(flagged, axis=1) + 1, -1).reshape(leading)
-        return Trajectories(shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged)
+        return Trajectories(shaped["q_next"], shaped["qd_next"], shaped.get("a"), shaped.get("b"), diverged)
 
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None

@@ -165,9 +165,10 @@ def open(
     if chosen not in DEVICES and chosen != BOARD:
         raise ArgumentError(f"device '{chosen}'; expected one of {', '.join((*DEVICES, BOARD))}")
     check_overflow(overflow)
-    if not is_robot and load(folder := _folder(what)).ring is not None:  # type: ignore[arg-type]
-        return _rollout(folder, function, chosen, options, step)  # type: ignore[return-value]
     if not is_robot:
+        folder = _folder(what)  # type: ignore[arg-type]
+        if load(folder).ring is not None:
+            return _rollout(folder, function, chosen, options, step)  # type: ignore[return-value]
         return Accelerator(_of_design(what, function, chosen, options, step), overflow=overflow)  # type: ignore[arg-type]
     if chosen == BOARD:
         raise ArgumentError(f"device '{BOARD}' holds a design; expected the folder that dynagate.build returned")

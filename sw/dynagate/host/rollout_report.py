@@ -121,7 +121,7 @@ def rollout_report(
         chip.close()
     say("comparing")
     integers = _run(IntegerRing(built.design, built.formatted), arrays)
-    flagged = integers.flagged.any(axis=1)
+    flagged = np.asarray(integers.flagged.any(axis=1))
     ends = np.cumsum(list(counts.values()))
     return RolloutReport(
         built,

@@ -17,7 +17,7 @@ from dynagate.robot import Robot
 def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = None, **options: Any) -> Graph:
     """The graph of a function, also of a rollout. options: those of `dynamics.AlgorithmOptions` that are not defaults.
     Raises as `trace` does, and ValueError: an option of the others' functions."""
-    others = ("linearise", "variable_dt", "friction", "friction_speed", "stops")
+    others: tuple[str, ...] = ("linearise", "variable_dt", "friction", "friction_speed", "stops")
     if name == ROLLOUT:
         others = ("frame", "mass", "prefix", "external_forces", "outputs", "variable")
     for option in others:
