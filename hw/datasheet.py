@@ -95,9 +95,9 @@ def _ring(built: Build) -> str:
     if built.design.axi is None:
         return text
     return (
-        f"{text}\n\nOn the streams a number follows a turn's inputs: 1 starts a trajectory with the state beside it, "
-        "2 ends it, 3 does both. Other turns continue the trajectory whose last turn entered longest ago. Results "
-        "leave as the registers `steps` and `every` say."
+        f"{text}\n\nOn the streams a number follows a turn's inputs: 2 starts a trajectory with the state beside it, 3 "
+        "continues the one whose last turn entered longest ago, 1 does so for the last time, and 0 is a trajectory of "
+        "one turn. Results leave as the registers `steps` and `every` say."
     )
 
 

@@ -233,7 +233,7 @@ class Shell(wiring.Component):
         flagged, last, tag = (ring.o.payload[low:] for low in range(ring.out_bits, ring.out_bits + 3))
         m.d.comb += [
             ring.reset.eq(reset),
-            ring.i.payload.eq(Cat(fields, command[:2], source.o_bad, source.o_last, source.o_tag)),
+            ring.i.payload.eq(Cat(fields, ~command[:2], source.o_bad, source.o_last, source.o_tag)),
             ring.i.valid.eq(source.o_valid),
             source.o_ready.eq(ring.i.ready),
             sink.i_payload.eq(values),

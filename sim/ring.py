@@ -32,7 +32,8 @@ def run_ring_bench(
     first one in the register and no stops in the stream. Raises SimulationError on a difference from the integers.
 
     inputs: the starts of what is carried, (batch, ·), and the others turn by turn, (batch, turns, ·). steps: of each
-    trajectory. ring: another module than the built one.
+    trajectory. The second turn of the first trajectory says that an input does not fit. ring: another module than the
+    built one.
     """
     assert built.design.ring is not None
     turns = Turns.of(steps, built.design.ring.capacity)
@@ -70,7 +71,9 @@ def _payloads(
     columns = {k: integers[i] for k, i in enumerate(nodes)}
     last = np.arange(count) == count - 1
     commands = turns.commands(steps) if stops else turns.commands(steps) & 1
-    columns |= {len(nodes): commands + 8 * last, len(nodes) + 1: tags}
+    of_first = turns.trajectory == 0
+    bad = of_first & (turns.turn == 1)
+    columns |= {len(nodes): commands + 4 * bad + 8 * last, len(nodes) + 1: tags}
 
     rows = _turn_by_turn(built, inputs, carry, int(steps.max()))
     of_turn = {
@@ -79,6 +82,7 @@ def _payloads(
     }
     results = pack_integers(design.output, of_turn, count)
     flags = np.stack([np.column_stack([row.by_scope, row.flagged]) for row in rows])[turns.turn, turns.trajectory]
+    flags[:, -1] |= of_first & (turns.turn >= 1)
     bits = [*flags.T, last, *((tags >> k & 1).astype(bool) for k in range(32))]
     for k, bit in enumerate(bits):
         word, place = divmod(design.output.overflow + k, 32)

@@ -21,6 +21,8 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.sim.ring import run_ring_bench
 
+from tests.standins.opening import board
+from tests.standins.xdma import CardSystem, LocalCard, device_files
 from tests.test_real_robots import DATA, MEASURED
 
 ARM = robots.load("two_joint_arm")
@@ -142,6 +144,20 @@ def test_linearisation_friction_and_time_step_on_chip(linear: Build) -> None:
         np.testing.assert_allclose(result.q[k], reference.q, atol=2e-5)
         np.testing.assert_allclose(result.a[k], reference.a, atol=2e-4)
         np.testing.assert_allclose(result.b[k], reference.b, atol=2e-4)
+
+
+def test_rings_on_a_card(linear: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through DMA, which moves a result for each turn, and whose reset sends samples of zeros."""
+    assert linear.design.axi is not None
+    device = board(linear)
+    monkeypatch.setattr("dynagate.host.xdma_link.System", lambda: CardSystem(LocalCard(device)))
+    q, qd, tau = starts(ARM, 30, 5)
+    with dynagate.open(linear, link=f"xdma:{device_files(tmp_path)},timeout=5") as chip:
+        for _ in range(2):
+            same(chip(q, qd, tau, dt=0.01), integers(linear)(q, qd, tau, dt=0.01))
+        with pytest.raises(DeviceError, match="moves a result for each sample; expected every=1 instead of 90 results"):
+            chip(q, qd, tau, dt=0.01, every=2)
+        same(chip(q, qd, tau, dt=0.01), integers(linear)(q, qd, tau, dt=0.01))
 
 
 def test_a_turn_takes_the_latency_and_little_more(plain: Build) -> None:

@@ -14,7 +14,8 @@ FLAGGED = "flagged"
 """After the overflow bits of a result: its trajectory has overflowed in this turn or before. Above it are a bit that is
 1 where the batch ends and the turn's tag."""
 COMMAND = Format(3, 0)
-"""Of the number after a turn's inputs on an AXI stream: `recirculate.START`, STOP, their sum, or 0."""
+"""Of the number after a turn's inputs on an AXI stream: 1 for a turn that continues a trajectory, and 2 more where its
+result returns. A sample of zeros is a trajectory of one turn, so that every link gets a result for it."""
 
 
 def ring_design(design: Design) -> Design:

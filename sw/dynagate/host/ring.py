@@ -15,7 +15,7 @@ from dynagate.design.ring import ring_design, shell_design
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import quantise_inputs
 from dynagate.fixedpoint.format import quantise, to_float
-from dynagate.fixedpoint.recirculate import Recirculation, Turns
+from dynagate.fixedpoint.recirculate import START, STOP, Recirculation, Turns
 from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError, Link, Transfer
@@ -137,7 +137,7 @@ class ShellRing(RingDevice):
         assert ring is not None
         turns = Turns.of(steps, ring.capacity)
         own = turns.inputs(arrays, dict(ring.carry).values())
-        own["command"] = turns.commands(steps)
+        own["command"] = (START | STOP) - turns.commands(steps)
         comes = np.flatnonzero(shown[turns])
         outputs, empty = self.driver.turns(own, comes, every)
         back = Turns(turns.trajectory[comes], turns.turn[comes])
