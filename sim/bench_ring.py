@@ -30,13 +30,13 @@ class Bench:
         await FallingEdge(self.dut.clk)
 
     async def stream(self, rows: Any, expected: Any, gaps: str, stalls: str) -> None:
-        inputs, wanted = [words_to_int(row) for row in rows], [words_to_int(row) for row in expected]
+        inputs, results_due = [words_to_int(row) for row in rows], [words_to_int(row) for row in expected]
         sending = cocotb.start_soon(self.source.send(inputs, self.patterns[gaps]()))
         cycles = 60 * len(inputs) * (int(self.data["ii"]) + int(self.data["latency"])) + 1000
-        receiving = cocotb.start_soon(self.sink.receive(len(wanted), self.patterns[stalls]()))
+        receiving = cocotb.start_soon(self.sink.receive(len(results_due), self.patterns[stalls]()))
         results = await with_timeout(receiving, cycles * PERIOD_NS, "ns")
         await sending
-        for k, (a, b) in enumerate(zip(results, wanted, strict=True)):
+        for k, (a, b) in enumerate(zip(results, results_due, strict=True)):
             assert a == b, f"result {k} (gaps {gaps}, stalls {stalls}): {a:#x}, expected {b:#x}"
         await self.sink.expect_silence(int(self.data["latency"]) + 4 * int(self.data["ii"]))
 
