@@ -142,7 +142,8 @@ class Driver(ABC):
     def _stream(self, samples: Words, results: Words) -> None:
         quiet = None if self._progress else True  # None: but for a terminal
         with tqdm(total=len(results), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
-            self.link.write(samples, len(results))
+            fewer = () if len(results) == len(samples) else (len(results),)
+            self.link.write(samples, *fewer)
             self._read(results, lambda received: bar.update(received - bar.n))
 
     def _read(self, results: Words, step: Callable[[int], object] | None = None) -> None:
