@@ -14,10 +14,10 @@ help:  ## Show this list
 run: $(VENV)/run.stamp  ## Build, simulate and check iiwa14's forward dynamics gradient at II = 8
 	$(BIN)/dynagate run iiwa14 --function forward_dynamics_gradient --ii 8 --states 1024
 
-test: $(VENV)/test.stamp lint  ## Run lint, types and all tests
+test: $(VENV)/test.stamp lint  ## Run lint, types and all tests but the long ones
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-test-rtl: $(VENV)/test.stamp  ## Run what takes long: RTL sweeps, Pinocchio in C++
+test-rtl: $(VENV)/test.stamp  ## Run what takes long: sweeps over robots, widths and options
 	$(BIN)/python -m pytest --rtl -m long
 
 ROBOT ?= iiwa14

@@ -107,61 +107,20 @@ class Shell(wiring.Component):
         m = Module()
         m.domains.sync = sync = ClockDomain()
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
-        plan = self.datapath.plan
         words = [0] * len(RING) if self.ring else [int(word) for word in self.parameters.view(np.uint32)]
         self.registers = AxiLite({}, words)
         control = Signal(8)
         reset = Signal()
         clear = Signal()
         m.d.sync += [reset.eq(control[0]), clear.eq(control[1])]
-        m.submodules.input = source = ResetInserter(reset)(self.input)
-        m.submodules.output = sink = ResetInserter(reset)(self.output)
+        m.submodules.input = ResetInserter(reset)(self.input)
+        m.submodules.output = ResetInserter(reset)(self.output)
 
         core = self._turns(m, reset) if self.ring else self._samples(m, reset)
-        m.d.comb += [
-            source.tdata.eq(self.s_axis_tdata),
-            source.tvalid.eq(self.s_axis_tvalid),
-            source.tlast.eq(self.s_axis_tlast),
-            self.s_axis_tready.eq(source.tready & ~reset),
-            self.m_axis_tdata.eq(sink.tdata),
-            self.m_axis_tvalid.eq(sink.tvalid),
-            self.m_axis_tlast.eq(sink.tlast),
-            sink.tready.eq(self.m_axis_tready),
-        ]
         counts = _Counts(m, reset | clear)
-        samples_in, samples_out = counts.of("samples_in", core.enter), counts.of("samples_out", core.leave)
-        flagged = delayed(m, core.leave & core.overflowed, 1, "flagged", reset=True)
-        at = delayed(m, samples_out, 1, "result_index")
-        bad, first_bad = counts.first("bad_inputs", core.enter & core.bad_sample, samples_in)
-        overflows, first_overflow = counts.first("overflows", flagged, at)
-        misaligned = counts.of("misaligned", source.misaligned)
-        values = {
-            "identity": Const(IDENTITY, BITS),
-            "version": Const(VERSION, BITS),
-            "hash_low": Const(self.datapath.hash & 0xFFFFFFFF, BITS),
-            "hash_high": Const(self.datapath.hash >> 32, BITS),
-            "ii": Const(plan.ii, BITS),
-            "latency": Const(plan.latency, BITS),
-            "input_words": Const(self.input.words, BITS),
-            "output_words": Const(max(map(len, self.output.layouts)), BITS),
-            "status": Cat(bad != 0, overflows != 0, misaligned != 0),
-            "samples_in": samples_in,
-            "samples_out": samples_out,
-            "input_stalls": counts.of("input_stalls", self.s_axis_tvalid & ~self.s_axis_tready),
-            "output_stalls": counts.of("output_stalls", self.m_axis_tvalid & ~self.m_axis_tready),
-            "bad_inputs": bad,
-            "first_bad_input": first_bad,
-            "overflows": overflows,
-            "first_overflow": first_overflow,
-            "overflow_scopes": counts.sticky("overflow_scopes", Mux(core.leave, core.overflow, 0)),
-            "misaligned": misaligned,
-        }
-        m.submodules.registers = registers = self.registers
-        registers.values = values
-        m.d.comb += control.eq(registers.written)
-        for name, port in axi_lite.PORTS.items():
-            here, there = getattr(self, f"s_axil_{name}"), getattr(registers, name)
-            m.d.comb += there.eq(here) if port.flow is In else here.eq(there)
+        m.submodules.registers = self.registers
+        self.registers.values = self._constants() | self._counters(m, counts, core)
+        m.d.comb += [control.eq(self.registers.written), *self._at_the_ports(reset), *self._at_the_bus()]
         return m
 
     def _samples(self, m: Module, reset: Signal) -> _Core:
@@ -244,6 +203,64 @@ class Shell(wiring.Component):
             ring.o.ready.eq(sink.i_ready),
         ]
         return _Core(ring.entered, ring.o.valid & ring.o.ready, source.o_bad, overflow, flagged[0])
+
+    def _at_the_ports(self, reset: Value) -> list[Any]:
+        """The streams at the shell's ports."""
+        source, sink = self.input, self.output
+        return [
+            source.tdata.eq(self.s_axis_tdata),
+            source.tvalid.eq(self.s_axis_tvalid),
+            source.tlast.eq(self.s_axis_tlast),
+            self.s_axis_tready.eq(source.tready & ~reset),
+            self.m_axis_tdata.eq(sink.tdata),
+            self.m_axis_tvalid.eq(sink.tvalid),
+            self.m_axis_tlast.eq(sink.tlast),
+            sink.tready.eq(self.m_axis_tready),
+        ]
+
+    def _at_the_bus(self) -> list[Any]:
+        """AXI4-Lite at the shell's ports."""
+        wires = []
+        for name, port in axi_lite.PORTS.items():
+            here, there = getattr(self, f"s_axil_{name}"), getattr(self.registers, name)
+            wires.append(there.eq(here) if port.flow is In else here.eq(there))
+        return wires
+
+    def _constants(self) -> dict[str, Value]:
+        """Registers that say what the design is, by name."""
+        plan = self.datapath.plan
+        return {
+            "identity": Const(IDENTITY, BITS),
+            "version": Const(VERSION, BITS),
+            "hash_low": Const(self.datapath.hash & 0xFFFFFFFF, BITS),
+            "hash_high": Const(self.datapath.hash >> 32, BITS),
+            "ii": Const(plan.ii, BITS),
+            "latency": Const(plan.latency, BITS),
+            "input_words": Const(self.input.words, BITS),
+            "output_words": Const(max(map(len, self.output.layouts)), BITS),
+        }
+
+    def _counters(self, m: Module, counts: _Counts, core: _Core) -> dict[str, Value]:
+        """Registers that say what happened, by name."""
+        samples_in, samples_out = counts.of("samples_in", core.enter), counts.of("samples_out", core.leave)
+        flagged = delayed(m, core.leave & core.overflowed, 1, "flagged", reset=True)
+        at = delayed(m, samples_out, 1, "result_index")
+        bad, first_bad = counts.first("bad_inputs", core.enter & core.bad_sample, samples_in)
+        overflows, first_overflow = counts.first("overflows", flagged, at)
+        misaligned = counts.of("misaligned", self.input.misaligned)
+        return {
+            "status": Cat(bad != 0, overflows != 0, misaligned != 0),
+            "samples_in": samples_in,
+            "samples_out": samples_out,
+            "input_stalls": counts.of("input_stalls", self.s_axis_tvalid & ~self.s_axis_tready),
+            "output_stalls": counts.of("output_stalls", self.m_axis_tvalid & ~self.m_axis_tready),
+            "bad_inputs": bad,
+            "first_bad_input": first_bad,
+            "overflows": overflows,
+            "first_overflow": first_overflow,
+            "overflow_scopes": counts.sticky("overflow_scopes", Mux(core.leave, core.overflow, 0)),
+            "misaligned": misaligned,
+        }
 
     def _held(self, m: Module) -> tuple[list[Signal], Value]:
         """The fields that registers hold, and whether one of them does not fit its format. One converter serves all."""

@@ -31,6 +31,19 @@ def random_urdf(seed: int) -> str:
     return "\n".join([*lines, "</robot>"])
 
 
+BASE = (
+    '<link name="base"><inertial><mass value="4"/>'
+    '<inertia ixx="0.05" ixy="0" ixz="0" iyy="0.06" iyz="0" izz="0.07"/></inertial></link>'
+)
+
+
+def floating_robot(seed: int, folder: Path) -> Robot:
+    """A random tree on a body that moves freely."""
+    path = folder / f"floating_{seed}.urdf"
+    path.write_text(random_urdf(seed).replace('<link name="base"/>', BASE))
+    return Robot.from_urdf(path, floating_base=True)
+
+
 def _text(values: np.ndarray) -> str:
     return " ".join(repr(float(v)) for v in np.atleast_1d(values))
 

@@ -140,7 +140,8 @@ class Kernel:
         """Zeros in the entries of outputs that the graph has as always zero."""
         for name, entries in self._zeros.items():
             for entry in entries:
-                outputs[name][:, *entry] = 0
+                place = (slice(None), *entry)
+                outputs[name][place] = 0
 
     def read(self, inputs: Arrays) -> Placed:
         """The inputs in the kernel's dtype and layout, themselves where they are so."""
