@@ -21,13 +21,15 @@ from dynagate.design.design import (
     NodeRow,
     Port,
     RegisterCount,
+    Ring,
     Sides,
     Stream,
     Versions,
 )
 from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, text_of, with_files
+from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
-from dynagate.dynamics import CODE, Part
+from dynagate.dynamics import CODE, ROLLOUT, Part
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
@@ -35,7 +37,7 @@ from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
-from dynagate.graph import Graph, trace
+from dynagate.graph import Graph
 from dynagate.graph import Port as GraphPort
 from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
@@ -43,14 +45,18 @@ from dynagate.hw.axi import FLOAT32, Axi, beats, words_of
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
-from dynagate.hw.regmap import IDENTITY, VERSION, with_parameters
+from dynagate.hw.recirculate import capacity
+from dynagate.hw.regmap import IDENTITY, VERSION, with_parameters, with_ring
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord
+from dynagate.integrators.step import CARRY
+from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
 TOP = "datapath"
 SHELL_TOP = "accelerator"
+RING_TOP = "rollout"
 DATASHEET = "datasheet.md"
 DEFAULT_FOLDER = Path("build") / "designs"
 WIDEST_STREAM = 65000
@@ -87,6 +93,11 @@ class Build:
         return self.folder / "datapath.v"
 
     @property
+    def ring(self) -> Path:
+        """The module that keeps a rollout's states around the datapath; there if the build is of "rollout"."""
+        return self.folder / f"{RING_TOP}.v"
+
+    @property
     def accelerator(self) -> Path:
         """The module around the datapath; there if the build had `axi`."""
         return self.folder / f"{SHELL_TOP}.v"
@@ -111,18 +122,41 @@ def build(
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
+    dt: float | None = None,
+    integrator: str | None = None,
+    linearise: bool = False,
+    variable_dt: bool = False,
+    friction: float | tuple[float, ...] = 0.0,
+    friction_speed: float = 0.01,
+    stops: bool = False,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
 ) -> Build:
-    """Build the datapath of one function of one robot. A design that is there already is kept, a damaged one mended.
+    """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
+    chip. A design that is there already is kept, a damaged one mended.
 
-    ii to region: as in `DesignRequest`. form to variable: as in `dynamics.AlgorithmOptions`. folder: where
+    ii to region: as in `DesignRequest`. form to stops: as in `dynamics.AlgorithmOptions`. folder: where
     designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
     holds nothing new.
     """
-    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs, variable)
+    algorithm = AlgorithmOptions(
+        form,
+        frame,
+        mass,
+        prefix,
+        external_forces,
+        outputs,
+        variable,
+        dt,
+        integrator,
+        linearise,
+        variable_dt,
+        friction,
+        friction_speed,
+        stops,
+    )
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
     return build_request(request, folder=folder, step=step)
 
@@ -142,7 +176,9 @@ def build_request(
     robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
     region = request.region or Region.of(robot)
     say(f"tracing {robot.name} {request.function}")
-    graph = trace(robot, request.function, **options)
+    graph = graph_of(robot, request.function, **options)
+    if request.algorithm.variable_dt:
+        region = replace(region, dt=request.algorithm.dt)
     formatted, chosen = _formatted(request, graph, region, say)
     say("scheduling and binding")
     planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
@@ -188,9 +224,10 @@ def _write(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> None:
 
 
 def _verilog(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> dict[str, str]:
-    """The text of the datapath, and of the shell if there is one, by file name."""
+    """The text of the datapath, and of the ring and the shell if there are such, by file name."""
     from dynagate.hw.datapath import Datapath
     from dynagate.hw.netlist import verilog_text
+    from dynagate.hw.recirculate import Recirculate
     from dynagate.hw.shell import Shell
 
     what = f"{untrusted.plain_text(result.robot.name)} {result.graph.name}"
@@ -198,9 +235,13 @@ def _verilog(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> dict[
     top = Datapath(result.plan, result.design.device_hash)
     say("Amaranth: datapath to Verilog")
     texts = {f"{TOP}.v": head + verilog_text(top, TOP)}
+    ring = result.design.ring
+    carry = None if ring is None else dict(ring.carry)
+    if carry is not None:
+        texts[f"{RING_TOP}.v"] = head + verilog_text(Recirculate(result.plan, carry), RING_TOP)
     if axi is not None:
         say("Amaranth: shell to Verilog")
-        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi, _parameters(result)), SHELL_TOP)
+        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi, _parameters(result), carry), SHELL_TOP)
     return texts
 
 
@@ -243,6 +284,7 @@ def describe(
         nodes=tuple(_node(planned, i) for i in range(len(graph))),
         axi=None if axi is None else _axi_streams(planned, axi),
         functions=_functions(planned, region),
+        ring=Ring(tuple(CARRY.items()), capacity(planned.latency, planned.ii)) if graph.name == ROLLOUT else None,
     )
     return sealed(design)
 
@@ -265,6 +307,8 @@ def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
     held = parameter_ports(graph)
     entries = [(port.name, k) for port in held for k in range(len(port.nodes))]
     streamed = [formats[i].width for i in graph.input_nodes[: len(graph.input_nodes) - len(entries)]]
+    is_ring = graph.name == ROLLOUT
+    streamed += [COMMAND.width] if is_ring else []
     results = [[formats[i].width for i in delivery.nodes] for delivery in planned.deliveries]
     words = Sides(words_of(streamed, axi.words), max(words_of(each, axi.words, flag=True) for each in results))
     float32 = Sides(FROM_FLOAT_LATENCY, to_float_latency(max(formats[i].width for i in graph.output_nodes)))
@@ -276,7 +320,7 @@ def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
         conversion=float32 if axi.words == FLOAT32 else Sides(FromWord.latency, ToWord.latency),
         identity=IDENTITY,
         version=VERSION,
-        registers=with_parameters(entries),
+        registers=with_ring() if is_ring else with_parameters(entries),
         parameters=tuple(port.name for port in held),
         word=axi.words,
     )

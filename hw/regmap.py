@@ -44,6 +44,23 @@ REGISTERS = _table(
 ADDRESS_BITS = 8
 
 
+RING = ("steps", "every")
+"""Registers of a ring, in the order of their addresses."""
+
+
+def with_ring() -> dict[str, Register]:
+    """The table, and the registers of a ring."""
+    meanings = (
+        "turns after which trajectories end; 0, as after power-up: where the stream says",
+        "results leave after so many turns of their trajectory, and after its last; 0 is 1, as after power-up",
+    )
+    first = len(REGISTERS)
+    rows = [
+        Register(name, 4 * (first + k), WRITE, text) for k, (name, text) in enumerate(zip(RING, meanings, strict=True))
+    ]
+    return {**REGISTERS, **{row.name: row for row in rows}}
+
+
 def with_parameters(entries: Sequence[tuple[str, int]]) -> dict[str, Register]:
     """The table, and a register for each entry of the inputs that registers hold. Raises ValueError: there are more
     than addresses."""

@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass
 
 from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.goal import Goal
@@ -46,3 +47,5 @@ class DesignRequest:
         check_interval(self.ii)
         if self.goal is not None and self.formats is not None:
             raise ArgumentError("a goal and a file of formats; expected one of them")
+        if self.function == ROLLOUT and self.goal is not None:
+            raise ArgumentError("a rollout takes no goal for single turns; expected a policy, or --word BITS")

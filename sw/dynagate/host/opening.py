@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.files import FILE, load
 from dynagate.design.rebuilt import formatted_design
+from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import trace
@@ -22,6 +23,7 @@ from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
 from dynagate.host.board_links import LinkText
+from dynagate.host.chip_rollout import ChipRollout
 from dynagate.host.devices import (
     CpuDevice,
     CudaDevice,
@@ -34,6 +36,7 @@ from dynagate.host.devices import (
     StreamDevice,
 )
 from dynagate.host.drivers import DatapathDriver, ShellDriver
+from dynagate.host.opening_ring import RING_DEVICES
 from dynagate.host.options import Options
 from dynagate.host.rollouts import DEVICES as DEVICES_OF_ROLLOUTS
 from dynagate.host.rollouts import Rollout
@@ -57,7 +60,6 @@ WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the c
 BOARD = "board"
 """The device of designs that a link leads to."""
 ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces", "outputs", "variable", "dt", "integrator")
-ROLLOUT = "rollout"
 ROLLOUT_OPTIONS = (
     "steps",
     "dt",
@@ -146,6 +148,9 @@ def open(
     chosen = _device(is_robot, device, asked)
     check_overflow(overflow)
     if not is_robot:
+        folder = _folder(what)  # type: ignore[arg-type]
+        if load(folder).ring is not None:
+            return _of_ring(folder, function, chosen, asked, step)  # type: ignore[return-value]
         return Accelerator(_of_design(what, function, chosen, asked, step), overflow=overflow)  # type: ignore[arg-type]
     if chosen == BOARD:
         raise ArgumentError(f"device '{BOARD}' holds a design; expected the folder that dynagate.build returned")
@@ -235,7 +240,20 @@ def _of_design(
     return opened
 
 
-def _options(opener: Callable[..., Device]) -> list[str]:
+def _of_ring(
+    folder: Path, function: str | None, device: str, options: dict[str, Any], step: Step | None
+) -> ChipRollout:
+    """A rollout design, whose calls take whole trajectories."""
+    if device not in RING_DEVICES:
+        raise ArgumentError(f"device '{device}'; a rollout design opens on one of {', '.join(RING_DEVICES)}")
+    if function not in (None, ROLLOUT):
+        raise ArgumentError(f"the design computes {ROLLOUT}, not '{function}'; expected that, or none given")
+    opener = RING_DEVICES[device]
+    _check_options(f"device '{device}' of a rollout design", options, _options(opener))
+    return ChipRollout(opener(folder, step=step, **options))
+
+
+def _options(opener: Callable[..., Any]) -> list[str]:
     """The options that a device takes besides the algorithm's."""
     parameters = inspect.signature(opener).parameters.values()
     return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "step"]

@@ -69,7 +69,8 @@ class UartLink(Link):
 
     # streams
 
-    def write(self, samples: Words) -> None:
+    def write(self, samples: Words, results: int | None = None) -> None:
+        self._check_results(samples, results)
         with self._opened():
             if self._received < self._count or self._results:
                 raise DeviceError(f"{self.text} streams already; expected one batch at a time")

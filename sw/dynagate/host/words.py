@@ -167,6 +167,10 @@ class FloatWords:
         self, text: str, words: Words, first: int
     ) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
         check_tags(text, tags_from(first, len(words)), tag_words(words, self.axi.words.output))
+        return self.untagged(text, words)
+
+    def untagged(self, text: str, words: Words) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
+        """`take` in numpy, of words whose tags were looked at."""
         values = _rows(words)[:, : len(self.design.output.fields)].view(np.float32)
         nan = np.isnan(values)
         empty = np.asarray(nan.all(axis=1))
@@ -209,6 +213,10 @@ class FixedWords:
     ) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
         """As of `FloatWords`: results that cannot be used are NaN. Raises DeviceError: a result is another sample's."""
         check_tags(text, tags_from(first, len(words)), tag_words(words, self.axi.words.output))
+        return self.untagged(text, words)
+
+    def untagged(self, text: str, words: Words) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
+        """As of `FloatWords`."""
         rows = _rows(words)[:, : self.axi.words.output]
         columns = [
             to_float(integers, field.format)

@@ -303,7 +303,6 @@ def statements(graph: Graph, places: Mapping[int, str], written: Mapping[int, Se
     short lives."""
     read: set[int] = set()
     angles: set[int] = set()
-    taken = {a for node in graph.nodes for a in node.args}
     for i, node in enumerate(graph.nodes):
         if node.op == "input" and i not in written:
             continue
