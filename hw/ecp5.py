@@ -23,8 +23,9 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
+from dynagate.design.words import WORD
 from dynagate.hw import pll, uart
-from dynagate.hw.axi import WORD, Axi
+from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, Nextpnr, Serial
 from dynagate.hw.datapath import Datapath
 from dynagate.hw.netlist import rtlil_text

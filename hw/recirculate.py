@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth.hdl import Cat, ClockSignal, Instance, Module, Mux, ResetSignal, Signal, Value, signed, unsigned
+from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Mux, ResetSignal, Signal, Value, signed, unsigned
 from amaranth.lib import stream, wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -53,7 +53,7 @@ class Recirculate(wiring.Component):
                 raise ArgumentError(f"'{source}' has {len(sources[source])} numbers, '{target}' {len(targets[target])}")
             self.pairs += zip(sources[source], targets[target], strict=True)
         self.in_bits = sum(formats[i].width for i in graph.input_nodes)
-        self.out_bits = sum(formats[i].width for i in graph.output_nodes) + len(graph.scopes)
+        self.out_bits = sum(formats[i].width for i in graph.result_nodes) + len(graph.scopes)
         super().__init__(
             {
                 "i": In(stream.Signature(unsigned(self.in_bits + len(FLAGS)))),
@@ -139,12 +139,14 @@ class Recirculate(wiring.Component):
         formats, arithmetic = plan.formatted.formats, plan.formatted.arithmetic
         place: dict[int, Value] = {}
         at = 0
-        for i in plan.formatted.graph.output_nodes:
+        for i in plan.formatted.graph.result_nodes:
             place[i] = result[at : at + formats[i].width].as_signed()
             at += formats[i].width
         values, guards = [], []
         for k, (source, target) in enumerate(self.pairs):
             frac, to = formats[source].frac, formats[target]
+            if source not in place:  # always zero, so it is not in the result
+                place[source] = Const(0, signed(formats[source].width))
             constant = rounding_constant(frac - to.frac, arithmetic)
             # one more bit, for the rounding constant
             value = (place[source] + constant) if constant else place[source]

@@ -10,7 +10,7 @@ from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.region import Region
-from dynagate.hw.axi import Axi
+from dynagate.hw.axi import Axi, check_goal
 from dynagate.hw.cost import Budget
 from dynagate.hw.plan import Stages
 from dynagate.hw.schedule import check_interval
@@ -46,3 +46,5 @@ class DesignRequest:
         check_interval(self.ii)
         if self.goal is not None and self.formats is not None:
             raise ArgumentError("a goal and a file of formats; expected one of them")
+        if self.goal is not None and self.axi is not None:
+            check_goal(self.goal, self.axi.words)

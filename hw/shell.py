@@ -23,13 +23,16 @@ from amaranth.hdl import (
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import quantise
 from dynagate.graph.parts import code_node
 from dynagate.hw import axi_lite
-from dynagate.hw.axi import WORD, Axi
+from dynagate.hw.axi import Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.datapath import Datapath, end_of
+from dynagate.hw.layouts import choices
+from dynagate.hw.plan import Delivery
 from dynagate.hw.regmap import BITS, IDENTITY, VERSION
 from dynagate.hw.units.float32 import FromFloat
 from dynagate.hw.units.rescale import by_beat, delayed
@@ -76,17 +79,25 @@ class Shell(wiring.Component):
         streamed = graph.input_nodes[: len(graph.input_nodes) - len(self.parameters)]
         self.held = [formats[i] for i in graph.input_nodes[len(streamed) :]]
         self.input = InputStream([formats[i] for i in streamed], axi.width, datapath.plan.ii, axi.last, axi.words)
-        place = {i: k for k, i in enumerate(graph.output_nodes)}
-        layouts = [[place[i] for i in delivery.nodes] for delivery in datapath.plan.deliveries]
-        self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last, layouts, axi.words)
+        layouts = [self._layouts(delivery) for delivery in datapath.plan.deliveries]
+        self.output = OutputStream([formats[i] for i in graph.result_nodes], axi.width, axi.last, layouts, axi.words)
         super().__init__(ports(axi))
+
+    def _layouts(self, delivery: Delivery) -> list[tuple[int, ...]]:
+        """The fields of a function's results: of all outputs, or of each choice of them."""
+        place = {i: k for k, i in enumerate(self.datapath.plan.formatted.graph.result_nodes)}
+        fields = tuple(place[i] for i in delivery.nodes)
+        if not self.axi.choice:
+            return [fields]
+        return choices([[place[i] for i in nodes if i in place] for nodes in delivery.outputs.values()], fields)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.sync = sync = ClockDomain()
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
         plan, scopes = self.datapath.plan, len(self.datapath.plan.formatted.graph.scopes)
-        self.registers = AxiLite({}, [int(word) for word in self.parameters.view(np.uint32)])
+        outputs = [len(delivery.outputs) for delivery in plan.deliveries] if self.axi.choice else []
+        self.registers = AxiLite({}, [int(word) for word in self.parameters.view(np.uint32)], outputs)
         control = Signal(8)
         reset = Signal()
         clear = Signal()
@@ -165,7 +176,7 @@ class Shell(wiring.Component):
             "ii": Const(plan.ii, BITS),
             "latency": Const(plan.latency, BITS),
             "input_words": Const(self.input.words, BITS),
-            "output_words": Const(max(map(len, self.output.layouts)), BITS),
+            "output_words": Const(self.output.layouts.longest, BITS),
             "status": Cat(bad != 0, overflows != 0, misaligned != 0),
             "samples_in": samples_in,
             "samples_out": samples_out,
@@ -181,6 +192,11 @@ class Shell(wiring.Component):
         m.submodules.registers = registers = self.registers
         registers.values = values
         m.d.comb += control.eq(registers.written)
+        if self.axi.choice:
+            empty = Cat(fifo.level == 0 for fifo in besides).all()
+            m.d.comb += [registers.idle.eq(source.idle & empty & sink.idle), registers.restore.eq(reset)]
+            if "i_choice" in sink.signature.members:
+                m.d.comb += sink.i_choice.eq(registers.outputs)
         for name, port in axi_lite.PORTS.items():
             here, there = getattr(self, f"s_axil_{name}"), getattr(registers, name)
             m.d.comb += there.eq(here) if port.flow is In else here.eq(there)

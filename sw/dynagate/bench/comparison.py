@@ -231,7 +231,7 @@ def _modelled(robot: Robot, region: Region, batches: Sequence[int], ii: int) -> 
     """The datapath at an assumed clock behind an assumed link; cycles are the schedule's, which simulation confirms."""
     planned = plan(assign(trace(robot, GRADIENT), region, Policy()), ii)
     graph = planned.formatted.graph
-    bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.output_nodes)]
+    bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.result_nodes)]
     bytes_in, bytes_out = (4 * -(-b // 32) for b in bits)
     rows = []
     for batch in batches:

@@ -26,10 +26,11 @@ from dynagate.cli.options import (
 )
 from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
+from dynagate.design.words import FLOAT32, WORDS
 from dynagate.dynamics import ALL, TOGETHER
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.axi import FLOAT32, PER_BATCH, PER_SAMPLE, WIDTHS, WORDS
+from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 from dynagate.hw.schedule import LONGEST_INTERVAL
 from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot

@@ -14,8 +14,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
+from dynagate.design.words import WORD
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
-from dynagate.hw.axi import WORD
 from dynagate.hw.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, Frame, Kind, Refusal
 from dynagate.hw.regmap import ADDRESS_BITS, BITS
 
