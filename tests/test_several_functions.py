@@ -19,10 +19,14 @@ from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, part_states
+from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import RegisterError
+from dynagate.host.opening import _stream_device
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.plan import plan
+
+from tests.standins import opening as standins
 
 ARM = robots.load("two_joint_arm")
 REGION = Region.of(ARM)
@@ -75,7 +79,7 @@ def test_a_statement_is_of_each_functions_own_states() -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("designs")
-    return dynagate.build(ARM, "all", ii=4, policy=TIGHT, axi=Axi(width=128, choice=True), folder=folder)
+    return dynagate.build(ARM, "all", ii=4, policy=TIGHT, axi=Axi(128, "batch", choice=True), folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +225,25 @@ def test_only_the_chosen_words_are_sent(built: Build, shell: Accelerator) -> Non
         "forward_dynamics_gradient.dqdd_dq",
         "forward_dynamics_gradient.minv",
     }
+
+
+@pytest.mark.parametrize("which", ["xdma", "pynq", "xrt"])
+def test_boards_receive_results_of_every_length(which: str, built: Build) -> None:
+    link = standins.STANDINS[which](built, standins.board(built))
+    with (
+        Accelerator(_stream_device(ShellDriver, built.design, link, progress=False)) as accelerator,
+        dynagate.open(built.folder, device="fixed") as integers,
+    ):
+        for name, outputs in [(name, None) for name in TOGETHER] + [("forward_dynamics_gradient", ["qdd"])]:
+            states = states_of(name, 20)
+            results, expected = (
+                accelerator.functions[name](**states, outputs=outputs),
+                integers.functions[name](**states),
+            )
+            np.testing.assert_array_equal(results.overflow, expected.overflow)
+            for output, value in results.items():
+                sound = ~expected.overflow
+                np.testing.assert_array_equal(value[sound], expected[output][sound].astype(np.float32))
 
 
 def test_a_wrong_choice_of_outputs_is_refused(shell: Accelerator) -> None:

@@ -155,6 +155,7 @@ class Driver(ABC):
     def _stream(self, samples: Words, results: Words) -> None:
         quiet = None if self._progress else True  # None: but for a terminal
         with tqdm(total=len(samples), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
+            self.link.expect(self.result[0])
             self.link.write(samples)
             self._read(results, lambda received: bar.update(received - bar.n))
 
@@ -392,6 +393,7 @@ class ShellDriver(Driver):
         if fill is None:
             return None
         take, write, read = words.functions.dynagate_take, self.link.write, self._read
+        expect, beats = self.link.expect, self.result[0]
         samples, results = self.link.buffer((batch, *self.sample)), self.link.buffer((batch, *self.result))
         empty = np.zeros(batch, np.bool_)
         sources = pointers(inputs)
@@ -408,6 +410,7 @@ class ShellDriver(Driver):
                 check_finite(arrays, self.dtype)
                 words.refuse(arrays, batch)
             try:
+                expect(beats)
                 write(samples)
                 read(results)
                 if status := take(targets, out_of, size, epoch, count, flags):
