@@ -18,7 +18,7 @@ from amaranth.lib.wiring import In, Out
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32, NUMBER_BITS, WORD, beats, words_of
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import PER_SAMPLE
-from dynagate.hw.layouts import Column, Layouts
+from dynagate.hw.layouts import Layouts
 from dynagate.hw.units.float16 import BINARY16, FromHalf, ToHalf
 from dynagate.hw.units.float32 import BINARY32, FromFloat, ToFloat
 from dynagate.hw.units.raw import WHOLE, FromWord, ToWord
@@ -187,6 +187,33 @@ def _is_one_of(beat: Signal, beats: Collection[int]) -> Value:
     return Cat(beat == k for k in sorted(beats)).any()
 
 
+class _Moves(NamedTuple):
+    """From beat to beat of a result, and to the first one of the next result. first_beats: of each function's layouts.
+    choices: the number of each function's layout, from 1 up."""
+
+    beat: Signal
+    issue: Signal
+    load: Signal
+    first_beats: list[list[int]]
+    function: Value
+    choices: list[Value]
+
+    def follow(self, m: Module, register: Signal, entries: Sequence[int]) -> None:
+        """The register has the entry of the beat. What the first beats have waits in registers where a function has
+        several layouts."""
+        firsts: list[Value] = []
+        for k, (beats_of_layouts, choice) in enumerate(zip(self.first_beats, self.choices, strict=True)):
+            by_layout = [Const(entries[b], register.shape()) for b in beats_of_layouts]
+            first: Value = by_layout[-1]
+            if len(by_layout) > 1:
+                first = Signal(register.shape(), name=f"{register.name}_first_{k}", init=by_layout[-1].value)
+                m.d.sync += first.eq(Array([by_layout[-1], *by_layout])[choice])
+            firsts.append(first)
+        following = [Const(entry, register.shape()) for entry in (*entries[1:], entries[0])]
+        with m.If(self.issue | self.load):
+            m.d.sync += register.eq(Mux(self.load, by_beat(firsts, self.function), by_beat(following, self.beat)))
+
+
 class OutputStream(wiring.Component):
     """Results to AXI4-Stream: fields are converted to what the stream carries, a converter per lane.
 
@@ -260,7 +287,7 @@ class OutputStream(wiring.Component):
         tag = Signal(WORD, reset_less=True)
         busy = Signal()
         beat = Signal(range(max(self.layouts.beats, 2)))
-        issue, final, load, taken = Signal(), Signal(), Signal(), Signal()
+        issue, load, taken = Signal(), Signal(), Signal()
         units = {
             lane: self._converter([self.formats[k] for k in column.numbers])
             for lane, column in self.layouts.columns.items()
@@ -269,20 +296,19 @@ class OutputStream(wiring.Component):
         later = slowest + 2  # a multiplexer before, another after
         m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.width + 1, depth=later + 4)
         credit = _Credit(m, fifo.depth, issue, taken, "credit")
-        next_beat = Signal(beat.shape())
+        moves = _Moves(beat, issue, load, self.layouts.first_beats, self.i_layout, self._choices())
+        moves.follow(m, beat, range(self.layouts.beats))
+        final = Signal(reset_less=True)
+        moves.follow(m, final, [k in self.layouts.last_beats for k in range(self.layouts.beats)])
         m.d.comb += [
-            final.eq(_is_one_of(beat, self.layouts.last_beats)),
             issue.eq(busy & (credit.left != 0)),
             self.i_ready.eq(~busy | (issue & final)),
             load.eq(self.i_valid & self.i_ready),
             taken.eq(self.tvalid & self.tready),
-            next_beat.eq(Mux(load, by_beat(self._first_beats(m, beat), self.i_layout), beat + 1)),
             self.idle.eq(~busy & (credit.left == fifo.depth)),
         ]
         with m.If(issue):
             m.d.sync += busy.eq(~final)
-        with m.If(issue | load):
-            m.d.sync += beat.eq(next_beat)
         with m.If(load):
             m.d.sync += [
                 held.eq(self.i_payload),
@@ -305,7 +331,10 @@ class OutputStream(wiring.Component):
                 m.d.sync += data.word_select(word, WORD).eq(held_tag)
         for lane, column in self.layouts.columns.items():
             m.submodules[f"lane_{lane}"] = unit = units[lane]
-            place = self._place(m, lane, column, beat, next_beat, issue | load)
+            place = beat
+            if not column.place_is_beat:  # so that the multiplexer has one input for each number, not for each beat
+                place = Signal(range(max(len(column.numbers), 2)), name=f"place_{lane}", reset_less=True)
+                moves.follow(m, place, [k or 0 for k in column.places])
             x = Signal(unit.x.shape(), name=f"x_{lane}", reset_less=True)
             m.d.sync += x.eq(by_beat([numbers[k] for k in column.numbers], place))
             m.d.comb += [unit.x.eq(x), unit.beat.eq(delayed(m, place, 1, f"place_{lane}"))]
@@ -323,30 +352,12 @@ class OutputStream(wiring.Component):
         ]
         return m
 
-    def _first_beats(self, m: Module, beat: Signal) -> list[Value]:
-        """The beat with which a result of each function begins: a register where it has several layouts."""
-        firsts: list[Value] = []
-        low = 0
-        for k, (first, bits) in enumerate(zip(self.layouts.first_beats, self._choice_bits, strict=True)):
-            if len(first) == 1:
-                firsts.append(Const(first[0], beat.shape()))
-            else:
-                register = Signal(beat.shape(), name=f"first_beat_{k}", init=first[-1])
-                beats_of_layouts = Array([Const(first[-1], beat.shape()), *(Const(b, beat.shape()) for b in first)])
-                m.d.sync += register.eq(beats_of_layouts[self.i_choice[low : low + bits]])
-                firsts.append(register)
-            low += bits
-        return firsts
-
-    def _place(self, m: Module, lane: int, column: Column, beat: Signal, next_beat: Signal, moves: Value) -> Signal:
-        """Which of the lane's numbers the beat has: a register, so that the multiplexer has one input for each number,
-        however many beats have it."""
-        if column.place_is_beat:
-            return beat
-        place = Signal(range(max(len(column.numbers), 2)), name=f"place_{lane}", reset_less=True)
-        with m.If(moves):
-            m.d.sync += place.eq(Array([Const(k or 0, place.shape()) for k in column.places])[next_beat])
-        return place
+    def _choices(self) -> list[Value]:
+        """By function, the number of the layout that its results have."""
+        if "i_choice" not in self.signature.members:
+            return [Const(1) for _ in self._choice_bits]
+        starts = [sum(self._choice_bits[:k]) for k in range(len(self._choice_bits))]
+        return [self.i_choice[low : low + bits] for low, bits in zip(starts, self._choice_bits, strict=True)]
 
     def _numbers(self, held: Signal, bad: Signal) -> list[Value]:
         """The fields of the result that is held, or the words of its layouts."""

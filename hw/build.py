@@ -205,11 +205,11 @@ def _verilog(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> dict[
     texts = {f"{TOP}.v": head + verilog_text(top, TOP)}
     if axi is not None:
         say("Amaranth: shell to Verilog")
-        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi, _parameters(result)), SHELL_TOP)
+        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi, link_parameters(result)), SHELL_TOP)
     return texts
 
 
-def _parameters(result: Build) -> list[float]:
+def link_parameters(result: Build) -> list[float]:
     """What the parameters of variable links are in the robot's file."""
     links = {link.name: link for link in result.robot.links}
     return [float(x) for port in parameter_ports(result.graph) for x in parameters_of(links[port.name])]

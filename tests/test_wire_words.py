@@ -129,6 +129,7 @@ def test_numbers_that_a_float16_does_not_hold(
 def test_words_that_there_are_not() -> None:
     with pytest.raises(ValueError, match="words 'bfloat16'; expected one of float32, float16, fixed"):
         Axi(words="bfloat16")
-    result = CliRunner().invoke(main, ["build", "two_joint_arm", "--words", "fixed"])
-    assert result.exit_code == 2
-    assert "--words without --axi; expected both" in result.output
+    for options in (["--words", "fixed"], ["--choice"]):
+        result = CliRunner().invoke(main, ["build", "two_joint_arm", *options])
+        assert result.exit_code == 2
+        assert f"{options[0]} without --axi; expected both" in result.output

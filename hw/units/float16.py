@@ -18,7 +18,7 @@ from dynagate.hw.units.normalise import normalised
 from dynagate.hw.units.rescale import by_beat, delayed, negated_if
 
 BINARY16 = Kind(16, 11, np.float16, np.uint16)
-TO_HALF_LATENCY = 6
+TO_HALF_LATENCY = 7
 
 
 class FromHalf(FromFloat):
@@ -61,7 +61,7 @@ class ToHalf(wiring.Component):
         exponent = Signal(signed(12), reset_less=True)
         bits = Signal(unsigned(width), reset_less=True)
         m.d.sync += [exponent.eq(top - leading.zeros), bits.eq(leading.bits)]
-        empty = delayed(m, leading.empty, 2, "zero")
+        empty = delayed(m, leading.empty, 3, "zero")
         below = Cat(Const(0, max(keep + 2 - width, 0)), bits)  # the implicit one on top
         kept, rest = below[-keep - 1 :], below[: -keep - 1]  # one bit more than the significand rounds
         return self._rounded(m, exponent, kept, rest.any(), empty)
@@ -69,22 +69,19 @@ class ToHalf(wiring.Component):
     def _rounded(self, m: Module, exponent: Signal, kept: Value, rest: Value, empty: Value) -> Module:
         """A subnormal number's bits move down until its exponent is that of the smallest normal one; then all round."""
         keep, largest = BINARY16.significand, (1 << BINARY16.exponent_bits) - 1
-        down = Signal(range(keep + 3))
-        is_subnormal = Signal()
-        m.d.comb += [
-            is_subnormal.eq(exponent <= 0),
-            down.eq(Mux(is_subnormal, Mux(exponent < -keep, keep + 2, 1 - exponent), 0)),
-        ]
-        moved = Cat(Const(0, keep + 2), kept) >> down
+        down = Signal(range(keep + 3), reset_less=True)
+        is_subnormal = exponent <= 0
+        m.d.sync += down.eq(Mux(is_subnormal, Mux(exponent < -keep, keep + 2, 1 - exponent), 0))
+        moved = Cat(Const(0, keep + 2), delayed(m, kept, 1, "kept")) >> down
         significand = Signal(keep + 1, reset_less=True)
         inexact = Signal(reset_less=True)
         field = Signal(BINARY16.exponent_bits, reset_less=True)
         infinite = Signal(reset_less=True)
         m.d.sync += [
             significand.eq(moved[keep + 2 :]),
-            inexact.eq(rest | moved[: keep + 2].any()),
-            field.eq(Mux(is_subnormal, 0, exponent)),
-            infinite.eq(exponent >= largest),
+            inexact.eq(delayed(m, rest, 1, "rest") | moved[: keep + 2].any()),
+            field.eq(delayed(m, Mux(is_subnormal, 0, exponent[: len(field)]), 1, "field")),
+            infinite.eq(delayed(m, exponent >= largest, 1, "too_large")),
         ]
         half, even = significand[0], significand[1]
         packed = Cat(significand[1:keep], field)  # the implicit one is left out

@@ -70,6 +70,7 @@ MOST_MEGAHERTZ = 1000
     help=f"With --axi: what TLAST ends.  [default: {PER_SAMPLE}]",
 )
 @click.option("--words", type=click.Choice(WORDS), help=f"With --axi: what the streams carry.  [default: {FLOAT32}]")
+@click.option("--choice", is_flag=True, help="With --axi: choose the outputs that are sent while it runs.")
 @click.option(
     "--budget",
     "budgets",
@@ -88,6 +89,7 @@ def build(
     axi: str | None,
     tlast: str | None,
     words: str | None,
+    choice: bool,
     budgets: dict[str, int],
     report: bool,
     **request: Any,
@@ -101,7 +103,9 @@ def build(
         raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
     if words and axi is None:
         raise click.UsageError("--words without --axi; expected both: the AXI streams carry them")
-    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32)
+    if choice and axi is None:
+        raise click.UsageError("--choice without --axi; expected both: a register of the shell chooses the outputs")
+    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32, choice)
     with Steps() as step:
         built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:

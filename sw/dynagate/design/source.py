@@ -9,7 +9,7 @@ from pathlib import Path
 
 import dynagate
 
-DECIDING = ("base/naming.py", "robot/model.py", "dynamics", "graph", "fixedpoint", "hw")
+DECIDING = ("base/naming.py", "robot/model.py", "design/words.py", "dynamics", "graph", "fixedpoint", "hw")
 """What decides a design, by place within the package."""
 
 APART = (
