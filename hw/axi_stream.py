@@ -283,11 +283,14 @@ class OutputStream(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         held = Signal(self.bits, reset_less=True)
-        bad, ends = Signal(reset_less=True), Signal(reset_less=True)
+        bad = Signal(reset_less=True)
+        ends = Signal(reset_less=True)
         tag = Signal(WORD, reset_less=True)
         busy = Signal()
         beat = Signal(range(max(self.layouts.beats, 2)))
-        issue, load, taken = Signal(), Signal(), Signal()
+        issue = Signal()
+        load = Signal()
+        taken = Signal()
         units = {
             lane: self._converter([self.formats[k] for k in column.numbers])
             for lane, column in self.layouts.columns.items()

@@ -162,6 +162,10 @@ def test_words_of_a_result_are_its_functions_own(built: Build) -> None:
         assert own.words.output == len(alone.result_nodes)
         assert own.beats.output == -(-(own.words.output + 1) // 4)
     assert axi.words.output == 13
+    numbers = {function.name: sum(len(port.fields) for port in function.outputs) for function in built.design.functions}
+    words = {function.name: len(function.fields) for function in built.design.functions}
+    assert (numbers["mass_matrix"], words["mass_matrix"]) == (4, 3)  # symmetric
+    assert (numbers["inverse_dynamics_gradient"], words["inverse_dynamics_gradient"]) == (8, 7)  # ∂τ₂/∂q̇₂ = 0
 
 
 def test_a_code_that_the_design_lacks_gives_no_result(built: Build) -> None:
@@ -333,6 +337,8 @@ def test_what_an_accelerator_of_several_functions_refuses(simulated: Accelerator
 def test_a_design_opens_for_one_of_its_functions(built: Build) -> None:
     with dynagate.open(built, "mass_matrix", device="fixed") as accelerator:
         assert accelerator(q=[0.1, 0.2]).m.shape == (2, 2)
+    with pytest.raises(ValueError, match="the design computes all, not 'kinetic_energy'; expected that, or none given"):
+        dynagate.open(built, "kinetic_energy", device="fixed")
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy"])
