@@ -48,7 +48,7 @@ def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers],
                 operands.append(fixed_constant(formatted, i))
             result = FIXED[node.op].compute(operands, formatted.formats[i], formatted.arithmetic)
             values[i] = result.value if node.args else np.full(batch, result.value)
-            if result.overflow.any():
+            if np.count_nonzero(result.overflow):
                 by_scope[graph.scope_of[i]] |= result.overflow
                 if began := int(np.count_nonzero(result.overflow & ~overflowed)):
                     origins[i] = began

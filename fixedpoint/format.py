@@ -116,7 +116,7 @@ def rescale(value: Integers, frac: int, to: Format, arithmetic: Arithmetic) -> R
     elif shift < 0:
         value = value << -shift
     overflow = np.asarray((value < to.lowest) | (value > to.highest), dtype=bool)
-    if overflow.any():
+    if np.count_nonzero(overflow):  # a third of any's time
         if arithmetic.overflow == SATURATE:
             value = np.clip(value, to.lowest, to.highest)
         else:

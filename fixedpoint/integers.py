@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from dynagate.fixedpoint import elementary
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Integers, Rescaled, rescale, wide
+from dynagate.fixedpoint.tabulated import table_plan, tabulated
 from dynagate.graph.ops import table
 
 Integer = Callable[[Sequence[Fixed], Format, Arithmetic], Rescaled]
@@ -35,10 +35,13 @@ def _same(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Resc
 def _sum(operands: Sequence[Fixed], signs: Sequence[int], to: Format, arithmetic: Arithmetic) -> Rescaled:
     frac = max(format.frac for _, format in operands)
     bits = 2 + max(format.width + frac - format.frac for _, format in operands) + max(0, to.frac - frac)
-    total: Any = 0
+    terms = []
     for (value, format), sign in zip(operands, signs, strict=True):
-        total = total + sign * (wide(value, bits) << (frac - format.frac))
-    return rescale(total, frac, to, arithmetic)
+        term = wide(value, bits)
+        if frac != format.frac:
+            term = term << (frac - format.frac)
+        terms.append(term if sign > 0 else -term)
+    return rescale(terms[0] if len(terms) == 1 else terms[0] + terms[1], frac, to, arithmetic)
 
 
 def _mul(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
@@ -92,6 +95,13 @@ def _elementary(compute: Callable[..., Rescaled]) -> Integer:
     return integer
 
 
+def _reciprocal(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+    """By the table of the two formats where they have one."""
+    ((value, source),) = operands
+    plan = table_plan(source.width, to.width, source.frac + to.frac)
+    return elementary.reciprocal(value, source, to) if plan is None else tabulated(value, plan, source, to)
+
+
 def _finest(formats: Sequence[Format]) -> int:
     return max(format.frac for format in formats)
 
@@ -138,6 +148,6 @@ FIXED = table(
         "cos": FixedOp(_elementary(elementary.cosine), noise=ELEMENTARY, most=1.0, shares_unit=True),
         "sqrt": FixedOp(_elementary(square_root), noise=1.0, shares_unit=True),
         "select": FixedOp(_select, lambda formats: _finest(formats[1:])),
-        "reciprocal": FixedOp(_elementary(elementary.reciprocal), noise=ELEMENTARY, shares_unit=True),
+        "reciprocal": FixedOp(_reciprocal, noise=ELEMENTARY, shares_unit=True),
     },
 )

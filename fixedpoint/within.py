@@ -21,6 +21,7 @@ from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
 from dynagate.fixedpoint.noise import variance
 from dynagate.fixedpoint.ranges import Ranges
+from dynagate.fixedpoint.tabulated import TABULATED_OCTAVES
 from dynagate.graph import OPS, Graph
 from dynagate.graph.ops import PRODUCTS, TRIG
 from dynagate.graph.region import Region
@@ -95,7 +96,7 @@ class Within:
         divisions = {
             x
             for i, node in enumerate(self.graph.nodes)
-            if FIXED[node.op].shares_unit and node.op not in TRIG
+            if self._shares_unit(i) and node.op not in TRIG
             for x in (i, *node.args)
         }
         price: dict[Vertex, float] = {}
@@ -130,14 +131,22 @@ class Within:
         """Whether each node is an operand or a result of a shared sine or reciprocal unit, and so has its width."""
         shared = np.zeros(len(self.graph), dtype=bool)
         for i, node in enumerate(self.graph.nodes):
-            if FIXED[node.op].shares_unit:
+            if self._shares_unit(i):
                 shared[i] = True
                 shared[list(node.args)] = True
         return shared
 
+    def _shares_unit(self, i: int) -> bool:
+        """Whether node i is computed by a unit that serves all of its kind. A reciprocal of few octaves has its own."""
+        node = self.graph.nodes[i]
+        if node.op == "reciprocal":
+            octaves = self._integer[i] + self._integer[node.args[0]] - 2  # less the signs
+            return octaves > TABULATED_OCTAVES
+        return FIXED[node.op].shares_unit
+
     @cached_property
     def _integer(self) -> list[int]:
-        """Bits before the binary point of every node."""
+        """Bits before the binary point of every node, the sign among them."""
         return [LARGEST_WORD - frac_for(self._reach(i), LARGEST_WORD) for i in range(len(self.graph))]
 
     @cached_property

@@ -81,6 +81,14 @@ class Choice:
         return Rates(clock / self.plan.ii, clock / longest, self.board.link.limit.bytes_per_second / most)
 
 
+def rate_text(rate: float) -> str:
+    """A rate in words, such as 3.4 thousand, of three digits."""
+    for unit, factor in ((" million", 1e6), (" thousand", 1e3)):
+        if rate >= factor:
+            return f"{rate / factor:.3g}{unit}"
+    return f"{rate:.3g}"
+
+
 def uses(planned: Plan, board: Board) -> dict[str, int]:
     """What a plan takes of a board, estimated: "dsp" of the board's own kind, "lut", and "ff" (registers between units
     alone)."""

@@ -43,7 +43,9 @@ def lookup_tables(plan: Plan) -> Counter[str]:
         nodes = {slot: node_at[p] for slot, p in by_slot.items()}
         by_purpose["multiplexers"] += _multiplexed(plan, nodes)
         if kind in ELEMENTARY:
-            by_purpose["units"] += ELEMENTARY[kind].tables * max(formats[i].width for i in nodes.values())
+            by_purpose["units"] += ELEMENTARY[kind].tables(*plan.classes[name].key) * max(
+                formats[i].width for i in nodes.values()
+            )
             continue
         guards = []
         for i in nodes.values():

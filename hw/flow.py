@@ -41,7 +41,6 @@ class EndState(NamedTuple):
 class State(NamedTuple):
     """What a proof needs to see of the flow's registers."""
 
-    slot: Signal
     in_slot: Signal
     credit: Signal
     turn: Signal
@@ -49,15 +48,14 @@ class State(NamedTuple):
 
 
 class Flow(wiring.Component):
-    """Flow control: handshakes, the slot counter, and the output FIFOs with their credit.
+    """Flow control: handshakes, the slot, and the output FIFOs with their credit.
 
     ==========  ===  ===================================================================================
     i_valid     in   a sample is offered
     i_end       in   the end at which it will leave
     i_ready     out  it can enter in this cycle
     accept      out  it enters
-    slot        out  the cycle modulo ii
-    in_slot     out  the same, one-hot
+    in_slot     out  the cycle modulo ii, one-hot
     values_k    in   at end k, the outputs of the sample that is in its last cycle
     flags_k     in   the overflow bits of the sample `late` cycles after that
     o_values_k  out  the values of the oldest result of end k
@@ -81,7 +79,6 @@ class Flow(wiring.Component):
                 "i_end": In(range(len(self.ends))),
                 "i_ready": Out(1),
                 "accept": Out(1),
-                "slot": Out(range(ii)),
                 "in_slot": Out(ii),
                 **ports,
                 "o_end": Out(range(len(self.ends))),
@@ -93,14 +90,12 @@ class Flow(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         ii = self.ii
-        slot = Signal(range(ii))
         in_slot = Signal(ii, init=1)  # one hot, so that an enable is one register away
         if ii > 1:
-            m.d.sync += [slot.eq(Mux(slot == ii - 1, 0, slot + 1)), in_slot.eq(in_slot.rotate_left(1))]
+            m.d.sync += in_slot.eq(in_slot.rotate_left(1))
         credit = Signal(range(self.depth + 1), init=self.depth)
         taken = Signal()
         m.d.comb += [
-            self.slot.eq(slot),
             self.in_slot.eq(in_slot),
             self.i_ready.eq(in_slot[0] & (credit != 0)),
             self.accept.eq(self.i_ready & self.i_valid),
@@ -110,7 +105,7 @@ class Flow(wiring.Component):
         turn = Signal(len(self.ends), init=1)  # one hot, as the slots
         ends = tuple(self._end(m, k, in_slot, turn) for k in range(len(self.ends)))
         self._take_turns(m, turn, [end.flags.r_rdy for end in ends], taken)
-        self.state = State(slot, in_slot, credit, turn, ends)
+        self.state = State(in_slot, credit, turn, ends)
         return m
 
     def _end(self, m: Module, k: int, in_slot: Signal, turn: Signal) -> EndState:

@@ -23,7 +23,7 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board
 from dynagate.hw.build import SHELL_TOP, TOP, Build, Step, build_request
-from dynagate.hw.choice import Choice, choose
+from dynagate.hw.choice import Choice, choose, rate_text
 from dynagate.hw.datasheet import register_table, table
 from dynagate.hw.plan import Plan
 from dynagate.hw.regmap import REGISTERS
@@ -256,19 +256,12 @@ def choice_table(choice: Choice) -> str:
         rows.append((kinds[name], f"{count} of {getattr(board.resources, name)} ({share:.1%}), estimated"))
     rows += [
         ("clock", f"{choice.clock_mhz:g} MHz, assumed"),
-        ("datapath", f"{_rate(rates.datapath)}, modelled"),
-        ("stream", f"{_rate(rates.stream)}, modelled: {board.link.width} bits a cycle"),
-        ("link", f"{_rate(rates.link)}, modelled: {board.link.limit.derivation}"),
-        ("end to end", f"{_rate(rates.end_to_end)}, modelled: the {rates.decided_by} decides"),
+        ("datapath", f"{rate_text(rates.datapath)} samples/s, modelled"),
+        ("stream", f"{rate_text(rates.stream)} samples/s, modelled: {board.link.width} bits a cycle"),
+        ("link", f"{rate_text(rates.link)} samples/s, modelled: {board.link.limit.derivation}"),
+        ("end to end", f"{rate_text(rates.end_to_end)} samples/s, modelled: the {rates.decided_by} decides"),
     ]
     return table(("", ""), rows)
-
-
-def _rate(samples: float) -> str:
-    for unit, factor in (("million ", 1e6), ("thousand ", 1e3)):
-        if samples >= factor:
-            return f"{samples / factor:.3g} {unit}samples/s"
-    return f"{samples:.3g} samples/s"
 
 
 def _texts(built: Build, choice: Choice, flow: Flow) -> dict[str, str]:

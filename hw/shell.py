@@ -152,6 +152,24 @@ class Shell(wiring.Component):
             sink.i_tag.eq(known[2:]),
             sink.i_layout.eq(end),
             sink.i_valid.eq(result_valid),
+            *self._at_the_ports(reset),
+        ]
+        counts = _Counts(m, reset | clear)
+        values = self._constants() | self._counters(m, counts, enter & bad_sample, enter, leave, overflow)
+        m.submodules.registers = self.registers
+        self.registers.values = values
+        m.d.comb += [control.eq(self.registers.written), *self._at_the_bus()]
+        if self.axi.choice:
+            empty = Cat(fifo.level == 0 for fifo in besides).all()
+            m.d.comb += [self.registers.idle.eq(source.idle & empty & sink.idle), self.registers.restore.eq(reset)]
+            if "i_choice" in sink.signature.members:
+                m.d.comb += sink.i_choice.eq(self.registers.outputs)
+        return m
+
+    def _at_the_ports(self, reset: Value) -> list[Any]:
+        """The streams at the shell's ports."""
+        source, sink = self.input, self.output
+        return [
             source.tdata.eq(self.s_axis_tdata),
             source.tvalid.eq(self.s_axis_tvalid),
             source.tlast.eq(self.s_axis_tlast),
@@ -161,14 +179,19 @@ class Shell(wiring.Component):
             self.m_axis_tlast.eq(sink.tlast),
             sink.tready.eq(self.m_axis_tready),
         ]
-        counts = _Counts(m, reset | clear)
-        samples_in, samples_out = counts.of("samples_in", enter), counts.of("samples_out", leave)
-        flagged = delayed(m, leave & overflow.any(), 1, "flagged", reset=True)
-        at = delayed(m, samples_out, 1, "result_index")
-        bad, first_bad = counts.first("bad_inputs", enter & bad_sample, samples_in)
-        overflows, first_overflow = counts.first("overflows", flagged, at)
-        misaligned = counts.of("misaligned", source.misaligned)
-        values = {
+
+    def _at_the_bus(self) -> list[Any]:
+        """AXI4-Lite at the shell's ports."""
+        wires = []
+        for name, port in axi_lite.PORTS.items():
+            here, there = getattr(self, f"s_axil_{name}"), getattr(self.registers, name)
+            wires.append(there.eq(here) if port.flow is In else here.eq(there))
+        return wires
+
+    def _constants(self) -> dict[str, Value]:
+        """Registers that say what the design is, by name."""
+        plan = self.datapath.plan
+        return {
             "identity": Const(IDENTITY, BITS),
             "version": Const(VERSION, BITS),
             "hash_low": Const(self.datapath.hash & 0xFFFFFFFF, BITS),
@@ -177,6 +200,20 @@ class Shell(wiring.Component):
             "latency": Const(plan.latency, BITS),
             "input_words": Const(self.input.words, BITS),
             "output_words": Const(self.output.layouts.longest, BITS),
+        }
+
+    def _counters(
+        self, m: Module, counts: _Counts, enters_bad: Value, enter: Value, leave: Value, overflow: Value
+    ) -> dict[str, Value]:
+        """Registers that say what happened, by name. enter, leave: a sample goes into the datapath, or comes out.
+        overflow: a bit for each scope, of the sample that leaves."""
+        samples_in, samples_out = counts.of("samples_in", enter), counts.of("samples_out", leave)
+        flagged = delayed(m, leave & overflow.any(), 1, "flagged", reset=True)
+        at = delayed(m, samples_out, 1, "result_index")
+        bad, first_bad = counts.first("bad_inputs", enters_bad, samples_in)
+        overflows, first_overflow = counts.first("overflows", flagged, at)
+        misaligned = counts.of("misaligned", self.input.misaligned)
+        return {
             "status": Cat(bad != 0, overflows != 0, misaligned != 0),
             "samples_in": samples_in,
             "samples_out": samples_out,
@@ -189,18 +226,6 @@ class Shell(wiring.Component):
             "overflow_scopes": counts.sticky("overflow_scopes", Mux(leave, overflow, 0)),
             "misaligned": misaligned,
         }
-        m.submodules.registers = registers = self.registers
-        registers.values = values
-        m.d.comb += control.eq(registers.written)
-        if self.axi.choice:
-            empty = Cat(fifo.level == 0 for fifo in besides).all()
-            m.d.comb += [registers.idle.eq(source.idle & empty & sink.idle), registers.restore.eq(reset)]
-            if "i_choice" in sink.signature.members:
-                m.d.comb += sink.i_choice.eq(registers.outputs)
-        for name, port in axi_lite.PORTS.items():
-            here, there = getattr(self, f"s_axil_{name}"), getattr(registers, name)
-            m.d.comb += there.eq(here) if port.flow is In else here.eq(there)
-        return m
 
     def _held(self, m: Module) -> tuple[list[Signal], Value]:
         """The fields that registers hold, and whether one of them does not fit its format. One converter serves all."""

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import enum
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import Any, NamedTuple
 
@@ -304,7 +305,7 @@ class DmaEndpoint(MemoryEndpoint):
             raise AccessError
 
 
-class Channel:
+class Channel(ABC):
     """One direction of the DMA: descriptors are fetched ahead, and the subclass moves the data of each."""
 
     target = 0
@@ -351,13 +352,13 @@ class Channel:
         for work in (self._fetch(), *self.work()):
             self.tasks.append(cocotb.start_soon(self._guarded(work)))
 
+    @abstractmethod
     def work(self) -> list[Coroutine[Any, Any, None]]:
         """What runs side by side with the fetching of descriptors."""
-        raise NotImplementedError
 
+    @abstractmethod
     def discard(self) -> None:
         """Drop the beats that wait in the DMA."""
-        raise NotImplementedError
 
     async def _guarded(self, work: Coroutine[Any, Any, None]) -> None:
         try:

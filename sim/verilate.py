@@ -62,11 +62,22 @@ VERILATOR_FLAGS = (
     "--output-split-cfuncs",
     "200",
 )
-MAKE_FLAGS = (
-    "OPT_FAST=-O1",
-    "OPT_SLOW=-O0",
-    "CFG_CXXFLAGS_PCH_I=-include",  # which the wheel leaves empty
+HEADER = "common"
+"""Verilator's own headers, with which all C++ that it writes begins: precompiled once for all models. A precompiled
+header for each model, as Verilator has it, took most of the time of a small model."""
+MAKE_FLAGS = ("OPT_FAST=-O1", "OPT_GLOBAL=-O1", f"VK_PCH_H={HEADER}", f"VK_PCH_I_FAST=-include {HEADER}.fast")
+COMPILE_FLAGS = (
+    "-O1",
+    "-fPIC",
+    "-std=gnu++17",
+    *(f"-DVM_{feature}=0" for feature in ("COVERAGE", "SC", "TIMING", "TRACE", "TRACE_FST", "TRACE_SAIF", "TRACE_VCD")),
+    "-DVERILATOR=1",
+    f"-include{HEADER}.fast",
 )
+"""Of what is compiled beside a model: those of Verilator's makefiles, without which the header is read as text. So does
+-pthread, which defines a macro."""
+UNIT_BYTES = 1_000_000
+"""C++ that is compiled in one piece: small models as a whole, large ones in pieces side by side."""
 
 
 def library(
@@ -149,7 +160,8 @@ def cocotb_program(
 
 def _key(*parts: str) -> str:
     tools = (version("verilator"), sys.version, platform.machine(), *platform.libc_ver())
-    return hashlib.sha256("\0".join([*parts, *VERILATOR_FLAGS, *MAKE_FLAGS, *tools]).encode()).hexdigest()[:16]
+    flags = (*VERILATOR_FLAGS, *MAKE_FLAGS, *COMPILE_FLAGS)
+    return hashlib.sha256("\0".join([*parts, *flags, *tools]).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)
@@ -187,8 +199,8 @@ class _Model:
                 say("Verilator: Verilog to C++")
                 _verilate(place, self.top, list(texts))
                 say("C++ compiler: model")
-                _make(place, "Vtop__ALL.a")
-                for product in (place / "Vtop__ALL.a", *place.glob("*.h")):
+                _make(place, "Vtop__ALL.a", *_units(place), common=headers())
+                for product in (place / "Vtop__ALL.a", *place.glob("Vtop*.h")):
                     shutil.copy(product, result)
 
         return kept(cache_folder() / f"model-{self.key}", make, SimulationError)
@@ -211,31 +223,68 @@ def _verilate(place: Path, top: str, sources: Sequence[str]) -> None:
     _run([tool("verilator"), *flags, *(str(place / source) for source in sources)], place)
 
 
-def _make(place: Path, goal: str) -> None:
+def _units(place: Path) -> list[str]:
+    """Groups the C++ of a model into files of some size, and returns how make is told of them."""
+    units: list[str] = []
+    room = 0
+    for path in sorted(place.glob("Vtop*.cpp")):
+        if room < path.stat().st_size:
+            units.append(f"unit{len(units)}")
+            room = UNIT_BYTES
+        room -= path.stat().st_size
+        with (place / f"{units[-1]}.cpp").open("a", encoding="utf-8") as unit:
+            unit.write(f'#include "{path.name}"\n')
+    others = ("VM_CLASSES_SLOW", "VM_SUPPORT_FAST", "VM_SUPPORT_SLOW")
+    return [f"VM_CLASSES_FAST={' '.join(units)}", *(f"{name}=" for name in others)]
+
+
+def _make(place: Path, *goals: str, common: Path | None = None) -> None:
+    """goals: what to make, and variables. common: the folder of the precompiled headers, if it includes them."""
+    for path in common.glob(f"{HEADER}.*") if common else ():
+        (place / path.name).symlink_to(path)
     variables = [*MAKE_FLAGS, "CXXFLAGS=-fPIC", f"VERILATOR_ROOT={place / 'verilator'}"]
-    _run([tool("make"), "-C", str(place), "-f", "Vtop.mk", f"-j{os.cpu_count() or 1}", *variables, goal], place)
+    _run([tool("make"), "-C", str(place), "-f", "Vtop.mk", f"-j{os.cpu_count() or 1}", *variables, *goals], place)
 
 
-def runtime() -> Path:
-    """Verilator's own library, compiled once for all models, with that of an empty module. Raises SimulationError."""
-    compiler = machine(tool("c++"), ("-dumpmachine",))  # which Verilator's makefiles call
+def headers() -> Path:
+    """The folder with Verilator's precompiled headers, made once for all models. Raises SimulationError."""
 
     def make(work: Path, result: Path) -> None:
         with _place() as place:
             (place / "empty.v").write_text("module empty (input clk);\nendmodule\n")
             _verilate(place, "empty", ["empty.v"])
-            _make(place, "libverilated.a")
+            names = ("verilated", "verilated_dpi", "verilated_vpi")
+            for text in (place / HEADER, result / f"{HEADER}.fast"):  # as text for a compiler that reads that alone
+                text.write_text("".join(f'#include "{name}.h"\n' for name in names))
+            _make(place, f"{HEADER}.fast.gch")
+            shutil.copy(place / f"{HEADER}.fast.gch", result)
+
+    return kept(cache_folder() / f"headers-{_key(_compiler())}", make, SimulationError)
+
+
+def _compiler() -> str:
+    """The C++ compiler that Verilator's makefiles call."""
+    return machine(tool("c++"), ("-dumpmachine",))
+
+
+def runtime() -> Path:
+    """Verilator's own library, compiled once for all models, with that of an empty module. Raises SimulationError."""
+
+    def make(work: Path, result: Path) -> None:
+        with _place() as place:
+            (place / "empty.v").write_text("module empty (input clk);\nendmodule\n")
+            _verilate(place, "empty", ["empty.v"])
+            _make(place, "libverilated.a", f"VM_USER_CFLAGS=-include {HEADER}.fast", common=headers())
             shutil.copy(place / "libverilated.a", result)
 
-    return kept(cache_folder() / f"libverilated-{_key(compiler)}", make, SimulationError) / "libverilated.a"
+    return kept(cache_folder() / f"libverilated-{_key(_compiler())}", make, SimulationError) / "libverilated.a"
 
 
 def _link(model: Path, target: Path, sources: Sequence[Path], flags: Sequence[str]) -> None:
     include = verilator_root() / "include"
-    compiler = os.environ.get("CXX", "g++")
-    command = [tool(compiler), "-O2", "-fPIC", "-std=gnu++17", "-o", str(target), *map(str, sources)]
-    command += [f"-I{folder}" for folder in (model, include, include / "vltstd")]
-    command += ["-DVM_COVERAGE=0", "-DVM_TRACE=0", str(model / "Vtop__ALL.a"), str(runtime()), *flags, "-pthread"]
+    command = [tool(os.environ.get("CXX", "g++")), *COMPILE_FLAGS, "-o", str(target), *map(str, sources)]
+    command += [f"-I{folder}" for folder in (headers(), model, include, include / "vltstd")]
+    command += [str(model / "Vtop__ALL.a"), str(runtime()), *flags, "-lpthread"]
     _run(command, target.parent)
 
 
@@ -251,7 +300,7 @@ def environment() -> dict[str, str]:
     """The environment with Verilator's programs and this Python's first on the path."""
     scripts = sysconfig.get_path("scripts")
     path = os.pathsep.join([str(verilator_root() / "bin"), scripts, os.environ.get("PATH", "")])
-    return {**os.environ, "PATH": path, "MAKEFLAGS": MAKE_FLAGS[-1]}
+    return {**os.environ, "PATH": path, "MAKEFLAGS": ""}
 
 
 def tool(name: str) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--rtl", action="store_true", help="run what takes long too: RTL sweeps, Pinocchio's C++")
+    parser.addoption("--rtl", action="store_true", help="run what takes long too: sweeps over robots and widths")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -33,3 +33,8 @@ def _design(name: str, designs: Path) -> tuple[Build, Choice]:
 def project(name: str, designs: Path, folder: Path) -> Project:
     """The two-joint arm's project for a shipped board."""
     return write_project(*_design(name, designs), folder)
+
+
+def designed_for(name: str, designs: Path) -> Build:
+    """The design of `project`."""
+    return _design(name, designs)[0]

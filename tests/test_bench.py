@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, evaluate, robots, trace
-from dynagate.bench import codegen, comparison, grid, measure, peers, report
+from dynagate.bench import boards, codegen, comparison, deadline, grid, measure, peers, report
 from dynagate.cli import main
+from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.graph.ops import TRIG
+from dynagate.hw import boards as hw_boards
+from dynagate.hw.choice import choose, rate_text
+from dynagate.hw.plan import plan
 from dynagate.robot.urdf import read_urdf
 
 from tests.samples import inputs_of, states
@@ -115,14 +121,67 @@ def test_timing_is_a_median() -> None:
     assert taken.per(10).ns == pytest.approx(taken.ns / 10)
 
 
+def test_deadline_has_measured_exact_and_modelled_figures_and_says_which() -> None:
+    robot, function = robots.load("two_joint_arm"), "forward_dynamics"
+    graph, region = trace(robot, function), Region.of(robot)
+    planned = plan(assign(graph, region), 4)
+    result = deadline.deadline(graph, region.sample(function, 1, 3), planned, 100e6, calls=2000)
+    assert 0.0 < result["median_ns"] <= result["per_mille_ns"] <= result["worst_ns"]
+    assert result["datapath_ns_at_assumed_clock"] == 10.0 * planned.latency
+    counted = sum(node.op not in ("input", "const", *TRIG, *deadline.SLOW) for node in graph.nodes)
+    others = sum(deadline.SINE if n.op in TRIG else deadline.SLOW.get(n.op, 0) for n in graph.nodes)
+    assert deadline.modelled(graph, 1e9, 1.0) == pytest.approx(deadline.LOADED * counted + others)
+    text = deadline.lines(result)
+    for what in ("99.9 %", "worst", f"datapath, {planned.latency} cycles", "cycles exact, clock assumed", "modelled"):
+        assert sum(what in line for line in text) >= 1, what
+
+
 def test_command_prints_and_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure, "SECONDS", 0.01)
+    monkeypatch.setattr(hw_boards, "names", lambda: ["ulx3s"])
     file, folder = tmp_path / "figures.json", tmp_path / "figures"
     arguments = ["bench", "two_joint_arm", "--no-pinocchio", "--batch", "16", "--json", file, "--figures", folder]
     done = CliRunner().invoke(main, [str(a) for a in arguments])
     assert done.exit_code == 0, done.output
-    assert json.loads(file.read_text())["robot"] == "two_joint_arm"
+    assert "link of ulx3s, modelled: 3000000 baud / 10 bits of a byte" in done.output
+    kept = json.loads(file.read_text())
+    assert (kept["robot"], kept["machine"]["cores"] > 0) == ("two_joint_arm", True)
+    assert [row["function"] for row in kept["boards_modelled"]] == list(boards.FUNCTIONS)
     assert len(list(folder.glob("*.png"))) == 3
+
+
+def test_boards_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hw_boards, "names", lambda: ["vcu118"])
+    monkeypatch.setattr(comparison, "compare", None)
+    file = tmp_path / "figures.json"
+    done = CliRunner().invoke(main, ["bench", "two_joint_arm", "--boards", "--json", str(file)])
+    assert done.exit_code == 0, done.output
+    assert "nothing was measured on a board" in done.output
+    assert {row["board"] for row in json.loads(file.read_text())["boards_modelled"]} == {"vcu118"}
+
+
+def test_boards_are_modelled_as_bitstreams_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates are those of the choice; the driver's time is measured; what does not fit says why."""
+    robot, function = robots.load("two_joint_arm"), "inverse_dynamics"
+    full = hw_boards.load("kv260")
+    small = replace(full, resources=replace(full.resources, dsp=2))
+    monkeypatch.setattr(hw_boards, "names", lambda: ["kv260", "small"])
+    monkeypatch.setattr(hw_boards, "load", lambda name: {"kv260": full, "small": small}[name])
+    row, refusal = boards.board_rows(robot, Region.of(robot), [function])
+    assert isinstance(row, boards.BoardRow)
+    assert isinstance(refusal, boards.Refusal)
+    choice = choose(assign(trace(robot, function), Region.of(robot), Policy()), full)
+    assert (row.ii, row.latency, row.clock_mhz) == (choice.plan.ii, choice.plan.latency, choice.clock_mhz)
+    assert (row.datapath, row.link, row.end_to_end) == (
+        choice.rates.datapath,
+        choice.rates.link,
+        choice.rates.end_to_end,
+    )
+    assert row.driver.call_ns > 0.0 < row.driver.sample_ns
+    text = boards.board_table([row, refusal])
+    assert "link of kv260, modelled: memory of 64 bits" in text
+    assert f"{rate_text(row.end_to_end)}  {row.decided_by}" in text
+    assert "not on small: two_joint_arm inverse_dynamics fits at no interval up to 64" in text
 
 
 def test_missing_casadi_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

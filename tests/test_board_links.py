@@ -131,6 +131,25 @@ def test_pynq_says_what_it_cannot_load(built: Build, tmp_path: Path, monkeypatch
         dynagate.open(built, link=f"pynq:{good}")
 
 
+def test_pynq_s_own_dma_driver_is_needed(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pynq binds it to one version of AXI DMA; else a block has a driver without channels."""
+    module = Pynq(board(built))
+
+    class Unbound(module.Overlay):  # type: ignore[name-defined,misc]
+        ip_dict = {**module.Overlay.ip_dict, "axi_dma_0": {"type": "xilinx.com:ip:axi_dma:8.0"}}  # noqa: RUF012
+
+        def __init__(self, path: str) -> None:
+            self.axi_dma_0 = object()
+
+    module.Overlay = Unbound
+    monkeypatch.setitem(sys.modules, "pynq", module)
+    bitstream = tmp_path / "arm.bit"
+    bitstream.touch()
+    message = r"no DMA driver for both directions of block 'axi_dma_0' of .*arm.bit \(.*:8.0\); expected .*axi_dma:7.1"
+    with pytest.raises(DeviceError, match=message):
+        dynagate.open(built, link=f"pynq:{bitstream}")
+
+
 def test_xrt_says_what_it_cannot_open(built: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = PyXrt(board(built))
     monkeypatch.setitem(sys.modules, "pyxrt", module)

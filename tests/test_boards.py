@@ -70,6 +70,7 @@ FAULTS = [
     ("dsp = 6840", "dsp = 0", "resources.dsp 0; expected 1 or more"),
     ("dsp = 6840", 'dsp = "6840"', "expected int @ board.resources.dsp"),
     ("lut_inputs = 6", "lut_inputs = 5", "resources.lut_inputs 5; expected one of 4, 6"),
+    ("dsp = 6840", "dsp = 3", "share 0.27 leaves none of resources.dsp 3; expected a larger share"),
     ("share = 0.27", "share = 1.5", "share 1.5; expected more than 0, at most 1"),
     ("clock_mhz = 250", "clock_mhz = 0", "clock_mhz 0; expected more than 0"),
     ("width = 512", "width = 500", "link.width 500; expected one of 32, 64, 128, 256, 512"),

@@ -279,8 +279,9 @@ def test_verilog_that_would_run_on_the_host_is_refused(code: str, named: str, bu
 
 
 def test_folders_with_blanks_can_simulate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cache, runtime = tmp_path / "My Cache", verilate.runtime().parent
-    shutil.copytree(runtime, cache / runtime.name)  # which takes long to compile
+    cache = tmp_path / "My Cache"
+    for shared in (verilate.headers(), verilate.runtime().parent):  # which take long to compile
+        shutil.copytree(shared, cache / shared.name)
     cache.chmod(0o700)
     monkeypatch.setenv("DYNAGATE_CACHE", str(cache))
     (tmp_path / "My Environment").mkdir()
@@ -294,6 +295,7 @@ def test_folders_with_blanks_can_simulate(tmp_path: Path, monkeypatch: pytest.Mo
         "datapath",
         "cocotb",
         "model",
+        "headers",
         "libverilated",
     }
 

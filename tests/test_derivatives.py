@@ -14,17 +14,15 @@ from dynagate.graph.derivatives import jacobian, jvp, vjp
 from dynagate.graph.truth import STEP, relative_errors
 
 from tests import tolerances
-from tests.robots import random_urdf
+from tests.robots import floating_robot
 from tests.samples import State, inputs_of, states
-from tests.test_functions_rtl import BASE
+from tests.test_functions_rtl import PRISMATIC_SEED
 
 SECOND = "forward_dynamics_second_order"
 
 
 def floating(folder: Path) -> Robot:
-    path = folder / "floating.urdf"
-    path.write_text(random_urdf(35).replace('<link name="base"/>', BASE))
-    return Robot.from_urdf(path, floating_base=True)
+    return floating_robot(PRISMATIC_SEED, folder)
 
 
 def robot_of(name: str, folder: Path) -> Robot:

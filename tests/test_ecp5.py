@@ -215,6 +215,7 @@ def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, ecp5.Routed]) -> 
 
 @pytest.mark.long
 def test_iiwa14_s_inverse_dynamics_is_routed_for_100_mhz(designs: Path) -> None:
-    built = build(robots.load("iiwa14"), "inverse_dynamics", ii=16, goal=Goal(1e-3), axi=Axi(32), folder=designs)
+    goal = Goal(1e-3, dsp=MULT18X18)
+    built = build(robots.load("iiwa14"), "inverse_dynamics", ii=16, goal=goal, axi=Axi(32), folder=designs)
     routed = ecp5.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
     assert routed.megahertz >= 100.0

@@ -41,14 +41,16 @@ class FlowProof(Flow):
     def elaborate(self, platform: object) -> Module:
         m = super().elaborate(platform)
         s, ii = self.state, self.ii
+        slot = Signal(range(ii))
+        m.d.comb += slot.eq(sum(Mux(s.in_slot[k], k, 0) for k in range(ii)))
 
         def inside(valid: Value, cycle: int) -> Value:
             """Samples that entered and whose this cycle is not over."""
             step, place = divmod(cycle - 1, ii)
-            now = Mux(s.slot == 0, ii - 1, s.slot - 1) if ii > 1 else Const(0)
+            now = Mux(slot == 0, ii - 1, slot - 1) if ii > 1 else Const(0)
             return ones(valid[:step]) + (valid[step] & (now <= place))
 
-        m.d.comb += [Assert(s.in_slot == 1 << s.slot), Assert(s.slot < ii), Assert(s.turn == 1 << self.o_end)]
+        m.d.comb += [Assert(ones(s.in_slot) == 1), Assert(s.turn == 1 << self.o_end)]
         room: Value = s.credit
         for k, (end, e) in enumerate(zip(self.ends, s.ends, strict=True)):
             written, flagged = inside(e.valid, end.latency), inside(e.valid, end.latency + end.late)

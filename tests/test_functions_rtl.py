@@ -11,7 +11,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.plan import Stages
 from dynagate.sim.runner import run_datapath_bench
 
-from tests.robots import random_urdf
+from tests.robots import floating_robot, random_robot
 
 PRISMATIC_SEED = 35
 ROBOTS = ("two_joint_arm", "iiwa14", "hyq", "floating", "prismatic")
@@ -22,10 +22,6 @@ INTERVALS = {
     "floating": (4, 13),
     "prismatic": (1, 7),
 }
-BASE = (
-    '<link name="base"><inertial><mass value="4"/>'
-    '<inertia ixx="0.05" ixy="0" ixz="0" iyy="0.06" iyz="0" izz="0.07"/></inertial></link>'
-)
 VECTORS = 1400
 """Of each design: all of them together stream more than a hundred thousand."""
 
@@ -34,9 +30,7 @@ def robot(name: str, folder: Path) -> Robot:
     """prismatic: a slide and a turning arm on it. floating: the same on a body that moves freely."""
     if name not in ("floating", "prismatic"):
         return robots.load(name)
-    path = folder / f"{name}.urdf"
-    path.write_text(random_urdf(PRISMATIC_SEED).replace('<link name="base"/>', BASE))
-    return Robot.from_urdf(path, floating_base=name == "floating")
+    return floating_robot(PRISMATIC_SEED, folder) if name == "floating" else random_robot(PRISMATIC_SEED, folder)[0]
 
 
 def check(name: str, function: str, ii: int, vectors: int, designs: Path, folder: Path, **options: Any) -> None:

@@ -22,6 +22,7 @@ from dynagate.native.emit import emit
 from dynagate.native.kernel import Kernel
 
 from tests import tolerances
+from tests.robots import floating_robot
 from tests.samples import inputs_of, states
 from tests.test_graph import traced
 
@@ -31,22 +32,26 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("native")
 
 
-def moving_hyq() -> Robot:
-    return robots.load("hyq", floating_base=True)
-
-
+BRANCHED_SEED = 38
 LARGE = ("link_jacobians", "forward_dynamics_second_order")
-ROBOTS = {"two_joint_arm": lambda: robots.load("two_joint_arm"), "hyq, floating": moving_hyq}
+"""Of hyq on a floating base: their compilation takes half a minute."""
+CASES = [
+    *((name, "two_joint_arm") for name in FUNCTIONS),
+    *((name, "branched, floating") for name in FUNCTIONS if name != "forward_dynamics_second_order"),
+    *(pytest.param(name, "hyq, floating", marks=pytest.mark.long) for name in FUNCTIONS if name not in LARGE),
+]
+
+
+def robot_of(name: str, folder: Path) -> Robot:
+    if name == "branched, floating":
+        return floating_robot(BRANCHED_SEED, folder)
+    return robots.load(name.removesuffix(", floating"), floating_base=name.endswith("floating"))
 
 
 @pytest.mark.parametrize(("dtype", "layout"), [(np.float64, "rows"), (np.float32, "planes")])
-@pytest.mark.parametrize(
-    ("name", "robot"),
-    # without the two largest of a floating base: their compilation takes half a minute
-    [(name, robot) for name in FUNCTIONS for robot in ROBOTS if robot == "two_joint_arm" or name not in LARGE],
-)
-def test_equals_the_graph(name: str, robot: str, dtype: type, layout: str, cache: Path) -> None:
-    loaded = ROBOTS[robot]()
+@pytest.mark.parametrize(("name", "robot"), CASES)
+def test_equals_the_graph(name: str, robot: str, dtype: type, layout: str, cache: Path, tmp_path: Path) -> None:
+    loaded = robot_of(robot, tmp_path)
     graph = trace(loaded, name)
     state = states(loaded, 300, seed=4)
     if "minv" in {port.name for port in graph.inputs}:
@@ -251,14 +256,15 @@ def test_sines_and_cosines_are_within_two_units_or_three_from_tables(cache: Path
         assert np.max(np.abs(outputs["y"] - exact) / unit) <= bound
 
 
-def test_long_functions_are_cut_and_cuts_change_nothing(cache: Path) -> None:
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_long_functions_are_cut_and_cuts_change_nothing(layout: str, cache: Path) -> None:
     robot = robots.load("iiwa14")
     graph = trace(robot, "forward_dynamics_gradient", frame="base")
     assert emit(graph).files[f"{emit(graph).name}_body.h"].count("DG_APART void SEGMENT(") == 2
     assert emit(graph) == emit(graph)
     inputs = inputs_of(graph.name, states(robot, 200, seed=6))
     expected = evaluate(graph, inputs)
-    kernel = Kernel(graph, np.float64, folder=cache)
+    kernel = Kernel(graph, np.float64, layout=layout, folder=cache)
     outputs = kernel.new_outputs(200)
     assert kernel(inputs, kernel.written(outputs), 200)
     for key, value in expected.items():

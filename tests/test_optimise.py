@@ -16,7 +16,7 @@ from dynagate.fixedpoint.files import FormatsError, read_formats, write_formats
 from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.goal import DSP48E2, MULT18X18, Goal, dsp_blocks
 from dynagate.fixedpoint.noise import predicted_errors
-from dynagate.fixedpoint.optimise import AccuracyError, optimise
+from dynagate.fixedpoint.optimise import AccuracyError, Optimised, optimise
 from dynagate.graph.truth import relative_errors
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.units import multiply
@@ -45,10 +45,24 @@ def test_noise_is_predicted_within_a_factor_of_two(name: str, word: int) -> None
         assert 0.5 < ratio < 2.0, block
 
 
+@cache
+def accurate(name: str, function: str = FUNCTION, frame: int | None = None, prefix: bool = False) -> Optimised:
+    """With errors below 1e-3 in the robot's own region, shared by the tests."""
+    robot = robots.load(name)
+    options: dict[str, object] = {"frame": frame, "prefix": prefix or None}
+    graph = trace(robot, function, **{key: value for key, value in options.items() if value is not None})
+    return optimise(graph, Region.of(robot), Goal(1e-3))
+
+
+@cache
+def accurate_plan(name: str, function: str = FUNCTION, frame: int | None = None, prefix: bool = False) -> Plan:
+    """At II = 8."""
+    return plan(accurate(name, function, frame, prefix).formatted, 8)
+
+
 def test_noise_of_mixed_words_and_of_flooring_is_predicted_too() -> None:
-    robot = robots.load("hyq")
-    region, graph = Region.of(robot), trace(robot, FUNCTION)
-    mixed = optimise(graph, region, Goal(1e-3)).formatted
+    mixed = accurate("hyq").formatted
+    region, graph = Region.of(robots.load("hyq")), mixed.graph
     floored = assign(graph, region, Policy(word=22, arithmetic=Arithmetic(rounding="floor")))
     inputs = region.sample(FUNCTION, 1000, seed=5)
     expected = evaluate(graph, inputs)
@@ -61,13 +75,16 @@ def test_noise_of_mixed_words_and_of_flooring_is_predicted_too() -> None:
 
 @pytest.mark.parametrize(
     ("name", "error", "dsp_limit"),
-    [("iiwa14", 1e-3, 1.1), pytest.param("iiwa14", 2e-5, 2.0, marks=pytest.mark.long), ("hyq", 1e-3, 1.1)],
+    [
+        pytest.param("iiwa14", 1e-3, 1.1, marks=pytest.mark.long),
+        pytest.param("iiwa14", 2e-5, 2.0, marks=pytest.mark.long),
+        ("hyq", 1e-3, 1.1),
+    ],
 )
 def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_limit: float) -> None:
-    robot = robots.load(name)
-    region = Region.of(robot, velocity=2.0)
-    graph = trace(robot, FUNCTION)
-    found = optimise(graph, region, Goal(error))
+    region = Region.of(robots.load(name))
+    graph = trace(robots.load(name), FUNCTION)
+    found = accurate(name) if error == 1e-3 else optimise(graph, region, Goal(error))
     assert found.error <= error
     assert max(f.width for f in found.formatted.formats) <= 27
     assert np.mean(dsp_blocks(found.formatted)) <= dsp_limit
@@ -78,20 +95,11 @@ def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_l
     assert result.overflow.mean() <= 1e-3
 
 
-@cache
-def accurate_plan(name: str, function: str, frame: int | None, prefix: bool) -> Plan:
-    """At II = 8, with errors below 1e-3."""
-    robot = robots.load(name)
-    options: dict[str, object] = {"frame": frame, "prefix": prefix or None}
-    graph = trace(robot, function, **{key: value for key, value in options.items() if value is not None})
-    return plan(optimise(graph, Region.of(robot), Goal(1e-3)).formatted, 8)
-
-
 @pytest.mark.parametrize(
     ("name", "function", "frame", "prefix", "cycles", "multipliers", "dsp"),
     [
-        ("iiwa14", FUNCTION, None, False, 182, 450, 480),
-        ("iiwa14", "forward_dynamics_gradient_given_minv", None, True, 82, 450, 480),
+        pytest.param("iiwa14", FUNCTION, None, False, 182, 450, 480, marks=pytest.mark.long),
+        pytest.param("iiwa14", f"{FUNCTION}_given_minv", None, True, 82, 450, 480, marks=pytest.mark.long),
         pytest.param("iiwa14", f"{FUNCTION}_given_minv", 2, False, 82, 450, 480, marks=pytest.mark.long),
         ("iiwa14", "forward_dynamics", None, False, 170, 450, 480),
         ("hyq", FUNCTION, None, False, 112, 180, 480),
@@ -112,7 +120,7 @@ def test_datapaths_are_as_short_and_small_as_wanted(
 
 def test_long_intervals_hardly_lengthen_the_path() -> None:
     """Four legs take turns at one sine and one reciprocal unit."""
-    slow = plan(accurate_plan("hyq", FUNCTION, None, False).formatted, 32)
+    slow = plan(accurate_plan("hyq").formatted, 32)
     assert slow.unit_counts() == {"multiply": 36, "sincos": 2, "reciprocal": 1}
     assert slow.latency <= 1.1 * slow.schedule.problem.critical_path()
 
@@ -154,14 +162,16 @@ def test_words_of_18_bits_suffice_for_hyq_within_its_limits() -> None:
     assert worst_error(assign(trace(robot, FUNCTION), region, Policy(word=18)), region) <= 1e-3
 
 
-@pytest.mark.parametrize(("name", "bits", "part"), [("iiwa14", 21, 0.8), ("hyq", 20, 0.75)])
+@pytest.mark.parametrize(
+    ("name", "bits", "part"), [pytest.param("iiwa14", 21, 0.8, marks=pytest.mark.long), ("hyq", 20, 0.75)]
+)
 def test_words_of_their_own_save_dsp_blocks_and_registers(name: str, bits: int, part: float) -> None:
     """Beside the shortest one word that meets the goal."""
     robot = robots.load(name)
     region, graph = Region.of(robot), trace(robot, FUNCTION)
     short, one = (assign(graph, region, Policy(word=b, guard_bits=None)) for b in (bits - 1, bits))
     assert worst_error(short, region) > 1e-3 >= worst_error(one, region)
-    own, alike = accurate_plan(name, FUNCTION, None, False), plan(one, 8)
+    own, alike = accurate_plan(name), plan(one, 8)
     assert own.dsp_blocks() <= 0.6 * alike.dsp_blocks()
     assert own.register_bits() <= part * alike.register_bits()
 

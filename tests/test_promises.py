@@ -176,9 +176,14 @@ def test_external_forces_are_built_with_a_goal_and_run(designs: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "options", "function"),
     [
-        ("z1_description/urdf/z1.urdf", {"ignore_friction": True}, "forward_dynamics"),
         ("ur_description/urdf/ur10_robot.urdf", {}, "forward_dynamics"),
-        ("go2_description/urdf/go2.urdf", {}, "inverse_dynamics"),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in [
+                ("z1_description/urdf/z1.urdf", {"ignore_friction": True}, "forward_dynamics"),
+                ("go2_description/urdf/go2.urdf", {}, "inverse_dynamics"),
+            ]
+        ),
     ],
 )
 def test_goals_hold_on_robots_that_nobody_tuned_to(file: str, options: dict[str, bool], function: str) -> None:

@@ -48,10 +48,31 @@ ROBOTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("floating_base", [False, True], ids=["fixed", "floating"])
-@pytest.mark.parametrize("name", list(ROBOTS))
-def test_real_robot_agrees_with_pinocchio(name: str, floating_base: bool) -> None:
-    options = ROBOTS[name]
+QUICK = {
+    ("asr_twodof_description/urdf/TwoDofs.urdf", "fixed"),
+    ("asr_twodof_description/urdf/TwoDofs.urdf", "floating"),
+    ("bolt_description/robots/bolt.urdf", "fixed"),
+    ("double_pendulum_description/urdf/double_pendulum_continuous.urdf", "floating"),
+    ("go1_description/urdf/go1.urdf", "fixed"),
+    ("iris_description/robots/iris.urdf", "floating"),
+    ("panda_description/urdf/panda.urdf", "fixed"),
+    ("so_arm_description/urdf/so100.urdf", "fixed"),
+    ("talos_data/robots/talos_left_arm.urdf", "fixed"),
+    ("ur_description/urdf/ur5_robot.urdf", "fixed"),
+}
+"""Arms, legs, a drone, fingers that are locked and friction that is ignored; all robots run with `make test-rtl`."""
+
+
+@pytest.mark.parametrize(
+    ("name", "base"),
+    [
+        (name, base) if (name, base) in QUICK else pytest.param(name, base, marks=pytest.mark.long)
+        for name in ROBOTS
+        for base in ("fixed", "floating")
+    ],
+)
+def test_real_robot_agrees_with_pinocchio(name: str, base: str) -> None:
+    options, floating_base = ROBOTS[name], base == "floating"
     # Pinocchio's algorithms leave joint damping out, and take 1.57079632679 at its word
     robot = Robot.from_urdf(DATA / name, damping=False, round_rotations=0.0, floating_base=floating_base, **options)
     model = pinocchio_model(DATA / name, options.get("lock"), floating_base=floating_base)
@@ -61,7 +82,7 @@ def test_real_robot_agrees_with_pinocchio(name: str, floating_base: bool) -> Non
 JACO = DATA / "kinova_description" / "robots" / "kinova.urdf"
 
 
-@pytest.mark.parametrize("form", ["mass_matrix_solve", "aba"])
+@pytest.mark.parametrize("form", ["mass_matrix_solve", "aba", "mass_matrix_pairs"])
 @pytest.mark.parametrize("name", ["ur10e", "jaco"])
 def test_known_accelerations_come_back_to_twelve_digits(name: str, form: str) -> None:
     """Light wrists on heavy arms: a constant of 1e-13 counts. q̈ is chosen and Pinocchio says which torque gives it."""

@@ -18,7 +18,7 @@ from tests.robots import random_robot
 from tests.samples import inputs_of, states
 
 
-@pytest.mark.parametrize("seed", [8, 12, 20])
+@pytest.mark.parametrize("seed", [6, *(pytest.param(s, marks=pytest.mark.long) for s in (8, 12, 20))])
 def test_armature_adds_to_the_diagonal_of_m_in_every_form(seed: int, tmp_path: Path) -> None:
     plain, path = random_robot(seed, tmp_path)
     armature = np.linspace(0.1, 0.9, plain.nv)
@@ -61,7 +61,7 @@ def test_payload_faults_are_named() -> None:
         robot.with_payload("forearm", 0.0, (0.0, 0.0, 0.0), inertia)
 
 
-@pytest.mark.parametrize("seed", [3, 5, 9])
+@pytest.mark.parametrize("seed", [9, *(pytest.param(s, marks=pytest.mark.long) for s in (3, 5))])
 def test_locked_joint_is_fixed_where_it_is_held(seed: int, tmp_path: Path) -> None:
     robot, path = random_robot(seed, tmp_path)
     revolute = [link.joint.name for link in robot.links if link.joint.type != "continuous"]
@@ -98,7 +98,7 @@ def test_a_chain_of_forty_joints() -> None:
     """Deep recursion and long numbers: forward dynamics undoes inverse dynamics."""
     chain = chain_of(40).with_armature(1.0)
     state = states(chain, 2, seed=1)
-    for form in ("mass_matrix_solve", "aba"):  # tests/test_parallel.py has the forms of serial chains
+    for form in ("mass_matrix_solve", "aba", "mass_matrix_pairs"):
         qdd = evaluate(trace(chain, "forward_dynamics", form=form), inputs_of("forward_dynamics", state))["qdd"]
         assert relative_errors(qdd, state["qdd"]).max() <= tolerances.IDENTITY
 

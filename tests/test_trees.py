@@ -75,13 +75,29 @@ def trees(draw: st.DrawFn) -> Robot:
     return Robot("drawn", tuple(replace(links[k], parent=place[links[k].parent]) for k in order))
 
 
-@given(trees(), st.sampled_from(GRADIENT_FRAMES), st.booleans())
-@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-def test_drawn_tree_agrees_with_pinocchio(robot: Robot, frame: str | int, pushed: bool) -> None:
+def agrees(robot: Robot, frame: str | int, pushed: bool) -> None:
     compare(robot, pinocchio_of(robot), count=2, frames=[frame], external_forces=pushed, every_form=robot.nv <= 12)
 
 
-@pytest.mark.parametrize("name", ["hyq", "iiwa14"])
+def drawn(max_examples: int) -> settings:
+    slow = [HealthCheck.too_slow]
+    return settings(max_examples=max_examples, deadline=None, derandomize=True, suppress_health_check=slow)
+
+
+@given(trees(), st.sampled_from(GRADIENT_FRAMES), st.booleans())
+@drawn(8)
+def test_drawn_tree_agrees_with_pinocchio(robot: Robot, frame: str | int, pushed: bool) -> None:
+    agrees(robot, frame, pushed)
+
+
+@pytest.mark.long
+@given(trees(), st.sampled_from(GRADIENT_FRAMES), st.booleans())
+@drawn(50)
+def test_many_drawn_trees_agree_with_pinocchio(robot: Robot, frame: str | int, pushed: bool) -> None:
+    agrees(robot, frame, pushed)
+
+
+@pytest.mark.parametrize("name", [pytest.param("hyq", marks=pytest.mark.long), "iiwa14"])
 def test_floating_base_agrees_with_pinocchio(name: str) -> None:
     if name == "iiwa14":  # whose base has no mass: give it some
         robot = _floating_iiwa()
@@ -148,7 +164,7 @@ def test_massless_frames_between_the_axes_of_a_joint() -> None:
     compare(geared, pinocchio_of(geared), count=3)
 
 
-@pytest.mark.parametrize("form", ["mass_matrix_solve", "aba"])
+@pytest.mark.parametrize("form", ["mass_matrix_solve", "aba", "mass_matrix_pairs"])
 @pytest.mark.parametrize("place", [(0.0, 0.0, 0.0), (0.3, -0.2, 0.7)])
 def test_joints_that_move_nothing_together_are_named(place: tuple[float, float, float], form: str) -> None:
     """A floating base without mass turns about the first joint's axis as that joint turns back."""

@@ -16,6 +16,7 @@ from dynagate.hw.units.own import OwnUnit
 from dynagate.hw.units.reciprocal import Reciprocal, shift_of
 from dynagate.hw.units.root import Root
 from dynagate.hw.units.sincos import SinCos
+from dynagate.hw.units.tabulated import TabulatedReciprocal
 from dynagate.sim.runner import run_unit_bench
 from dynagate.sim.verilate import SimulationError
 
@@ -124,6 +125,36 @@ def test_reciprocal(formats: tuple[Format, Format], units: Path) -> None:
     expected = unit.model(x, source, to)
     inputs = {"x": x, "shift": np.full(len(x), shift_of(source, to))}
     run_unit_bench("reciprocal", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
+
+
+@pytest.mark.parametrize(
+    ("formats", "degree", "windows", "cycles"),
+    [
+        ((Format(10, 8), Format(10, 5)), 1, 3, 5),
+        ((Format(11, 9), Format(10, 3)), 1, 4, 5),
+        ((Format(18, 19), Format(18, 14)), 1, 1, 4),
+        ((Format(24, 23), Format(24, 20)), 2, 2, 7),
+        ((Format(20, 19), Format(20, 12)), 2, 4, 8),
+    ],
+    ids=str,
+)
+def test_reciprocal_by_a_table(
+    formats: tuple[Format, Format], degree: int, windows: int, cycles: int, units: Path
+) -> None:
+    """Every operand of small formats; of large ones those about the least whose reciprocal fits, and random ones."""
+    source, to = formats
+    unit = TabulatedReciprocal(source.width, to.width, source.frac + to.frac)
+    assert (unit.plan.degree, len(unit.plan.windows), unit.latency) == (degree, windows, cycles)
+    edge = unit.plan.least + np.arange(-5, 6)
+    x = every(source) if source.width <= 11 else np.concatenate([some(source, 5), edge])
+    expected = unit.model(x, source, to)
+    fits = x >= unit.plan.least
+    assert expected.overflow[~fits].all()
+    right = fits & ~expected.overflow
+    error = expected.value[right] - 2.0 ** (source.frac + to.frac) / x[right]
+    assert np.abs(error).max() < 0.9
+    assert np.count_nonzero(fits & expected.overflow) <= 1
+    run_unit_bench("tabulated", unit, {"x": x}, {"o": expected.value, "overflow": expected.overflow}, units)
 
 
 @pytest.mark.parametrize(

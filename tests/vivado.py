@@ -681,6 +681,10 @@ def module_block(ports: list[ModulePort], name: str) -> Block:
     return Block({}, lambda settings: interfaces, lambda settings: pins, segments)
 
 
+VERSIONS = {"axi_dma": "7.1", "processing_system7": "5.5"}
+"""Of blocks whose version pynq looks at."""
+
+
 def hwh(design: Vivado) -> str:
     """The hardware description that Vivado writes beside the bitstream, as far as pynq reads it."""
     root = ElementTree.Element("EDKSYSTEM", EDWVERSION="1.2", VIVADOVERSION="2023.2")
@@ -690,12 +694,14 @@ def hwh(design: Vivado) -> str:
     modules = ElementTree.SubElement(root, "MODULES")
     for cell in design.cells.values():
         kind = cell.vlnv.split(":")[2]
+        vlnv = f"{cell.vlnv}:{VERSIONS.get(kind, '1.0')}"
         module = ElementTree.SubElement(
-            modules, "MODULE", FULLNAME=f"/{cell.name}", INSTANCE=cell.name, MODTYPE=kind, VLNV=f"{cell.vlnv}:1.0"
+            modules, "MODULE", FULLNAME=f"/{cell.name}", INSTANCE=cell.name, MODTYPE=kind, VLNV=vlnv
         )
         parameters = ElementTree.SubElement(module, "PARAMETERS")
         for name, value in {**cell.block.preset, **cell.settings}.items():
-            ElementTree.SubElement(parameters, "PARAMETER", NAME=name.upper(), VALUE=value)
+            for spelling in dict.fromkeys((name.upper(), name)):  # generics of the module, and of the block
+                ElementTree.SubElement(parameters, "PARAMETER", NAME=spelling, VALUE=value)
         ElementTree.SubElement(module, "PORTS")
         buses = ElementTree.SubElement(module, "BUSINTERFACES")
         for name, interface in cell.interfaces.items():

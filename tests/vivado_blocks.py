@@ -307,6 +307,11 @@ BLOCKS = {
         },
         segments=(Segment("S_AXI_LITE", "Reg"),),
         spaces=(Space("M_AXI_MM2S", "Data_MM2S"), Space("M_AXI_S2MM", "Data_S2MM")),
+        preset={
+            "c_include_mm2s": "1",
+            "c_include_s2mm": "1",
+            **dict.fromkeys(("c_m_axi_mm2s_data_width", "c_m_axi_s2mm_data_width"), "32"),
+        },
     ),
     "xilinx.com:ip:processing_system7": Block(
         {
@@ -336,9 +341,12 @@ BLOCKS = {
         ),
         spaces=(Space("M_AXI_HPM0_FPD", "Data", 0xA0000000, 0xAFFFFFFF),),
         rule="xilinx.com:bd_rule:zynq_ultra_ps_e",
-        preset=_clocks(
-            "PSU__FPGA_PL{}_ENABLE", "PSU__CRL_APB__PL{}_REF_CTRL__DIVISOR", "PSU__CRL_APB__PL{}_REF_CTRL__SRCSEL"
-        ),
+        preset={
+            **_clocks(
+                "PSU__FPGA_PL{}_ENABLE", "PSU__CRL_APB__PL{}_REF_CTRL__DIVISOR", "PSU__CRL_APB__PL{}_REF_CTRL__SRCSEL"
+            ),
+            "PSU__CRL_APB__PL0_REF_CTRL__ACT_FREQMHZ": "199.998001",
+        },
     ),
 }
 SEGMENT_INTERFACES = {"SAXIGP2": "S_AXI_HP0_FPD"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import tomllib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,11 @@ from typing import Any
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.goal import MULTIPLIERS, Multiplier
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 FLOWS = ("vivado-xdma", "vitis", "zynq", "ecp5")
 """How a bitstream is made: `hw.project` has a row for each."""
@@ -257,6 +262,12 @@ def _faults(board: Board) -> list[str]:
         for name in ("dsp", "lut", "ff", "bram", "bram_kbit")
         if (count := getattr(resources, name)) < 1
     ]
+    if not faults:
+        faults += [
+            f"share {board.share:g} leaves none of resources.{name} {getattr(resources, name)}; expected a larger share"
+            for name in ("dsp", "lut", "ff")
+            if board.allowed(name) < 1
+        ]
     if board.flow in _NEEDS:
         kind, *fields = _NEEDS[board.flow]
         if link.kind != kind:

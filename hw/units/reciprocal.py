@@ -62,6 +62,11 @@ def newton_steps(source_width: int, to_width: int) -> list[Newton]:
     ]
 
 
+def products(source_width: int, to_width: int) -> list[tuple[int, int, int]]:
+    """Operand and sum widths of the products."""
+    return [product for step in newton_steps(source_width, to_width) for product in (step.inner, step.outer)]
+
+
 def latency(source_width: int, to_width: int) -> int:
     """Three stages to the seed, the Newton steps, two stages back."""
     return 5 + sum(step.latency for step in newton_steps(source_width, to_width))

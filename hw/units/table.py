@@ -9,14 +9,18 @@ from typing import Any
 from amaranth.hdl import Const, Module, Value, signed
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.integers import root_shift
+from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import table
-from dynagate.hw.units import multiply, reciprocal, root, sincos
+from dynagate.hw.units import multiply, reciprocal, root, sincos, tabulated
 from dynagate.hw.units.add import add_wires
+from dynagate.hw.units.reciprocal import Reciprocal
 from dynagate.hw.units.rescale import Wires
 from dynagate.hw.units.select import select_wires
+from dynagate.hw.units.tabulated import TabulatedReciprocal
 
-ROOT_TABLES = 14
-"""Lookup tables per bit of a square root, measured at 24 bits."""
+SINE_TABLES, ROOT_TABLES, RECIPROCAL_TABLES, TABLE_TABLES = 7, 14, 12, 2
+"""Lookup tables per bit of the result, measured at 24 bits: of a sine, a square root, a reciprocal that normalises its
+operand and one that does not."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ class Elementary:
     of one key share units. Of a key: latency in cycles, products (the operand widths of those inside), and core, a
     component with the ports x, o and overflow.
     constants(operand, to): the values of the core's other ports, by name, for one operation.
-    spare: units for each that full use needs. tables: lookup tables per bit of the result, measured.
+    spare: units for each that full use needs. tables: of a key, the lookup tables per bit of the result.
     """
 
     kind: str
@@ -53,7 +57,7 @@ class Elementary:
     latency: Callable[..., int]
     products: Callable[..., Sequence[tuple[int, ...]]]
     core: Callable[..., Any]
-    tables: int
+    tables: Callable[..., int]
     constants: Callable[[Format, Format], Mapping[str, Value]] = field(default=lambda operand, to: {})
     spare: float = 2.0
 
@@ -69,9 +73,25 @@ def _sincos(cosine: int) -> Elementary:
         latency=sincos.latency,
         products=sincos.products,
         core=sincos.SinCos,
-        tables=7,
+        tables=lambda *key: SINE_TABLES,
         constants=lambda operand, to: {"cosine": Const(cosine, 1)},
     )
+
+
+def _reciprocal_key(operand: Format, to: Format) -> tuple[int, ...]:
+    """Widths alone of a unit that normalises; where there is a table it is one of the binary points too."""
+    key = operand.width, to.width, operand.frac + to.frac
+    return key[:2] if table_plan(*key) is None else key
+
+
+def _has_table(key: tuple[int, ...]) -> bool:
+    return len(key) == 3
+
+
+def _shift(operand: Format, to: Format) -> dict[str, Value]:
+    if _has_table(_reciprocal_key(operand, to)):
+        return {}
+    return {"shift": Const(reciprocal.shift_of(operand, to), signed(reciprocal.SHIFT_BITS))}
 
 
 HARDWARE = table(
@@ -95,18 +115,16 @@ HARDWARE = table(
             latency=root.latency,
             products=lambda *key: (),
             core=root.Root,
-            tables=ROOT_TABLES,
+            tables=lambda *key: ROOT_TABLES,
         ),
         "reciprocal": Elementary(
             "reciprocal",
-            key=lambda operand, to: (operand.width, to.width),
-            latency=reciprocal.latency,
-            products=lambda *widths: [p for step in reciprocal.newton_steps(*widths) for p in (step.inner, step.outer)],
-            core=reciprocal.Reciprocal,
-            tables=12,
-            constants=lambda operand, to: {
-                "shift": Const(reciprocal.shift_of(operand, to), signed(reciprocal.SHIFT_BITS))
-            },
+            key=_reciprocal_key,
+            latency=lambda *key: (tabulated if _has_table(key) else reciprocal).latency(*key),
+            products=lambda *key: (tabulated if _has_table(key) else reciprocal).products(*key),
+            core=lambda *key: TabulatedReciprocal(*key) if _has_table(key) else Reciprocal(*key),
+            tables=lambda *key: TABLE_TABLES if _has_table(key) else RECIPROCAL_TABLES,
+            constants=_shift,
         ),
     },
 )

@@ -6,6 +6,8 @@ exceptions are faults of the program, except those of the system: files, memory,
 
 from __future__ import annotations
 
+import sys
+
 
 class Error(Exception):
     """Base class of all errors that dynagate raises on purpose. Each derives from a built-in exception as well:
@@ -22,6 +24,14 @@ class ArgumentTypeError(Error, TypeError):
 
 class MissingExtraError(Error, RuntimeError):
     """A package is not installed; the text names the extra that brings it."""
+
+
+def add_note(error: BaseException, text: str) -> None:
+    """Adds a line below the error's text in its traceback. In Python 3.10 cattrs' exceptiongroup prints it."""
+    if sys.version_info >= (3, 11):
+        error.add_note(text)
+    else:
+        error.__dict__.setdefault("__notes__", []).append(text)
 
 
 class EntryError(ArgumentError):

@@ -11,6 +11,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.bench import codegen, gpu, peers
+from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
 from dynagate.dynamics import FUNCTIONS
@@ -20,7 +21,7 @@ from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.host import Accelerator, open
-from dynagate.hw.plan import plan
+from dynagate.hw.plan import Plan, plan
 from dynagate.hw.schedule import check_interval
 from dynagate.native.kernel import Kernel
 from dynagate.robot import Robot
@@ -84,7 +85,11 @@ def compare(
     say("accuracy")
     result["accuracy"] = _accuracy(robot, region)
     say("the modelled FPGA")
-    result["fpga_modelled"] = _modelled(robot, region, batches, ii)
+    planned = plan(assign(trace(robot, GRADIENT), region, Policy()), ii)
+    result["fpga_modelled"] = _modelled(planned, batches)
+    say("a million single calls")
+    one = region.sample(GRADIENT, 1, SEED)
+    result["deadline"] = deadline(trace(robot, GRADIENT, **_options(GRADIENT)), one, planned, CLOCK_HZ)
     return result
 
 
@@ -227,20 +232,19 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
     return rows
 
 
-def _modelled(robot: Robot, region: Region, batches: Sequence[int], ii: int) -> dict[str, Any]:
+def _modelled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
     """The datapath at an assumed clock behind an assumed link; cycles are the schedule's, which simulation confirms."""
-    planned = plan(assign(trace(robot, GRADIENT), region, Policy()), ii)
     graph = planned.formatted.graph
     bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.result_nodes)]
     bytes_in, bytes_out = (4 * -(-b // 32) for b in bits)
     rows = []
     for batch in batches:
-        cycles = planned.latency + ii * (batch - 1)
+        cycles = planned.latency + planned.ii * (batch - 1)
         transfer = batch * max(bytes_in, bytes_out) / LINK_BYTES  # both ways at once
         seconds = LINK_SECONDS * 2 + max(cycles / CLOCK_HZ, transfer)
         rows.append({"batch": batch, "ns": seconds * 1e9})
     return {
-        "ii": ii,
+        "ii": planned.ii,
         "latency_cycles": planned.latency,
         "clock_hz_assumed": CLOCK_HZ,
         "link_bytes_per_second_assumed": LINK_BYTES,

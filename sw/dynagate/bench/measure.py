@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from dynagate.native.compile import CompileError, compiler, run
 from dynagate.native.kernel import Kernel
@@ -23,6 +24,8 @@ from dynagate.native.kernel import Kernel
 SECONDS = 0.3
 LEAST = 7
 """A figure is the median of as many repeats as fit in SECONDS, at least LEAST."""
+WARM = 1000
+"""Calls before the first whose own time is taken."""
 
 
 @dataclass(frozen=True)
@@ -59,21 +62,35 @@ def single_call(kernel: Kernel, inputs: dict[str, Any], count: int = 200) -> Tim
     """One sample by the kernel, called from C."""
     written = kernel.written(kernel.new_outputs(1))
     read = kernel.read(inputs)
-    repeat = _repeat()
+    repeat = _library().repeat
     one = ctypes.cast(kernel.one, ctypes.c_void_p)
     return timing(lambda: repeat(one, read.pointers, written.pointers, count)).per(count)
 
 
+def each_call(kernel: Kernel, inputs: dict[str, Any], count: int) -> npt.NDArray[np.float64]:
+    """(count,) nanoseconds of each of so many calls with one sample, from C, two readings of the clock included."""
+    written = kernel.written(kernel.new_outputs(1))
+    read = kernel.read(inputs)
+    one = ctypes.cast(kernel.one, ctypes.c_void_p)
+    ns = np.zeros(count)
+    _library().repeat(one, read.pointers, written.pointers, WARM)
+    _library().each(one, read.pointers, written.pointers, count, ns.ctypes.data_as(ctypes.POINTER(ctypes.c_double)))
+    return ns
+
+
 @cache
-def _repeat() -> Any:
+def _library() -> ctypes.CDLL:
+    """`repeat` and `each` of repeat.c."""
     folder = tempfile.mkdtemp(prefix="dynagate-bench-")
     target = Path(folder) / "repeat.so"
     source = str(files("dynagate.bench") / "repeat.c")
     run([compiler(), "-O2", "-shared", "-fPIC", source, "-o", str(target)], CompileError)
-    function = ctypes.CDLL(str(target)).repeat
+    library = ctypes.CDLL(str(target))
     pointers = ctypes.POINTER(ctypes.c_void_p)
-    function.argtypes, function.restype = [ctypes.c_void_p, pointers, pointers, ctypes.c_long], None
-    return function
+    calls: list[Any] = [ctypes.c_void_p, pointers, pointers, ctypes.c_long]
+    library.repeat.argtypes, library.repeat.restype = calls, None
+    library.each.argtypes, library.each.restype = [*calls, ctypes.POINTER(ctypes.c_double)], None
+    return library
 
 
 def machine() -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import MissingExtraError
+from dynagate.bench import deadline
 
 GRADIENT = "forward_dynamics_gradient"
 
@@ -44,6 +45,7 @@ def text(result: dict[str, Any]) -> str:
     if not isinstance(peer, str) and peer["float32_error"]:
         dq, dqd = peer["float32_error"]
         lines.append(f"  {'Pinocchio float32':<36} {'':>10}{dq:>10.1e}{dqd:>10.1e}")
+    lines += ["", *deadline.lines(result["deadline"]), ""]
     model = result["fpga_modelled"]
     clock, link = model["clock_hz_assumed"] / 1e6, model["link_bytes_per_second_assumed"] / 1e9
     each_way = model["link_seconds_assumed"] * 1e6

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from dynagate.base.errors import Error
+from dynagate.base.errors import Error, add_note
 from dynagate.cli.extras import EXTRAS, install
 
 FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
@@ -36,7 +36,7 @@ class Commands(click.Group):
                 raise  # the reader of a pipe has gone: click ends in silence
             message = explained(error, ctx.invoked_subcommand or "")
             if message is None:
-                error.add_note(FAULT)
+                add_note(error, FAULT)
                 raise
             raise click.ClickException(message) from error
 

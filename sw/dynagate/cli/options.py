@@ -73,6 +73,57 @@ def folder_option(text: str, **settings: Any) -> Command:
     return click.option("--folder", type=parameters.Folder(), metavar="FOLDER", help=text, **settings)
 
 
+FORMAT_OPTIONS = (
+    click.option(
+        "--word",
+        type=count(LARGEST_WORD, SMALLEST_WORD),
+        metavar="BITS",
+        help=f"Bits of every value.  [default: {DEFAULT_WORD}]",
+    ),
+    click.option(
+        "--error",
+        "errors",
+        multiple=True,
+        type=Named(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", alone=True),
+        callback=mapping,
+        metavar="[BLOCK=]ERROR",
+        help="Find words for this relative L2 error of 99.9 % of the states, of all output blocks or of some.",
+    ),
+    click.option(
+        "--target",
+        type=click.Choice(list(MULTIPLIERS)),
+        help=f"With --error, the multiplier to fill.  [default: {next(iter(MULTIPLIERS))}]",
+    ),
+    click.option(
+        "--floor",
+        type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
+        metavar="PART",
+        help="With --error, blocks smaller than this part of their root mean square err relative to that size.  "
+        "[default: 0.1]",
+    ),
+    click.option("--near-rest", is_flag=True, help="With --error, promise it for states near rest too."),
+    click.option(
+        "--stages",
+        multiple=True,
+        type=Named(
+            parameters.whole(0, MOST_STAGES),
+            f"multiply=N or add=N, N a whole number from 0 to {MOST_STAGES}",
+            names=("multiply", "add"),
+        ),
+        callback=mapping,
+        metavar="multiply=N | add=N",
+        help="More registers behind products, sums.",
+    ),
+    click.option(
+        "--formats",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="Take the formats from this file.",
+    ),
+)
+"""Where formats come from, and the stages of the pipeline."""
+
+
 def design_options(command: Command, *, interval: Command = ii_option) -> Command:
     """Function, interval, formats, stages and folder. The command gets a `Goal` or None as `goal`, and `Stages`.
     interval: the option --ii."""
@@ -92,52 +143,7 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
         checked,
         function_option("What to build", several=True),
         interval,
-        click.option(
-            "--word",
-            type=count(LARGEST_WORD, SMALLEST_WORD),
-            metavar="BITS",
-            help=f"Bits of every value.  [default: {DEFAULT_WORD}]",
-        ),
-        click.option(
-            "--error",
-            "errors",
-            multiple=True,
-            type=Named(parameters.error_limit, "ERROR or BLOCK=ERROR with a number between 0 and 1", alone=True),
-            callback=mapping,
-            metavar="[BLOCK=]ERROR",
-            help="Find words for this relative L2 error of 99.9 % of the states, of all output blocks or of some.",
-        ),
-        click.option(
-            "--target",
-            type=click.Choice(list(MULTIPLIERS)),
-            help=f"With --error, the multiplier to fill.  [default: {next(iter(MULTIPLIERS))}]",
-        ),
-        click.option(
-            "--floor",
-            type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
-            metavar="PART",
-            help="With --error, blocks smaller than this part of their root mean square err relative to that size.  "
-            "[default: 0.1]",
-        ),
-        click.option("--near-rest", is_flag=True, help="With --error, promise it for states near rest too."),
-        click.option(
-            "--stages",
-            multiple=True,
-            type=Named(
-                parameters.whole(0, MOST_STAGES),
-                f"multiply=N or add=N, N a whole number from 0 to {MOST_STAGES}",
-                names=("multiply", "add"),
-            ),
-            callback=mapping,
-            metavar="multiply=N | add=N",
-            help="More registers behind products, sums.",
-        ),
-        click.option(
-            "--formats",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
-            metavar="FILE",
-            help="Take the formats from this file.",
-        ),
+        *FORMAT_OPTIONS,
         folder_option("Where designs are kept.", default="build/designs", show_default=True),
     )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require
@@ -85,7 +87,11 @@ def emit(robot: Robot, name: str, cuda: bool, pack: bool, folder: Path, algorith
 
 @click.command(
     short_help="Measure the gradient on every device here.",
-    epilog=examples("bench iiwa14 --no-pinocchio", "bench iiwa14 --batch 256 --batch 4096 --json figures.json"),
+    epilog=examples(
+        "bench iiwa14 --no-pinocchio",
+        "bench iiwa14 --boards",
+        "bench iiwa14 --batch 256 --batch 4096 --json figures.json",
+    ),
 )
 @needs("bench", "amaranth", "scipy")
 @robot_options
@@ -104,6 +110,7 @@ def emit(robot: Robot, name: str, cuda: bool, pack: bool, folder: Path, algorith
 @ii_option
 @click.option("--no-pinocchio", is_flag=True, help="Leave Pinocchio out, which compiles for minutes the first time.")
 @click.option("--pinocchio-float32", is_flag=True, help="Measure the error of its float32 too: 8 GB to compile.")
+@click.option("--boards", "boards_alone", is_flag=True, help="Model the boards and measure their driver, nothing else.")
 def bench(
     robot: Robot,
     region: Region,
@@ -114,31 +121,54 @@ def bench(
     ii: int,
     no_pinocchio: bool,
     pinocchio_float32: bool,
+    boards_alone: bool,
 ) -> None:
-    """Measure the gradient of ROBOT's forward dynamics on every device that is here, beside Pinocchio."""
+    """Measure the gradient of ROBOT's forward dynamics on every device that is here, beside Pinocchio; model boards.
+
+    For each board: the shortest interval that fits, the rates of datapath and link by arithmetic, and the time that the
+    driver takes on this computer, measured."""
     if no_pinocchio and pinocchio_float32:
         raise click.UsageError("--no-pinocchio and --pinocchio-float32 are both given; expected one")
     if figures:
         require("--figures", "bench", "matplotlib")
+    if boards_alone:
+        _refuse_beside_boards()
 
     from dynagate.bench import report
+    from dynagate.bench.boards import board_rows, board_table
     from dynagate.bench.comparison import BATCHES, compare
     from dynagate.cli.progress import Steps
 
+    result: dict[str, Any] = {"robot": robot.name}
     with Steps() as step:
-        result = compare(
-            robot,
-            region,
-            batches=sorted(set(batches)) or BATCHES,
-            threads=threads,
-            ii=ii,
-            pinocchio=not no_pinocchio,
-            pinocchio_single=pinocchio_float32,
-            step=step,
-        )
-    click.echo(report.text(result))
+        if not boards_alone:
+            result = compare(
+                robot,
+                region,
+                batches=sorted(set(batches)) or BATCHES,
+                threads=threads,
+                ii=ii,
+                pinocchio=not no_pinocchio,
+                pinocchio_single=pinocchio_float32,
+                step=step,
+            )
+        rows = board_rows(robot, region, step=step)
+    if not boards_alone:
+        click.echo(report.text(result) + "\n")
+    click.echo(board_table(rows))
     if json_file:
+        result["boards_modelled"] = [asdict(row) for row in rows]
         write_text(json_file, json.dumps(result, indent=1) + "\n")
     if figures:
         with written_together(figures) as scratch:
             report.figures(result, scratch)
+
+
+def _refuse_beside_boards() -> None:
+    """Raises UsageError: an option of a measurement that --boards leaves out."""
+    context = click.get_current_context()
+    for option in ("--figures", "--batch", "--threads", "--ii", "--no-pinocchio", "--pinocchio-float32"):
+        (parameter,) = (each for each in context.command.params if option in each.opts)
+        assert parameter.name is not None
+        if context.get_parameter_source(parameter.name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--boards and {option} are both given; expected one: the boards need no {option}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
@@ -24,6 +25,7 @@ from dynagate.dynamics import (
 )
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import COUNT
+from dynagate.dynamics.pivot_pairs import factorise_by_pairs
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.together import State, Together
 from dynagate.dynamics.tree import Tree
@@ -274,7 +276,11 @@ FUNCTIONS: dict[str, Function] = {
             "mass_matrix_inverse",
             _arguments("q"),
             _arguments("minv"),
-            {"ltdl": mass_matrix.mass_matrix_inverse, "direct": articulated.mass_matrix_inverse},
+            {
+                "ltdl": mass_matrix.mass_matrix_inverse,
+                "direct": articulated.mass_matrix_inverse,
+                "pairs": partial(mass_matrix.mass_matrix_inverse, factorise=factorise_by_pairs),
+            },
             {},
         ),
         Function(
@@ -284,6 +290,7 @@ FUNCTIONS: dict[str, Function] = {
             {
                 "mass_matrix_solve": forward_dynamics.forward_dynamics,
                 "aba": articulated.forward_dynamics,
+                "mass_matrix_pairs": partial(forward_dynamics.forward_dynamics, factorise=factorise_by_pairs),
                 "jsiia": serial.by_joint_space_inertia,
                 "abia": serial.by_articulated_inertia,
                 "cfa": constraint_forces.forward_dynamics,
@@ -318,8 +325,12 @@ FUNCTIONS: dict[str, Function] = {
             "forward_dynamics_gradient",
             _arguments("q qd tau"),
             _arguments("qdd dqdd_dq dqdd_dqd minv"),
-            {"closed_form": gradients.forward_dynamics_gradient, "body_columns": _whole_gradient_by_columns},
-            {"closed_form": ("frame", "mass", "prefix")},
+            {
+                "closed_form": gradients.forward_dynamics_gradient,
+                "body_columns": _whole_gradient_by_columns,
+                "closed_form_pairs": partial(gradients.forward_dynamics_gradient, factorise=factorise_by_pairs),
+            },
+            dict.fromkeys(("closed_form", "closed_form_pairs"), ("frame", "mass", "prefix")),
         ),
         Function(
             "forward_dynamics_gradient_given_minv",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -127,6 +127,10 @@ def factorise(tree: Tree, m: Array) -> Factor:
     return Factor(lower, inverse_d)
 
 
+Factorise = Callable[[Tree, Array], Factor]
+"""The ways to M = Lᵀ D L: `factorise`, and `pivot_pairs.factorise_by_pairs`."""
+
+
 def solve(tree: Tree, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
     """x (nv,) with M x = rhs, by two sparse substitutions."""
     x = list(rhs)
@@ -162,6 +166,6 @@ def inverse_from_factor(tree: Tree, factor: Factor) -> Array:
     return minv
 
 
-def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
+def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar], factorise: Factorise = factorise) -> Array:
     """M⁻¹ (nv, nv) in 1/(kg m²), by M = Lᵀ D L."""
     return inverse_from_factor(tree, factorise(tree, mass_matrix(tree, q)))

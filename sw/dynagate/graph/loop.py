@@ -51,6 +51,7 @@ class Loop:
     per_turn: inputs of which every turn has its own.
     kept: values that are given for every turn, (batch, turns, *shape).
     last: values that are given after the last turn, (batch, *shape).
+    backwards: the first turn has the last entries of `per_turn`, and writes the last ones of `kept`.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Loop:
     per_turn: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
+    backwards: bool = False
 
     def __post_init__(self) -> None:
         for fault in self._faults():
@@ -167,13 +169,13 @@ def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, 
     per_turn = {name: values.pop(name) for name in loop.per_turn}
     state = values
     results: dict[str, Array] = {}
-    for turn in range(turns):
+    for turn in reversed(range(turns)) if loop.backwards else range(turns):
         results = _turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}})
         state = {**state, **{name: results[value] for value, name in loop.carry.items()}}
         for name, each in kept.items():
             each.append(results[name])
     return {
-        **{name: np.stack(each, axis=1) for name, each in kept.items()},
+        **{name: np.stack(each[::-1] if loop.backwards else each, axis=1) for name, each in kept.items()},
         **{name: results[name] for name in loop.last},
     }
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, add_note
 from dynagate.design.design import Design, DesignFunction
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
@@ -22,7 +22,7 @@ from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import quantise
 from dynagate.host.inputs import Arrays, check_finite, check_range
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
-from dynagate.host.native_words import SOME_NAN, pointers
+from dynagate.host.native_words import SOME_NAN, pointers, quick
 from dynagate.host.registers import Registers
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
 from dynagate.host.transfers import TransferQueue
@@ -146,7 +146,7 @@ class Driver(ABC):
         try:
             self.recover()
         except DeviceError as fault:
-            error.add_note(f"The device did not come to rest: {fault}")
+            add_note(error, f"The device did not come to rest: {fault}")
 
     def recover(self) -> None:
         """Brings the device to rest, whatever it was doing. What was under way is lost. Raises DeviceError."""
@@ -392,7 +392,8 @@ class ShellDriver(Driver):
         fill = words.filling(inputs) if batch else None
         if fill is None:
             return None
-        take, write, read = words.functions.dynagate_take, self.link.write, self._read
+        fill, take = (quick(words.functions, name) for name in (fill.__name__, "dynagate_take"))
+        write, read = self.link.write, self._read
         expect, beats = self.link.expect, self.result[0]
         samples, results = self.link.buffer((batch, *self.sample)), self.link.buffer((batch, *self.result))
         empty = np.zeros(batch, np.bool_)

@@ -17,8 +17,10 @@ from dynagate.base.errors import MissingExtraError
 from dynagate.design.design import Design
 from dynagate.host.dma import PACKET_BYTES, DmaLink, TimedOut
 from dynagate.host.links import DeviceError
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.regmap import BITS, REGISTERS
 
+DMA_ENGINE = "xilinx.com:ip:axi_dma:7.1"
+ALL_ONES = (1 << BITS) - 1
 SPIN_S = 0.0005
 """A transfer is looked at without a pause for so long, which most take less than; then every so often."""
 
@@ -45,7 +47,7 @@ class PynqLink(DmaLink):
         self._lock = None if overlay is not None else _locked(path)
         try:
             overlay = self._loaded(path) if overlay is None else overlay
-            self._dma, row = _block(overlay, dma, path), _row(overlay, accelerator, path)
+            self._dma, row = _engine(overlay, dma, path), _row(overlay, accelerator, path)
             most = int(self._dma.buffer_max_size)
             super().__init__(path, design, timeout=timeout, packet_bytes=min(PACKET_BYTES, most))
             device = overlay.device
@@ -94,7 +96,7 @@ class PynqLink(DmaLink):
 
     def _register(self, address: int, value: int | None) -> int:
         if value is None:
-            return int(self._registers.read(address))
+            return int(self._registers.read(address)) & ALL_ONES  # pynq.remote 3.1's are signed
         self._registers.write(address, value)
         return value
 
@@ -142,6 +144,12 @@ def _row(overlay: Any, name: str, path: str) -> Any:
     return blocks[name]
 
 
-def _block(overlay: Any, name: str, path: str) -> Any:
-    _row(overlay, name, path)
-    return getattr(overlay, name)
+def _engine(overlay: Any, name: str, path: str) -> Any:
+    """pynq's driver of a DMA engine."""
+    kind = _row(overlay, name, path).get("type")
+    engine = getattr(overlay, name)
+    if None in (getattr(engine, side, None) for side in ("sendchannel", "recvchannel")):
+        raise DeviceError(
+            f"pynq has no DMA driver for both directions of block '{name}' of {path} ({kind}); expected {DMA_ENGINE}"
+        )
+    return engine

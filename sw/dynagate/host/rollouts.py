@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -99,14 +100,19 @@ class Rollout:
         self.dtype = np.dtype(dtype if device == "cpu" else np.float64)
         self._linearise = linearise
         self._turns: Turns | None = None
-        self._kernel: LoopKernel | None = None
+        self.kernel: LoopKernel | None = None
         if device in INTEGERS:
             request = {"ii": ii, "folder": folder, "pauses": pauses, "seed": seed}
             self._turns = _integer_turns(robot, self.options, linearise, device, policy, region, request)
             return
         self.loop = rollout_loop(robot, self.options, linearise=linearise)
-        self._kernel = LoopKernel(self.loop, self.dtype) if device == "cpu" else None
-        self._reverse: tuple[Loop, LoopKernel | None] | None = None
+        self.kernel = LoopKernel(self.loop, self.dtype) if device == "cpu" else None
+
+    @cached_property
+    def reverse(self) -> tuple[Loop, LoopKernel | None]:
+        """The loop of `vjp`, and its C on "cpu"."""
+        loop = reverse_loop(self.robot, self.options)
+        return loop, LoopKernel(loop, self.dtype) if self.device == "cpu" else None
 
     def __call__(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, *, dt: npt.ArrayLike | None = None
@@ -131,7 +137,7 @@ class Rollout:
         if self._turns is not None:
             if batch:
                 diverged = self._turns.run(state, outputs)
-        elif not self._run(self.loop, self._kernel, state, outputs):
+        elif not self._run(self.loop, self.kernel, state, outputs):
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1)
@@ -169,27 +175,23 @@ class Rollout:
             "q": trajectories.q.reshape(-1, steps + 1, self.robot.nq),
             "qd": trajectories.qd.reshape(-1, steps + 1, n),
         }
-        if self._reverse is None:
-            loop = _reverse_loop(self.robot, self.options)
-            self._reverse = loop, LoopKernel(loop, self.dtype) if self.device == "cpu" else None
         batch = len(torque)
         inputs = {
-            **{name: _backwards(x[:, :-1]) for name, x in states.items()},
-            "tau": _backwards(torque),
-            **{name: _backwards(x[:, :-1]) for name, x in flat.items()},
-            "lam_q": flat["cost_q"][:, -1].copy(),
-            "lam_qd": flat["cost_qd"][:, -1].copy(),
+            **{name: x[:, :-1] for name, x in {**states, **flat}.items()},
+            "tau": torque,
+            "lam_q": flat["cost_q"][:, -1],
+            "lam_qd": flat["cost_qd"][:, -1],
         }
         outputs = {
             "vjp_tau": np.empty((batch, steps, n), self.dtype),
             "lam_q_next": np.empty((batch, n), self.dtype),
             "lam_qd_next": np.empty((batch, n), self.dtype),
         }
-        self._run(*self._reverse, inputs, outputs)
+        self._run(*self.reverse, inputs, outputs)
         return {
             "q0": outputs["lam_q_next"].reshape(*leading, n),
             "qd0": outputs["lam_qd_next"].reshape(*leading, n),
-            "tau": outputs["vjp_tau"][:, ::-1].reshape(*leading, steps, n),
+            "tau": outputs["vjp_tau"].reshape(*leading, steps, n),
         }
 
     def _run(
@@ -279,7 +281,8 @@ def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False)
     return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau",), kept)
 
 
-def _reverse_loop(robot: Robot, options: StepOptions) -> Loop:
+def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
+    """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
     graph = step_vjp_graph(robot, options)
     return Loop(
         f"rollout_{options.integrator}_vjp",
@@ -290,9 +293,5 @@ def _reverse_loop(robot: Robot, options: StepOptions) -> Loop:
         ("q", "qd", "tau", "cost_q", "cost_qd"),
         ("vjp_tau",),
         ("lam_q_next", "lam_qd_next"),
+        backwards=True,
     )
-
-
-def _backwards(array: Array) -> Array:
-    """The steps from the last to the first."""
-    return np.ascontiguousarray(array[:, ::-1])

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
-from dynagate.dynamics.configuration import direction_matrix, directions_of
+from dynagate.dynamics.configuration import along_columns, direction_matrix, entry_weights
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.spatial import select, sqrt
 from dynagate.graph import Graph, trace
@@ -135,7 +135,7 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
         at = {"q": values_of(q), "qd": values_of(qd), "tau": values_of(tau)}
         result = output_values(gradient.outputs, step.recording.replay(gradient, at))
-        along = _along(robot, at["q"], rates_of(q, count))
+        along = along_columns(robot, at["q"], rates_of(q, count))
         rates = result["dqdd_dq"] @ along + result["dqdd_dqd"] @ rates_of(qd, count)
         return seeded(result["qdd"], rates + result["minv"] @ rates_of(tau, count))
 
@@ -144,16 +144,11 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
         acceleration, seeded(step.q, q_rates), seeded(step.qd, unit[nv : 2 * nv]), seeded(step.tau, unit[2 * nv :])
     )
     moved = values_of(q)
-    along = _along(robot, moved, rates_of(q, count))
+    along = along_columns(robot, moved, rates_of(q, count))
     jacobian = np.concatenate([along, rates_of(qd, count)])
     return step.graph(
         {"q_next": moved, "qd_next": values_of(qd), "a": jacobian[:, : 2 * nv], "b": jacobian[:, 2 * nv :]}
     )
-
-
-def _along(robot: Robot, q: Array, rates: Array) -> Array:
-    """(nv, directions) of a configuration whose numbers change at rates (nq, directions)."""
-    return np.stack([directions_of(robot, q, column) for column in rates.T], axis=1)
 
 
 def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
@@ -168,15 +163,8 @@ def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
     lam_q, lam_qd, cost_q, cost_qd = (step.recording.input(name, (robot.nv,)) for name in names)
     values = step.recording.replay(inner, step.recording.inputs)
     after = output_values(inner.outputs, values)
-    weights = {"q_next": _weights(robot, after["q_next"], lam_q), "qd_next": lam_qd}
+    weights = {"q_next": entry_weights(robot, after["q_next"], lam_q), "qd_next": lam_qd}
     products = Derivative(inner, robot).reverse(values, weights, ["q", "qd", "tau"])
     return step.graph(
         {"lam_q_next": cost_q + products["q"], "lam_qd_next": cost_qd + products["qd"], "vjp_tau": products["tau"]}
     )
-
-
-def _weights(robot: Robot, q: Array, lam: Array) -> Array:
-    """Weights (nq,) of a configuration's numbers from those of its directions (nv,)."""
-    if not robot.quaternions():
-        return lam
-    return _along(robot, q, np.eye(robot.nq).astype(object)).T @ lam

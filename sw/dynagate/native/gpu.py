@@ -162,6 +162,19 @@ class GpuKernel:
         pointers = self._pointers(addresses[: len(values)], addresses[len(values) :])
         return results, _Launch(self, [*values, *written], *pointers, math.prod(leading), stream)
 
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Of dynagate_cuda_launch and of its context, for callers in C; valid until the kernel is closed."""
+        if self._context is None:
+            raise GpuError(f"the kernel of {self.graph.name} is closed")
+        launch = ctypes.cast(self._functions.dynagate_cuda_launch, ctypes.c_void_p)
+        return launch.value or 0, self._context.value or 0
+
+    @property
+    def writes_all(self) -> bool:
+        """Whether `launch` writes the entries that are always zero, too."""
+        return self._writes_all
+
     def close(self) -> None:
         """Gives back the GPU's memory."""
         if self._context is not None:

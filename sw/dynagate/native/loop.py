@@ -162,7 +162,8 @@ class _Text:
         if isinstance(loop.stop, Until):
             yield from self._until(loop, loop.stop, number, indent)
             return
-        yield f"{indent}for (long turn = 0; turn < count; turn++) {{"
+        turns = "long turn = count - 1; turn >= 0; turn--" if loop.backwards else "long turn = 0; turn < count; turn++"
+        yield f"{indent}for ({turns}) {{"
         for name in loop.per_turn:
             yield f"{indent}    {self._get(name, place[name], number, f' + turn * {self._of(name)}')}"
         yield from self._body(loop, number, indent + "    ")
@@ -259,6 +260,7 @@ class LoopKernel:
         self.loop, self.dtype = loop, np.dtype(dtype)
         check(self.dtype, "rows")
         source = emit_loop(loop)
+        self.stamp = source.stamp
         path = library(source, double=self.dtype == np.float64, folder=folder)
         try:
             self._call = getattr(ctypes.CDLL(str(path)), f"{source.name}_{TYPES[self.dtype]}")
@@ -266,6 +268,11 @@ class LoopKernel:
             raise CompileError(f"{path} is not the library of {source.name}: {error}") from None
         self._pointers = ctypes.c_void_p * len(loop.inputs), ctypes.c_void_p * len(loop.outputs)
         self._strides = ctypes.c_long * len(loop.inputs), ctypes.c_long * len(loop.outputs)
+
+    @property
+    def address(self) -> int:
+        """Of the function in C, for callers in C."""
+        return ctypes.cast(self._call, ctypes.c_void_p).value or 0
 
     def new_outputs(self, batch: int, turns: int) -> dict[str, Array]:
         """Arrays that `__call__` fills: (batch, turns, *shape) of values that are kept, else (batch, *shape)."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING
 
 from dynagate.robot.model import ReadingOptions, Robot, RobotError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _FOLDER = Path(__file__).parent
 

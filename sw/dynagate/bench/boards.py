@@ -1,0 +1,117 @@
+"""What streaming from each board would reach, by the model of its link, and what the driver costs this computer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dynagate.bench.driver import BATCH, DriverCost
+from dynagate.design.design import ChosenFormats
+from dynagate.dynamics import AlgorithmOptions
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.graph import trace
+from dynagate.graph.region import Region
+from dynagate.hw import boards
+from dynagate.hw.axi import Axi
+from dynagate.hw.boards import Board
+from dynagate.hw.build import describe
+from dynagate.hw.choice import Choice, FitError, choose, rate_text
+from dynagate.robot import Robot
+
+FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient")
+SHORT_ROUNDS = 30
+LINE = "{:<28}{:<9}{:>4}{:>5}{:>15}{:>15}{:>15}{:>15}  {:<9}{:>19}"
+
+
+@dataclass(frozen=True)
+class BoardRow:
+    """One function on one board. Rates are samples a second, modelled: `choice.Rates`. clock_mhz: assumed. driver:
+    measured on this computer."""
+
+    function: str
+    board: str
+    ii: int
+    latency: int
+    clock_mhz: float
+    datapath: float
+    stream: float
+    link: float
+    end_to_end: float
+    decided_by: str
+    driver: DriverCost
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A function that does not fit a board. reason: as `dynagate bitstream` says it."""
+
+    function: str
+    board: str
+    reason: str
+
+
+def board_rows(
+    robot: Robot, region: Region, functions: Sequence[str] = FUNCTIONS, step: Callable[[str], Any] | None = None
+) -> list[BoardRow | Refusal]:
+    """Each function of a robot on each board, at the shortest interval that fits, in words of the default length: what
+    `dynagate bitstream` chooses."""
+    return list(_rows(robot, region, functions, step or (lambda text: None)))
+
+
+def _rows(
+    robot: Robot, region: Region, functions: Sequence[str], say: Callable[[str], Any]
+) -> Iterator[BoardRow | Refusal]:
+    for function in functions:
+        formatted = assign(trace(robot, function), region, Policy())
+        for name in boards.names():
+            say(f"the boards: {function} on {name}")
+            try:
+                yield _row(robot, region, formatted, boards.load(name))
+            except FitError as error:
+                yield Refusal(function, name, str(error))
+
+
+def _row(robot: Robot, region: Region, formatted: FormattedGraph, board: Board) -> BoardRow:
+    choice = choose(formatted, board)
+    rates = choice.rates
+    return BoardRow(
+        formatted.graph.name,
+        board.name,
+        choice.plan.ii,
+        choice.plan.latency,
+        choice.clock_mhz,
+        rates.datapath,
+        rates.stream,
+        rates.link,
+        rates.end_to_end,
+        rates.decided_by,
+        _driver_cost(robot, region, choice),
+    )
+
+
+def _driver_cost(robot: Robot, region: Region, choice: Choice) -> DriverCost:
+    policy, link = Policy(), choice.board.link
+    chosen = ChosenFormats(policy.word, policy=asdict(policy))
+    options = AlgorithmOptions().as_dict()
+    design = describe(robot, region, choice.plan, chosen, options, Axi(link.width, link.tlast))
+    return DriverCost.measured(design, region, rounds=SHORT_ROUNDS)
+
+
+def board_table(rows: Sequence[BoardRow | Refusal]) -> str:
+    """For the terminal: a line for each function and board, the links' models, and who does not fit."""
+    fitting = [row for row in rows if isinstance(row, BoardRow)]
+    refused = [row for row in rows if isinstance(row, Refusal)]
+    lines = [
+        "boards: samples a second of a stream of batches, modelled (clocks assumed, nothing was measured on a board);",
+        f"driver: one core's time here for a call and a sample, measured in batches of {BATCH} on a device of no time",
+        LINE.format("function", "board", "II", "MHz", "datapath", "stream", "link", "end to end", "by", "driver"),
+    ]
+    for row in fitting:
+        rates = map(rate_text, (row.datapath, row.stream, row.link, row.end_to_end))
+        driver = f"{row.driver.call_ns / 1e3:.1f} µs + {row.driver.sample_ns:.1f} ns"
+        clock = f"{row.clock_mhz:g}"
+        lines.append(LINE.format(row.function, row.board, row.ii, clock, *rates, row.decided_by, driver))
+    models = {name: boards.load(name).link.limit.derivation for name in sorted({row.board for row in rows})}
+    lines += [f"link of {name}, modelled: {text}" for name, text in models.items()]
+    return "\n".join([*lines, *(f"not on {row.board}: {row.reason}" for row in refused)])

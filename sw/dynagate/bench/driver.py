@@ -1,0 +1,102 @@
+"""What the host adds to a call of a board: conversion, checks and Python, measured on a device that takes no time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dynagate.design.design import Design
+from dynagate.design.payload import Words
+from dynagate.graph.region import Region
+from dynagate.host import Accelerator
+from dynagate.host.devices import StreamDevice
+from dynagate.host.drivers import ShellDriver
+from dynagate.host.links import Link
+from dynagate.host.words import tag_words
+from dynagate.hw.regmap import REGISTERS
+
+BATCH = 256
+ROUNDS, CALLS = 300, 10
+"""Of the rounds the fastest counts: other processes take their turns in the others. A round is several calls."""
+
+
+class NullLink(Link):
+    """A device that takes no time. Its results are what lies in memory, with the right tags.
+
+    design: with an AXI shell.
+    """
+
+    def __init__(self, design: Design) -> None:
+        assert design.axi is not None
+        self.text, self._axi = "a device that takes no time", design.axi
+        shown = {"identity": self._axi.identity, "version": self._axi.version, "ii": design.ii}
+        shown |= {"hash_low": design.device_hash & 0xFFFFFFFF, "hash_high": design.device_hash >> 32}
+        shown |= {"latency": design.latency, "input_words": self._axi.words.input}
+        shown |= {"output_words": self._axi.words.output}
+        self._registers = {REGISTERS[name].address: value for name, value in shown.items()}
+
+    def write(self, samples: Words) -> None:
+        self._samples = samples
+
+    def read(self, results: Words) -> int:
+        tag_words(results, self._axi.words.output)[...] = tag_words(self._samples, self._axi.words.input)
+        return len(results)
+
+    def read_register(self, address: int) -> int:
+        return self._registers.get(address, 0)
+
+    def write_register(self, address: int, value: int) -> None: ...
+    def reset(self) -> None: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class DriverCost:
+    """Nanoseconds of a core for each call, and for each sample besides, in batches of BATCH."""
+
+    call_ns: float
+    sample_ns: float
+
+    @classmethod
+    def measured(cls, design: Design, region: Region, *, rounds: int = ROUNDS) -> DriverCost:
+        """Of a design with an AXI shell. region: where its inputs are drawn from."""
+        one, batch = (driver_ns(design, region, count, rounds=rounds) for count in (1, BATCH))
+        return cls(one, (batch - one) / (BATCH - 1))
+
+
+def driver_ns(design: Design, region: Region, batch: int, *, rounds: int = ROUNDS) -> float:
+    """Nanoseconds of a bound call with a batch, less those of the device that takes no time."""
+    driver = ShellDriver(design, NullLink(design))
+    samples, results = (np.zeros((batch, *shape), np.uint32) for shape in (driver.sample, driver.result))
+
+    def transfer() -> None:
+        driver.link.write(samples)
+        driver.link.read(results)
+
+    with Accelerator(StreamDevice(driver)) as accelerator:
+        run = accelerator.bind(**_inputs(design, region, batch))
+        return fastest_ns(run, rounds) - fastest_ns(transfer, rounds)
+
+
+def _inputs(design: Design, region: Region, batch: int) -> dict[str, Any]:
+    """Inputs (batch, *shape) by name, inside the ranges that the design's formats were chosen for."""
+    inputs = region.sample(design.function, batch, seed=1)
+    for port in design.input.ports:
+        low, high = np.array([design.input.fields[index].range for index in port.fields]).T
+        inputs[port.name] = np.clip(inputs[port.name], low, high)
+    return inputs
+
+
+def fastest_ns(job: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """Nanoseconds of a job in the fastest of so many rounds."""
+    times = []
+    for _ in range(rounds):
+        start = time.perf_counter_ns()
+        for _ in range(CALLS):
+            job()
+        times.append((time.perf_counter_ns() - start) / CALLS)
+    return min(times)

@@ -1,0 +1,212 @@
+"""Late terms last: sums on the longest path add early terms beforehand, though their partial sums have other readers.
+
+`passes.balance_sums` orders the terms of a sum and keeps every partial sum that is shared. On a datapath the longest
+path counts more than a few adders: a + (b + x), where x is late and b + x has other readers, becomes (a + b) + x.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from dynagate.graph.graph import Graph, Node
+from dynagate.graph.ops import SUMS
+from dynagate.graph.passes import BALANCE_COST
+
+MOST_ROUNDS = 200
+"""Each round rewrites the sums on the longest paths; others are longest then."""
+
+MOST_TERMS = 16
+"""Of a sum that is taken apart."""
+
+
+class _Term(NamedTuple):
+    node: int
+    sign: int
+
+
+def late_terms_last(graph: Graph) -> Graph:
+    """The same function with a shorter longest path, and more sums; the graph itself where none is shorter."""
+    editor = _Editor(graph)
+    best, nodes, outputs = editor.length(), list(editor.nodes), list(editor.place)
+    for _ in range(MOST_ROUNDS):
+        if not editor.round():
+            break
+        if (length := editor.length()) >= best:
+            continue
+        best, nodes, outputs = length, list(editor.nodes), list(editor.place)
+    if len(nodes) == len(graph.nodes):
+        return graph
+    return _renumbered(graph, nodes, outputs)
+
+
+class _Editor:
+    """nodes: of the graph and new ones after them. place: node of the graph -> the node that computes it now."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.nodes = list(graph.nodes)
+        self.place = list(range(len(graph.nodes)))
+        self.known = {(n.op, n.args, n.constant): i for i, n in enumerate(self.nodes) if n.op in (*SUMS, "neg")}
+        self.names = {node.name for node in graph.nodes}
+        self.ready: list[int] = []
+
+    def length(self) -> int:
+        self._follow()
+        return max((self.ready[self.place[i]] for i in self.graph.output_nodes), default=0)
+
+    def _follow(self) -> None:
+        for node in self.nodes[len(self.ready) :]:
+            self.ready.append(
+                BALANCE_COST.get(node.op, 1 if node.op == "neg" else 0)
+                + max((self.ready[a] for a in node.args), default=0)
+            )
+
+    def round(self) -> int:
+        """Rewrites sums on the longest paths, parents first; returns how many."""
+        critical = self._critical()
+        changed = 0
+        moved: dict[int, int] = {}
+        for i in self._order():
+            node = self.nodes[i]
+            args = tuple(moved.get(a, a) for a in node.args)
+            new = i
+            if args != node.args:
+                new = self._node(node.op, args, node.constant, node.name)
+            if i in critical and (shorter := self._shorter(new)) is not None:
+                new = shorter
+                changed += 1
+            if new != i:
+                moved[i] = new
+        self.place = [moved.get(i, i) for i in self.place]
+        return changed
+
+    def _order(self) -> list[int]:
+        """The nodes that the outputs need, operands first."""
+        seen = set()
+        stack = [self.place[i] for i in self.graph.output_nodes]
+        while stack:
+            i = stack.pop()
+            if i not in seen:
+                seen.add(i)
+                stack.extend(self.nodes[i].args)
+        return sorted(seen)  # operands come before their readers
+
+    def _critical(self) -> set[int]:
+        """The nodes of the longest paths."""
+        length = self.length()
+        late = [i for i in {self.place[i] for i in self.graph.output_nodes} if self.ready[i] == length]
+        critical = set()
+        while late:
+            i = late.pop()
+            if i in critical:
+                continue
+            critical.add(i)
+            args = self.nodes[i].args
+            last = max((self.ready[a] for a in args), default=0)
+            late += [a for a in args if self.ready[a] == last]
+        return critical
+
+    def _terms(self, i: int) -> tuple[list[_Term], float]:
+        node = self.nodes[i]
+        match node.op:
+            case "add":
+                return [_Term(node.args[0], 1), _Term(node.args[1], 1)], 0.0
+            case "sub":
+                return [_Term(node.args[0], 1), _Term(node.args[1], -1)], 0.0
+            case "neg":
+                return [_Term(node.args[0], -1)], 0.0
+        return [_Term(node.args[0], 1)], float(node.constant or 0.0)
+
+    def _is_sum(self, i: int) -> bool:
+        return self.nodes[i].op in SUMS or self.nodes[i].op == "neg"
+
+    def _shorter(self, i: int) -> int | None:
+        """A node with the value of the sum i that is ready earlier, its late operands' terms taken apart."""
+        self._follow()
+        if not self._is_sum(i):
+            return None
+        terms, constant = self._terms(i)
+        best, chosen, chosen_constant = self.ready[i], terms, constant
+        while len(terms) < MOST_TERMS:
+            sums = [term for term in terms if self._is_sum(term.node)]
+            if not sums:
+                break
+            late = max(sums, key=lambda term: self.ready[term.node])
+            inner, more = self._terms(late.node)
+            terms = [*(t for t in terms if t is not late), *(_Term(x.node, late.sign * x.sign) for x in inner)]
+            constant += late.sign * more
+            if (ready := self._least(terms, constant)) < best:
+                best, chosen, chosen_constant = ready, terms, constant
+        return None if best == self.ready[i] else self._sum(chosen, chosen_constant, self.nodes[i].name)
+
+    def _least(self, terms: Sequence[_Term], constant: float) -> int:
+        """The cycle in which a sum of these terms can be ready."""
+        ready = sorted(self.ready[term.node] for term in terms)
+        ready[0] += (constant != 0.0) + all(term.sign < 0 for term in terms)
+        heapq.heapify(ready)
+        while len(ready) > 1:
+            ready_first, ready_second = heapq.heappop(ready), heapq.heappop(ready)
+            heapq.heappush(ready, max(ready_first, ready_second) + 1)
+        return ready[0]
+
+    def _sum(self, terms: Sequence[_Term], constant: float, name: str) -> int:
+        """The signed sum of terms, the earliest first, the constant with it."""
+        first, *rest = sorted(terms, key=lambda term: self.ready[term.node])
+        if constant:
+            first = _Term(self._node("add_const", (first.node,), first.sign * constant, f"{name}.early"), first.sign)
+        if all(term.sign < 0 for term in terms):
+            first = _Term(self._node("neg", (first.node,), None, f"{name}.early"), 1)
+        self._follow()
+        queue = [(self.ready[term.node], k, term) for k, term in enumerate([first, *rest])]
+        heapq.heapify(queue)
+        while len(queue) > 1:
+            (_, k, x), (_, _, y) = heapq.heappop(queue), heapq.heappop(queue)
+            joined = self._joined(x, y, f"{name}.early" if queue else name)
+            self._follow()
+            heapq.heappush(queue, (self.ready[joined.node], k, joined))
+        return queue[0][2].node
+
+    def _joined(self, x: _Term, y: _Term, name: str) -> _Term:
+        if x.sign == y.sign:
+            return _Term(self._node("add", (x.node, y.node), None, name), x.sign)
+        if x.sign < y.sign:
+            x, y = y, x
+        return _Term(self._node("sub", (x.node, y.node), None, name), 1)
+
+    def _node(self, op: str, args: tuple[int, ...], constant: float | None, name: str) -> int:
+        key = (op, args, constant)
+        if key not in self.known:
+            self.known[key] = len(self.nodes)
+            self.nodes.append(Node(op, args, constant, name))
+        return self.known[key]
+
+
+def _renumbered(graph: Graph, nodes: Sequence[Node], place: Sequence[int]) -> Graph:
+    order: dict[int, int] = {i: k for k, i in enumerate(graph.input_nodes)}
+    for root in (place[i] for i in graph.output_nodes):
+        stack = [root]
+        while stack:
+            i = stack[-1]
+            missing = [a for a in nodes[i].args if a not in order]
+            if i in order or not missing:
+                stack.pop()
+                order.setdefault(i, len(order))
+            else:
+                stack.extend(reversed(missing))
+    names: set[str] = set()
+    numbered = []
+    for i in order:
+        name, k = nodes[i].name, 1
+        while name in names:
+            k += 1
+            name = f"{nodes[i].name}.{k}"
+        names.add(name)
+        numbered.append(replace(nodes[i], args=tuple(order[a] for a in nodes[i].args), name=name))
+    inputs, outputs = (
+        tuple(replace(port, nodes=tuple(order[place[i]] for i in port.nodes)) for port in side)
+        for side in (graph.inputs, graph.outputs)
+    )
+    return replace(graph, nodes=tuple(numbered), inputs=inputs, outputs=outputs).check()
