@@ -50,7 +50,7 @@ def _head(built: Build) -> str:
         total = conversion.input + plan.latency + conversion.output
         rows.append(
             (
-                "with float32 conversion",
+                f"with {design.axi.word} conversion",
                 f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles",
             )
         )

@@ -74,7 +74,7 @@ class Recirculate(wiring.Component):
                 raise ArgumentError(f"'{source}' has {len(sources[source])} numbers, '{target}' {len(targets[target])}")
             self.pairs += zip(sources[source], targets[target], strict=True)
         self.in_bits = sum(formats[i].width for i in graph.input_nodes)
-        self.out_bits = sum(formats[i].width for i in graph.output_nodes) + len(graph.scopes)
+        self.out_bits = sum(formats[i].width for i in graph.result_nodes) + len(graph.scopes)
         super().__init__(
             {
                 "reset": In(1),
@@ -207,12 +207,14 @@ class Recirculate(wiring.Component):
         formats, arithmetic = plan.formatted.formats, plan.formatted.arithmetic
         place: dict[int, Value] = {}
         at = 0
-        for i in plan.formatted.graph.output_nodes:
+        for i in plan.formatted.graph.result_nodes:
             place[i] = result[at : at + formats[i].width].as_signed()
             at += formats[i].width
         values, guards = [], []
         for k, (source, target) in enumerate(self.pairs):
             frac, to = formats[source].frac, formats[target]
+            if source not in place:  # always zero, so it is not in the result
+                place[source] = Const(0, signed(formats[source].width))
             constant = rounding_constant(frac - to.frac, arithmetic)
             # one more bit, for the rounding constant
             value = (place[source] + constant) if constant else place[source]

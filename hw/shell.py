@@ -24,13 +24,16 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.design.ring import COMMAND
+from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import quantise
 from dynagate.graph.parts import code_node
 from dynagate.hw import axi_lite
-from dynagate.hw.axi import WORD, Axi
+from dynagate.hw.axi import Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.datapath import Datapath, end_of
+from dynagate.hw.layouts import choices
+from dynagate.hw.plan import Delivery
 from dynagate.hw.recirculate import Recirculate
 from dynagate.hw.regmap import BITS, IDENTITY, RING, VERSION
 from dynagate.hw.units.float32 import FromFloat
@@ -60,13 +63,14 @@ def ports(axi: Axi) -> dict[str, Any]:
 
 class _Core(NamedTuple):
     """What the counters see of the part between the streams. enter, leave: a sample does, in this cycle. bad_sample: of
-    the one that enters. overflow, overflowed: of the one that leaves, by pass and in all."""
+    the one that enters. overflow, overflowed: of the one that leaves, by pass and in all. empty: no sample is there."""
 
     enter: Value
     leave: Value
     bad_sample: Value
     overflow: Value
     overflowed: Value
+    empty: Value = Const(0)
 
 
 class Shell(wiring.Component):
@@ -98,17 +102,25 @@ class Shell(wiring.Component):
         self.ring = None if carry is None else Recirculate(datapath.plan, carry)
         fields = [formats[i] for i in streamed] + ([COMMAND] if self.ring else [])
         self.input = InputStream(fields, axi.width, datapath.plan.ii, axi.last, axi.words)
-        place = {i: k for k, i in enumerate(graph.output_nodes)}
-        layouts = [[place[i] for i in delivery.nodes] for delivery in datapath.plan.deliveries]
-        self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last, layouts, axi.words)
+        layouts = [self._layouts(delivery) for delivery in datapath.plan.deliveries]
+        self.output = OutputStream([formats[i] for i in graph.result_nodes], axi.width, axi.last, layouts, axi.words)
         super().__init__(ports(axi))
+
+    def _layouts(self, delivery: Delivery) -> list[tuple[int, ...]]:
+        """The fields of a function's results: of all outputs, or of each choice of them."""
+        place = {i: k for k, i in enumerate(self.datapath.plan.formatted.graph.result_nodes)}
+        fields = tuple(place[i] for i in delivery.nodes)
+        if not self.axi.choice:
+            return [fields]
+        return choices([[place[i] for i in nodes if i in place] for nodes in delivery.outputs.values()], fields)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.sync = sync = ClockDomain()
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
         words = [0] * len(RING) if self.ring else [int(word) for word in self.parameters.view(np.uint32)]
-        self.registers = AxiLite({}, words)
+        outputs = [len(delivery.outputs) for delivery in self.datapath.plan.deliveries] if self.axi.choice else []
+        self.registers = AxiLite({}, words, outputs)
         control = Signal(8)
         reset = Signal()
         clear = Signal()
@@ -121,6 +133,11 @@ class Shell(wiring.Component):
         m.submodules.registers = self.registers
         self.registers.values = self._constants() | self._counters(m, counts, core)
         m.d.comb += [control.eq(self.registers.written), *self._at_the_ports(reset), *self._at_the_bus()]
+        if self.axi.choice:
+            idle = self.input.idle & core.empty & self.output.idle
+            m.d.comb += [self.registers.idle.eq(idle), self.registers.restore.eq(reset)]
+            if "i_choice" in self.output.signature.members:
+                m.d.comb += self.output.i_choice.eq(self.registers.outputs)
         return m
 
     def _samples(self, m: Module, reset: Signal) -> _Core:
@@ -175,7 +192,8 @@ class Shell(wiring.Component):
             sink.i_layout.eq(end),
             sink.i_valid.eq(result_valid),
         ]
-        return _Core(enter, leave, bad_sample, overflow, overflow.any())
+        empty = Cat(fifo.level == 0 for fifo in besides).all()
+        return _Core(enter, leave, bad_sample, overflow, overflow.any(), empty)
 
     def _turns(self, m: Module, reset: Signal) -> _Core:
         """The ring between the streams."""
@@ -237,7 +255,7 @@ class Shell(wiring.Component):
             "ii": Const(plan.ii, BITS),
             "latency": Const(plan.latency, BITS),
             "input_words": Const(self.input.words, BITS),
-            "output_words": Const(max(map(len, self.output.layouts)), BITS),
+            "output_words": Const(self.output.layouts.longest, BITS),
         }
 
     def _counters(self, m: Module, counts: _Counts, core: _Core) -> dict[str, Value]:

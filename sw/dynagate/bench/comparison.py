@@ -237,7 +237,7 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
 def _modelled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
     """The datapath at an assumed clock behind an assumed link; cycles are the schedule's, which simulation confirms."""
     graph = planned.formatted.graph
-    bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.output_nodes)]
+    bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.result_nodes)]
     bytes_in, bytes_out = (4 * -(-b // 32) for b in bits)
     rows = []
     for batch in batches:

@@ -27,10 +27,11 @@ from dynagate.cli.options import (
 from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
 from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
+from dynagate.design.words import FLOAT32, WORDS
 from dynagate.dynamics import ALL, ROLLOUT, TOGETHER
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.axi import FLOAT32, PER_BATCH, PER_SAMPLE, WIDTHS, WORDS
+from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 from dynagate.hw.schedule import LONGEST_INTERVAL
 from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot
@@ -71,6 +72,7 @@ MOST_MEGAHERTZ = 1000
     help=f"With --axi: what TLAST ends.  [default: {PER_SAMPLE}]",
 )
 @click.option("--words", type=click.Choice(WORDS), help=f"With --axi: what the streams carry.  [default: {FLOAT32}]")
+@click.option("--choice", is_flag=True, help="With --axi: choose the outputs that are sent while it runs.")
 @click.option(
     "--budget",
     "budgets",
@@ -89,6 +91,7 @@ def build(
     axi: str | None,
     tlast: str | None,
     words: str | None,
+    choice: bool,
     budgets: dict[str, int],
     report: bool,
     **request: Any,
@@ -102,7 +105,9 @@ def build(
         raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
     if words and axi is None:
         raise click.UsageError("--words without --axi; expected both: the AXI streams carry them")
-    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32)
+    if choice and axi is None:
+        raise click.UsageError("--choice without --axi; expected both: a register of the shell chooses the outputs")
+    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32, choice)
     with Steps() as step:
         built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:

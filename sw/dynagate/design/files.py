@@ -15,7 +15,7 @@ from dynagate.base.errors import Error
 from dynagate.base.storage import read_json
 from dynagate.design.design import Design
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"

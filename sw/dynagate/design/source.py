@@ -16,6 +16,7 @@ DECIDING = (
     "graph",
     "fixedpoint",
     "design/ring.py",
+    "design/words.py",
     "integrators/step.py",
     "integrators/tangent.py",
     "integrators/turn.py",

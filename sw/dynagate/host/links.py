@@ -70,6 +70,10 @@ class Link(ABC):
                 f"{len(samples)} turns"
             )
 
+    def expect(self, beats: int) -> None:  # noqa: B027
+        """Results of the batches that are written from now on have so many beats: those of a function, or of some of
+        its outputs. As many as the longest unless this is called."""
+
     @abstractmethod
     def read(self, results: Words) -> int:
         """Fills rows of results, (samples, beats, words) of one batch, from the first on, and returns how many. Raises

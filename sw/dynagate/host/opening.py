@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
-from weakref import WeakSet
 
 import numpy.typing as npt
 
@@ -391,9 +390,10 @@ def _stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, l
     drivers = {
         function.name: driver(design, link, function=function, progress=progress) for function in design.functions
     }
-    for name, each in drivers.items():
-        each.held = next(iter(drivers.values())).held
-        each.others = WeakSet(other for key, other in drivers.items() if key != name)
+    first = next(iter(drivers.values()))
+    for each in drivers.values():
+        first.group.add(each)
+        each.held, each.group = first.held, first.group
     devices = {
         function.name: PartDevice(function, StreamDevice(drivers[function.name]), dict(function.inputs))
         for function in design.functions

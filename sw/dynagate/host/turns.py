@@ -124,8 +124,11 @@ class ChipTurns(Turns):
         values = [column[back].reshape(turns, batch) for column in unpack_integers(sink, words)]
         word, bit = divmod(sink.overflow_bits[-1], 32)
         flagged = (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)[back].reshape(turns, batch)
-        outputs = self.formatted.graph.output_nodes
-        return [{i: values[f][k] for f, i in enumerate(outputs)} for k in range(turns)], flagged
+        graph = self.formatted.graph
+        field = {i: f for f, i in enumerate(graph.result_nodes)}
+        zeros = np.zeros(batch, np.int64)
+        results = [{i: values[field[i]][k] if i in field else zeros for i in graph.output_nodes} for k in range(turns)]
+        return results, flagged
 
     def close(self) -> None:
         self.driver.close()
