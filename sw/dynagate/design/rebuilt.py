@@ -13,6 +13,7 @@ from dynagate.design.source import source_digest
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph, trace
+from dynagate.graph.late import late_terms_last
 from dynagate.robot import Joint, Link, Robot
 
 
@@ -38,7 +39,7 @@ def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph
     options = dict(design.options)
     if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
         options["frame"] = {int(first): link for first, link in options["frame"].items()}
-    graph = graph_of(_robot(design.robot), design.function, **options)
+    graph = late_terms_last(graph_of(_robot(design.robot), design.function, **options))
     if [node.name for node in design.nodes] != [node.name for node in graph.nodes]:
         raise ArgumentError("its nodes are not those of its robot and function")
     bounds = {

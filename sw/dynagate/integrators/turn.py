@@ -10,20 +10,25 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.graph import Graph, trace
+from dynagate.graph.late import late_terms_last
 from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
 from dynagate.robot import Robot
 
 
 def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = None, **options: Any) -> Graph:
-    """The graph of a function, also of a rollout. options: those of `dynamics.AlgorithmOptions` that are not defaults.
-    Raises as `trace` does, and ValueError: an option of the others' functions."""
+    """The graph of a function as a datapath computes it, late terms last; also of a rollout.
+
+    options: those of `dynamics.AlgorithmOptions` that are not defaults. Raises as `trace` does, and ValueError: an
+    option of the others' functions.
+    """
     others: tuple[str, ...] = ("linearise", "variable_dt", "friction", "friction_speed", "stops")
     if name == ROLLOUT:
         others = ("frame", "mass", "prefix", "external_forces", "outputs", "variable")
     for option in others:
         if option in options:
             raise ArgumentError(f"{name} has no option '{option}'; expected it left out, or another function")
-    return turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, step=step, **options)
+    graph = turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, step=step, **options)
+    return late_terms_last(graph)
 
 
 def turn_graph(
