@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := sw hw sim fixedpoint tests examples docs
+SOURCES := sw hw sim fixedpoint tests examples docs/hooks.py docs/docstrings.py
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rtl test-torch synth bench docs lint format constraints clean
@@ -37,7 +37,7 @@ bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
 	$(BIN)/python -m tests.bench
 
 docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without a broken link
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo build/site/index.html
 
 lint: $(VENV)/test.stamp  ## Check style and types

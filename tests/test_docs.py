@@ -10,7 +10,7 @@ from dynagate import robots
 from dynagate.host.report import check_on_simulator
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 APART = "contributing.md"
 """It adds to the tables of operations and functions, so `test_contributing` runs it in interpreters of its own."""
 
@@ -31,7 +31,16 @@ def test_readme_shows_what_make_run_prints(designs: Path) -> None:
     assert report.text() in (ROOT / "README.md").read_text()
 
 
+def anchors(page: Path) -> set[str]:
+    """Those of a page's headings, as GitHub and the site make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
+    titles = [re.sub(r"[^\w\- ]", "", title.lower()) for title in re.findall(r"^#+ (.*)$", text, flags=re.M)]
+    return {title.replace(" ", "-") for title in titles}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", page.read_text()):
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(path), f"{page.name}: {target}#{anchor}"
