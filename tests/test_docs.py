@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,12 +18,18 @@ APART = "contributing.md"
 """It adds to the tables of operations and functions, so `test_contributing` runs it in interpreters of its own."""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != APART], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != APART], ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, designs: Path) -> None:
+    """And, of a tutorial, its commands between."""
     monkeypatch.chdir(designs.parent.parent)  # where `make run` keeps its design too
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     space: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
-        exec(compile(block, page.name, "exec"), space)
+    languages = "python|sh" if page.parent.name == "tutorials" else "python"
+    for language, block in re.findall(rf"```({languages})\n(.*?)```", page.read_text(), flags=re.S):
+        if language == "sh":
+            subprocess.run(["bash", "-ec", block], check=True)
+        else:
+            exec(compile(block, page.name, "exec"), space)
 
 
 def test_readme_shows_what_make_run_prints(designs: Path) -> None:
