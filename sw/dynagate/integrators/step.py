@@ -33,7 +33,7 @@ class StepOptions:
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
     friction: Coulomb friction of each degree of freedom, N m or N, or one for all: F q̇ / √(q̇² + s²).
     friction_speed: s, rad/s or m/s, at which 0.7 of it acts. stops: joints end at their limits, where they lose their
-    speed.
+    speed. wrap: angles of joints without limits come back between -π and π.
     """
 
     dt: float | None
@@ -42,6 +42,7 @@ class StepOptions:
     friction: float | tuple[float, ...] = 0.0
     friction_speed: float = 0.01
     stops: bool = False
+    wrap: bool = False
 
     def __post_init__(self) -> None:
         if self.integrator not in METHODS:
@@ -81,7 +82,18 @@ class _Step:
 
         with scope("step"):
             moved, velocity = METHODS[self.options.integrator].step(self.robot, pushed, q, qd, self.dt)
-            return self._stopped(moved, velocity) if self.options.stops else (moved, velocity)
+            moved, velocity = self._stopped(moved, velocity) if self.options.stops else (moved, velocity)
+            return (self._wrapped(moved) if self.options.wrap else moved), velocity
+
+    def _wrapped(self, q: Array) -> Array:
+        """A step turns a joint by less than a turn."""
+        q = q.copy()
+        for link, iq, _ in self.robot.slices():
+            if link.joint.type == "continuous":
+                angle = q[iq.start]
+                angle = select(angle - math.pi, angle - 2.0 * math.pi, angle)
+                q[iq.start] = select(-math.pi - angle, angle + 2.0 * math.pi, angle)
+        return q
 
     def _without_friction(self, tau: Array, velocity: Array) -> Array:
         frictions = self.options.frictions(self.robot)
