@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,10 @@ from typing import Any
 
 import dynagate
 import pytest
+from dynagate.cli import main
 
 ROOT = Path(__file__).parent.parent
-REFERENCE = ROOT / "docs" / "reference"
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 ARRAYS = re.compile(r"\b(ArrayLike|NDArray|Array|Results)\b")
 SHAPE = re.compile(r"\(\*?(\.\.\.|nq\b|nv\b|leading\b|batch\b)")
 
@@ -71,9 +73,8 @@ def test_a_docstring_names_what_it_takes(name: str) -> None:
     """Every parameter; shapes where there are arrays."""
     thing = documented()[name]
     text = inspect.getdoc(thing) or ""
-    parameters = {key: str(value.annotation) for key, value in inspect.signature(thing).parameters.items()}
-    parameters.pop("self", None)
-    parameters.pop("cls", None)
+    signature = {key: value for key, value in inspect.signature(thing).parameters.items() if key not in ("self", "cls")}
+    parameters = {key: str(value.annotation) for key, value in signature.items() if value.kind != value.VAR_KEYWORD}
     missing = [key for key in parameters if not re.search(rf"\b{key}\b", text)]
     assert text, f"'{name}' has no docstring"
     assert not missing, f"the docstring of '{name}' says nothing of {missing}"
@@ -105,3 +106,13 @@ def test_a_docstring_names_what_it_takes(name: str) -> None:
 )
 def test_a_docstring_names_the_errors(name: str) -> None:
     assert re.search(r"\bRaises (\w+Error|as)\b", inspect.getdoc(documented()[name]) or "")
+
+
+@pytest.mark.parametrize("page", ["howto.md", "when.md", *(f"tutorials/{path.name}" for path in TUTORIALS)])
+def test_commands_on_a_page_have_these_options(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    commands = [shlex.split(line) for line in re.findall(r"(?:^|`)dynagate ([a-z-]+ [^`\n]*)", text, flags=re.M)]
+    for name, *arguments in commands:
+        command = main.commands[name]
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in arguments if word.startswith("--")} <= options, f"{page}: dynagate {name} {arguments}"
