@@ -40,6 +40,14 @@ def test_readme_shows_what_make_run_prints(designs: Path) -> None:
     assert report.text() in (ROOT / "README.md").read_text()
 
 
+def test_figures_of_the_readme_are_those_of_the_pages() -> None:
+    figures = re.findall(r"^\| [^|]* \| \[([^]]*)\]\((docs/[^)#]*)#", (ROOT / "README.md").read_text(), flags=re.M)
+    assert len(figures) == 4
+    for text, page in figures:
+        for figure in re.findall(r"\d[\d.]*(?: ns| µs|×)?", re.sub(r"DSP48E2", "", text)):
+            assert figure in (ROOT / page).read_text(), f"{page} has no '{figure}'"
+
+
 def anchors(page: Path) -> set[str]:
     """Those of a page's headings, as GitHub and the site make them."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
