@@ -166,7 +166,7 @@ BAD = {
         "joint 'shoulder' has friction 0.1; Coulomb friction is not modelled",
     ),
     "negative damping": (changed(("<axis", '<dynamics damping="-1"/><axis')), "joint 'shoulder' has damping -1"),
-    "mimic": (changed(("<axis", '<mimic joint="elbow"/><axis')), "joint 'shoulder' mimics another joint"),
+    "mimic": (changed(("<axis", '<mimic joint="hip"/><axis')), "joint 'shoulder' mimics joint 'hip', which the file does"),
     "unknown link": (
         changed(('<child link="forearm"/>', '<child link="hand"/>')),
         "joint 'elbow' has child link 'hand'",
@@ -345,7 +345,7 @@ def with_fingers(*inside: str) -> str:
 LIMIT = '<limit lower="-2.6" upper="2.6" velocity="5.0" effort="30"/>'
 ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "friction": (changed(("<axis", '<dynamics friction="0.1"/><axis')), {"ignore_friction": True}),
-    "mimic": (with_fingers('<mimic joint="elbow" offset="0.2"/>'), {"lock": {"finger_0": 0.2}}),
+    "mimic": (with_fingers('<mimic joint="hip" offset="0.2"/>'), {"lock": {"finger_0": 0.0}}),
     "unphysical": (changed(('ixx="0.017"', 'ixx="0.5"')), {"allow_unphysical": True}),
     "negative mass": (changed(('value="1.2"', 'value="-1.2"')), {"allow_unphysical": True}),
     "mass missing beyond": (changed((INERTIAL, "")), {"lock": {"elbow": 0.0}}),
@@ -377,7 +377,7 @@ def test_a_refusal_names_the_option_that_accepts_the_file(case: str, tmp_path: P
 
 
 def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
-    text = with_fingers('<mimic joint="elbow"/>', '<mimic joint="finger_0"/>', '<dynamics friction="2"/>')
+    text = with_fingers('<mimic joint="hip"/>', '<mimic joint="finger_1"/>', '<dynamics friction="2"/>')
     text = text.replace('ixx="0.017"', 'ixx="0.5"')
     with pytest.raises(RobotError) as caught:
         read(text, tmp_path, lock={"shoulder": 0.5})
@@ -386,8 +386,8 @@ def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
     for line, start in zip(
         lines,
         [
-            "  joint 'finger_0' mimics another joint",
-            "  joint 'finger_1' mimics another joint",
+            "  joint 'finger_0' mimics joint 'hip', which the file does not define",
+            "  joint 'finger_1' mimics a joint that mimics it in turn",
             "  joint 'finger_2' has friction 2",
             "  link 'forearm' has principal moments of inertia",
             "to read it, add lock={'shoulder': 0.5, 'finger_0': 0.0, 'finger_1': 0.0}, ignore_friction=True",

@@ -15,6 +15,7 @@ from dynagate.dynamics import (
     articulated,
     body_columns,
     constraint_forces,
+    coupled,
     forward_dynamics,
     gradients,
     inverse_dynamics,
@@ -125,10 +126,17 @@ class Function:
 
     def _knows(self, form: str, tree: Tree) -> bool:
         try:
-            self.checks.get(form, lambda tree: None)(tree)
+            self._check(form, tree)
         except RobotError:
             return False
         return True
+
+    def _check(self, form: str, tree: Tree) -> None:
+        """Raises RobotError: the form does not know the robot."""
+        if tree.coupling:
+            coupled.check(tree, self.derivative_of or self.name, form, next(iter(self.forms)))
+        if form in self.checks:
+            self.checks[form](tree)
 
     @property
     def needs_inverse(self) -> bool:
@@ -158,13 +166,17 @@ class Function:
             raise ArgumentError(f"{self.name} is made from a graph; expected dynagate.trace(robot, '{self.name}')")
         tree = robot if isinstance(robot, Tree) else Tree(robot)
         form = form or next(iter(self.forms))
-        if form in self.checks:
-            self.checks[form](tree)
+        self._check(form, tree)
         if self.needs_inverse:
             mass_matrix.check_invertible(tree)
         if len(inputs) > len(self.inputs):
             options["external"] = inputs[-1]
-        result = self.forms[form](tree, *inputs[: len(self.inputs)], **options)
+        own = inputs[: len(self.inputs)]
+        if tree.coupling:
+            names = [argument.name for argument in self.inputs], [argument.name for argument in self.outputs]
+            result = coupled.results(tree, self.name, self.forms[form], names, own, options)
+        else:
+            result = self.forms[form](tree, *own, **options)
         return result if len(self.outputs) > 1 else (result,)
 
     def chosen_outputs(self, names: Sequence[str] | None) -> tuple[Argument, ...]:

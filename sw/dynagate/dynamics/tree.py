@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.joints import JointTransform, joint_transform
 from dynagate.dynamics.parameters import inertia_of
 from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
@@ -28,12 +29,17 @@ class Tree:
     gravity (3,), m/s² in the base frame. dofs[i]: the degrees of freedom of joint i; link_of[d]: the link that has d;
     support[i]: all degrees of freedom that move link i; chain[d]: those between the base and d, d included, where a
     joint's own follow one another; damping[d]: N m s/rad or N s/m; armature[d]: kg m² or kg.
+
+    Where joints mimic others, `coupling` says how; all else here is of the robot with each joint free, and
+    `coupled` makes the robot's functions of it. moving: the robot with its couplings, whose q and v these are.
     """
 
     def __init__(
         self, robot: Robot, *, reduced: bool = True, parameters: Mapping[int, Sequence[Scalar]] | None = None
     ) -> None:
-        self._given, self._parameters = robot, dict(parameters or {})
+        self.moving, self._given, self._parameters = robot, robot.uncoupled(), dict(parameters or {})
+        self.coupling = Coupling(robot) if robot.followers else None
+        robot = self._given
         self._turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
         robot = robot.aligned()
         if reduced:
@@ -68,7 +74,7 @@ class Tree:
     @cached_property
     def nominal(self) -> Tree:
         """The tree with numbers alone: the robot's own inertias for those that are inputs."""
-        return Tree(self._given) if self._parameters else self
+        return Tree(self.moving) if self._parameters else self
 
     @property
     def _variable(self) -> dict[int, Inertia]:

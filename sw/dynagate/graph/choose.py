@@ -26,6 +26,7 @@ def _best(robot: Robot, cost: Callable[[Robot, int], float]) -> dict[int, int]:
 
     Chains that hang from the base do not meet, so each is tried on its own.
     """
+    robot = robot.uncoupled()
     chosen: dict[int, int] = {}
     known: dict[Robot, int] = {}
     for first, members in chains(Tree(robot)).items():

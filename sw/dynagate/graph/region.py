@@ -18,7 +18,7 @@ from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import kinds_of_samples, pooled, with_code
-from dynagate.robot import Link, Robot, RobotError
+from dynagate.robot import Joint, Link, Robot, RobotError
 
 DEFAULT_ACCELERATION = 10.0
 """rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
@@ -105,8 +105,8 @@ class Region:
         for link in robot.links:
             joint = link.joint
             free = 1.0 if joint.has_quaternion else math.pi
-            low = [-free if joint.lower is None else joint.lower] * joint.nq
-            high = [free if joint.upper is None else joint.upper] * joint.nq
+            least, most = _positions(robot, joint, free)
+            low, high = [least] * joint.nq, [most] * joint.nq
             if joint.type == "floating":
                 low[:3], high[:3] = [-POSITION] * 3, [POSITION] * 3
             lower += low
@@ -293,6 +293,24 @@ def _parameter_bounds(link: Link) -> list[tuple[float, float]]:
     return [(x + low, x + high) for x, (low, high) in zip(parameters_of(link).tolist(), added, strict=True)]
 
 
+def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
+    """Lower and upper limit, up to `free` where there is none, and no further than where the joints that mimic this one
+    reach their limits. Raises RobotError: nothing is left."""
+    low, high = -free if joint.lower is None else joint.lower, free if joint.upper is None else joint.upper
+    for link in robot.links:
+        mimic = link.joint.mimic
+        if mimic is None or mimic.joint != joint.name or link.joint.lower is None or link.joint.upper is None:
+            continue
+        ends = sorted((x - mimic.offset) / mimic.multiplier for x in (link.joint.lower, link.joint.upper))
+        low, high = max(low, ends[0]), min(high, ends[1])
+        if low >= high:
+            raise RobotError(
+                f"joint '{link.joint.name}' mimics '{joint.name}' and its limits [{link.joint.lower:g}, "
+                f"{link.joint.upper:g}] leave that joint no range; expected limits that meet, or lock= for it"
+            )
+    return low, high
+
+
 def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Limits) -> tuple[float, ...]:
     """The limits of this name per degree of freedom: those that are given, and the URDF's for the rest."""
     limits: list[float] = []
@@ -300,7 +318,11 @@ def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Lim
     for link in robot.links:
         joint = link.joint
         limit = joint.velocity if name == "velocity" else joint.effort
-        if not limit and (overrides is None or (isinstance(overrides, Mapping) and joint.name not in overrides)):
+        if (
+            joint.nv
+            and not limit
+            and (overrides is None or (isinstance(overrides, Mapping) and joint.name not in overrides))
+        ):
             missing.append(joint.name)
         limits += [limit or 0.0] * joint.nv
     if missing:
@@ -310,7 +332,7 @@ def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Lim
 
 def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) -> tuple[float, ...]:
     if isinstance(values, Mapping):
-        unknown = set(values) - {link.joint.name for link in robot.links}
+        unknown = set(values) - {link.joint.name for link in robot.links if link.joint.nv}
         if unknown:
             raise RobotError(f"{name} names joint '{min(unknown)}', which robot '{robot.name}' does not have")
         limits = list(default)

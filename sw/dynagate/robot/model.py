@@ -34,6 +34,12 @@ DIRECTIONS: dict[str, tuple[int, ...]] = {
 0 to 2 turn about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`)."""
 
 JOINT_TYPES = tuple(DIRECTIONS)
+SINGLE = tuple(kind for kind, directions in DIRECTIONS.items() if len(directions) == 1)
+"""Types of one degree of freedom."""
+
+SMALLEST_RATIO = 1e-6
+"""Of a joint that mimics another: squared, it still counts beside 1 in a float."""
+
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 
 
@@ -61,6 +67,16 @@ def matrix3(values: Any) -> Matrix3:
 
 
 @dataclass(frozen=True)
+class Mimic:
+    """How a joint follows another: q = multiplier * q of `joint` + offset, in rad or m, by a gear, belt or linkage that
+    takes no power. The multiplier is not 0: such a joint is fixed."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
 class Joint:
     """The joint above a link: where it sits on the parent link, its axis, and its limits.
 
@@ -70,6 +86,7 @@ class Joint:
     through the gear, kg m². A prismatic joint has m for rad and N for N m.
     Spherical and floating joints have no axis and no position limits; their velocity limit, damping and armature hold
     for each degree of freedom.
+    mimic: the joint that this one follows; it then adds nothing to the robot's q and v.
     """
 
     name: str
@@ -83,11 +100,12 @@ class Joint:
     effort: float | None = None
     damping: float = 0.0
     armature: float = 0.0
+    mimic: Mimic | None = None
 
     @property
     def nv(self) -> int:
-        """Degrees of freedom."""
-        return len(DIRECTIONS[self.type])
+        """Degrees of freedom: none where the joint follows another."""
+        return 0 if self.mimic else len(DIRECTIONS[self.type])
 
     @property
     def nq(self) -> int:
@@ -177,6 +195,8 @@ class Robot:
             raise RobotError(f"robot '{self.name}' has gravity {self.gravity}; expected three finite numbers in m/s²")
         for index, link in enumerate(self.links):
             self._check(index, link)
+            if link.joint.mimic is not None:
+                self._check_mimic(link.joint, link.joint.mimic)
 
     def _check(self, index: int, link: Link) -> None:
         for kind, name in (("link", link.name), ("joint", link.joint.name)):
@@ -204,6 +224,51 @@ class Robot:
             )
         if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
             raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
+
+    def _check_mimic(self, joint: Joint, mimic: Mimic) -> None:
+        if joint.type not in SINGLE:
+            raise RobotError(
+                f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(SINGLE)} to mimic another"
+            )
+        leaders = [link.joint for link in self.links if link.joint.name == mimic.joint]
+        if not leaders:
+            raise RobotError(f"joint '{joint.name}' mimics joint '{mimic.joint}', which the robot does not have")
+        if len(leaders) > 1:
+            raise RobotError(f"joint '{joint.name}' mimics '{mimic.joint}', which is the name of {len(leaders)} joints")
+        (leader,) = leaders
+        if leader.mimic is not None or leader.type not in SINGLE:
+            kind = "mimics another" if leader.mimic else f"is {leader.type}"
+            raise RobotError(
+                f"joint '{joint.name}' mimics joint '{leader.name}', which {kind}; expected a joint of one degree of "
+                "freedom of its own"
+            )
+        size = abs(mimic.multiplier)
+        if not (SMALLEST_RATIO <= size <= 1.0 / SMALLEST_RATIO and math.isfinite(mimic.offset)):
+            raise RobotError(
+                f"joint '{joint.name}' mimics joint '{mimic.joint}' with multiplier {mimic.multiplier:g} and offset "
+                f"{mimic.offset:g}; expected a multiplier of size {SMALLEST_RATIO:g} to {1.0 / SMALLEST_RATIO:g} and a "
+                "finite offset"
+            )
+
+    @property
+    def followers(self) -> tuple[str, ...]:
+        """The joints that mimic another, by name."""
+        return tuple(link.joint.name for link in self.links if link.joint.mimic)
+
+    def uncoupled(self) -> Robot:
+        """The robot with every joint that mimics another free."""
+        if not self.followers:
+            return self
+        links = [replace(link, joint=replace(link.joint, mimic=None)) for link in self.links]
+        return replace(self, links=tuple(links))
+
+    def check_uncoupled(self, what: str) -> None:
+        """Raises RobotError: joints mimic others, which what is named does not know."""
+        if self.followers:
+            names = ", ".join(f"'{name}'" for name in self.followers)
+            raise RobotError(
+                f"joints {names} of robot '{self.name}' mimic others, which {what} does not know; hold them by lock="
+            )
 
     @property
     def nq(self) -> int:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,15 @@ import numpy as np
 
 from dynagate.robot.faults import Faults
 from dynagate.robot.markup import attribute, finite, number, numbers, only, parse
+from dynagate.robot.mimicry import NoLeader, followed
 from dynagate.robot.model import (
     JOINT_TYPES,
+    SINGLE,
     STANDARD_GRAVITY,
     Joint,
     Link,
     Matrix3,
+    Mimic,
     Robot,
     RobotError,
     RobotWarning,
@@ -80,7 +83,8 @@ def read_urdf(
     """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
     floating_base: the root link moves freely, by a floating joint called ROOT_JOINT, instead of being the base.
-    lock: joints to hold at a position (rad or m), by name, as if they were fixed there.
+    lock: joints to hold at a position (rad or m), by name, as if they were fixed there. A joint that mimics another
+    follows it (`Joint.mimic`), and stays where it is while the other is held.
     damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction, which
     is not modelled and otherwise refused by name. allow_unphysical: accept masses and inertias that no body has.
     unlimited: revolute joints without usable position limits have none, so that they are sampled from -π to π, and
@@ -235,31 +239,41 @@ class _Reader:
         """Through a joint: a moving one begins a link, by which the place is then; a fixed one's link is merged."""
         element = self.joint_elements[name]
         kind = attribute(element, "type", f"joint '{name}'")
-        held = self._held(element, name, kind)
+        mimic = None if kind == "fixed" else self._followed(name, kind)
+        held = mimic if isinstance(mimic, float) else self._held(element, name, kind, mimic)
         if held is not None:
             self._turn_held(place, element, name, kind, held)
             kind = "fixed"
         if kind != "fixed":
             joint = self._joint(element, name, kind, place)
+            if isinstance(mimic, Mimic):
+                joint = replace(joint, mimic=mimic)
             self._link(place.name, place.owner, joint)
             place.owner, place.rotation, place.translation = len(self.links) - 1, np.eye(3), np.zeros(3)
         elif place.owner >= 0:
             self._merge(place)
 
-    def _held(self, element: Any, name: str, kind: str) -> float | None:
-        """Where a moving joint is held: by the option, or as if by it where nothing else accepts the joint."""
-        if kind == "fixed":
-            return None
+    def _followed(self, name: str, kind: str) -> Mimic | float | None:
+        """How a moving joint follows another, or where that leaves it; at 0 where nothing else accepts the joint."""
         _check_type(name, kind)
+        try:
+            mimic = followed(name, self.joint_elements, self.options.lock)
+        except NoLeader as fault:
+            self.faults.add(str(fault), lock={name: fault.at})
+            return fault.at
+        if isinstance(mimic, Mimic) and kind not in SINGLE:
+            raise RobotError(f"joint '{name}' is {kind} and mimics another; expected one of {', '.join(SINGLE)}")
+        return mimic
+
+    def _held(self, element: Any, name: str, kind: str, mimic: Mimic | None) -> float | None:
+        """Where a moving joint is held: by the option, or as if by it where nothing else accepts the joint."""
+        if kind == "fixed" or mimic is not None:
+            return None
         if name in self.options.lock:
             return self.options.lock[name]
         where = f"joint '{name}'"
         limit = only(element, "limit", where)
-        mimic = only(element, "mimic", where)
-        if mimic is not None:
-            position = number(mimic, "offset", where) if mimic.get("offset") else 0.0
-            text = f"{where} mimics another joint; mimic joints are not supported"
-        elif kind in ("revolute", "prismatic") and limit is not None and limit.get("lower") and limit.get("upper"):
+        if kind in ("revolute", "prismatic") and limit is not None and limit.get("lower") and limit.get("upper"):
             position, upper = number(limit, "lower", where), number(limit, "upper", where)
             if position != upper or (self.options.unlimited and kind == "revolute"):
                 return None
@@ -287,7 +301,7 @@ class _Reader:
         free = kind in ("spherical", "floating")
         axis = np.array([0.0, 0.0, 1.0]) if free else self._axis(element, where)
         limit = only(element, "limit", where)
-        lower, upper = (None, None) if free or kind == "continuous" else self._range(limit, name, kind)
+        lower, upper = (None, None) if free or kind == "continuous" else self._range(element, limit, name, kind)
         most: dict[str, float | None] = {}
         for key in ("velocity", "effort"):
             value = None if limit is None or limit.get(key) is None else number(limit, key, where)
@@ -309,8 +323,8 @@ class _Reader:
             damping=self._damping(element, where),
         )
 
-    def _range(self, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
-        """Position limits, None where the joint has none."""
+    def _range(self, element: Any, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
+        """Position limits, None where the joint has none. A joint that mimics another needs none of its own."""
         where = f"joint '{name}'"
         if limit is None or limit.get("lower") is None or limit.get("upper") is None:
             text = f"{where} is {kind} but has no <limit lower= upper=>"
@@ -319,6 +333,8 @@ class _Reader:
             if lower < upper:
                 return lower, upper
             text = f"{where} has limits [{lower}, {upper}]; expected lower < upper"
+        if element.find("mimic") is not None:
+            return None, None
         if kind == "prismatic":
             self.faults.add(f"{text} in m", lock={name: 0.0})
         elif not self.options.unlimited:
@@ -399,7 +415,10 @@ class _Reader:
     def _check_masses(self) -> None:
         """Bodies must be possible, and a link without mass moves only what is below it: frames between the axes of one
         joint are made so."""
-        moved = [link.mass for link in self.links]
+        moved = self._moved()
+        followed = {
+            link.joint.mimic.joint for link, mass in zip(self.links, moved, strict=True) if link.joint.mimic and mass
+        }
         for i in reversed(range(len(self.links))):
             link = self.links[i]
             if link.mass != 0.0 or np.any(link.inertia):
@@ -407,15 +426,20 @@ class _Reader:
                     check_inertia(link.name, link.mass, link.com, link.inertia)
                 except RobotError as error:
                     self.faults.add(str(error), allow_unphysical=True)
-                moved[i] = moved[i] or 1.0
-            if moved[i] == 0.0:
+            if not moved[i] and link.joint.mimic is None and link.joint.name not in followed:
                 text = f"link '{link.name}' moves but has no mass, nor has any link beyond it; expected an <inertial>"
                 if link.joint.has_quaternion:
                     self.faults.add(text)
                 else:
                     self.faults.add(text, lock={link.joint.name: 0.0})
+
+    def _moved(self) -> list[bool]:
+        """Per link, whether it or one beyond it has a mass or an inertia."""
+        moved = [link.mass != 0.0 or bool(np.any(link.inertia)) for link in self.links]
+        for i, link in reversed(list(enumerate(self.links))):
             if link.parent >= 0:
-                moved[link.parent] += moved[i]
+                moved[link.parent] |= moved[i]
+        return moved
 
 
 class _Collected:
