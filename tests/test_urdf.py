@@ -51,7 +51,7 @@ def test_links_of_a_branch_are_numbered_together() -> None:
 
 
 def test_options_are_those_of_the_reader() -> None:
-    assert set(ReadingOptions.__annotations__) == set(inspect.signature(read_urdf).parameters) - {"path"}
+    assert set(ReadingOptions.__annotations__) == set(inspect.signature(read_urdf).parameters) - {"path", "expanded"}
     with pytest.raises(TypeError, match="unexpected keyword argument 'lock_joints'"):
         robots.load("iiwa14", lock_joints={})  # type: ignore[call-arg]
 
@@ -166,7 +166,10 @@ BAD = {
         "joint 'shoulder' has friction 0.1; Coulomb friction is not modelled",
     ),
     "negative damping": (changed(("<axis", '<dynamics damping="-1"/><axis')), "joint 'shoulder' has damping -1"),
-    "mimic": (changed(("<axis", '<mimic joint="hip"/><axis')), "joint 'shoulder' mimics joint 'hip', which the file does"),
+    "mimic": (
+        changed(("<axis", '<mimic joint="hip"/><axis')),
+        "joint 'shoulder' mimics joint 'hip', which the file does",
+    ),
     "unknown link": (
         changed(('<child link="forearm"/>', '<child link="hand"/>')),
         "joint 'elbow' has child link 'hand'",

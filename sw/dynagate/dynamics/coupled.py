@@ -115,8 +115,8 @@ def check(tree: Tree, name: str, form: str, default: str) -> None:
     names = ", ".join(f"'{name}'" for name in tree.moving.followers)
     if "," in name or name == "all":
         raise RobotError(
-            f"joints {names} of robot '{tree.moving.name}' mimic others, which functions together do not know; expected "
-            "one function, or lock= for these joints"
+            f"joints {names} of robot '{tree.moving.name}' mimic others, which functions together do not know; "
+            "expected one function, or lock= for these joints"
         )
     if name in _SOLVED and form != default:
         raise RobotError(

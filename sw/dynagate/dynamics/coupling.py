@@ -110,8 +110,8 @@ def _each(values: Array, ratio: float) -> Any:
 
 def _elimination(free: Robot, used: npt.NDArray[np.bool_]) -> list[list[int]]:
     """Per coordinate, last to first, what its row of the factor may have: its ancestors in the elimination tree of
-    M_r (Liu, "The role of elimination trees in sparse factorization", 1990). free: the robot with its joints free; used:
-    which coordinates (nv,) each of its degrees of freedom follows."""
+    M_r (Liu, "The role of elimination trees in sparse factorization", 1990). free: the robot with its joints free;
+    used: which coordinates (nv,) each of its degrees of freedom follows."""
     dofs = [range(v.start, v.stop) for _, _, v in free.slices()]
     full = np.zeros((free.nv, free.nv), dtype=bool)
     for i in range(len(free.links)):

@@ -357,6 +357,22 @@ class Robot:
 
         return read_urdf(path, **options)
 
+    @classmethod
+    def from_mjcf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
+        """Read MuJoCo's format. Options and errors: see `dynagate.robot.mjcf.read_mjcf`."""
+        from dynagate.robot.mjcf import read_mjcf
+
+        return read_mjcf(path, **options)
+
+    @classmethod
+    def from_xacro(
+        cls, path: str | PathLike[str], arguments: Mapping[str, str] | None = None, **options: Unpack[ReadingOptions]
+    ) -> Robot:
+        """Read a URDF that is written with macros. Options and errors: see `dynagate.robot.macros.read_xacro`."""
+        from dynagate.robot.macros import read_xacro
+
+        return read_xacro(path, arguments, **options)
+
 
 SMALLEST = 1e-100
 """kg and kg m²: less than this cannot be squared in a float."""

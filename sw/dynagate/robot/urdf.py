@@ -79,6 +79,7 @@ def read_urdf(
     unlimited: bool = False,
     lax: bool = False,
     round_rotations: float = 1e-9,
+    expanded: bytes | None = None,
 ) -> Robot:
     """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
@@ -93,6 +94,7 @@ def read_urdf(
     round_rotations: rotations within this angle of a right one, in rad, are taken for it. Files write π/2 with ten
     digits or so, and 5e-12 instead of 0 costs a multiplier. Where they write it with fewer, a RobotWarning says which
     value would do; 0 takes the file at its word. `Robot.rounding` is the largest angle by which that turned anything.
+    expanded: what macros have made of the file, to read instead of it.
 
     Raises RobotError: the file is missing, too large, not XML, or describes no tree of supported joints with
     physical inertias. The text starts with the file's name and lists all that is wrong, by joint or link, with the
@@ -104,7 +106,7 @@ def read_urdf(
     )
     options.check()
     try:
-        root, overlooked = parse(path, lax=lax)
+        root, overlooked = parse(path, lax=lax, text=expanded)
         reader = _Reader(root, options)
         robot = reader.robot()
     except RobotError as error:
