@@ -19,6 +19,7 @@ from dynagate.base.errors import MissingExtraError
 from dynagate.robot.faults import Faults
 from dynagate.robot.markup import MAX_BYTES, finite
 from dynagate.robot.model import (
+    Frame,
     Joint,
     Link,
     Robot,
@@ -67,7 +68,7 @@ def read_mjcf(
 ) -> Robot:
     """Read a robot from MuJoCo's format: bodies, hinge, slide, ball and free joints, armature, damping, limits and
     gravity. Bodies without a joint are merged into those that carry them. A body of several joints is as many links, of
-    which the last has its name and mass.
+    which the last has its name and mass. Bodies without a joint and sites are frames (`Robot.frame`).
 
     q is MuJoCo's qpos but for the order in quaternions: ours are (x, y, z, w). v is qvel but for the linear velocity of
     a free joint, which is in the body's axes here. gravity: instead of the file's, m/s². lock: hinges and slides to
@@ -173,6 +174,7 @@ class _Reader:
         self.damping, self.ignore_friction, self.allow_unphysical = True, False, False
         self.faults = Faults(lock)
         self.links: list[Link] = []
+        self.frames: list[Frame] = []
 
     def robot(self, stem: str, gravity: Vector3) -> Robot:
         model = self.model
@@ -190,6 +192,14 @@ class _Reader:
             if place.owner >= 0:
                 self._carry(place, body)
             places.append(place)
+            if not count:
+                self._frame(self._name(model.body(body).name, "body", body), place)
+        for site in range(model.nsite):
+            turn = _rotation(model.site_quat[site])
+            self._frame(
+                self._name(model.site(site).name, "site", site),
+                places[model.site_bodyid[site]].at(turn, model.site_pos[site]),
+            )
         if not self.links and not self.faults:
             raise RobotError("has no moving joint; expected at least one")
         if not self.allow_unphysical:
@@ -203,7 +213,13 @@ class _Reader:
             tuple(self.links),
             gravity,
             rounding=self.rounding.turned,
+            frames=tuple(self.frames),
         )
+
+    def _frame(self, name: str, place: _Place) -> None:
+        """A body without a joint, or a site, whose name no other has."""
+        if name not in {link.name for link in self.links} | {frame.name for frame in self.frames}:
+            self.frames.append(Frame(name, place.owner, matrix3(place.rotation), vector3(place.translation)))
 
     def _pass(self, place: _Place, body: int, j: int, name: str, *, last: bool) -> _Place:
         """The body's frame beyond a joint, which begins a link unless it is held."""

@@ -118,6 +118,17 @@ class Joint:
 
 
 @dataclass(frozen=True)
+class Frame:
+    """A place on a robot that has a name. link: index of the link that carries it, -1 for the base. rotation,
+    translation (m): its pose in that link's frame."""
+
+    name: str
+    link: int
+    rotation: Matrix3 = IDENTITY
+    translation: Vector3 = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
 class Link:
     """A moving body. parent: index of the parent link, -1 for the base.
 
@@ -178,13 +189,15 @@ class Robot:
     has (x, y, z, qx, qy, qz, qw), position and unit quaternion in the parent's frame, and (linear, angular) velocity in
     the link's own frame, as Pinocchio has them; a spherical joint has the quaternion and the angular velocity.
     gravity: acceleration of free fall in the base frame, m/s². rounding: the largest angle in rad by which the reader
-    turned a joint or an inertia of the file to make right angles exact; no part of what the robot is.
+    turned a joint or an inertia of the file to make right angles exact; no part of what the robot is. frames: places
+    with a name besides the links, such as links on fixed joints; no function but those of frames depends on them.
     """
 
     name: str
     links: tuple[Link, ...]
     gravity: Vector3 = field(default=STANDARD_GRAVITY)
     rounding: float = field(default=0.0, compare=False, repr=False)
+    frames: tuple[Frame, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
@@ -193,6 +206,8 @@ class Robot:
             raise RobotError(f"robot '{self.name}' has no moving joint; expected at least one")
         if len(self.gravity) != 3 or not np.isfinite(self.gravity).all():
             raise RobotError(f"robot '{self.name}' has gravity {self.gravity}; expected three finite numbers in m/s²")
+        for frame in self.frames:
+            self._check_frame(frame)
         for index, link in enumerate(self.links):
             self._check(index, link)
             if link.joint.mimic is not None:
@@ -224,6 +239,49 @@ class Robot:
             )
         if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
             raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
+
+    def _check_frame(self, frame: Frame) -> None:
+        if not frame.name.isprintable():
+            raise RobotError(f"frame {frame.name!r}: {UNPRINTABLE}")
+        if not -1 <= frame.link < len(self.links):
+            raise RobotError(f"frame '{frame.name}' is on link {frame.link}; expected -1 to {len(self.links) - 1}")
+        turn = np.array(frame.rotation)
+        if (
+            turn.shape != (3, 3)
+            or len(frame.translation) != 3
+            or not np.isfinite([*turn.flat, *frame.translation]).all()
+        ):
+            raise RobotError(
+                f"frame '{frame.name}' has a pose that is not finite; expected rotation (3, 3) and 3 numbers"
+            )
+        if np.abs(turn @ turn.T - np.eye(3)).max() > 1e-9 or np.linalg.det(turn) < 0.0:
+            raise RobotError(f"frame '{frame.name}' has rotation {turn.tolist()}; expected a rotation matrix")
+
+    def frame(self, name: str) -> Frame:
+        """A link or a frame by its name. Raises RobotError that lists the names."""
+        for i, link in enumerate(self.links):
+            if link.name == name:
+                return Frame(name, i)
+        for frame in self.frames:
+            if frame.name == name:
+                return frame
+        names = [link.name for link in self.links] + [frame.name for frame in self.frames]
+        raise RobotError(f"robot '{self.name}' has no frame '{name}'; expected one of {', '.join(names)}")
+
+    def with_frame(
+        self, name: str, on: str, translation: Sequence[float] = (0.0, 0.0, 0.0), rotation: Any = IDENTITY
+    ) -> Robot:
+        """With a frame at this pose in another one, by their names: translation in m, rotation (3, 3). Raises
+        RobotError: there is no frame to put it on, the name is taken, or this is no pose."""
+        below = self.frame(on)
+        if name in {link.name for link in self.links} | {frame.name for frame in self.frames}:
+            raise RobotError(f"robot '{self.name}' has a frame '{name}' already; expected a name that is not taken")
+        own = Frame(name, below.link, matrix3(rotation), vector3(translation))
+        self._check_frame(own)
+        turn = np.array(below.rotation)
+        moved = summed(turn @ np.array(own.translation), below.translation)
+        placed = replace(own, rotation=matrix3(without_noise(turn @ np.array(rotation))), translation=vector3(moved))
+        return replace(self, frames=(*self.frames, placed))
 
     def _check_mimic(self, joint: Joint, mimic: Mimic) -> None:
         if joint.type not in SINGLE:
@@ -328,17 +386,28 @@ class Robot:
             )
         return replace(self, links=tuple(links))
 
-    def with_armature(self, armature: float | Sequence[float]) -> Robot:
-        """With rotor inertias (kg m², one number or one per joint), which URDF cannot express."""
-        count = len(self.links)
-        values = [armature] * count if isinstance(armature, int | float) else list(armature)
-        if len(values) != count:
-            raise RobotError(f"{len(values)} armatures for {count} joints of robot '{self.name}'")
+    def with_armature(self, armature: float | Sequence[float], gear: float | Sequence[float] = 1.0) -> Robot:
+        """With rotor inertias, which URDF cannot express: kg m² about the rotors' own axes, one number or one per joint.
+
+        gear: turns of the rotor per turn of the joint, likewise; the joint feels gear² times the rotor's inertia. For a
+        sliding joint, rad per m. What the rotor's turning does to the link that carries it is left out.
+        Raises RobotError: the numbers are not as many as the joints, or not finite, or an inertia is negative.
+        """
         links = [
-            replace(link, joint=replace(link.joint, armature=float(value)))
-            for link, value in zip(self.links, values, strict=True)
+            replace(link, joint=replace(link.joint, armature=ratio * ratio * inertia))
+            for link, inertia, ratio in zip(
+                self.links, self._per_joint("armatures", armature), self._per_joint("gears", gear), strict=True
+            )
         ]
         return replace(self, links=tuple(links))
+
+    def _per_joint(self, what: str, numbers: float | Sequence[float]) -> list[float]:
+        """One number for each joint."""
+        count = len(self.links)
+        values = [numbers] * count if isinstance(numbers, int | float) else list(numbers)
+        if len(values) != count:
+            raise RobotError(f"{len(values)} {what} for {count} joints of robot '{self.name}'")
+        return [float(value) for value in values]
 
     def with_payload(self, link: str, mass: float, com: Vector3, inertia: Matrix3) -> Robot:
         """With a body held by a link. com and inertia (about com): in the link's frame. Raises RobotError: no such link

@@ -22,6 +22,7 @@ from dynagate.robot.model import (
     JOINT_TYPES,
     SINGLE,
     STANDARD_GRAVITY,
+    Frame,
     Joint,
     Link,
     Matrix3,
@@ -33,6 +34,7 @@ from dynagate.robot.model import (
     check_inertia,
     matrix3,
     vector3,
+    without_noise,
 )
 from dynagate.robot.rotations import NEAR, Rounding
 
@@ -157,12 +159,15 @@ class _Reader:
         self.link_elements = _named(root, "link")
         self.joint_elements = _named(root, "joint")
         self.links: list[Link] = []
+        self.frames: list[Frame] = []
         self.unread = False  # something had a fault, so masses are not known
 
     def robot(self) -> Robot:
         top, children = self._tree()
         if self.options.floating_base:
             self._link(top, -1, Joint(self._root_joint(), "floating"))
+        else:
+            self.frames.append(Frame(top, -1))
         self._walk(top, children)
         if not self.unread and not self.options.allow_unphysical:
             self._check_masses()
@@ -170,7 +175,13 @@ class _Reader:
             self.faults.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
         if self.faults:
             raise self.faults.error()
-        return Robot(self.name, tuple(self.links), vector3(self.options.gravity), rounding=self.rounding.turned)
+        return Robot(
+            self.name,
+            tuple(self.links),
+            vector3(self.options.gravity),
+            rounding=self.rounding.turned,
+            frames=tuple(self.frames),
+        )
 
     def _tree(self) -> tuple[str, dict[str, list[str]]]:
         """The root link, and per link the joints below it. Raises RobotError where they are no tree."""
@@ -252,8 +263,15 @@ class _Reader:
                 joint = replace(joint, mimic=mimic)
             self._link(place.name, place.owner, joint)
             place.owner, place.rotation, place.translation = len(self.links) - 1, np.eye(3), np.zeros(3)
-        elif place.owner >= 0:
-            self._merge(place)
+        else:
+            self._frame(place)
+            if place.owner >= 0:
+                self._merge(place)
+
+    def _frame(self, place: _Place) -> None:
+        """The name of a fixed link, where it is on what carries it."""
+        pose = matrix3(place.rotation), vector3(without_noise(place.translation))
+        self.frames.append(Frame(place.name, place.owner, *pose))
 
     def _followed(self, name: str, kind: str) -> Mimic | float | None:
         """How a moving joint follows another, or where that leaves it; at 0 where nothing else accepts the joint."""
