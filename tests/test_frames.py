@@ -104,6 +104,7 @@ def test_a_frame_of_a_follower() -> None:
         (("tip", "forearm", (np.nan, 0, 0)), "frame 'tip' has a pose that is not finite"),
         (("tip", "forearm", (0, 0, 0), np.eye(3) * 2), "frame 'tip' has rotation"),
         (("tip", "forearm", (0, 0, 0), np.diag([1, 1, -1])), "expected a rotation matrix"),
+        (("tip", "forearm", (0, 0)), "frame 'tip' has rotation and translation of shapes (3, 3) and (2,); expected"),
         (("a\nb", "forearm"), "frame 'a\\nb': a name holds a line break"),
     ],
 )

@@ -403,6 +403,15 @@ def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
     assert [link.name for link in read(text, tmp_path, **options).links] == ["forearm", "tip_2"]
 
 
+def test_a_world_that_is_not_defined_is_the_base(tmp_path: Path) -> None:
+    text = ARM.replace('<link name="base"/>', "").replace('<parent link="base"/>', '<parent link="world"/>')
+    with pytest.warns(RobotWarning, match="robot.urdf: link 'world' is not defined and taken for the base"):
+        robot = read(text, tmp_path)
+    assert robot.links == robots.load("two_joint_arm").links
+    with pytest.raises(RobotError, match="which the file does not define, as the base that floating_base=True frees"):
+        read(text, tmp_path, floating_base=True)
+
+
 def test_no_more_than_ten_faults_are_shown(tmp_path: Path) -> None:
     with pytest.raises(RobotError) as caught:
         read(with_fingers(*['<dynamics friction="1"/>'] * 12), tmp_path)

@@ -115,7 +115,7 @@ def numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
     text = attribute(element, key, where)
     here = f"{where}: <{element.tag} {key}='{text}'>"
     if "$" in text:
-        raise RobotError(f"{here} is a macro; expected a file that xacro has expanded")
+        raise RobotError(f"{here} is a macro; expected a file that xacro has expanded, or Robot.from_xacro")
     if not all(NUMBER.fullmatch(word) for word in text.split()):
         raise RobotError(f"{here} is not made of numbers")
     values = np.array([float(word) for word in text.split()])

@@ -246,14 +246,8 @@ class Robot:
         if not -1 <= frame.link < len(self.links):
             raise RobotError(f"frame '{frame.name}' is on link {frame.link}; expected -1 to {len(self.links) - 1}")
         turn = np.array(frame.rotation)
-        if (
-            turn.shape != (3, 3)
-            or len(frame.translation) != 3
-            or not np.isfinite([*turn.flat, *frame.translation]).all()
-        ):
-            raise RobotError(
-                f"frame '{frame.name}' has a pose that is not finite; expected rotation (3, 3) and 3 numbers"
-            )
+        if not np.isfinite([*turn.flat, *frame.translation]).all():
+            raise RobotError(f"frame '{frame.name}' has a pose that is not finite; expected finite numbers")
         if np.abs(turn @ turn.T - np.eye(3)).max() > 1e-9 or np.linalg.det(turn) < 0.0:
             raise RobotError(f"frame '{frame.name}' has rotation {turn.tolist()}; expected a rotation matrix")
 
@@ -276,6 +270,11 @@ class Robot:
         below = self.frame(on)
         if name in {link.name for link in self.links} | {frame.name for frame in self.frames}:
             raise RobotError(f"robot '{self.name}' has a frame '{name}' already; expected a name that is not taken")
+        if np.shape(rotation) != (3, 3) or np.shape(translation) != (3,):
+            shapes = f"{np.shape(rotation)} and {np.shape(translation)}"
+            raise RobotError(
+                f"frame '{name}' has rotation and translation of shapes {shapes}; expected (3, 3) and (3,)"
+            )
         own = Frame(name, below.link, matrix3(rotation), vector3(translation))
         self._check_frame(own)
         turn = np.array(below.rotation)
@@ -387,7 +386,8 @@ class Robot:
         return replace(self, links=tuple(links))
 
     def with_armature(self, armature: float | Sequence[float], gear: float | Sequence[float] = 1.0) -> Robot:
-        """With rotor inertias, which URDF cannot express: kg m² about the rotors' own axes, one number or one per joint.
+        """With rotor inertias, which URDF cannot express: kg m² about the rotors' own axes, one number or one per
+        joint.
 
         gear: turns of the rotor per turn of the joint, likewise; the joint feels gear² times the rotor's inertia. For a
         sliding joint, rad per m. What the rotor's turning does to the link that carries it is left out.

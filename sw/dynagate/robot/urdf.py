@@ -41,6 +41,9 @@ from dynagate.robot.rotations import NEAR, Rounding
 ROOT_JOINT = "root_joint"
 """The joint of a floating base, named as Pinocchio names it; a number follows where the file has a joint so named."""
 
+WORLD = "world"
+"""The link that a file need not define: the base."""
+
 NOTHING: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
 
 
@@ -113,6 +116,8 @@ def read_urdf(
         robot = reader.robot()
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
+    if reader.implied:
+        warnings.warn(f"{path.name}: link 'world' is not defined and taken for the base", RobotWarning, stacklevel=3)
     for text in overlooked:
         warnings.warn(f"{path.name}: lax overlooks {text}", RobotWarning, stacklevel=3)
     if text := _near_right_angles(reader.rounding):
@@ -158,9 +163,18 @@ class _Reader:
         self.name = root.get("name") or "robot"
         self.link_elements = _named(root, "link")
         self.joint_elements = _named(root, "joint")
+        self.implied = self._imply_world(root)
         self.links: list[Link] = []
         self.frames: list[Frame] = []
         self.unread = False  # something had a fault, so masses are not known
+
+    def _imply_world(self, root: Any) -> bool:
+        """The link that Drake's files take for granted, where the base is fixed and some joint has it as its parent."""
+        parents = {parent.get("link") for parent in root.iterfind("joint/parent")}
+        if self.options.floating_base or WORLD not in parents or WORLD in self.link_elements:
+            return False
+        self.link_elements[WORLD] = root.makeelement("link", name=WORLD)
+        return True
 
     def robot(self) -> Robot:
         top, children = self._tree()
@@ -216,7 +230,8 @@ class _Reader:
         if not name:
             raise RobotError(f"joint '{joint}' has no <{end} link=>")
         if name not in self.link_elements:
-            raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define")
+            free = ", as the base that floating_base=True frees" if name == WORLD and end == "parent" else ""
+            raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define{free}")
         return str(name)
 
     def _root_joint(self) -> str:

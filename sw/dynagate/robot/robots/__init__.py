@@ -38,7 +38,7 @@ def is_path(text: str) -> bool:
 def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
     """A shipped robot by name, or any robot by the path of its file: a `Path`, or a text that ends in one of SUFFIXES
     or has a slash. A file that ends in .xacro is expanded, one whose root is <mujoco> is read as MJCF, any other as
-    URDF. Options as for `Robot.from_urdf`. Raises RobotError; MissingExtraError that names the extra for xacro or MJCF."""
+    URDF. Options as for `Robot.from_urdf`. Raises RobotError; MissingExtraError that names xacro's or MJCF's extra."""
     if not isinstance(name_or_path, str) or is_path(name_or_path):
         file = Path(name_or_path)
         if file.suffix == ".xacro":
