@@ -412,6 +412,13 @@ def test_a_world_that_is_not_defined_is_the_base(tmp_path: Path) -> None:
         read(text, tmp_path, floating_base=True)
 
 
+def test_limits_that_leave_nothing_to_move_are_none(tmp_path: Path) -> None:
+    text = re.sub('lower="[^"]*" upper="[^"]*"', 'lower="0" upper="0"', ARM)
+    with pytest.raises(RobotError, match=r"2 faults:(?s:.*)to read it, add unlimited=True\n"):
+        read(text, tmp_path)
+    assert read(text, tmp_path, unlimited=True).nv == 2
+
+
 def test_no_more_than_ten_faults_are_shown(tmp_path: Path) -> None:
     with pytest.raises(RobotError) as caught:
         read(with_fingers(*['<dynamics friction="1"/>'] * 12), tmp_path)

@@ -166,6 +166,7 @@ class _Reader:
         self.implied = self._imply_world(root)
         self.links: list[Link] = []
         self.frames: list[Frame] = []
+        self.pinned: list[tuple[str, str, str, float]] = []  # fault, joint, type and the one position of its limits
         self.unread = False  # something had a fault, so masses are not known
 
     def _imply_world(self, root: Any) -> bool:
@@ -183,6 +184,12 @@ class _Reader:
         else:
             self.frames.append(Frame(top, -1))
         self._walk(top, children)
+        for text, name, kind, position in self.pinned:
+            # where nothing else moves, the limits are not filled in
+            if kind == "revolute" and not self.links:
+                self.faults.add(text, unlimited=True)
+            else:
+                self.faults.add(text, lock={name: position})
         if not self.unread and not self.options.allow_unphysical:
             self._check_masses()
         if not self.links and not self.faults:
@@ -315,7 +322,7 @@ class _Reader:
             text = f"{where} has limits [{position}, {upper}]; expected lower < upper"
         else:
             return None
-        self.faults.add(text, lock={name: position})
+        self.pinned.append((text, name, kind, position))
         return position
 
     def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
