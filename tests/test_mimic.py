@@ -149,11 +149,25 @@ def test_as_pinocchio_reads_them(tmp_path: Path) -> None:
         np.testing.assert_allclose(ours["mass_matrix"]["m"][k], m, rtol=1e-9, atol=1e-12)
 
 
-def test_what_the_factor_fills_in_is_known(path: Path) -> None:
-    coupling = Tree(Robot.from_urdf(path)).coupling
+def test_what_the_factor_fills_in_is_known(tmp_path: Path) -> None:
+    """Two arms apart from each other until a joint of one follows one of the other: M has no entry of both first
+    joints, and its factor has."""
+    links = "".join(BODY.format(name, 1) for name in "abcd")
+    joints = [
+        ("one", "revolute", "base", "a", "0 0 0.2", "0 1 0", ""),
+        ("end", "revolute", "a", "b", "0.1 0 0.3", "1 0 0", mimic("tip")),
+        ("two", "revolute", "base", "c", "0 0.5 0", "0 1 0", ""),
+        ("tip", "revolute", "c", "d", "0.2 0 0", "0 0 1", ""),
+    ]
+    text = f'<robot name="arms"><link name="base"/>{links}{"".join(JOINT.format(*joint) for joint in joints)}</robot>'
+    robot = read(text, tmp_path)
+    coupling = Tree(robot).coupling
     assert coupling is not None
-    # wrist, left, spin: the tail, alone on the base, follows the spin, which turns on the right finger
     assert coupling.chain == [[0], [0, 1], [0, 1, 2]]
+    state = states(robot, 2, seed=2)
+    assert not evaluate(trace(robot, "mass_matrix"), {"q": state["q"]})["m"][:, 0, 1].any()
+    qdd = evaluate(trace(robot, "forward_dynamics"), inputs_of("forward_dynamics", state))["qdd"]
+    np.testing.assert_allclose(qdd, state["qdd"], rtol=1e-9)
 
 
 def test_fingers_on_a_floating_hand(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ ARM = """<mujoco model="arm"><compiler angle="degree" autolimits="true"/>
       <body name="sledge" pos="0.2 0 0.1" euler="10 20 30">
         <inertial mass="1.5" pos="0 0.1 0" fullinertia="0.02 0.03 0.025 0.001 0.002 -0.001"/>
         <joint name="slide" type="slide" axis="1 0 1" range="-0.3 0.2" ref="0.1" pos="0.3 0 0"/>
-        <joint name="roll" axis="0 0 1" pos="0.05 0 0" damping="0"/>
+        <joint name="roll" axis="0 0 1" pos="0.05 0 0" damping="0" ref="30"/>
         <body name="tool" pos="0 0 0.2" quat="1 0 0 1"><geom size="0.05" mass="0.3"/></body>
       </body></body></body></worldbody></mujoco>"""
 
