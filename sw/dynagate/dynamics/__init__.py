@@ -393,6 +393,15 @@ TOGETHER = (
 )
 """Functions that can be computed together, and are under the name `ALL`."""
 ALL = "all"
+ROLLOUT = "rollout"
+"""A step whose state stays on the chip, turn after turn: a function of designs."""
+_TURN = Function(
+    ROLLOUT,
+    _arguments("q qd tau"),
+    _arguments("q_next qd_next"),
+    step.FORMS,
+    dict.fromkeys(step.FORMS, ("dt", "integrator", "linearise", "variable_dt", "friction", "friction_speed", "stops")),
+)
 
 
 def function(name: str) -> Function:
@@ -404,9 +413,11 @@ def function(name: str) -> Function:
             return _frame_function(row, name.removeprefix(f"{row}_"))
     if name == ALL or "," in name:
         return functions_together(TOGETHER if name == ALL else name.split(","))
+    if name == ROLLOUT:
+        return _TURN
     if name not in FUNCTIONS:
         raise ArgumentError(
-            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, '{ALL}', or "
+            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, '{ALL}' or '{ROLLOUT}', or "
             f"{', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame"
         )
     return FUNCTIONS[name]
@@ -492,6 +503,7 @@ __all__ = [
     "EXTERNAL",
     "FRAME_FUNCTIONS",
     "FUNCTIONS",
+    "ROLLOUT",
     "TAU_OR_QDD",
     "TOGETHER",
     "AlgorithmOptions",
