@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import dynagate
 import numpy as np
 import pinocchio
 import pytest
@@ -189,10 +190,15 @@ def test_limits_of_followers_bound_the_region(path: Path) -> None:
 
 def test_followers_that_leave_no_range_are_refused(tmp_path: Path) -> None:
     robot = read(hand(tail=mimic("spin", "1", "5")), tmp_path)
-    with pytest.raises(
-        RobotError, match=r"joint 'tail' mimics 'spin' and its limits \[-1, 1\] leave that joint no range"
-    ):
+    with pytest.raises(RobotError, match="the limits of 'tail', which mimic joint 'spin', leave it no range"):
         Region.of(robot)
+
+
+def test_a_rollout_stops_where_followers_end(path: Path) -> None:
+    robot = Robot.from_urdf(path)
+    rollout = dynagate.Rollout(robot, steps=2, dt=0.1, device="numpy", stops=True)
+    q = rollout(np.zeros((1, 3)), np.array([[0.0, 0.0, 100.0]]), np.zeros((1, 2, 3))).q
+    assert q[0, -1, 2] == pytest.approx(0.4)  # the spin, where the tail is at its limit of 1
 
 
 def test_chains_are_one_ratio(tmp_path: Path) -> None:

@@ -417,8 +417,8 @@ def function(name: str) -> Function:
         return _TURN
     if name not in FUNCTIONS:
         raise ArgumentError(
-            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, '{ALL}' or '{ROLLOUT}', or "
-            f"{', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame"
+            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, '{ALL}', '{ROLLOUT}', "
+            f"or {', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame"
         )
     return FUNCTIONS[name]
 

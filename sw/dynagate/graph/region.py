@@ -301,21 +301,20 @@ def _parameter_bounds(link: Link) -> list[tuple[float, float]]:
 
 
 def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
-    """Lower and upper limit, up to `free` where there is none, and no further than where the joints that mimic this one
-    reach their limits. Raises RobotError: nothing is left."""
-    low, high = -free if joint.lower is None else joint.lower, free if joint.upper is None else joint.upper
-    for link in robot.links:
-        mimic = link.joint.mimic
-        if mimic is None or mimic.joint != joint.name or link.joint.lower is None or link.joint.upper is None:
-            continue
-        ends = sorted((x - mimic.offset) / mimic.multiplier for x in (link.joint.lower, link.joint.upper))
-        low, high = max(low, ends[0]), min(high, ends[1])
-        if low >= high:
-            raise RobotError(
-                f"joint '{link.joint.name}' mimics '{joint.name}' and its limits [{link.joint.lower:g}, "
-                f"{link.joint.upper:g}] leave that joint no range; expected limits that meet, or lock= for it"
-            )
-    return low, high
+    """Lower and upper limit (`Robot.reach`), up to `free` where there is none. Raises RobotError: nothing is left."""
+    low, high = robot.reach(joint)
+    least, most = -free if low is None else low, free if high is None else high
+    if robot.followers and least >= most:
+        names = ", ".join(f"'{link.joint.name}'" for link in robot.links if _follows(link, joint))
+        raise RobotError(
+            f"the limits of {names}, which mimic joint '{joint.name}', leave it no range; expected limits that meet, "
+            "or lock= for them"
+        )
+    return least, most
+
+
+def _follows(link: Link, joint: Joint) -> bool:
+    return link.joint.mimic is not None and link.joint.mimic.joint == joint.name
 
 
 def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Limits) -> tuple[float, ...]:

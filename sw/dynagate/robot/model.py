@@ -312,6 +312,17 @@ class Robot:
         """The joints that mimic another, by name."""
         return tuple(link.joint.name for link in self.links if link.joint.mimic)
 
+    def reach(self, joint: Joint) -> tuple[float | None, float | None]:
+        """Lower and upper limit of a joint, no further than where the joints that mimic it reach theirs."""
+        low, high = joint.lower, joint.upper
+        for link in self.links:
+            mimic, own = link.joint.mimic, (link.joint.lower, link.joint.upper)
+            if mimic is None or mimic.joint != joint.name or own[0] is None or own[1] is None:
+                continue
+            ends = sorted((x - mimic.offset) / mimic.multiplier for x in (own[0], own[1]))
+            low, high = max(ends[0], ends[0] if low is None else low), min(ends[1], ends[1] if high is None else high)
+        return low, high
+
     def uncoupled(self) -> Robot:
         """The robot with every joint that mimics another free."""
         if not self.followers:
