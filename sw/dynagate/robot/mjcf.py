@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.base.errors import MissingExtraError
+from dynagate.base.errors import ArgumentTypeError, MissingExtraError
 from dynagate.robot.faults import Faults
 from dynagate.robot.markup import MAX_BYTES, finite
 from dynagate.robot.model import (
@@ -83,7 +83,7 @@ def read_mjcf(
     path = Path(path)
     for option in others:
         if option not in OWN:
-            raise TypeError(f"read_mjcf() got an unexpected keyword argument '{option}'")
+            raise ArgumentTypeError(f"read_mjcf() got an unexpected keyword argument '{option}'")
         if others[option]:
             raise RobotError(f"{path.name}: {option}= is for URDF; expected {OWN[option]}")
     if gravity is not None and (np.shape(gravity) != (3,) or not all(finite(g) for g in gravity)):
