@@ -13,7 +13,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, with_options
-from dynagate.dynamics import ALL, FUNCTIONS, ROLLOUT, TOGETHER, Function, function
+from dynagate.dynamics import ALL, FRAME_FUNCTIONS, FUNCTIONS, ROLLOUT, TOGETHER, Function, function
 from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
@@ -39,7 +39,7 @@ class Functions(click.ParamType):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         for name in value.split(",") if value != ALL else ():
-            if name not in (*FUNCTIONS, ROLLOUT):
+            if name not in (*FUNCTIONS, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
                 self.fail(
                     f"no function '{name}'{parameters.nearest(name, [*FUNCTIONS, ROLLOUT])}; expected one or more of "
                     f"{', '.join(FUNCTIONS)}, or {ALL}, or {ROLLOUT}",
@@ -52,13 +52,23 @@ class Functions(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+class OneFunction(click.Choice[str]):
+    """A listed function's name, or that of a function of one frame."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and value.startswith(tuple(FRAME_FUNCTIONS)):
+            return Functions().convert(value, param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def function_option(text: str, *, several: bool = False) -> Command:
     more = f"; several with commas, or {ALL} for {', '.join(TOGETHER)}; or {ROLLOUT}" if several else ""
+    more += f"; or, with _ and the name of a frame, {', '.join(FRAME_FUNCTIONS)}"
     return click.option(
         "--function",
         "name",
         default="forward_dynamics_gradient",
-        type=Functions() if several else click.Choice(list(FUNCTIONS)),
+        type=Functions() if several else OneFunction(list(FUNCTIONS)),
         metavar="FUNCTION",
         show_default=True,
         help=f"{text}: {', '.join(FUNCTIONS)}{more}.",

@@ -125,7 +125,7 @@ class Words(click.ParamType):
 
 
 class RobotName(click.ParamType):
-    """A shipped robot's name or the path of a URDF file, which is there."""
+    """A shipped robot's name or the path of a URDF, xacro or MJCF file, which is there."""
 
     name = "robot"
 

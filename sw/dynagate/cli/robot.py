@@ -137,7 +137,7 @@ class _Effort(Named):
 
 
 def _region(robot: Robot, limits: dict[str, dict[str, Any]], *, usual: bool) -> Region:
-    joints = [link.joint.name for link in robot.links]
+    joints = [link.joint.name for link in robot.links if link.joint.nv]
     for option, numbers in limits.items():
         check_joints(option, numbers, joints)
     if limits["acceleration"] and limits["effort"]:

@@ -148,7 +148,7 @@ def _client(cluster: str | None) -> Iterator[None]:
 
 
 def _check_posture(option: str, positions: dict[str, float], region: Region) -> None:
-    joints = [link.joint.name for link in region.robot.links]
+    joints = [link.joint.name for link in region.robot.links if link.joint.nv]
     check_joints(option, positions, joints)
     for joint, position in positions.items():
         low, high = region.lower[joints.index(joint)], region.upper[joints.index(joint)]
