@@ -14,6 +14,7 @@ import click
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import is_there, needs
+from dynagate.cli.groups import command
 from dynagate.cli.options import (
     Functions,
     algorithm_options,
@@ -48,7 +49,7 @@ BUDGETS = ("dsp", "lut", "register_bits")
 MOST_MEGAHERTZ = 1000
 
 
-@click.command(
+@command(
     short_help="Write Verilog, design.json and a datasheet.",
     epilog=examples("build iiwa14 --ii 8", "build my_robot.urdf --function forward_dynamics --error 1e-3 --axi 512"),
 )
@@ -149,7 +150,7 @@ def _request(
     )
 
 
-@click.command(
+@command(
     short_help="Count what Yosys makes of a datapath.",
     epilog=examples("synth iiwa14 --ii 8 --error 1e-3", "synth two_joint_arm --family xc7 --family ecp5"),
 )
@@ -180,7 +181,7 @@ def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any)
     click.echo(built.folder)
 
 
-@click.command(
+@command(
     short_help="Compare functions in one datapath with each alone.",
     epilog=examples("together iiwa14 --ii 8", "together iiwa14 --function inverse_dynamics,forward_dynamics"),
 )
@@ -210,7 +211,7 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
     click.echo(comparison.text())
 
 
-@click.command(
+@command(
     short_help="Build, simulate and check every result.",
     epilog=examples("run iiwa14 --ii 8 --states 1024", "run my_robot.urdf --function inverse_dynamics --ii 16"),
 )
@@ -235,7 +236,7 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **re
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
-@click.command(
+@command(
     short_help="Make a bitstream, or the project for it.",
     epilog=examples(
         "bitstream iiwa14 --board vcu118", "bitstream two_joint_arm --board pynq-z2 --function inverse_dynamics"
