@@ -95,7 +95,9 @@ def build(
     """Build the Verilog of ROBOT's datapath and print the folder where it lies."""
     from dynagate.cli.progress import Steps
     from dynagate.hw.axi import Axi
+    from dynagate.hw.build import DATASHEET
     from dynagate.hw.cost import Budget
+    from dynagate.hw.datasheet import summary
 
     if tlast and axi is None:
         raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
@@ -105,7 +107,9 @@ def build(
     with Steps() as step:
         built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:
-        click.echo((built.folder / "datasheet.md").read_text())
+        click.echo((built.folder / DATASHEET).read_text())
+    else:
+        click.echo(summary(built), err=True)  # the folder alone is for other programs to read
     click.echo(built.folder)
 
 

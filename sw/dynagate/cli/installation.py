@@ -23,11 +23,11 @@ def doctor() -> None:
 
     It looks at programs, the packages of each extra, compilers, the GPU, the cache and the devices of boards.
     The exit status is 0 where all that 'dynagate run' needs is here, else 1."""
-    from dynagate.cli.doctor import State, diagnosis, is_ready, table
+    from dynagate.cli.diagnosis import State, diagnosed, is_ready, table
     from dynagate.cli.progress import Steps
 
     with Steps() as step:
-        rows = list(diagnosis(step))
+        rows = list(diagnosed(step))
     click.echo(table(rows))
     if is_ready(rows):
         click.echo("all that 'dynagate run' needs is here: dynagate run iiwa14")

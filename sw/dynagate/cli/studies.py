@@ -89,7 +89,7 @@ def sweep(
     from dynagate.fixedpoint.sweep import sweep as swept
     from dynagate.graph import trace
 
-    with _client(cluster), tqdm(unit="point") as bar:
+    with _client(cluster), tqdm(desc="  points", unit=" points") as bar:
         graph = trace(robot, name, **algorithm)
 
         def step(done: int, of: int) -> None:

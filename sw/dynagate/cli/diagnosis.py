@@ -60,7 +60,7 @@ MANAGERS = {
 """What system's package managers are told, and the packages that are not called as the tool."""
 
 
-def diagnosis(step: Callable[[str], object]) -> Iterator[Row]:
+def diagnosed(step: Callable[[str], object]) -> Iterator[Row]:
     """All rows. step: called with what is about to be looked at."""
     step("programs of the system")
     yield from _programs()
@@ -92,10 +92,17 @@ def table(rows: Iterable[Row]) -> str:
         for row in rows:
             if row.group == group:
                 head = f"  {row.name:<{width}}  {row.state.value:<7}  "
-                lines += textwrap.wrap(row.text, COLUMNS, initial_indent=head, subsequent_indent=indent)
+                lines += _wrapper(head, indent).wrap(row.text)
                 if row.advice and row.state is not State.OK:
                     lines.append(f"{indent}to get it: {row.advice}")
     return "\n".join(lines)
+
+
+def _wrapper(head: str, indent: str) -> textwrap.TextWrapper:
+    """Wraps the text of a row; names and paths stay whole, to be copied."""
+    return textwrap.TextWrapper(
+        COLUMNS, initial_indent=head, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def system_install(tool: str) -> str:
