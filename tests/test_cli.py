@@ -352,6 +352,7 @@ def test_every_command_is_explained_in_a_line_and_by_examples(tmp_path: Path, mo
     """The examples are command lines that are accepted."""
     monkeypatch.chdir(tmp_path)
     arm(tmp_path).rename("my_robot.urdf")
+    Path("build/designs").mkdir(parents=True)
     _, overview = call("--help")
     assert "hyq, iiwa14, two_joint_arm" in overview
     for name, command in main.commands.items():
@@ -373,7 +374,7 @@ def test_help_puts_options_into_groups() -> None:
         _, text = call(name, "--help")
         titles = re.findall(r"^(\w[^:\n]*):$", text, flags=re.M)
         assert titles == [title for title in (*groups.OPTIONS, "Options") if title in titles], name
-        left_over = re.findall(r"^  (.*?)  ", text[text.index("\nOptions:\n") :], flags=re.M)
+        left_over = re.findall(r"^  (-.*?)  ", text[text.index("\nOptions:\n") :], flags=re.M)
         assert left_over == ["-h, --help"], f"{name}: put {left_over[:-1]} into a group of dynagate.cli.groups"
         listed |= {option for parameter in command.params for option in parameter.opts}
     assert {f"--{option}" for names in groups.OPTIONS.values() for option in names.split()} <= listed

