@@ -83,6 +83,17 @@ def test_synth_prints_what_a_netlist_has(designs: Path) -> None:
     assert re.search(r"^  xcup +\d+ +\d+ +\d+ .* 0$", text, flags=re.M)
 
 
+def test_run_asks_for_programs_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("make", "perl", "dnf"):
+        (tmp_path / name).symlink_to("/bin/true")
+    status, text = call("run", "two_joint_arm", "--folder", tmp_path / "designs")
+    assert status == 1
+    assert "needs the program 'c++', which is not on the path; dnf install gcc-c++ ('dynagate doctor'" in text
+    assert not (tmp_path / "designs").exists()
+    assert not steps(text)
+
+
 def test_run_passes_with_status_zero(designs: Path) -> None:
     status, text = call(
         "run", "two_joint_arm", "--function", "mass_matrix_inverse", "--ii", "2", "--states", "64", "--folder", designs

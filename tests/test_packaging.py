@@ -8,13 +8,21 @@ import shlex
 import sys
 import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
+import click
 import dynagate
 import pytest
 import yaml
 from click.testing import CliRunner
+from dynagate.base import storage
+from dynagate.base.errors import Error
+from dynagate.base.storage import full_disk
 from dynagate.cli import main
-from dynagate.cli.diagnosis import MANAGERS
+from dynagate.cli.errors import FAULT
+from dynagate.cli.extras import MANAGERS, require, require_programs, simulation_programs
+from dynagate.native.cache import check_own
+from dynagate.native.compile import compiler, nvcc
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
@@ -74,11 +82,12 @@ def test_commands_of_the_conda_recipe_work(line: str, tmp_path: Path, monkeypatc
     assert result.exit_code == 0, result.output
 
 
-def test_dockerfile_installs_what_run_needs() -> None:
+def test_dockerfile_installs_what_run_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CXX", raising=False)
     text = " ".join(rest for word, rest in instructions() if word == "RUN")
     packages = text.partition("--no-install-recommends")[2].partition("&&")[0].split()
     special = MANAGERS["apt-get"][1]
-    assert set(packages) == {special.get(tool, tool) for tool in ("make", "perl", "c++", "g++")}
+    assert set(packages) == {special.get(tool, tool) for tool in simulation_programs()}
     (extra,) = re.findall(r"\.whl\)\[(\w+)\]", text)
     assert extra in PROJECT["optional-dependencies"]
     assert "RUN dynagate doctor" in DOCKERFILE  # the build fails where something is missing
@@ -92,6 +101,52 @@ def test_dockerfile_copies_what_is_there() -> None:
     bases = {rest.split()[0] for word, rest in instructions() if word == "FROM"}
     (version,) = {re.fullmatch(r"python:(3\.\d+)-slim", base)[1] for base in bases}  # type: ignore[index]
     assert SpecifierSet(PROJECT["requires-python"]).contains(version)
+
+
+def test_manual_lists_every_extra() -> None:
+    table = (ROOT / "docs" / "install.md").read_text().partition("| extra |")[2].partition("\n\n")[0]
+    listed = {name for row in table.splitlines() for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert listed == set(PROJECT["optional-dependencies"])
+
+
+def troubles() -> list[str]:
+    """The messages of dynagate that the manual explains."""
+    table = (ROOT / "docs" / "install.md").read_text().partition("| message of dynagate |")[2].partition("\n\n")[0]
+    return re.findall(r"^\| `(.*?)` \|", table, flags=re.M)
+
+
+def provoked(folder: Path) -> list[str]:
+    """What dynagate says where something is missing, full or not the user's own."""
+    (folder / "open").mkdir()
+    (folder / "open").chmod(0o777)
+    texts = [FAULT]
+    for call in (
+        lambda: require("'dynagate x'", "sim", "no_such_module"),
+        lambda: require_programs("'dynagate x'", ["no-such-program"]),
+        compiler,
+        nvcc,
+        lambda: check_own(folder / "open", Error),
+    ):
+        with pytest.raises((click.ClickException, Error)) as caught:
+            call()
+        texts.append(getattr(caught.value, "message", str(caught.value)))
+    texts.append(full_disk(folder))
+    for arguments in (["build", "hyq", "--floating-base"], ["info", "nobody"]):
+        texts.append(CliRunner().invoke(main, arguments).output)
+    return texts
+
+
+def test_messages_that_the_manual_explains_are_those_of_the_program(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("CC", "NVCC"):
+        monkeypatch.setenv(variable, "no-such-compiler")
+    monkeypatch.setattr(storage.shutil, "disk_usage", lambda folder: SimpleNamespace(free=0))
+    texts = [" ".join(text.split()) for text in provoked(tmp_path)]
+    for message in troubles():
+        pattern = re.escape(message).replace("…", ".*")
+        assert any(re.search(pattern, text) for text in texts), f"'{message}' is none of {texts}"
+    assert len(troubles()) == len(texts)
 
 
 def test_interpreters_are_looked_for_until_one_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from packaging.specifiers import SpecifierSet
 
 from dynagate.base.errors import Error
 from dynagate.cli import requirements
-from dynagate.cli.extras import install, is_there
+from dynagate.cli.extras import install, is_there, simulation_programs, system_install
 from dynagate.host.board_links import LINKS
 from dynagate.hw.boards import TOOLS
 from dynagate.native.cache import cache_folder, check_own, entries, size_of
@@ -48,16 +48,6 @@ class Row:
     state: State
     text: str
     advice: str = ""
-
-
-MANAGERS = {
-    "apt-get": ("apt-get install {}", {"c++": "g++", "cc": "gcc"}),
-    "dnf": ("dnf install {}", {"c++": "gcc-c++", "g++": "gcc-c++", "cc": "gcc"}),
-    "pacman": ("pacman -S {}", {"c++": "gcc", "g++": "gcc", "cc": "gcc"}),
-    "brew": ("brew install {}", {"c++": "gcc", "g++": "gcc", "cc": "gcc"}),
-    "conda": ("conda install -c conda-forge {}", {"c++": "gxx", "g++": "gxx", "cc": "gcc"}),
-}
-"""What system's package managers are told, and the packages that are not called as the tool."""
 
 
 def diagnosed(step: Callable[[str], object]) -> Iterator[Row]:
@@ -105,17 +95,9 @@ def _wrapper(head: str, indent: str) -> textwrap.TextWrapper:
     )
 
 
-def system_install(tool: str) -> str:
-    """The command of this system's package manager that installs a tool; its name alone where none is known."""
-    for manager, (command, names) in MANAGERS.items():
-        if shutil.which(manager):
-            return command.format(names.get(tool, tool))
-    return f"the system's package with {tool}"
-
-
 def _programs() -> Iterator[Row]:
     yield _python()
-    for tool in dict.fromkeys(["make", "perl", "c++", os.environ.get("CXX", "g++")]):
+    for tool in simulation_programs():
         yield _tool(RUN, tool, system_install(tool), missing=State.MISSING)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dynagate.cli import parameters
-from dynagate.cli.extras import is_there, needs
+from dynagate.cli.extras import is_there, needs, require_programs, simulation_programs
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
     Functions,
@@ -231,6 +231,7 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **re
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
 
     The exit status is 0 where all of them pass, else 1."""
+    require_programs("'dynagate run'", simulation_programs())
     from dynagate.cli.progress import Steps
     from dynagate.host.report import reports_on_simulator
 
