@@ -41,12 +41,13 @@ format: $(VENV)/test.stamp  ## Format the code
 	$(BIN)/ruff format $(SOURCES)
 
 constraints: $(VENV)/test.stamp  ## Write constraints.txt from what is installed
+	$(PIP) --editable '.[release]'
 	@mkdir -p build
 	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable | grep -v "^pip=="; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
 
 wheel: $(VENV)/test.stamp  ## Build sdist and wheel, check them, and try the wheel on each Python that is here
-	$(PIP) build twine
+	$(PIP) --editable '.[release]'
 	$(BIN)/python packaging/try_wheel.py
 
 clean:  ## Remove what was built, the environment included

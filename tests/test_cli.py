@@ -436,6 +436,27 @@ def test_the_line_for_bash_completes() -> None:
     assert done.stdout == "kv260\n", done.stderr
 
 
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("info two_joint_arm --form aba", "forward_dynamics aba"),
+        ("emit two_joint_arm --folder c", "tracing two_joint_arm forward_dynamics_gradient"),
+        ("build two_joint_arm --function mass_matrix --ii 2", "tracing two_joint_arm mass_matrix"),
+        ("together two_joint_arm --function mass_matrix,forward_dynamics", "planning two_joint_arm mass_matrix"),
+        ("clean --dry-run", "looking for what can go"),
+    ],
+)
+def test_progress_is_told_from_the_start(
+    words: str, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path / "cache"))
+    result = CliRunner().invoke(main, words.split())
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines()[0] == f"  {first}"
+    assert result.stdout  # the result, apart from progress
+
+
 def test_python_m_dynagate_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "dynagate", "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"python -m dynagate, version {dynagate.__version__}\n"
