@@ -410,7 +410,7 @@ def completed(*words: str) -> list[str]:
         ("bitstream iiwa14 --board v", ["vcu118"]),
         ("synth iiwa14 --family e", ["ecp5"]),
         ("build iiwa14 --target ", ["DSP48E2", "DSP48E1", "18x18"]),
-        ("build iiwa14 --function forward_dynamics --form a", ["aba", "abia"]),
+        ("build iiwa14 --function mass_matrix --form ", ["composite_bodies"]),
         ("info iiwa14 --frame b", ["base"]),
         ("build iiwa14 --budget l", ["lut="]),
         ("build two_joint_arm --outputs qdd,dqdd_dqd", ["qdd,dqdd_dqd"]),
