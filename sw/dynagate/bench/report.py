@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import MissingExtraError
-from dynagate.bench import deadline
+from dynagate.bench import deadline, rollouts
 
 GRADIENT = "forward_dynamics_gradient"
 
@@ -36,6 +36,7 @@ def text(result: dict[str, Any]) -> str:
     lines += ["", *_throughput(result, times)]
     lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
     lines += _resident(card)
+    lines += ["", rollouts.text(result["rollouts"])]
     lines += [
         "",
         "relative L2 error over all states      " + "".join(f"{b:>10}" for b in result["accuracy"]["float32"]),
