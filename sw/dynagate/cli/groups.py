@@ -13,9 +13,10 @@ OPTIONS = {
     "Robot": "floating-base lock ignore-friction allow-unphysical round-rotations unlimited lax",
     "Region, the states that count": "velocity acceleration effort",
     "Function and algorithm": "function form frame mass prefix variable outputs",
+    "Steps and rollouts": "dt integrator linearise variable-dt friction friction-speed stops",
     "Formats": "word error target floor near-rest formats policy global",
-    "Hardware": "ii stages axi tlast words budget family board clock",
-    "Measurement": "states seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds jobs backend "
+    "Hardware": "ii stages axi tlast words choice budget family board clock",
+    "Measurement": "states steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds jobs backend "
     "cluster",
     "Output": "folder project-folder only-project report json figures cuda pack",
     "What to remove": "dry-run designs days",
