@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := sw hw sim fixedpoint tests examples docs/hooks.py docs/docstrings.py
+SOURCES := sw hw sim fixedpoint tests examples packaging docs/hooks.py docs/docstrings.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rtl test-torch synth bench docs lint format constraints clean
+.PHONY: help run test test-rtl test-torch synth bench docs lint format constraints wheel clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,9 +50,14 @@ format: $(VENV)/test.stamp  ## Format the code
 	$(BIN)/ruff format $(SOURCES)
 
 constraints: $(VENV)/test.stamp  ## Write constraints.txt from what is installed
+	$(PIP) --editable '.[release]'
 	@mkdir -p build
 	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable | grep -v "^pip=="; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
+
+wheel: $(VENV)/test.stamp  ## Build sdist and wheel, check them, and try the wheel on each Python that is here
+	$(PIP) --editable '.[release]'
+	$(BIN)/python packaging/try_wheel.py
 
 clean:  ## Remove what was built, the environment included
 	rm -rf build dist $(VENV) *.egg-info

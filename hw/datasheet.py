@@ -32,7 +32,23 @@ def table(header: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
+def summary(built: Build) -> str:
+    """The head of the datasheet and what the design takes, for a terminal."""
+    design = built.design
+    rows = [
+        *_facts(built),
+        ("multipliers", f"{design.units.get('multiply', 0)}; {design.dsp_blocks} DSP48E2 blocks (counted)"),
+        ("registers", f"{design.registers.words} words, {design.registers.bits} bits (datapath values)"),
+    ]
+    lines = [f"  {name:<24}{text.replace('`', '')}" for name, text in rows]
+    return "\n".join([f"{plain_text(built.robot.name)} {built.graph.name}", *lines])
+
+
 def _head(built: Build) -> str:
+    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{table(('', ''), _facts(built))}"
+
+
+def _facts(built: Build) -> list[tuple[str, str]]:
     plan, design = built.plan, built.design
     problem = plan.schedule.problem
     widths = [f.width for f in built.formatted.formats]
@@ -48,13 +64,9 @@ def _head(built: Build) -> str:
     if design.axi is not None:
         conversion = design.axi.conversion
         total = conversion.input + plan.latency + conversion.output
-        rows.append(
-            (
-                f"with {design.axi.word} conversion",
-                f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles",
-            )
-        )
-    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{table(('', ''), rows)}"
+        cycles = f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles"
+        rows.append((f"with {design.axi.word} conversion", cycles))
+    return rows
 
 
 def _interfaces(built: Build) -> str:

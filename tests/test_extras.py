@@ -77,7 +77,7 @@ def declared(extra: str) -> list[str]:
     for text in PROJECT["optional-dependencies"].get(extra, ()):
         requirement = Requirement(text)
         texts += [t for e in requirement.extras for t in declared(e)] if requirement.name == "dynagate" else [text]
-    return texts
+    return [text for text in texts if (marker := Requirement(text).marker) is None or marker.evaluate()]
 
 
 def modules(dist: Distribution) -> set[str]:
@@ -144,6 +144,14 @@ def test_missing_modules_are_named_with_their_extra(tmp_path: Path) -> None:
         "closed-loop|1|Error: 'dynagate closed-loop' needs the module 'crocoddyl'; pip install 'dynagate[mpc]'",
         "bench|1|Error: 'dynagate bench' needs the module 'amaranth'; pip install 'dynagate[bench]'",
     ], done.stderr
+
+
+def test_doctor_works_without_extras(tmp_path: Path) -> None:
+    """It is asked where something is missing: what it imports itself must not be."""
+    done = alone("", "from dynagate.cli import main\nmain()", "doctor", folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "to get it: pip install 'dynagate[sim]'" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

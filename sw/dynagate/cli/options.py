@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import parameters
@@ -50,6 +51,28 @@ class Functions(click.ParamType):
             return function(value).name
         except ArgumentError as error:
             self.fail(str(error), param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return parameters.several([*FUNCTIONS, ALL], incomplete)
+
+
+def _functions_before(ctx: click.Context) -> list[Function]:
+    """Those on a command line that is not complete; all where it names none."""
+    name = ctx.params.get("name")
+    return [function(name)] if name else list(FUNCTIONS.values())
+
+
+def _complete_form(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return parameters.completions(_forms(_functions_before(ctx)), incomplete)
+
+
+def _complete_outputs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    outputs = [output.name for row in _functions_before(ctx) for output in row.outputs]
+    return parameters.several(dict.fromkeys(outputs), incomplete)
+
+
+def _complete_link(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return parameters.completions([link.name for link in parameters.links_before(ctx)], incomplete)
 
 
 class OneFunction(click.Choice[str]):
@@ -203,6 +226,9 @@ class _Frame(click.ParamType):
             self.fail(f"{value}; expected {', '.join(FRAMES)}, or a link's index, 0 or more", param, ctx)
         return value if index is None else index
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return parameters.completions(FRAMES, incomplete)
+
 
 def algorithm_options(command: Command) -> Command:
     """The command gets them as one mapping, `algorithm`, checked for its function; for any where it has none."""
@@ -218,7 +244,10 @@ def algorithm_options(command: Command) -> Command:
     return with_options(
         gathered,
         click.option(
-            "--form", metavar="FORM", help="Algorithm, as `dynagate info` lists them; the first unless given."
+            "--form",
+            metavar="FORM",
+            shell_complete=_complete_form,
+            help="Algorithm, as `dynagate info` lists them; the first unless given.",
         ),
         click.option(
             "--frame",
@@ -260,12 +289,14 @@ def outputs_option(command: Command) -> Command:
             "--variable",
             multiple=True,
             metavar="LINK",
+            shell_complete=_complete_link,
             help="Make the inertial parameters of this link inputs; may be given again.",
         ),
         click.option(
             "--outputs",
             default="",
             metavar="OUTPUT,OUTPUT,...",
+            shell_complete=_complete_outputs,
             callback=lambda ctx, param, text: tuple(filter(None, text.split(","))),
             help="Compute these outputs alone.  [default: all]",
         ),
@@ -284,9 +315,14 @@ def _check_outputs(row: Function, outputs: Sequence[str]) -> None:
             )
 
 
+def _forms(functions: Sequence[Function]) -> list[str]:
+    """The names of the forms of some functions, each once."""
+    return list(dict.fromkeys(form for row in functions for form in row.forms))
+
+
 def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dict[str, Any]) -> None:
     """Raises BadParameter: none of the functions has this form or option, or the robot no such link."""
-    forms = list(dict.fromkeys(form for function in functions for form in function.forms))
+    forms = _forms(functions)
     form = algorithm.get("form")
     if form is not None and form not in forms:
         known = f"{functions[0].name} has {', '.join(forms)}" if len(functions) == 1 else f"expected {', '.join(forms)}"

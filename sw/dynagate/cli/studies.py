@@ -14,6 +14,7 @@ import click
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import install, is_there, needs, require
+from dynagate.cli.groups import command
 from dynagate.cli.options import (
     WORDS,
     algorithm_options,
@@ -42,7 +43,7 @@ POSTURE: dict[str, Any] = {
 }
 
 
-@click.command(
+@command(
     short_help="Measure error and cost over word lengths.",
     epilog=examples(
         "sweep iiwa14 --word 12:24 --folder sweep",
@@ -88,7 +89,7 @@ def sweep(
     from dynagate.fixedpoint.sweep import sweep as swept
     from dynagate.graph import trace
 
-    with _client(cluster), tqdm(unit="point") as bar:
+    with _client(cluster), tqdm(desc="  points", unit=" points") as bar:
         graph = trace(robot, name, **algorithm)
 
         def step(done: int, of: int) -> None:
@@ -174,8 +175,8 @@ def _without_quaternions(command: Command) -> Command:
     return checked
 
 
-@click.command(
-    "closed-loop",
+@command(
+    name="closed-loop",
     short_help="Control the robot with rounded derivatives.",
     epilog=examples(
         "closed-loop iiwa14 --rtl 11",
