@@ -12,6 +12,9 @@ import click
 EXTRAS = {
     "build": "hw",
     "bitstream": "hw",
+    "report": "hw",
+    "schedule": "hw",
+    "wave": "hw",
     "run": "sim",
     "synth": "synth",
     "sweep": "sweep",

@@ -102,13 +102,13 @@ def build(
         raise click.UsageError("--words without --axi; expected both: the AXI streams carry them")
     shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32)
     with Steps() as step:
-        built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
+        built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:
         click.echo((built.folder / "datasheet.md").read_text())
     click.echo(built.folder)
 
 
-def _build(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
+def built_as_asked(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
     """`dynagate.build` from the options of the command line."""
     from dynagate.hw.build import build_request
 
@@ -174,7 +174,7 @@ def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any)
     from dynagate.hw.synth import synthesise, table
 
     with Steps() as step:
-        built = _build(robot, region, step=step, **request)
+        built = built_as_asked(robot, region, step=step, **request)
         results = [synthesise(built, family, step=step) for family in families]
     click.echo(table(built, results))
     click.echo(built.folder)
