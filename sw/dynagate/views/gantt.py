@@ -47,7 +47,8 @@ def draw_schedule(robot: str, plan: Plan) -> str:
     _mark_chain(canvas, longest, scale, {span.name: k for k, span in enumerate(rows, 1)})
     for delivery in plan.deliveries:
         x = LEFT + delivery.cycle * scale
-        canvas.line([(x, TOP - 4), (x, bottom)], color=ORANGE, width=1.5)
+        hint = f"{delivery.name}: delivered in cycle {delivery.cycle}"
+        canvas.rectangle(x - 1, TOP - 4, 2, bottom - TOP + 4, fill=ORANGE, hint=hint)
     _legend(canvas, longest, bottom + 36)
     return canvas.markup()
 
