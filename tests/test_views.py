@@ -142,7 +142,7 @@ def test_more_pivots_make_a_longer_chain() -> None:
     from dynagate.fixedpoint.assign import assign
     from dynagate.hw.plan import plan
 
-    robot = robots.load("iiwa14", lock={f"joint_a{k}": 0.3 for k in (4, 5, 6, 7)})
+    robot = robots.load("iiwa14", lock={f"joint_{k}": 0.3 for k in (4, 5, 6, 7)})
     planned = plan(assign(trace(robot, "forward_dynamics"), Region.of(robot), NO_WORD), 8)
     count = sum(link.kind == "reciprocal" for link in chain(planned).links)
     assert count >= 2
@@ -283,12 +283,14 @@ def test_waves_are_grouped_by_pass_and_link(built: Callable[[str], Build], tmp_p
             declared.add(".".join((*scopes, fields[3])) + bits)
     groups: list[str] = []
     shown: dict[str, list[str]] = {}
-    lines = (tmp_path / "arm.gtkw").read_text().splitlines()
-    for k, line in enumerate(lines):
-        if line == "@800200":
-            groups.append(lines[k + 1][1:])
-        elif line == "@1000200":
-            assert lines[k + 1][1:] == groups.pop()
+    flags = ""
+    for line in (tmp_path / "arm.gtkw").read_text().splitlines():
+        if line.startswith("@"):  # holds for the lines below it, until the next one
+            flags = line
+        elif line.startswith("-") and flags == "@800200":
+            groups.append(line[1:])
+        elif line.startswith("-"):
+            assert (flags, line[1:]) == ("@1000200", groups.pop())
         elif line.startswith("+{"):
             alias, path = line[2:].split("} ")
             assert path in declared
