@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := sw hw sim fixedpoint tests examples
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rtl synth bench lint format constraints clean
+.PHONY: help run test test-rtl test-torch synth bench lint format constraints clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,6 +19,11 @@ test: $(VENV)/test.stamp lint  ## Run lint, types and all tests but the long one
 
 test-rtl: $(VENV)/test.stamp  ## Run what takes long: sweeps over robots, widths and options
 	$(BIN)/python -m pytest --rtl -m long
+
+# PyTorch alone is the size of all else. Where pip knows an index with a CPU wheel, that is taken.
+test-torch: $(VENV)/test.stamp  ## Install PyTorch and run the tests of its operators
+	$(PIP) --editable '.[torch]'
+	$(BIN)/python -m pytest tests/test_torch.py
 
 ROBOT ?= iiwa14
 FUNCTION ?= forward_dynamics_gradient

@@ -1,28 +1,28 @@
 """iLQR for a reach of iiwa14: rollouts with A and B of every step, from `dynagate.Rollout`.
 
-    python examples/ilqr.py [--steps 100] [--folder build/ilqr]
+    python examples/ilqr.py [--device cpu] [--steps 100] [--folder build/ilqr]
 
-It writes motion.png and cost.json to the folder. The method is that of Li & Todorov, "Iterative linear quadratic
-regulator design for nonlinear biological movement systems", 2004.
+It writes motion.png and cost.json. On the devices fixed and sim, the line search runs on the chip, A and B are the
+CPU's. The method is that of Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological
+movement systems", 2004.
 """
-
-from __future__ import annotations
 
 import argparse
 import json
 import time
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
-from dynagate import Robot, Rollout, evaluate, robots, trace
+from dynagate import Region, Robot, Rollout, evaluate, robots, trace
 
 START = np.array([0.0, 0.3, 0.0, -1.2, 0.0, 0.8, 0.0])
 GOAL = np.array([1.0, 0.8, -0.4, -1.6, 0.3, 1.0, 0.5])
 POSITION, SPEED, TORQUE = 200.0, 1.0, 1e-4
 """Weights of the last position and speed, rad and rad/s, and of each step's torque beyond gravity's, N m."""
 
-WILD = 100.0
-"""rad, rad/s: what no motion of use comes to."""
+FAST, WILD = 20.0, 100.0
+"""rad/s on a chip, and rad and rad/s elsewhere: what no motion of use comes to."""
 
 
 class Problem:
@@ -31,28 +31,31 @@ class Problem:
     def __init__(self, robot: Robot, start: np.ndarray, goal: np.ndarray, steps: int, device: str = "cpu") -> None:
         self.n, self.steps, self.goal = robot.nv, steps, goal
         self.start = np.concatenate([start, np.zeros(self.n)])
-        options = {"steps": steps, "dt": 0.01, "device": device}
-        self.rollout = Rollout(robot, linearise=True, **options)
+        region = Region.of(robot, velocity=FAST, acceleration=400.0)
+        chip = {"region": region} if device in ("fixed", "sim") else {}
+        inside = np.concatenate([np.minimum(-np.array(region.lower), region.upper), region.velocity])
+        self.bound = inside if chip else np.full(2 * self.n, WILD)
+        self.rollout = Rollout(robot, steps=steps, dt=0.01, linearise=True, device="cpu" if chip else device)
+        self.step = Rollout(robot, steps=1, dt=0.01, device=device, **chip)
         still = {"q": np.stack([start, goal]), "qd": np.zeros((2, self.n)), "qdd": np.zeros((2, self.n))}
         self.first, self.hold = evaluate(trace(robot, "inverse_dynamics"), still)["tau"]
         self.weights = np.repeat([POSITION, SPEED], self.n)
         self.effort = np.array([link.joint.effort for link in robot.links])
-        self.step = Rollout(robot, **{**options, "steps": 1})
 
     def cost(self, x: np.ndarray, u: np.ndarray) -> float:
-        """Of states (steps + 1, 2 n) and torques (steps, n); infinite where the motion goes wild."""
-        if np.abs(x).max() >= WILD:
+        """Of states (steps + 1, 2 n) and torques (steps, n); infinite where the motion goes beyond its bounds."""
+        if not (np.abs(x) < self.bound).all():
             return np.inf
         last = x[-1] - np.concatenate([self.goal, np.zeros(self.n)])
         return float(last @ (self.weights * last) + TORQUE * np.sum((u - self.hold) ** 2)) / 2
 
-    def gains(self, x: np.ndarray, u: np.ndarray, a: np.ndarray, b: np.ndarray) -> list:
-        """Feed-forward k and feedback K of every step, by the backward pass."""
+    def gains(self, x: np.ndarray, u: np.ndarray, a: np.ndarray, b: np.ndarray, near: float) -> list:
+        """Feed-forward k and feedback K of every step, by the backward pass. near: a weight of the torques' changes."""
         value, slope = np.diag(self.weights), self.weights * (x[-1] - np.concatenate([self.goal, np.zeros(self.n)]))
         result = []
         for at in reversed(range(self.steps)):
             by_u = TORQUE * (u[at] - self.hold) + b[at].T @ slope
-            by_uu = TORQUE * np.eye(self.n) + b[at].T @ value @ b[at]
+            by_uu = (TORQUE + near) * np.eye(self.n) + b[at].T @ value @ b[at]
             both = np.linalg.solve(by_uu, np.column_stack([by_u, b[at].T @ value @ a[at]]))
             k, feedback = -both[:, 0], -both[:, 1:]
             slope = a[at].T @ slope + a[at].T @ value @ b[at] @ k
@@ -70,51 +73,47 @@ class Problem:
             torques.append(np.clip(torque, -self.effort, self.effort))
             after = self.step(states[-1][:, : self.n], states[-1][:, self.n :], torques[-1][:, None])
             moved = np.concatenate([after.q[:, 1], after.qd[:, 1]], axis=1)
-            states.append(np.where(np.abs(moved) < WILD, moved, WILD))
+            useful = (np.abs(moved) < self.bound).all(axis=1) & (after.diverged < 0)
+            states.append(np.where(useful[:, None], moved, self.bound))
         return np.stack(states, axis=1), np.stack(torques, axis=1)
 
     def solve(self, iterations: int = 30) -> tuple[np.ndarray, np.ndarray, list[float]]:
         """States, torques, and the cost after every iteration."""
         u = np.tile(self.first, (self.steps, 1))
-        parts = 0.5 ** np.arange(8)
-        costs: list[float] = []
+        parts, near, costs = 0.5 ** np.arange(8), TORQUE, []
         for _ in range(iterations):
             motion = self.rollout(self.start[: self.n], self.start[self.n :], u)
             x = np.concatenate([motion.q, motion.qd], axis=1)
             costs = costs or [self.cost(x, u)]
-            states, torques = self.tried(x, u, self.gains(x, u, motion.a, motion.b), parts)
-            each = [
-                self.cost(*pair) if np.isfinite(pair[0]).all() else np.inf for pair in zip(states, torques, strict=True)
-            ]
+            states, torques = self.tried(x, u, self.gains(x, u, motion.a, motion.b, near), parts)
+            each = [self.cost(*pair) for pair in zip(states, torques, strict=True)]
             best = int(np.argmin(each))
-            if each[best] >= costs[-1] * (1.0 - 1e-6):
-                break
-            costs.append(each[best])
-            u = torques[best]
+            better = each[best] < costs[-1]
+            near *= 0.2 if better else 10.0
+            u = torques[best] if better else u
+            costs.append(min(each[best], costs[-1]))
         return x, u, costs
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--folder", type=Path, default=Path("build/ilqr"))
     options = parser.parse_args()
-    problem = Problem(robots.load("iiwa14"), START, GOAL, options.steps)
+    problem = Problem(robots.load("iiwa14"), START, GOAL, options.steps, options.device)
     began = time.perf_counter()
     x, _, costs = problem.solve()
     seconds = time.perf_counter() - began
     print(f"cost {costs[0]:.3f} -> {costs[-1]:.3f} in {len(costs) - 1} iterations, {1e3 * seconds:.0f} ms")
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "cost.json").write_text(json.dumps({"cost": costs, "seconds": seconds}, indent=1) + "\n")
-    import matplotlib.pyplot as plt
-
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
     left.plot(0.01 * np.arange(options.steps + 1), x[:, :7])
     left.set(xlabel="s", ylabel="rad", title="Joint angles of iiwa14")
     right.semilogy(costs, marker="o")
     right.set(xlabel="iteration", title="Cost")
-    figure.tight_layout()
-    figure.savefig(options.folder / "motion.png")
+    figure.savefig(options.folder / "motion.png", bbox_inches="tight")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.ranges import Ranges, RoundedProbes, sampled_ranges
 from dynagate.graph import OPS, Graph, GraphError
+from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import PRODUCTS, TRIG
 from dynagate.graph.parts import needed, part_graph, parts_of
 from dynagate.graph.region import Kind, Region
@@ -118,9 +119,11 @@ def assign(
 ) -> FormattedGraph:
     """Formats for the states of a region: ranges sampled there, one word length, a binary point per node.
 
-    trajectories: inputs by name, (states, ...) each, that the formats have to hold besides the sampled ones.
+    trajectories: inputs by name, (states, ...) each, that the formats have to hold besides the sampled ones. The graph
+    that has them is the given one with late terms last (`graph.late`).
     """
     policy = policy or Policy()
+    graph = late_terms_last(graph)
     return assign_word(
         graph, region, sampled_ranges(graph, sampled_states(graph, region, policy, trajectories)), policy
     )
@@ -146,6 +149,7 @@ def assign_global(
 ) -> FormattedGraph:
     """One format for every node and constant, with the integer bits that the largest node needs: what accelerators
     without binary points of their own do. Kept to compare with; a shift still moves the point."""
+    graph = late_terms_last(graph)
     ranges = sampled_ranges(graph, sampled_states(graph, region, policy, trajectories))
     margin = 2.0 ** (policy.guard_bits or 0.0)
     everywhere = Format(policy.word, frac_for(float(ranges.largest.max()) * margin, policy.word))

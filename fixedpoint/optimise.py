@@ -34,6 +34,7 @@ from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.fixedpoint.within import Within
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate, evaluate_nodes
+from dynagate.graph.late import late_terms_last
 from dynagate.graph.region import KINDS, Kind, Region
 
 Array = npt.NDArray[np.float64]
@@ -102,7 +103,8 @@ def optimise(
     policy: Policy | None = None,
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
 ) -> Optimised:
-    """Formats that meet the goal on fresh states, and overflow in no larger part of them than OVERFLOWS.
+    """Formats that meet the goal on fresh states, and overflow in no larger part of them than OVERFLOWS. The graph that
+    has them is the given one with late terms last (`graph.late`).
 
     policy: guard bits, samples of the ranges and arithmetic; its word length is not used. trajectories: as in `assign`.
     Raises AccuracyError: even the widest words do not meet the goal; ValueError: the goal names an unknown block.
@@ -111,7 +113,7 @@ def optimise(
     for name in () if isinstance(goal.error, float | int) else goal.error:
         if name not in names:
             raise ArgumentError(f"an error for block '{name}'; expected one of {', '.join(names)}")
-    search = _Search(graph, region, goal, policy or Policy(guard_bits=None), trajectories)
+    search = _Search(late_terms_last(graph), region, goal, policy or Policy(guard_bits=None), trajectories)
     widest = search.widest()
     for spare in (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare)):
         for aim in AIMS:

@@ -1,15 +1,55 @@
-"""The integers of a loop on the chip: turns of a step, whose results return as states."""
+"""Loops on the chip: the order in which turns enter, and the integers of a step whose results return as states."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import NamedTuple
+import heapq
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import evaluate_integers
 from dynagate.fixedpoint.format import Integers, rescale
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+START, STOP = 1, 2
+"""Commands of a turn: the state comes with it; its result does not return."""
+
+
+class Turns(NamedTuple):
+    """The turns of a batch in the order in which they enter. trajectory, turn: of each, counted from 0."""
+
+    trajectory: Ints
+    turn: Ints
+
+    @classmethod
+    def of(cls, steps: Ints, capacity: int) -> Turns:
+        """steps: of each trajectory, (batch,). As many lanes as the chip holds trajectories; a round takes the next
+        turn of each lane, and a lane whose trajectory has ended takes the next one. A chip that continues the
+        trajectory whose last turn is the oldest takes the turns in this order."""
+        lanes = [(0, lane) for lane in range(min(capacity, len(steps)))]  # when each is free
+        place = np.empty((len(steps), 2), np.int64)
+        for k, count in enumerate(steps.tolist()):
+            begin, lane = heapq.heappop(lanes)
+            place[k] = begin, lane
+            heapq.heappush(lanes, (begin + count, lane))
+        trajectory = np.repeat(np.arange(len(steps)), steps)
+        turn = np.arange(len(trajectory)) - np.repeat(np.cumsum(steps) - steps, steps)
+        order = np.lexsort((place[trajectory, 1], place[trajectory, 0] + turn))
+        return cls(trajectory[order], turn[order])
+
+    def inputs(self, arrays: Mapping[str, Array], carried: Collection[str]) -> dict[str, Array]:
+        """The inputs of each turn: of those that are carried, (batch, ·), the start of its trajectory, which counts in
+        the first; of the others, (batch, turns, ·), its own."""
+        return {
+            name: x[self.trajectory] if name in carried else x[self.trajectory, self.turn] for name, x in arrays.items()
+        }
+
+    def commands(self, steps: Ints) -> Ints:
+        """START, STOP, both or neither."""
+        return START * (self.turn == 0) + STOP * (self.turn == steps[self.trajectory] - 1)
 
 
 class Turn(NamedTuple):

@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dynagate.base.errors import ArgumentError
+from dynagate.design.words import (
+    FLOAT16,
+    FLOAT16_ERROR,
+    FLOAT32,
+    LARGEST_FLOAT16,
+    SMALLEST_FLOAT16,
+    WORD,
+    WORDS,
+)
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.goal import Goal
 
 PER_SAMPLE, PER_BATCH = "sample", "batch"
-FLOAT32, FIXED = "float32", "fixed"
-WORDS = FLOAT32, FIXED
-"""What streams carry: a float32 for each number, or the datapath's integers, packed."""
-WORD = 32
-"""Bits of a float32, and of a tag."""
-TAG_WORDS = 1
-"""The word after a sample's float32 words, which its result brings back."""
 WIDTHS = (32, 64, 128, 256, 512)
 
 
 @dataclass(frozen=True)
 class Axi:
     """width: bits of both streams. last: TLAST ends every "sample", or a "batch" of them. words: what they carry,
-    "float32" for each number or the datapath's own integers packed, "fixed"."""
+    "float32" or "float16" for each number, or the datapath's own integers packed, "fixed". choice: a register chooses
+    which outputs of a function are sent, while the accelerator runs."""
 
     width: int = 512
     last: str = PER_SAMPLE
     words: str = FLOAT32
+    choice: bool = False
 
     def __post_init__(self) -> None:
         if self.width not in WIDTHS:
@@ -42,11 +47,38 @@ class Axi:
         return self.width // WORD
 
 
-def beats(words: int, width: int) -> int:
-    """Beats of a sample of so many float32 words and its tag; a sample begins with a beat of its own."""
-    return math.ceil((words + TAG_WORDS) / (width // WORD))
+def check_words(formatted: FormattedGraph, words: str) -> None:
+    """Raises ValueError naming an input or output whose numbers a float16 does not hold."""
+    for side, ports in (("input", formatted.graph.inputs), ("output", formatted.graph.outputs)):
+        for port in ports if words == FLOAT16 else ():
+            numbers = [i for i in port.nodes if not formatted.graph.nodes[i].is_zero and not port.parameters]
+            if not numbers:
+                continue
+            largest = max(_largest(formatted, i) for i in numbers)
+            if largest > LARGEST_FLOAT16 + 32.0:  # from there on a format's last few numbers become infinite
+                raise ArgumentError(
+                    f"{side} '{port.name}' is up to {largest:.6g}; float16 holds up to {LARGEST_FLOAT16:g}: expected "
+                    "words float32 or fixed, a smaller operating region, or other outputs"
+                )
+            if largest < SMALLEST_FLOAT16:
+                raise ArgumentError(
+                    f"{side} '{port.name}' is at most {largest:.3g}; float16 has its 11 bits from "
+                    f"{SMALLEST_FLOAT16:.3g} on only: expected words float32 or fixed"
+                )
 
 
-def words_of(widths: Sequence[int], words: str, *, flag: bool = False) -> int:
-    """Words of a sample, or of a result, of numbers of so many bits. flag: a bit more says that it cannot be used."""
-    return len(widths) if words == FLOAT32 else -(-(sum(widths) + flag) // WORD)
+def _largest(formatted: FormattedGraph, node: int) -> float:
+    """The size that a number may have: of an input what its format is for, of another one what its format holds."""
+    return max(map(abs, formatted.bounds.get(node, formatted.formats[node].limits)))
+
+
+def check_goal(goal: Goal, words: str) -> None:
+    """Raises ValueError: a float16 errs more than the goal allows."""
+    errors = goal.error if isinstance(goal.error, Mapping) else {"": goal.error}
+    for name, error in errors.items():
+        if words == FLOAT16 and error < FLOAT16_ERROR:
+            of = f" of '{name}'" if name else ""
+            raise ArgumentError(
+                f"an error{of} of {error:g} in words of float16, whose 11 bits alone bring up to {FLOAT16_ERROR:.2g}; "
+                "expected a larger error, or words float32 or fixed"
+            )

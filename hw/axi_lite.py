@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
-from amaranth.hdl import Array, Const, Module, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.regmap import ADDRESS_BITS, BITS, REGISTERS, WRITE
@@ -38,28 +39,37 @@ class AxiLite(wiring.Component):
     """AXI4-Lite to registers. An address without a register, or a write to a read-only one, is answered with SLVERR.
 
     values: by name, the bits that the registers read as. parameters: words that registers after those of the table hold
-    until others are written. Ports besides these: those of AXI4-Lite, in PORTS.
+    until others are written. choices: how many outputs each function has; a register after the parameters has a bit for
+    each. A choice without an output of some function, or while samples are under way, is answered with SLVERR. Ports
+    besides these: those of AXI4-Lite, in PORTS.
 
     ===============  ===  =======================================================
     written          out  for a cycle: the low byte that was written to `control`
     parameter        out  the place of the parameter that is written
     parameter_word   out  what is written into it
     parameter_valid  out  for a cycle: a parameter is written
+    outputs          out  those that are chosen
+    idle             in   no sample is under way
+    restore          in   choose all outputs
     ===============  ===  =======================================================
     """
 
-    def __init__(self, values: Mapping[str, Value], parameters: Sequence[int] = ()) -> None:
-        self.values, self._parameters = values, tuple(parameters)
+    def __init__(
+        self, values: Mapping[str, Value], parameters: Sequence[int] = (), choices: Sequence[int] = ()
+    ) -> None:
+        self.values, self._parameters, self._choices = values, tuple(parameters), tuple(choices)
         place = {"parameter": Out(range(max(len(parameters), 1)))} if parameters else {}
         word = {"parameter_word": Out(BITS), "parameter_valid": Out(1)} if parameters else {}
-        super().__init__({**PORTS, "written": Out(8), **place, **word})
+        every = sum(choices)
+        chosen = {"outputs": Out(every, init=(1 << every) - 1), "idle": In(1), "restore": In(1)} if choices else {}
+        super().__init__({**PORTS, "written": Out(8), **place, **word, **chosen})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         have_address = Signal()
         have_data = Signal()
         address = Signal(ADDRESS_BITS)
-        data = Signal(BITS if self._parameters else 8)
+        data = Signal(BITS if self._parameters or self._choices else 8)
         strobe = Signal()
         whole = Signal()
         m.d.comb += [self.awready.eq(~have_address), self.wready.eq(~have_data)]
@@ -85,6 +95,7 @@ class AxiLite(wiring.Component):
             for k, register in enumerate(kept):
                 with m.If(self.parameter_valid & (self.parameter == k)):
                     m.d.sync += register.eq(data)
+        is_choice = self._choose(m, have_address & have_data & ~self.bvalid, address, data, whole)
         with m.If(have_address & have_data & ~self.bvalid):
             fits = Signal()
             m.d.comb += fits.eq(sum(((address >> 2) == a >> 2 for a in writable), Const(0)) != 0)
@@ -93,7 +104,7 @@ class AxiLite(wiring.Component):
                 have_address.eq(0),
                 have_data.eq(0),
                 self.bvalid.eq(1),
-                self.bresp.eq(SLVERR - (SLVERR - OKAY) * (fits | (is_parameter & whole))),
+                self.bresp.eq(SLVERR - (SLVERR - OKAY) * (fits | is_choice | (is_parameter & whole))),
             ]
 
         reading = Signal()
@@ -105,7 +116,7 @@ class AxiLite(wiring.Component):
             m.d.sync += chosen.eq(self.araddr)
         with m.If(self.rvalid & self.rready):
             m.d.sync += self.rvalid.eq(0)
-        words = Array([*(self.values.get(name, Const(0, BITS)) for name in REGISTERS), *kept])
+        words = Array([*(self.values.get(name, Const(0, BITS)) for name in REGISTERS), *kept, *self._chosen])
         with m.If(reading):
             m.d.sync += [
                 self.rvalid.eq(1),
@@ -113,3 +124,26 @@ class AxiLite(wiring.Component):
                 self.rresp.eq(SLVERR * ((chosen >> 2) >= len(words))),
             ]
         return m
+
+    @property
+    def _chosen(self) -> list[Signal]:
+        return [self.outputs] if self._choices else []
+
+    def _choose(self, m: Module, write: Value, address: Signal, data: Signal, whole: Signal) -> Value:
+        """Takes a choice of outputs that is written. Returns whether it is one that can be taken."""
+        if not self._choices:
+            return Const(0)
+        starts = [sum(self._choices[:k]) for k in range(len(self._choices) + 1)]
+        is_choice = Signal()
+        m.d.comb += is_choice.eq(
+            (address >> 2 == len(REGISTERS) + len(self._parameters))
+            & whole
+            & self.idle
+            & Cat(data[low:high].any() for low, high in pairwise(starts)).all()
+            & ~data[starts[-1] :].any()
+        )
+        with m.If(write & is_choice):
+            m.d.sync += self.outputs.eq(data)
+        with m.If(self.restore):
+            m.d.sync += self.outputs.eq(self.outputs.init)
+        return is_choice

@@ -1,8 +1,8 @@
-"""AXI4-Stream of float32 words on one side, payloads of the datapath on the other.
+"""AXI4-Stream of numbers on one side, payloads of the datapath on the other.
 
-A sample begins with a beat of its own: word k is in beat k // lanes, lane k % lanes. The word after the last float32 is
-the sample's tag, which is not converted and comes back with the result; what is left of the last beat is 0. Each lane
-has one converter, and both pipelines run free: credit says whether what comes out will find room.
+A sample begins with a beat of its own: number k is in beat k // lanes, lane k % lanes. The word after the last number
+is the sample's tag, which is not converted and comes back with the result; what is left of the last beat is 0. Each
+lane has one converter, and both pipelines run free: credit says whether what comes out will find room.
 """
 
 from __future__ import annotations
@@ -11,23 +11,39 @@ import math
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
+from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from dynagate.design.words import FIXED, FLOAT16, FLOAT32, NUMBER_BITS, WORD, beats, words_of
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.axi import FIXED, FLOAT32, PER_SAMPLE, WORD, beats, words_of
-from dynagate.hw.units.float32 import FromFloat, ToFloat
+from dynagate.hw.axi import PER_SAMPLE
+from dynagate.hw.layouts import Layouts
+from dynagate.hw.units.float16 import BINARY16, FromHalf, ToHalf
+from dynagate.hw.units.float32 import BINARY32, FromFloat, ToFloat
 from dynagate.hw.units.raw import WHOLE, FromWord, ToWord
 from dynagate.hw.units.rescale import by_beat, delayed
 
-NAN = 0x7FC00000
+
+class Converters(NamedTuple):
+    """Of what a stream carries. nan: what stands for a number of a result that cannot be used; None where a bit of its
+    own says so."""
+
+    into: type[FromFloat | FromWord]
+    out: type[ToFloat | ToHalf | ToWord]
+    nan: int | None
 
 
-def _lanes(formats: Sequence[Format], width: int) -> list[list[Format]]:
+CONVERTERS = {
+    FLOAT32: Converters(FromFloat, ToFloat, BINARY32.nan),
+    FLOAT16: Converters(FromHalf, ToHalf, BINARY16.nan),
+    FIXED: Converters(FromWord, ToWord, None),
+}
+
+
+def _lanes(formats: Sequence[Format], lanes: int) -> list[list[Format]]:
     """Per lane that carries something, the formats of its fields, beat by beat."""
-    count = width // WORD
-    return [list(formats[lane::count]) for lane in range(min(count, len(formats)))]
+    return [list(formats[lane::lanes]) for lane in range(min(lanes, len(formats)))]
 
 
 class _Credit:
@@ -47,9 +63,9 @@ class State(NamedTuple):
 
 
 class InputStream(wiring.Component):
-    """AXI4-Stream to samples: float32 words are converted, a converter per lane.
+    """AXI4-Stream to samples: numbers are converted, a converter per lane.
 
-    words: FIXED where the words hold the samples' bits as they are.
+    words: what the stream carries. With FIXED its words hold the samples' bits as they are.
 
     ==========  ===  ============================================================================
     tdata       in   words of a beat; a sample begins with a beat of its own
@@ -62,6 +78,7 @@ class InputStream(wiring.Component):
     o_tag       out  the sample's tag
     o_valid     out  there is a sample
     o_ready     in   it is taken
+    idle        out  no sample is on its way, nor part of one
     misaligned  out  for a cycle: TLAST cut a sample short, which is dropped, or TLAST is missing
     ==========  ===  ============================================================================
     """
@@ -70,9 +87,9 @@ class InputStream(wiring.Component):
         self, formats: Sequence[Format], width: int, ii: int, last: str = PER_SAMPLE, words: str = FLOAT32
     ) -> None:
         self.width, self.last = width, last
-        self.words = words_of([fmt.width for fmt in formats], words)
-        self.formats = tuple(formats) if words == FLOAT32 else (WHOLE,) * self.words
-        self.converter = FromFloat if words == FLOAT32 else FromWord
+        self.words, self.lane = words_of([fmt.width for fmt in formats], words), NUMBER_BITS[words]
+        self.formats = (WHOLE,) * self.words if words == FIXED else tuple(formats)
+        self.converter = CONVERTERS[words].into
         self.beats = beats(self.words, width)
         self.depth = math.ceil((self.converter.latency + 6 + ii + self.beats) / max(ii, self.beats)) + 1
         self.bits = sum(fmt.width for fmt in formats)
@@ -88,6 +105,7 @@ class InputStream(wiring.Component):
                 "o_tag": Out(WORD),
                 "o_valid": Out(1),
                 "o_ready": In(1),
+                "idle": Out(1),
                 "misaligned": Out(1),
             }
         )
@@ -104,6 +122,7 @@ class InputStream(wiring.Component):
         credit = _Credit(m, self.depth, accept & first, taken + cut, "credit")
         m.d.comb += [
             self.tready.eq(~first | (credit.left != 0)),
+            self.idle.eq(credit.left == self.depth),
             accept.eq(self.tvalid & self.tready),
             whole.eq(accept & final),
             cut.eq(accept & self.tlast & ~final),
@@ -123,10 +142,10 @@ class InputStream(wiring.Component):
         arrived_beat = delayed(m, beat, later, "arrived_beat")
         fields = [Signal(fmt.width, name=f"field_{k}", reset_less=True) for k, fmt in enumerate(self.formats)]
         bad_here = []
-        count = self.width // WORD
-        for lane, formats in enumerate(_lanes(self.formats, self.width)):
+        count = self.width // self.lane
+        for lane, formats in enumerate(_lanes(self.formats, count)):
             m.submodules[f"lane_{lane}"] = unit = self.converter(formats)
-            m.d.comb += [unit.x.eq(self.tdata[WORD * lane : WORD * (lane + 1)]), unit.beat.eq(beat)]
+            m.d.comb += [unit.x.eq(self.tdata.word_select(lane, self.lane)), unit.beat.eq(beat)]
             value = delayed(m, unit.o, 1, f"value_{lane}")
             here = Signal(name=f"bad_{lane}", reset_less=True)
             m.d.sync += here.eq(unit.bad & (delayed(m, beat, unit.latency, f"beat_{lane}") < len(formats)))
@@ -137,7 +156,7 @@ class InputStream(wiring.Component):
         bad = Signal(reset_less=True)
         with m.If(arrived):
             m.d.sync += bad.eq(((arrived_beat != 0) & bad) | Cat(*bad_here).any())
-        tag = self.tdata.word_select(len(self.formats) % count, WORD)  # in the last beat
+        tag = self.tdata.word_select(self.words % (self.width // WORD), WORD)  # in the last beat
         m.d.comb += [
             fifo.w_data.eq(
                 Cat(
@@ -161,13 +180,6 @@ def _packed(fields: Sequence[Value], bad: Value) -> list[Value]:
     return [bits[low : low + WORD].as_signed() for low in range(0, len(bits), WORD)]
 
 
-def _filled(column: Sequence[int | None]) -> list[int]:
-    """The column with any of its fields where it has none, and without such ends."""
-    fields = [k for k in column if k is not None]
-    end = max(k for k, field in enumerate(column) if field is not None) + 1
-    return [fields[0] if field is None else field for field in column[:end]]
-
-
 def _is_one_of(beat: Signal, beats: Collection[int]) -> Value:
     """Whether a beat is one of these: those of a single layout are neighbours."""
     if len(beats) == max(beats) + 1:
@@ -175,35 +187,56 @@ def _is_one_of(beat: Signal, beats: Collection[int]) -> Value:
     return Cat(beat == k for k in sorted(beats)).any()
 
 
-def _word_table(layouts: Sequence[Sequence[int]], lanes: int) -> list[list[int | None]]:
-    """Per beat of each layout in turn, the field of each lane. layouts: fields in the order of their words."""
-    table: list[list[int | None]] = []
-    for fields in layouts:
-        words = [*fields, *[None] * (beats(len(fields), lanes * WORD) * lanes - len(fields))]
-        table += [words[k : k + lanes] for k in range(0, len(words), lanes)]
-    return table
+class _Moves(NamedTuple):
+    """From beat to beat of a result, and to the first one of the next result. first_beats: of each function's layouts.
+    choices: the number of each function's layout, from 1 up."""
+
+    beat: Signal
+    issue: Signal
+    load: Signal
+    first_beats: list[list[int]]
+    function: Value
+    choices: list[Value]
+
+    def follow(self, m: Module, register: Signal, entries: Sequence[int]) -> None:
+        """The register has the entry of the beat. What the first beats have waits in registers where a function has
+        several layouts."""
+        firsts: list[Value] = []
+        for k, (beats_of_layouts, choice) in enumerate(zip(self.first_beats, self.choices, strict=True)):
+            by_layout = [Const(entries[b], register.shape()) for b in beats_of_layouts]
+            first: Value = by_layout[-1]
+            if len(by_layout) > 1:
+                first = Signal(register.shape(), name=f"{register.name}_first_{k}", init=by_layout[-1].value)
+                m.d.sync += first.eq(Array([by_layout[-1], *by_layout])[choice])
+            firsts.append(first)
+        following = [Const(entry, register.shape()) for entry in (*entries[1:], entries[0])]
+        with m.If(self.issue | self.load):
+            m.d.sync += register.eq(Mux(self.load, by_beat(firsts, self.function), by_beat(following, self.beat)))
 
 
 class OutputStream(wiring.Component):
-    """Results to AXI4-Stream: fields are converted to float32 words, a converter per lane.
+    """Results to AXI4-Stream: fields are converted to what the stream carries, a converter per lane.
 
-    layouts: the fields of each function's results in the order of their words; all in one result unless given.
-    words: FIXED where the words hold the bits of these fields as they are, and a bit more says that the result cannot
-    be used.
+    layouts: for each function, the fields of its results in the order of their words, in each of the layouts that
+    `i_choice` chooses from; all fields in one layout unless given. words: what the stream carries. With FIXED its words
+    hold the bits of these fields as they are, and a bit more says that the result cannot be used.
 
-    =========  ===  =================================================
+    =========  ===  ======================================================================================
     i_payload  in   fields of a result, from bit 0 up
-    i_bad      in   the result cannot be used: all its words are NaN
+    i_bad      in   the result cannot be used: all its numbers are NaN
     i_last     in   the batch ends with this result
     i_tag      in   the tag of the result's sample
-    i_layout   in   which of the layouts it has
+    i_layout   in   which function it is of
+    i_choice   in   for each function, the number of its layout, from 1 up; only where one has several.
+                    To be changed only while no result is on its way
     i_valid    in   there is a result
     i_ready    out  it is taken
+    idle       out  no result is on its way
     tdata      out  words of a beat
     tvalid     out  the beat is offered
     tready     in   the beat is taken
     tlast      out  the beat ends a sample or a batch, as `last` says
-    =========  ===  =================================================
+    =========  ===  ======================================================================================
     """
 
     def __init__(
@@ -211,29 +244,35 @@ class OutputStream(wiring.Component):
         formats: Sequence[Format],
         width: int,
         last: str = PER_SAMPLE,
-        layouts: Sequence[Sequence[int]] | None = None,
+        layouts: Sequence[Sequence[Sequence[int]]] | None = None,
         words: str = FLOAT32,
     ) -> None:
-        self.width, self.last = width, last
-        self.fields, self.of_layout = tuple(formats), [range(len(formats))] if layouts is None else list(layouts)
-        self.converter: type[ToFloat] | type[ToWord] = ToFloat
-        self.formats, self.layouts = self.fields, list(map(list, self.of_layout))
-        if words == FIXED:
-            counts = [words_of([formats[k].width for k in each], words, flag=True) for each in self.of_layout]
-            starts = [sum(counts[:k]) for k in range(len(counts))]
-            self.converter, self.formats = ToWord, (WHOLE,) * sum(counts)
-            self.layouts = [list(range(at, at + count)) for at, count in zip(starts, counts, strict=True)]
-        self.beats = sum(beats(len(each), width) for each in self.layouts)
+        self.width, self.last, self.lane = width, last, NUMBER_BITS[words]
+        self._converter, self._nan = CONVERTERS[words].out, CONVERTERS[words].nan
+        self.fields = tuple(formats)
+        of_fields = tuple(tuple(map(tuple, each)) for each in layouts or [[range(len(formats))]])
+        self._packs = [fields for each in of_fields for fields in each] if words == FIXED else []
+        self.formats: Sequence[Format] = self.fields
+        if self._packs:
+            counts = [words_of([formats[k].width for k in fields], words, flag=True) for fields in self._packs]
+            self.formats = (WHOLE,) * sum(counts)
+            starts = iter([range(sum(counts[:k]), sum(counts[: k + 1])) for k in range(len(counts))])
+            of_fields = tuple(tuple(tuple(next(starts)) for _ in each) for each in of_fields)
+        self.layouts = Layouts(of_fields, width, self.lane)
         self.bits = sum(fmt.width for fmt in formats)
+        self._choice_bits = [len(each).bit_length() for each in of_fields]
+        chosen = {"i_choice": In(sum(self._choice_bits))} if max(map(len, of_fields)) > 1 else {}
         super().__init__(
             {
                 "i_payload": In(self.bits),
                 "i_bad": In(1),
                 "i_last": In(1),
                 "i_tag": In(WORD),
-                "i_layout": In(range(len(self.layouts))),
+                "i_layout": In(range(len(of_fields))),
+                **chosen,
                 "i_valid": In(1),
                 "i_ready": Out(1),
+                "idle": Out(1),
                 "tdata": Out(width),
                 "tvalid": Out(1),
                 "tready": In(1),
@@ -248,81 +287,66 @@ class OutputStream(wiring.Component):
         ends = Signal(reset_less=True)
         tag = Signal(WORD, reset_less=True)
         busy = Signal()
-        beat = Signal(range(max(self.beats, 2)))
+        beat = Signal(range(max(self.layouts.beats, 2)))
         issue = Signal()
-        final = Signal()
-        count = self.width // WORD
-        table = _word_table(self.layouts, count)
-        by_lane = [[row[lane] for row in table] for lane in range(count)]
+        load = Signal()
+        taken = Signal()
         units = {
-            lane: self.converter([self.formats[k] for k in _filled(column)])
-            for lane, column in enumerate(by_lane)
-            if any(k is not None for k in column)
+            lane: self._converter([self.formats[k] for k in column.numbers])
+            for lane, column in self.layouts.columns.items()
         }
-        lengths = [beats(len(fields), self.width) for fields in self.layouts]
-        first_beat = [sum(lengths[:k]) for k in range(len(lengths))]
-        last_beats = {first + length - 1 for first, length in zip(first_beat, lengths, strict=True)}
         slowest = max(unit.latency for unit in units.values())
         later = slowest + 2  # a multiplexer before, another after
-        depth = later + 4
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.width + 1, depth=depth)
-        taken = Signal()
-        credit = _Credit(m, depth, issue, taken, "credit")
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.width + 1, depth=later + 4)
+        credit = _Credit(m, fifo.depth, issue, taken, "credit")
+        moves = _Moves(beat, issue, load, self.layouts.first_beats, self.i_layout, self._choices())
+        moves.follow(m, beat, range(self.layouts.beats))
+        final = Signal(reset_less=True)
+        moves.follow(m, final, [k in self.layouts.last_beats for k in range(self.layouts.beats)])
         m.d.comb += [
-            final.eq(_is_one_of(beat, last_beats)),
             issue.eq(busy & (credit.left != 0)),
             self.i_ready.eq(~busy | (issue & final)),
+            load.eq(self.i_valid & self.i_ready),
             taken.eq(self.tvalid & self.tready),
+            self.idle.eq(~busy & (credit.left == fifo.depth)),
         ]
         with m.If(issue):
-            m.d.sync += [beat.eq(beat + 1), busy.eq(~final)]
-        with m.If(self.i_valid & self.i_ready):
+            m.d.sync += busy.eq(~final)
+        with m.If(load):
             m.d.sync += [
-                beat.eq(by_beat([Const(first, beat.shape()) for first in first_beat], self.i_layout)),
                 held.eq(self.i_payload),
                 bad.eq(self.i_bad),
                 ends.eq(self.i_last),
                 tag.eq(self.i_tag),
                 busy.eq(1),
             ]
-
         under_way = Signal(later)
         m.d.sync += under_way.eq(Cat(issue, under_way)[:later])
         self.state = State(credit.left, under_way, fifo)
 
-        fields: list[Value] = []
-        low = 0
-        for fmt in self.fields:
-            fields.append(held[low : low + fmt.width].as_signed())
-            low += fmt.width
-        if self.converter is ToWord:
-            fields = [word for each in self.of_layout for word in _packed([fields[k] for k in each], bad)]
+        numbers = self._numbers(held, bad)
         poison = delayed(m, bad, later - 1, "poison")
-        words = [Signal(WORD, name=f"word_{lane}", reset_less=True) for lane in range(count)]
-        m.d.sync += [word.eq(0) for word in words]
+        data = Signal(self.width, reset_less=True)
+        m.d.sync += data.eq(0)
         held_tag = delayed(m, tag, later - 1, "tag_held")
-        for lane in sorted({len(layout) % count for layout in self.layouts}):
-            ending = {
-                first + length - 1
-                for first, length, layout in zip(first_beat, lengths, self.layouts, strict=True)
-                if len(layout) % count == lane
-            }
-            tagged = delayed(m, _is_one_of(beat, ending), later - 1, f"tagged_{lane}")
-            m.d.sync += words[lane].eq(Mux(tagged, held_tag, 0))
-        for lane, unit in units.items():
-            m.submodules[f"lane_{lane}"] = unit
+        for word, beats_with_tag in self.layouts.tags.items():
+            with m.If(delayed(m, _is_one_of(beat, beats_with_tag), later - 1, f"tagged_{word}")):
+                m.d.sync += data.word_select(word, WORD).eq(held_tag)
+        for lane, column in self.layouts.columns.items():
+            m.submodules[f"lane_{lane}"] = unit = units[lane]
+            place = beat
+            if not column.place_is_beat:  # so that the multiplexer has one input for each number, not for each beat
+                place = Signal(range(max(len(column.numbers), 2)), name=f"place_{lane}", reset_less=True)
+                moves.follow(m, place, [k or 0 for k in column.places])
             x = Signal(unit.x.shape(), name=f"x_{lane}", reset_less=True)
-            m.d.sync += x.eq(by_beat([fields[k] for k in _filled(by_lane[lane])], beat))
-            m.d.comb += [unit.x.eq(x), unit.beat.eq(delayed(m, beat, 1, f"beat_{lane}"))]
+            m.d.sync += x.eq(by_beat([numbers[k] for k in column.numbers], place))
+            m.d.comb += [unit.x.eq(x), unit.beat.eq(delayed(m, place, 1, f"place_{lane}"))]
             converted = delayed(m, unit.o, slowest - unit.latency, f"converted_{lane}")
-            full = {k for k, field in enumerate(by_lane[lane]) if field is not None}
-            there = delayed(m, _is_one_of(beat, full), later - 1, f"there_{lane}")
-            with m.If(there):
-                m.d.sync += words[lane].eq(converted if self.converter is ToWord else Mux(poison, NAN, converted))
-        data = Signal(self.width)
+            with m.If(delayed(m, _is_one_of(beat, column.filled), later - 1, f"there_{lane}")):
+                number = converted if self._nan is None else Mux(poison, self._nan, converted)
+                m.d.sync += data.word_select(lane, self.lane).eq(number)
         at_end = final & (1 if self.last == PER_SAMPLE else ends)
         m.d.comb += [
-            data.eq(Cat(*words)),
             fifo.w_data.eq(Cat(data, delayed(m, at_end, later, "last"))),
             fifo.w_en.eq(under_way[-1]),
             Cat(self.tdata, self.tlast).eq(fifo.r_data),
@@ -330,3 +354,21 @@ class OutputStream(wiring.Component):
             fifo.r_en.eq(self.tready),
         ]
         return m
+
+    def _choices(self) -> list[Value]:
+        """By function, the number of the layout that its results have."""
+        if "i_choice" not in self.signature.members:
+            return [Const(1) for _ in self._choice_bits]
+        starts = [sum(self._choice_bits[:k]) for k in range(len(self._choice_bits))]
+        return [self.i_choice[low : low + bits] for low, bits in zip(starts, self._choice_bits, strict=True)]
+
+    def _numbers(self, held: Signal, bad: Signal) -> list[Value]:
+        """The fields of the result that is held, or the words of its layouts."""
+        fields: list[Value] = []
+        low = 0
+        for fmt in self.fields:
+            fields.append(held[low : low + fmt.width].as_signed())
+            low += fmt.width
+        if not self._packs:
+            return fields
+        return [word for each in self._packs for word in _packed([fields[k] for k in each], bad)]

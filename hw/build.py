@@ -21,13 +21,16 @@ from dynagate.design.design import (
     NodeRow,
     Port,
     RegisterCount,
+    Ring,
     Sides,
     Stream,
     Versions,
 )
 from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, text_of, with_files
+from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
-from dynagate.dynamics import CODE, Part
+from dynagate.design.words import FIXED, FLOAT16, beats, words_of
+from dynagate.dynamics import CODE, ROLLOUT, Part
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
@@ -35,22 +38,28 @@ from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
-from dynagate.graph import Graph, trace
+from dynagate.graph import Graph
 from dynagate.graph import Port as GraphPort
+from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
-from dynagate.hw.axi import FLOAT32, Axi, beats, words_of
+from dynagate.hw.axi import Axi, check_words
 from dynagate.hw.cost import Budget, lookup_tables
 from dynagate.hw.datasheet import datasheet
 from dynagate.hw.plan import Plan, Stages, plan
-from dynagate.hw.regmap import IDENTITY, VERSION, with_parameters
+from dynagate.hw.recirculate import capacity
+from dynagate.hw.regmap import IDENTITY, VERSION, registers_of, with_ring
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.units.float16 import TO_HALF_LATENCY
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord
+from dynagate.integrators.step import CARRY
+from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
 TOP = "datapath"
 SHELL_TOP = "accelerator"
+RING_TOP = "rollout"
 DATASHEET = "datasheet.md"
 DEFAULT_FOLDER = Path("build") / "designs"
 WIDEST_STREAM = 65000
@@ -87,6 +96,11 @@ class Build:
         return self.folder / "datapath.v"
 
     @property
+    def ring(self) -> Path:
+        """The module that keeps a rollout's states around the datapath; there if the build is of "rollout"."""
+        return self.folder / f"{RING_TOP}.v"
+
+    @property
     def accelerator(self) -> Path:
         """The module around the datapath; there if the build had `axi`."""
         return self.folder / f"{SHELL_TOP}.v"
@@ -111,18 +125,41 @@ def build(
     external_forces: bool = False,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
+    dt: float | None = None,
+    integrator: str | None = None,
+    linearise: bool = False,
+    variable_dt: bool = False,
+    friction: float | tuple[float, ...] = 0.0,
+    friction_speed: float = 0.01,
+    stops: bool = False,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
 ) -> Build:
-    """Build the datapath of one function of one robot. A design that is there already is kept, a damaged one mended.
+    """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
+    chip. A design that is there already is kept, a damaged one mended.
 
-    ii to region: as in `DesignRequest`. form to variable: as in `dynamics.AlgorithmOptions`. folder: where
+    ii to region: as in `DesignRequest`. form to stops: as in `dynamics.AlgorithmOptions`. folder: where
     designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
     holds nothing new.
     """
-    algorithm = AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs, variable)
+    algorithm = AlgorithmOptions(
+        form,
+        frame,
+        mass,
+        prefix,
+        external_forces,
+        outputs,
+        variable,
+        dt,
+        integrator,
+        linearise,
+        variable_dt,
+        friction,
+        friction_speed,
+        stops,
+    )
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
     return build_request(request, folder=folder, step=step)
 
@@ -142,12 +179,16 @@ def build_request(
     robot, axi, options = request.robot, request.axi, request.algorithm.as_dict()
     region = request.region or Region.of(robot)
     say(f"tracing {robot.name} {request.function}")
-    graph = trace(robot, request.function, **options)
+    graph = graph_of(robot, request.function, **options)
+    if request.algorithm.variable_dt:
+        region = replace(region, dt=request.algorithm.dt)
     formatted, chosen = _formatted(request, graph, region, say)
     say("scheduling and binding")
     planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
     if request.budget is not None:
         request.budget.check(planned)
+    if axi is not None:
+        check_words(formatted, axi.words)
     design = describe(robot, region, planned, chosen, options, axi)
     check_streams(design)
     what = request.function.replace(",", "+")
@@ -188,9 +229,10 @@ def _write(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> None:
 
 
 def _verilog(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> dict[str, str]:
-    """The text of the datapath, and of the shell if there is one, by file name."""
+    """The text of the datapath, and of the ring and the shell if there are such, by file name."""
     from dynagate.hw.datapath import Datapath
     from dynagate.hw.netlist import verilog_text
+    from dynagate.hw.recirculate import Recirculate
     from dynagate.hw.shell import Shell
 
     what = f"{untrusted.plain_text(result.robot.name)} {result.graph.name}"
@@ -198,13 +240,17 @@ def _verilog(result: Build, axi: Axi | None, say: Callable[[str], Any]) -> dict[
     top = Datapath(result.plan, result.design.device_hash)
     say("Amaranth: datapath to Verilog")
     texts = {f"{TOP}.v": head + verilog_text(top, TOP)}
+    ring = result.design.ring
+    carry = None if ring is None else dict(ring.carry)
+    if carry is not None:
+        texts[f"{RING_TOP}.v"] = head + verilog_text(Recirculate(result.plan, carry), RING_TOP)
     if axi is not None:
         say("Amaranth: shell to Verilog")
-        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi, _parameters(result)), SHELL_TOP)
+        texts[f"{SHELL_TOP}.v"] = head + verilog_text(Shell(top, axi, link_parameters(result), carry), SHELL_TOP)
     return texts
 
 
-def _parameters(result: Build) -> list[float]:
+def link_parameters(result: Build) -> list[float]:
     """What the parameters of variable links are in the robot's file."""
     links = {link.name: link for link in result.robot.links}
     return [float(x) for port in parameter_ports(result.graph) for x in parameters_of(links[port.name])]
@@ -243,6 +289,7 @@ def describe(
         nodes=tuple(_node(planned, i) for i in range(len(graph))),
         axi=None if axi is None else _axi_streams(planned, axi),
         functions=_functions(planned, region),
+        ring=Ring(tuple(CARRY.items()), capacity(planned.latency, planned.ii)) if graph.name == ROLLOUT else None,
     )
     return sealed(design)
 
@@ -265,21 +312,32 @@ def _axi_streams(planned: Plan, axi: Axi) -> AxiStreams:
     held = parameter_ports(graph)
     entries = [(port.name, k) for port in held for k in range(len(port.nodes))]
     streamed = [formats[i].width for i in graph.input_nodes[: len(graph.input_nodes) - len(entries)]]
+    is_ring = graph.name == ROLLOUT
+    streamed += [COMMAND.width] if is_ring else []
     results = [[formats[i].width for i in delivery.nodes] for delivery in planned.deliveries]
     words = Sides(words_of(streamed, axi.words), max(words_of(each, axi.words, flag=True) for each in results))
-    float32 = Sides(FROM_FLOAT_LATENCY, to_float_latency(max(formats[i].width for i in graph.output_nodes)))
+    several = len(planned.deliveries) > 1
+    outputs = [f"{each.name}.{name}" if several else name for each in planned.deliveries for name in each.outputs]
     return AxiStreams(
         axi.width,
         axi.last,
         words,
         beats=Sides(beats(words.input, axi.width), beats(words.output, axi.width)),
-        conversion=float32 if axi.words == FLOAT32 else Sides(FromWord.latency, ToWord.latency),
+        conversion=_conversion(axi.words, max(formats[i].width for i in graph.result_nodes)),
         identity=IDENTITY,
         version=VERSION,
-        registers=with_parameters(entries),
+        registers=with_ring() if is_ring else registers_of(entries, outputs if axi.choice else ()),
         parameters=tuple(port.name for port in held),
+        choice=axi.choice,
         word=axi.words,
     )
+
+
+def _conversion(words: str, widest: int) -> Sides[int]:
+    """Cycles of the converters on both streams. widest: bits of a number of a result."""
+    if words == FIXED:
+        return Sides(FromWord.latency, ToWord.latency)
+    return Sides(FROM_FLOAT_LATENCY, TO_HALF_LATENCY if words == FLOAT16 else to_float_latency(widest))
 
 
 def _constant(formatted: FormattedGraph, node: int) -> tuple[int, int, int] | None:
@@ -301,7 +359,8 @@ def check_streams(design: Design) -> None:
 
 
 def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> Stream:
-    """Layout of a payload: a field per different node, from bit 0 up, and the ports as lists of fields."""
+    """Layout of a payload: a field for each of the nodes, from bit 0 up, and the ports as lists of fields. Other nodes
+    of the ports are zeros, which have no field."""
     formatted = planned.formatted
     fields: list[Field] = []
     place: dict[int, int] = {}
@@ -311,13 +370,13 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> 
         place[i] = len(fields)
         fields.append(Field(planned.signal_names[i], lsb, fmt.width, fmt.frac, *formatted.bounds.get(i, ())))
         lsb += fmt.width
-    listed = [Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors) for p in ports]
+    listed = [Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes), p.unit_vectors) for p in ports]
     return Stream(lsb, tuple(fields), tuple(listed))
 
 
 def _output_stream(planned: Plan) -> Stream:
     graph = planned.formatted.graph
-    stream = _stream(planned, graph.output_nodes, graph.outputs)
+    stream = _stream(planned, graph.result_nodes, graph.outputs)
     end = (len(planned.deliveries) - 1).bit_length()
     return replace(stream, bits=stream.bits + len(graph.scopes) + end, overflow=stream.bits, scopes=graph.scopes)
 
@@ -331,7 +390,7 @@ def _inputs_of(graph: Graph, part: Part) -> tuple[tuple[str, str], ...]:
 def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
     """Of a graph of several functions."""
     graph = planned.formatted.graph
-    place = {i: k for k, i in enumerate(graph.output_nodes)}
+    place = {i: k for k, i in enumerate(graph.result_nodes)}
     ports = {port.name: port for port in graph.outputs}
     functions = []
     for part, delivery in zip(parts_of(graph.name), planned.deliveries, strict=False):
@@ -343,7 +402,7 @@ def _functions(planned: Plan, region: Region) -> tuple[DesignFunction, ...]:
                 _inputs_of(graph, part),
                 {own: tuple(bounds) for own, bounds in limits_of(part, region).items()},
                 delivery.cycle,
-                tuple(Port(port.name, port.shape, tuple(place[i] for i in port.nodes)) for port in outputs),
+                tuple(Port(port.name, port.shape, tuple(place.get(i, ZERO) for i in port.nodes)) for port in outputs),
                 tuple(place[i] for i in delivery.nodes),
             )
         )

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from dynagate.base.errors import Error
 from dynagate.base.untrusted import plain_text
+from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.hw.axi import beats
 from dynagate.hw.boards import Board
 from dynagate.hw.cost import lookup_tables
 from dynagate.hw.plan import Plan, Stages, plan
@@ -210,7 +210,7 @@ def _title(formatted: FormattedGraph) -> str:
 
 def _sides(formatted: FormattedGraph) -> tuple[int, int]:
     """Words of a sample in and out."""
-    return len(formatted.graph.input_nodes), len(formatted.graph.output_nodes)
+    return len(formatted.graph.input_nodes), len(formatted.graph.result_nodes)
 
 
 def _longest_beats(formatted: FormattedGraph, board: Board) -> int:

@@ -51,7 +51,7 @@ class Datapath(wiring.Component):
         )
         self.output_layout = data.StructLayout(
             {
-                **{plan.signal_names[i]: signed(formats[i].width) for i in graph.output_nodes},
+                **{plan.signal_names[i]: signed(formats[i].width) for i in graph.result_nodes},
                 "overflow": unsigned(len(graph.scopes)),
                 **({END: range(len(plan.deliveries))} if len(plan.deliveries) > 1 else {}),
             }

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def datasheet(built: Build) -> str:
     """Everything comes from the build itself: nothing here is measured but the statement on accuracy."""
-    parts = [_head(built), _interfaces(built), _blocks(built), _pipeline(built), _units(built), _accuracy(built)]
+    parts = [_head(built), _interfaces(built), _ring(built), _blocks(built), _pipeline(built), _units(built)]
+    parts.append(_accuracy(built))
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -47,7 +48,7 @@ def _head(built: Build) -> str:
         total = conversion.input + plan.latency + conversion.output
         rows.append(
             (
-                "with float32 conversion",
+                f"with {design.axi.word} conversion",
                 f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles",
             )
         )
@@ -76,6 +77,26 @@ def _interfaces(built: Build) -> str:
         f"{axi.words.output} and the tag in {axi.beats.output} beats out, TLAST per {axi.last}.\n\n"
     )
     return text + register_table(axi.registers)
+
+
+def _ring(built: Build) -> str:
+    """What keeps the states of trajectories."""
+    ring = built.design.ring
+    if ring is None:
+        return ""
+    carried = ", ".join(f"`{source}` returns as `{target}`" for source, target in ring.carry)
+    least = -(-built.plan.latency // built.plan.ii)
+    text = (
+        f"## Ring\n\n`rollout.v` keeps the states of up to {ring.capacity} trajectories: {carried}. With "
+        f"{least + 1} of them or more every slot of the pipeline holds a step."
+    )
+    if built.design.axi is None:
+        return text
+    return (
+        f"{text}\n\nOn the streams a number follows a turn's inputs: 2 starts a trajectory with the state beside it, 3 "
+        "continues the one whose last turn entered longest ago, 1 does so for the last time, and 0 is a trajectory of "
+        "one turn. Results leave as the registers `steps` and `every` say."
+    )
 
 
 def register_table(registers: Mapping[str, Register]) -> str:

@@ -23,8 +23,9 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
+from dynagate.design.words import WORD
 from dynagate.hw import pll, uart
-from dynagate.hw.axi import WORD, Axi
+from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, Nextpnr, Serial
 from dynagate.hw.datapath import Datapath
 from dynagate.hw.netlist import rtlil_text
@@ -37,7 +38,7 @@ from dynagate.hw.units.table import products_of
 from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
-    from dynagate.hw.build import Build
+    from dynagate.hw.build import Build, link_parameters
 
 FLOW = "ecp5"
 TOP = "board"
@@ -223,7 +224,7 @@ class _Flow:
         assert axi is not None
         self._beats = axi.beats.input
         datapath = Datapath(built.plan, built.design.device_hash)
-        shell = Shell(datapath, Axi(axi.width, axi.last))
+        shell = Shell(datapath, Axi(axi.width, axi.last, axi.word, axi.choice), link_parameters(built))
         for name, component in (("datapath", datapath), ("accelerator", shell)):
             self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Cat, Module, Mux, Signal
+from amaranth.hdl import Cat, Module, Mux, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
@@ -135,11 +135,17 @@ class Flow(wiring.Component):
 
     def _take_turns(self, m: Module, turn: Signal, ready: list[Signal], taken: Signal) -> None:
         """A result that is offered stays until it is taken. Then, or where there is none, the next end with one has its
-        turn."""
+        turn. Each end looks for itself whether it is the next one, so that no chain forms."""
         count = len(ready)
         m.d.comb += self.o_valid.eq((Cat(*ready) & turn).any())  # of its FIFOs the later one
-        for k in range(count if count > 1 else 0):
-            with m.If(turn[k] & (taken | ~self.o_valid)):
-                for other in reversed([(k + step) % count for step in range(1, count)]):
-                    with m.If(ready[other]):
-                        m.d.sync += [self.o_end.eq(other), turn.eq(1 << other)]
+        if count == 1:
+            return
+        comes: list[Value] = []
+        for end in range(count):
+            before = [(end - step) % count for step in range(1, count)]  # whose turn it may be now, the nearest first
+            ways = [turn[k] & ~Cat(ready[other] for other in before[:step]).any() for step, k in enumerate(before)]
+            comes.append(ready[end] & Cat(*ways).any())
+        with m.If((taken | ~self.o_valid) & Cat(*comes).any()):
+            m.d.sync += turn.eq(Cat(*comes))
+            for bit in range(len(self.o_end)):
+                m.d.sync += self.o_end[bit].eq(Cat(come for k, come in enumerate(comes) if k >> bit & 1).any())

@@ -83,11 +83,12 @@ def operands(formatted: FormattedGraph, node: int) -> tuple[Operand, ...]:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The outputs of one function, all read in one cycle of its samples. code: of these samples. nodes: each different
-    output once. needed: the nodes that the outputs depend on."""
+    """The outputs of one function, all read in one cycle of its samples. code: of these samples. outputs: nodes by
+    name, in order. nodes: the numbers of a result. needed: the nodes that the outputs depend on."""
 
     name: str
     code: int
+    outputs: dict[str, tuple[int, ...]]
     nodes: tuple[int, ...]
     needed: frozenset[int]
     cycle: int
@@ -116,15 +117,18 @@ class Plan:
         """What is delivered and when: one delivery, or one for each of several functions."""
         graph, early = self.formatted.graph, self.schedule.problem.early
         parts = parts_of(graph.name)
+        ports = {port.name: port.nodes for port in graph.outputs}
         if not parts:
-            return (Delivery(graph.name, 0, graph.output_nodes, frozenset(range(len(graph))), self.latency),)
+            return (Delivery(graph.name, 0, ports, graph.result_nodes, frozenset(range(len(graph))), self.latency),)
         deliveries = []
         for part in parts:
             nodes = part_outputs(graph, part)
             read = {self.position[self.root[i]] for i in nodes if self.root[i] in self.position}
             cycles = [e.cycle for e in early if read.issubset(e.outputs)]
             needs = frozenset(needed(graph, part))
-            deliveries.append(Delivery(part.name, part.code, nodes, needs, min(cycles, default=self.latency)))
+            outputs = {argument.name: ports[argument.name] for argument in part.function.outputs}
+            cycle = min(cycles, default=self.latency)
+            deliveries.append(Delivery(part.name, part.code, outputs, nodes, needs, cycle))
         return tuple(deliveries)
 
     def ready(self, node: int) -> int:

@@ -348,7 +348,7 @@ def diagram(choice: Choice) -> str:
                 ", ".join([*units, f"{adders} × add"]),
             ),
             ("accelerator: integers to float32", "FIFO of results, registers"),
-            (f"AXI4-Stream, {board.link.width} bits", f"{len(graph.output_nodes)} float32 words out"),
+            (f"AXI4-Stream, {board.link.width} bits", f"{len(graph.result_nodes)} float32 words out"),
             (*reversed(between), "host"),
         )
     )

@@ -5,16 +5,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from amaranth.hdl import Cat, ClockSignal, Instance, Module, Mux, ResetSignal, Signal, Value, signed, unsigned
+from amaranth.hdl import (
+    Cat,
+    ClockSignal,
+    Const,
+    Instance,
+    Module,
+    Mux,
+    ResetInserter,
+    ResetSignal,
+    Signal,
+    Value,
+    signed,
+    unsigned,
+)
 from amaranth.lib import stream, wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.data import StructLayout, View
+from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
+from dynagate.design.design import WORD
+from dynagate.design.ring import FLAGS
 from dynagate.hw.plan import Plan
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 
-FLAGS = ("start", "stop")
-"""Bits above the fields of a turn: the state comes with it; the result does not return."""
+COUNT = 32
+"""Bits of a trajectory's turns, and of the registers that they are compared with."""
 
 SPARE = 4
 """States that the chip holds beyond those in the pipeline."""
@@ -28,15 +44,20 @@ def capacity(latency: int, ii: int) -> int:
 class Recirculate(wiring.Component):
     """Turns of trajectories through a datapath. The module `datapath` is in a file of its own.
 
-    Up to `capacity` trajectories are under way. Their turns enter in rounds: each trajectory's next turn after one turn
-    of every other. A state is rounded to the formats of the inputs as `fixedpoint.format.rescale` does. A trajectory
-    that overflows, in the datapath or because its state does not fit, is flagged in all its later results.
+    Up to `capacity` trajectories are under way. A turn that does not start a trajectory continues the one whose last
+    turn entered longest ago. A state is rounded to the formats of the inputs as `fixedpoint.format.rescale` does. A
+    trajectory that overflows, in the datapath or because its state or an input does not fit, is flagged in all its
+    later results.
 
-    ===========  ===  ========================================================================================
-    i            in   stream of turns: the datapath's fields, then `start` and `stop`; the state counts with start
-    o            out  stream of results: the datapath's, then `flagged`
+    ===========  ===  ==================================================================================================
+    reset        in   all trajectories are dropped
+    steps        in   trajectories also end after so many turns; 0: the stream alone says when
+    every        in   results leave after so many turns of their trajectory, and after its last; 0 is 1
+    i            in   stream of turns: the datapath's fields, then FLAGS and a tag; the state counts with start
+    o            out  stream of results: the datapath's, then whether it is flagged, the batch ends, and the turn's tag
+    entered      out  for a cycle: a turn has entered the datapath
     design_hash  out  a constant: the 64 bits of the hash in design.json
-    ===========  ===  ========================================================================================
+    ===========  ===  ==================================================================================================
 
     carry: output -> input of the graph. Raises ValueError: their shapes differ.
     """
@@ -53,11 +74,15 @@ class Recirculate(wiring.Component):
                 raise ArgumentError(f"'{source}' has {len(sources[source])} numbers, '{target}' {len(targets[target])}")
             self.pairs += zip(sources[source], targets[target], strict=True)
         self.in_bits = sum(formats[i].width for i in graph.input_nodes)
-        self.out_bits = sum(formats[i].width for i in graph.output_nodes) + len(graph.scopes)
+        self.out_bits = sum(formats[i].width for i in graph.result_nodes) + len(graph.scopes)
         super().__init__(
             {
-                "i": In(stream.Signature(unsigned(self.in_bits + len(FLAGS)))),
-                "o": Out(stream.Signature(unsigned(self.out_bits + 1))),
+                "reset": In(1),
+                "steps": In(COUNT),
+                "every": In(COUNT),
+                "i": In(stream.Signature(unsigned(self.in_bits + len(FLAGS) + WORD))),
+                "o": Out(stream.Signature(unsigned(self.out_bits + 2 + WORD))),
+                "entered": Out(1),
                 "design_hash": Out(unsigned(64)),
             }
         )
@@ -65,20 +90,32 @@ class Recirculate(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         plan = self.plan
-        state_bits = sum(plan.formatted.formats[target].width for _, target in self.pairs)
-        m.submodules.states = states = SyncFIFOBuffered(width=state_bits + 1, depth=self.capacity)
-        m.submodules.beside = beside = SyncFIFOBuffered(width=2, depth=self.capacity + SPARE)
-        start, stop = self.i.payload[self.in_bits], self.i.payload[self.in_bits + 1]
-        ready = Signal()  # all that a turn needs but the datapath is there
+        states_layout = StructLayout(
+            {
+                "fields": sum(plan.formatted.formats[target].width for _, target in self.pairs),
+                "flagged": 1,
+                **{"shows": 1, "ends": 1, "since": COUNT, "turns": COUNT},
+            }
+        )
+        beside_layout = StructLayout(
+            {"flagged": 1, "shows": 1, "ends": 1, "since": COUNT, "turns": COUNT, "last": 1, "tag": WORD}
+        )
+        depth = self.capacity
+        m.submodules.states = states = ResetInserter(self.reset)(SyncFIFO(width=states_layout.size, depth=depth))
+        m.submodules.beside = beside = ResetInserter(self.reset)(
+            SyncFIFOBuffered(width=beside_layout.size, depth=depth + SPARE)
+        )
+        start, stop, bad, last = (self.i.payload[self.in_bits + k] for k in range(len(FLAGS)))
+        tag = self.i.payload[self.in_bits + len(FLAGS) :]
         result = Signal(self.out_bits)
-        enter, leave, in_ready, out_valid, out_ready = (
-            Signal(name=name) for name in ("enter", "leave", "in_ready", "out_valid", "out_ready")
+        ready, leave, in_ready, out_valid, out_ready = (
+            Signal(name=name) for name in ("ready", "leave", "in_ready", "out_valid", "out_ready")
         )
         fields = Signal(self.in_bits)
         m.submodules.datapath = Instance(
             "datapath",
             i_clk=ClockSignal(),
-            i_rst=ResetSignal(),
+            i_rst=ResetSignal() | self.reset,
             i_i__payload=fields,
             i_i__valid=ready,
             o_i__ready=in_ready,
@@ -87,32 +124,63 @@ class Recirculate(wiring.Component):
             i_o__ready=out_ready,
             o_design_hash=self.design_hash,
         )
-        held = Signal(range(self.capacity + 1))
-        overflow = result[self.out_bits - len(plan.formatted.graph.scopes) :].any()
-        flagged = beside.r_data[1] | overflow
-        again = ~beside.r_data[0]
-        room = ~again | (held != self.capacity)
+        state = View(states_layout, states.r_data)
+        entering = Signal(beside_layout)
+        leaving = View(beside_layout, beside.r_data)
+        first_ends = Signal(reset_less=True)
+        shows_all = Signal(reset_less=True, init=1)
+        m.d.sync += [first_ends.eq(self.steps == 1), shows_all.eq(self.every <= 1)]
+        m.d.comb += [
+            entering.ends.eq(stop | Mux(start, first_ends, state.ends)),
+            entering.shows.eq(entering.ends | Mux(start, shows_all, state.shows)),
+            entering.flagged.eq(bad | (state.flagged & ~start)),
+            entering.since.eq(Mux(start, 0, state.since)),
+            entering.turns.eq(Mux(start, 0, state.turns)),
+            entering.last.eq(last),
+            entering.tag.eq(tag),
+        ]
+        held = Signal(range(depth + 1))
+        flagged = leaving.flagged | result[self.out_bits - len(plan.formatted.graph.scopes) :].any()
+        again = ~leaving.ends
+        slack = ~again | (held != depth)
         m.d.comb += [
             ready.eq(self.i.valid & (start | states.r_rdy) & beside.w_rdy),
-            enter.eq(ready & in_ready),
+            self.entered.eq(ready & in_ready),
             self.i.ready.eq((start | states.r_rdy) & beside.w_rdy & in_ready),
-            states.r_en.eq(enter & ~start),
-            beside.w_en.eq(enter),
-            beside.w_data.eq(Cat(stop, states.r_data[-1] & ~start)),
-            fields.eq(self._with_state(start, states.r_data)),
-            self.o.valid.eq(out_valid & room),
-            self.o.payload.eq(Cat(result, flagged)),
-            out_ready.eq(self.o.ready & room),
+            states.r_en.eq(self.entered & ~start),
+            beside.w_en.eq(self.entered),
+            beside.w_data.eq(entering),
+            fields.eq(self._with_state(start, state.fields)),
+            self.o.valid.eq(out_valid & slack & leaving.shows),
+            self.o.payload.eq(Cat(result, flagged, leaving.last, leaving.tag)),
+            out_ready.eq((self.o.ready | ~leaving.shows) & slack),
             leave.eq(out_valid & out_ready),
             beside.r_en.eq(leave),
         ]
-        # a state takes two cycles to be rounded and looked at: its place is kept from the first
-        m.d.sync += held.eq(held + (leave & again) - (enter & ~start))
+        # a state takes a cycle to be rounded: its place is kept from the first
+        with m.If(self.reset):
+            m.d.sync += held.eq(0)
+        with m.Else():
+            m.d.sync += held.eq(held + (leave & again) - (self.entered & ~start))
         values, misfit = self._rounded(m, result)
-        late = delayed(m, Cat(leave & again, flagged), 2, "late", reset=True)
+        returns, flagged_late = (Signal(name=name) for name in ("returns", "flagged_late"))
+        since, turns = Signal(COUNT, reset_less=True), Signal(COUNT, reset_less=True)
+        m.d.sync += [
+            returns.eq(leave & again & ~self.reset),
+            flagged_late.eq(flagged),
+            since.eq(Mux(leaving.shows, 0, leaving.since + 1)),
+            turns.eq(leaving.turns + 1),
+        ]
+        kept = Signal(states_layout)
         m.d.comb += [
-            states.w_en.eq(late[0]),
-            states.w_data.eq(Cat(delayed(m, values, 1, "values_late"), late[1] | misfit)),
+            kept.fields.eq(values),
+            kept.flagged.eq(flagged_late | misfit),
+            kept.shows.eq(shows_all | (since + 1 == self.every)),
+            kept.ends.eq(turns + 1 == self.steps),
+            kept.since.eq(since),
+            kept.turns.eq(turns),
+            states.w_en.eq(returns),
+            states.w_data.eq(kept),
         ]
         return m
 
@@ -134,17 +202,19 @@ class Recirculate(wiring.Component):
         return Cat(*fields)
 
     def _rounded(self, m: Module, result: Value) -> tuple[Value, Value]:
-        """Carried outputs in the formats of the inputs, a cycle late; and whether one did not fit, two cycles late."""
+        """Carried outputs in the formats of the inputs, and whether one did not fit, a cycle late."""
         plan = self.plan
         formats, arithmetic = plan.formatted.formats, plan.formatted.arithmetic
         place: dict[int, Value] = {}
         at = 0
-        for i in plan.formatted.graph.output_nodes:
+        for i in plan.formatted.graph.result_nodes:
             place[i] = result[at : at + formats[i].width].as_signed()
             at += formats[i].width
         values, guards = [], []
         for k, (source, target) in enumerate(self.pairs):
             frac, to = formats[source].frac, formats[target]
+            if source not in place:  # always zero, so it is not in the result
+                place[source] = Const(0, signed(formats[source].width))
             constant = rounding_constant(frac - to.frac, arithmetic)
             # one more bit, for the rounding constant
             value = (place[source] + constant) if constant else place[source]
@@ -155,6 +225,4 @@ class Recirculate(wiring.Component):
             if len(wires.guard):
                 guard = delayed(m, wires.guard, 1, f"state_{k}_guard")
                 guards.append(differ(guard))
-        misfit = Signal(reset_less=True)
-        m.d.sync += misfit.eq(Cat(*guards).any() if guards else 0)
-        return Cat(*values), misfit
+        return Cat(*values), Cat(*guards).any() if guards else Const(0)

@@ -10,7 +10,7 @@ from dynagate.design.design import Register
 READ, WRITE = "read", "write"
 IDENTITY = 0x44594E47
 """"DYNG"."""
-VERSION = 2
+VERSION = 3
 """Of the registers and the streams; a host refuses others."""
 BITS = 32
 
@@ -26,8 +26,8 @@ REGISTERS = _table(
     ("hash_high", READ, "design hash, high half"),
     ("ii", READ, "cycles between samples"),
     ("latency", READ, "cycles of a sample in the datapath"),
-    ("input_words", READ, "float32 words of a sample on s_axis, before its tag"),
-    ("output_words", READ, "float32 words of a result on m_axis, before its tag"),
+    ("input_words", READ, "words of a sample on s_axis, before its tag"),
+    ("output_words", READ, "words of a result with all outputs on m_axis, before its tag"),
     ("control", WRITE, "what a 1 does; reads as 0", ("reset", "clear")),
     ("status", READ, "sticky, until clear or reset", ("bad_input", "overflow", "misaligned")),
     ("samples_in", READ, "samples that entered the datapath"),
@@ -42,18 +42,41 @@ REGISTERS = _table(
     ("misaligned", READ, "samples dropped, or closed late, because of TLAST"),
 )
 ADDRESS_BITS = 8
+OUTPUTS = "outputs"
+"""The register, after all others, of an accelerator whose outputs are chosen while it runs."""
 
 
-def with_parameters(entries: Sequence[tuple[str, int]]) -> dict[str, Register]:
-    """The table, and a register for each entry of the inputs that registers hold. Raises ValueError: there are more
-    than addresses."""
-    first, most = len(REGISTERS), (1 << ADDRESS_BITS) // 4
+RING = ("steps", "every")
+"""Registers of a ring, in the order of their addresses."""
+
+
+def with_ring() -> dict[str, Register]:
+    """The table, and the registers of a ring."""
+    meanings = (
+        "turns after which trajectories end; 0, as after power-up: where the stream says",
+        "results leave after so many turns of their trajectory, and after its last; 0 is 1, as after power-up",
+    )
+    first = len(REGISTERS)
+    rows = [
+        Register(name, 4 * (first + k), WRITE, text) for k, (name, text) in enumerate(zip(RING, meanings, strict=True))
+    ]
+    return {**REGISTERS, **{row.name: row for row in rows}}
+
+
+def registers_of(entries: Sequence[tuple[str, int]], choice: Sequence[str] = ()) -> dict[str, Register]:
+    """The table, a register for each entry of the inputs that registers hold, and OUTPUTS where outputs are chosen.
+    choice: the outputs of all functions, a bit each. Raises ValueError: there are more than addresses or bits."""
+    first, most = len(REGISTERS), (1 << ADDRESS_BITS) // 4 - bool(choice)
     if first + len(entries) > most:
         raise ArgumentError(
             f"{len(entries)} inertial parameters in registers; expected at most {most - first}: fewer variable links"
         )
+    if len(choice) > BITS:
+        raise ArgumentError(f"a choice of {len(choice)} outputs; expected at most {BITS}: fewer functions")
     held = {
         f"{name}_{k}": Register(f"{name}_{k}", 4 * (first + place), WRITE, f"entry {k} of input {name}, a float32")
         for place, (name, k) in enumerate(entries)
     }
-    return {**REGISTERS, **held}
+    meaning = "outputs that results have: one or more of each function; refused while samples are under way"
+    chosen = {OUTPUTS: Register(OUTPUTS, 4 * (first + len(entries)), WRITE, meaning, tuple(choice))} if choice else {}
+    return {**REGISTERS, **held, **chosen}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from amaranth.hdl import (
@@ -23,14 +23,19 @@ from amaranth.hdl import (
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from dynagate.design.ring import COMMAND
+from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import quantise
 from dynagate.graph.parts import code_node
 from dynagate.hw import axi_lite
-from dynagate.hw.axi import WORD, Axi
+from dynagate.hw.axi import Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.datapath import Datapath, end_of
-from dynagate.hw.regmap import BITS, IDENTITY, VERSION
+from dynagate.hw.layouts import choices
+from dynagate.hw.plan import Delivery
+from dynagate.hw.recirculate import Recirculate
+from dynagate.hw.regmap import BITS, IDENTITY, RING, VERSION
 from dynagate.hw.units.float32 import FromFloat
 from dynagate.hw.units.rescale import by_beat, delayed
 
@@ -56,6 +61,18 @@ def ports(axi: Axi) -> dict[str, Any]:
     }
 
 
+class _Core(NamedTuple):
+    """What the counters see of the part between the streams. enter, leave: a sample does, in this cycle. bad_sample: of
+    the one that enters. overflow, overflowed: of the one that leaves, by pass and in all. empty: no sample is there."""
+
+    enter: Value
+    leave: Value
+    bad_sample: Value
+    overflow: Value
+    overflowed: Value
+    empty: Value = Const(0)
+
+
 class Shell(wiring.Component):
     """The accelerator: the datapath between AXI4-Stream and AXI4-Lite. The module `datapath` is in a file of its own.
 
@@ -67,33 +84,66 @@ class Shell(wiring.Component):
     =======  ===  =============================
     """
 
-    def __init__(self, datapath: Datapath, axi: Axi, parameters: Sequence[float] = ()) -> None:
-        """parameters: what the inertial parameters of variable links are after a reset."""
+    def __init__(
+        self,
+        datapath: Datapath,
+        axi: Axi,
+        parameters: Sequence[float] = (),
+        carry: Mapping[str, str] | None = None,
+    ) -> None:
+        """parameters: what the inertial parameters of variable links are after a reset. carry: output -> input of a
+        datapath whose state stays on the chip."""
         self.datapath, self.axi = datapath, axi
         self.parameters = np.asarray(parameters, dtype=np.float32)
         formatted = datapath.plan.formatted
         graph, formats = formatted.graph, formatted.formats
         streamed = graph.input_nodes[: len(graph.input_nodes) - len(self.parameters)]
         self.held = [formats[i] for i in graph.input_nodes[len(streamed) :]]
-        self.input = InputStream([formats[i] for i in streamed], axi.width, datapath.plan.ii, axi.last, axi.words)
-        place = {i: k for k, i in enumerate(graph.output_nodes)}
-        layouts = [[place[i] for i in delivery.nodes] for delivery in datapath.plan.deliveries]
-        self.output = OutputStream([formats[i] for i in graph.output_nodes], axi.width, axi.last, layouts, axi.words)
+        self.ring = None if carry is None else Recirculate(datapath.plan, carry)
+        fields = [formats[i] for i in streamed] + ([COMMAND] if self.ring else [])
+        self.input = InputStream(fields, axi.width, datapath.plan.ii, axi.last, axi.words)
+        layouts = [self._layouts(delivery) for delivery in datapath.plan.deliveries]
+        self.output = OutputStream([formats[i] for i in graph.result_nodes], axi.width, axi.last, layouts, axi.words)
         super().__init__(ports(axi))
+
+    def _layouts(self, delivery: Delivery) -> list[tuple[int, ...]]:
+        """The fields of a function's results: of all outputs, or of each choice of them."""
+        place = {i: k for k, i in enumerate(self.datapath.plan.formatted.graph.result_nodes)}
+        fields = tuple(place[i] for i in delivery.nodes)
+        if not self.axi.choice:
+            return [fields]
+        return choices([[place[i] for i in nodes if i in place] for nodes in delivery.outputs.values()], fields)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.sync = sync = ClockDomain()
         m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
-        plan, scopes = self.datapath.plan, len(self.datapath.plan.formatted.graph.scopes)
-        self.registers = AxiLite({}, [int(word) for word in self.parameters.view(np.uint32)])
+        words = [0] * len(RING) if self.ring else [int(word) for word in self.parameters.view(np.uint32)]
+        outputs = [len(delivery.outputs) for delivery in self.datapath.plan.deliveries] if self.axi.choice else []
+        self.registers = AxiLite({}, words, outputs)
         control = Signal(8)
         reset = Signal()
         clear = Signal()
         m.d.sync += [reset.eq(control[0]), clear.eq(control[1])]
-        m.submodules.input = source = ResetInserter(reset)(self.input)
-        m.submodules.output = sink = ResetInserter(reset)(self.output)
+        m.submodules.input = ResetInserter(reset)(self.input)
+        m.submodules.output = ResetInserter(reset)(self.output)
 
+        core = self._turns(m, reset) if self.ring else self._samples(m, reset)
+        counts = _Counts(m, reset | clear)
+        m.submodules.registers = self.registers
+        self.registers.values = self._constants() | self._counters(m, counts, core)
+        m.d.comb += [control.eq(self.registers.written), *self._at_the_ports(reset), *self._at_the_bus()]
+        if self.axi.choice:
+            idle = self.input.idle & core.empty & self.output.idle
+            m.d.comb += [self.registers.idle.eq(idle), self.registers.restore.eq(reset)]
+            if "i_choice" in self.output.signature.members:
+                m.d.comb += self.output.i_choice.eq(self.registers.outputs)
+        return m
+
+    def _samples(self, m: Module, reset: Signal) -> _Core:
+        """The datapath between the streams."""
+        plan, source, sink = self.datapath.plan, self.input, self.output
+        scopes = len(plan.formatted.graph.scopes)
         # what is known of a sample beside its values waits for its result; results of a function come in order
         ends = len(plan.deliveries)
         besides = [SyncFIFOBuffered(width=2 + WORD, depth=plan.latency // plan.ii + 8) for _ in range(ends)]
@@ -141,21 +191,36 @@ class Shell(wiring.Component):
             sink.i_tag.eq(known[2:]),
             sink.i_layout.eq(end),
             sink.i_valid.eq(result_valid),
-            source.tdata.eq(self.s_axis_tdata),
-            source.tvalid.eq(self.s_axis_tvalid),
-            source.tlast.eq(self.s_axis_tlast),
-            self.s_axis_tready.eq(source.tready & ~reset),
-            self.m_axis_tdata.eq(sink.tdata),
-            self.m_axis_tvalid.eq(sink.tvalid),
-            self.m_axis_tlast.eq(sink.tlast),
-            sink.tready.eq(self.m_axis_tready),
         ]
-        counts = _Counts(m, reset | clear)
-        values = self._constants() | self._counters(m, counts, enter & bad_sample, enter, leave, overflow)
-        m.submodules.registers = self.registers
-        self.registers.values = values
-        m.d.comb += [control.eq(self.registers.written), *self._at_the_bus()]
-        return m
+        empty = Cat(fifo.level == 0 for fifo in besides).all()
+        return _Core(enter, leave, bad_sample, overflow, overflow.any(), empty)
+
+    def _turns(self, m: Module, reset: Signal) -> _Core:
+        """The ring between the streams."""
+        ring, source, sink, registers = self.ring, self.input, self.output, self.registers
+        assert ring is not None
+        m.submodules.ring = ring
+        for place, port in enumerate((ring.steps, ring.every)):
+            register = Signal(BITS, name=RING[place])
+            m.d.comb += port.eq(register)
+            with m.If(registers.parameter_valid & (registers.parameter == place)):
+                m.d.sync += register.eq(registers.parameter_word)
+        fields, command = source.o_payload[: ring.in_bits], source.o_payload[ring.in_bits :]
+        values, overflow = ring.o.payload[: sink.bits], ring.o.payload[sink.bits : ring.out_bits]
+        flagged, last, tag = (ring.o.payload[low:] for low in range(ring.out_bits, ring.out_bits + 3))
+        m.d.comb += [
+            ring.reset.eq(reset),
+            ring.i.payload.eq(Cat(fields, ~command[:2], source.o_bad, source.o_last, source.o_tag)),
+            ring.i.valid.eq(source.o_valid),
+            source.o_ready.eq(ring.i.ready),
+            sink.i_payload.eq(values),
+            sink.i_bad.eq(flagged[0]),
+            sink.i_last.eq(last[0]),
+            sink.i_tag.eq(tag),
+            sink.i_valid.eq(ring.o.valid),
+            ring.o.ready.eq(sink.i_ready),
+        ]
+        return _Core(ring.entered, ring.o.valid & ring.o.ready, source.o_bad, overflow, flagged[0])
 
     def _at_the_ports(self, reset: Value) -> list[Any]:
         """The streams at the shell's ports."""
@@ -190,18 +255,15 @@ class Shell(wiring.Component):
             "ii": Const(plan.ii, BITS),
             "latency": Const(plan.latency, BITS),
             "input_words": Const(self.input.words, BITS),
-            "output_words": Const(max(map(len, self.output.layouts)), BITS),
+            "output_words": Const(self.output.layouts.longest, BITS),
         }
 
-    def _counters(
-        self, m: Module, counts: _Counts, enters_bad: Value, enter: Value, leave: Value, overflow: Value
-    ) -> dict[str, Value]:
-        """Registers that say what happened, by name. enter, leave: a sample goes into the datapath, or comes out.
-        overflow: a bit for each scope, of the sample that leaves."""
-        samples_in, samples_out = counts.of("samples_in", enter), counts.of("samples_out", leave)
-        flagged = delayed(m, leave & overflow.any(), 1, "flagged", reset=True)
+    def _counters(self, m: Module, counts: _Counts, core: _Core) -> dict[str, Value]:
+        """Registers that say what happened, by name."""
+        samples_in, samples_out = counts.of("samples_in", core.enter), counts.of("samples_out", core.leave)
+        flagged = delayed(m, core.leave & core.overflowed, 1, "flagged", reset=True)
         at = delayed(m, samples_out, 1, "result_index")
-        bad, first_bad = counts.first("bad_inputs", enters_bad, samples_in)
+        bad, first_bad = counts.first("bad_inputs", core.enter & core.bad_sample, samples_in)
         overflows, first_overflow = counts.first("overflows", flagged, at)
         misaligned = counts.of("misaligned", self.input.misaligned)
         return {
@@ -214,7 +276,7 @@ class Shell(wiring.Component):
             "first_bad_input": first_bad,
             "overflows": overflows,
             "first_overflow": first_overflow,
-            "overflow_scopes": counts.sticky("overflow_scopes", Mux(leave, overflow, 0)),
+            "overflow_scopes": counts.sticky("overflow_scopes", Mux(core.leave, core.overflow, 0)),
             "misaligned": misaligned,
         }
 

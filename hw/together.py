@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
-from dynagate.hw.axi import beats
 from dynagate.hw.cost import lookup_tables
 from dynagate.hw.plan import Plan, plan
 from dynagate.robot import Robot
@@ -45,7 +45,7 @@ class Cost:
             lookup_tables(planned).total(),
             planned.register_bits(),
             planned.latency,
-            len(planned.formatted.graph.output_nodes),
+            len(planned.formatted.graph.result_nodes),
         )
 
 

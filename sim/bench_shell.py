@@ -143,7 +143,7 @@ async def registers_are_read_while_samples_stream(dut: Any) -> None:
     design = bench.design
     expected = {
         "identity": 0x44594E47,
-        "version": 2,
+        "version": 3,
         "hash_low": design.device_hash & 0xFFFFFFFF,
         "hash_high": design.device_hash >> 32,
         "ii": design.ii,

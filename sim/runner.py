@@ -16,9 +16,8 @@ from dynagate.design.files import text_of
 from dynagate.design.payload import pack_integers
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Integers
-from dynagate.hw.axi_stream import NAN
 from dynagate.hw.build import SHELL_TOP, TOP, Build
-from dynagate.hw.units.float32 import from_float32, to_float32
+from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
 from dynagate.sim.verilate import PORTS, SHELL_PORTS, SimulationError, cocotb_program, environment
 
 PATTERNS = ("never", "rare", "mostly", "bursts")
@@ -97,13 +96,13 @@ def expected_words(
     lanes = axi.lanes
     widths = [formats[i].width for i in graph.input_nodes]
     converted = [
-        from_float32(np.ascontiguousarray(words[:, k]), formats[i], max(widths[k % lanes :: lanes]))
+        from_floating(np.ascontiguousarray(words[:, k]), formats[i], max(widths[k % lanes :: lanes]), BINARY32)
         for k, i in enumerate(graph.input_nodes)
     ]
     bad = np.any([c.overflow for c in converted], axis=0)
     values = evaluate_integers(built.formatted, {i: c.value for i, c in zip(graph.input_nodes, converted, strict=True)})
-    results = np.stack([to_float32(values.value[i], formats[i]) for i in graph.output_nodes], axis=1)
-    results[bad | values.overflow] = NAN
+    results = np.stack([to_floating(values.value[i], formats[i], BINARY32) for i in graph.result_nodes], axis=1)
+    results[bad | values.overflow] = BINARY32.nan
     return results, bad, values.by_scope
 
 
@@ -143,7 +142,7 @@ def expected_payloads(
     values = evaluate_integers(built.formatted, integers)
     count = len(values.overflow)
     graph = built.graph
-    got = pack_integers(sink, {k: values.value[i] for k, i in enumerate(graph.output_nodes)}, count)
+    got = pack_integers(sink, {k: values.value[i] for k, i in enumerate(graph.result_nodes)}, count)
     for k, flags in enumerate(values.by_scope.T):
         word, bit = divmod(sink.overflow + k, 32)
         got[:, word] |= flags.astype(np.uint32) << np.uint32(bit)

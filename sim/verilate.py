@@ -41,6 +41,8 @@ PORTS = (
     "design_hash",
 )
 """Of module `datapath`."""
+RING_PORTS = (*PORTS, "reset", "steps", "every")
+"""Of module `rollout`."""
 _LITE = "awaddr awprot awvalid awready wdata wstrb wvalid wready bresp bvalid bready"
 _LITE += " araddr arprot arvalid arready rdata rresp rvalid rready"
 SHELL_PORTS = (
@@ -102,7 +104,7 @@ def shell_library(accelerator: Path, verilog: Path, *, step: Callable[[str], Any
 def rollout_library(rollout: Path, verilog: Path, *, step: Callable[[str], Any] | None = None) -> Path:
     """The shared library of a step whose state stays on the chip, compiled unless the cache holds it.
     Raises SimulationError."""
-    return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in PORTS]), [], step)
+    return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], step)
 
 
 def line_library(

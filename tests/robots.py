@@ -90,3 +90,20 @@ def random_robot(seed: int, folder: Path) -> tuple[Robot, Path]:
     path = folder / f"random_{seed}.urdf"
     path.write_text(random_urdf(seed))
     return Robot.from_urdf(path), path
+
+
+HOPPER = """<robot name="hopper">
+<link name="body"><inertial><origin xyz="0.02 0.01 -0.03"/><mass value="2.0"/>
+<inertia ixx="0.03" ixy="0.001" ixz="0.002" iyy="0.04" iyz="0.001" izz="0.05"/></inertial></link>
+<link name="leg"><inertial><origin xyz="0 0 -0.2"/><mass value="0.5"/>
+<inertia ixx="0.01" ixy="0" ixz="0" iyy="0.01" iyz="0" izz="0.002"/></inertial></link>
+<joint name="hip" type="revolute"><parent link="body"/><child link="leg"/><origin xyz="0 0.1 0"/><axis xyz="0 1 0"/>
+<limit lower="-2" upper="2" velocity="5" effort="50"/></joint>
+</robot>"""
+
+
+def hopper(folder: Path) -> Robot:
+    """A floating body with one leg: the least robot with a quaternion and a joint."""
+    path = folder / "hopper.urdf"
+    path.write_text(HOPPER)
+    return Robot.from_urdf(path, floating_base=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, evaluate, robots, trace
-from dynagate.bench import boards, codegen, comparison, deadline, figures, grid, measure, peers, report
+from dynagate.bench import boards, codegen, comparison, deadline, figures, grid, measure, peers, report, rollouts
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph.ops import TRIG
@@ -29,6 +30,7 @@ def result() -> dict[str, Any]:
     patch = pytest.MonkeyPatch()
     patch.setattr(measure, "SECONDS", 0.01)
     patch.setattr(comparison, "THROUGHPUT_BATCHES", (128, 256))
+    patch.setattr(rollouts, "ROUNDS", 1)
     robot = robots.load("two_joint_arm")
     found = comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
     patch.undo()
@@ -58,6 +60,9 @@ def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) 
     assert "ns per sample, batches of" in text
     assert "128               256    256, 2 threads" in text
     assert "FPGA (modelled)" in text
+    assert "rollouts by semi-implicit Euler, 1024 trajectories of 50 steps, one thread" in text
+    assert re.search(r"pinocchio +not asked for\nmujoco +\d", text)
+    assert re.search(r"step / forward dynamics, float32 +\d", text)
     assert "nothing of it was measured on a board" in text
     times = [{"batch": 16, "ns": 5000.0, "call_ns": 9000.0}, {"batch": 64, "ns": 7000.0, "call_ns": 11000.0}]
     measured = {

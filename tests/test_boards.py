@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from dynagate import Region, robots, trace
+from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.hw import boards
-from dynagate.hw.axi import beats
 from dynagate.hw.boards import Board, BoardError
 from dynagate.hw.choice import LONGEST, Choice, FitError, choose, uses
 from dynagate.hw.plan import Plan, plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import dynagate
 import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Robot, evaluate, robots, trace
@@ -160,3 +161,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ValueError, match=r"is made from a graph; expected dynagate.trace\(robot, 'forward_dynamics_jvp'\)"
     ):
         FUNCTIONS["forward_dynamics_jvp"](robot, *[[0.0] * 2] * 6)
+
+
+def test_a_weight_outside_its_range_is_named() -> None:
+    with dynagate.open(robots.load("two_joint_arm"), "forward_dynamics_vjp", device="fixed") as accelerator:
+        inputs = {name: np.zeros(2) for name in ("q", "qd", "tau")}
+        with pytest.raises(ValueError, match=r"input 'lam_qdd' is 1e\+06 at \(1,\); the formats were chosen for -"):
+            accelerator(**inputs, lam_qdd=[0.0, 1e6])

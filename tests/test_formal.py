@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from amaranth.hdl import Array, Assert, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib.fifo import SyncFIFOBuffered
+from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.axi import FIXED
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.flow import End, Flow
@@ -78,6 +78,7 @@ class InputProof(InputStream):
         m.d.comb += [
             Assert(self.beat < self.beats),
             Assert(s.credit + (self.beat != 0) + ones(s.under_way) + s.fifo.level == self.depth),
+            Assert(~self.idle | (~self.o_valid & (self.beat == 0) & ~s.under_way.any())),
         ]
         never_overflows(m, s.fifo)
         stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload, self.o_bad, self.o_last, self.o_tag)
@@ -92,12 +93,15 @@ class OutputProof(OutputStream):
         m = super().elaborate(platform)
         s = self.state
         m.d.comb += Assert(s.credit + ones(s.under_way) + s.fifo.level == s.fifo.depth)
+        m.d.comb += Assert(~self.idle | (~self.tvalid & (s.fifo.level == 0) & ~s.under_way.any()))
         never_overflows(m, s.fifo)
         stays_until_taken(m, self.tvalid, self.tready, self.tdata, self.tlast)
         return m
 
     def inputs(self) -> list[Value]:
-        return [self.i_payload, self.i_bad, self.i_last, self.i_tag, self.i_valid, self.tready]
+        several = [self.i_layout] if len(self.layouts.ends) > 1 else []
+        chosen = [self.i_choice] if "i_choice" in self.signature.members else []
+        return [self.i_payload, self.i_bad, self.i_last, self.i_tag, *several, *chosen, self.i_valid, self.tready]
 
 
 class LiteProof(AxiLite):
@@ -114,11 +118,19 @@ class LiteProof(AxiLite):
             unanswered = Signal(3)
             m.d.sync += unanswered.eq(unanswered + asked - answered)
             m.d.comb += Assert(unanswered == inside)
+        if "outputs" in self.signature.members:
+            before, may_change = Signal(len(self.outputs), init=self.outputs.init), Signal(init=1)
+            m.d.sync += [before.eq(self.outputs), may_change.eq(self.idle | self.restore)]
+            m.d.comb += [
+                Assert((before == self.outputs) | may_change),
+                Assert(self.outputs[0] & self.outputs[1:].any()),  # an output of each function
+            ]
         return m
 
     def inputs(self) -> list[Value]:
-        names = "awaddr awvalid wdata wstrb wvalid bready araddr arvalid rready"
-        return [getattr(self, name) for name in names.split()]
+        names = ["awaddr", "awvalid", "wdata", "wstrb", "wvalid", "bready", "araddr", "arvalid", "rready"]
+        names += ["idle", "restore"] if "outputs" in self.signature.members else []
+        return [getattr(self, name) for name in names]
 
 
 PROOFS: dict[str, Callable[[], FlowProof | InputProof | OutputProof | LiteProof]] = {
@@ -133,8 +145,12 @@ PROOFS: dict[str, Callable[[], FlowProof | InputProof | OutputProof | LiteProof]
     "output, two beats a sample": lambda: OutputProof(FORMATS, 64),
     "input of integers": lambda: InputProof(FORMATS, 32, 2, words=FIXED),
     "output of integers": lambda: OutputProof(FORMATS, 32, words=FIXED),
-    "output, two functions": lambda: OutputProof(FORMATS, 64, layouts=[[0], [2, 0, 1]]),
+    "output, two functions": lambda: OutputProof(FORMATS, 64, layouts=[[[0]], [[2, 0, 1]]]),
+    "output, two functions, one of them with a choice": lambda: OutputProof(
+        FORMATS, 64, layouts=[[[0]], [[2], [0, 1], [2, 0, 1]]]
+    ),
     "registers": lambda: LiteProof({}),
+    "registers, one of them a choice of outputs": lambda: LiteProof({}, choices=(1, 3)),
 }
 
 

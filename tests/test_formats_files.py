@@ -13,8 +13,9 @@ from dynagate import Region, robots, trace
 from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.fixedpoint.files import WIDEST, FormatsError, read_formats, write_formats
+from dynagate.graph.late import late_terms_last
 
-GRAPH = trace(robots.load("two_joint_arm"), "forward_dynamics")
+GRAPH = late_terms_last(trace(robots.load("two_joint_arm"), "forward_dynamics"))
 SINE = next(node.name for node in GRAPH.nodes if node.op == "sin")
 SUM = next(n.name for i, n in enumerate(GRAPH.nodes) if n.op == "add" and i not in GRAPH.output_nodes)
 OUTPUT = GRAPH.nodes[GRAPH.output_nodes[0]].name

@@ -557,7 +557,7 @@ def test_registers_by_name(shell_bench: Bench) -> None:
     fixed = ("identity", "version", "hash_low", "hash_high", "ii", "latency", "input_words", "output_words", "control")
     assert [values[name] for name in fixed] == [
         0x44594E47,
-        2,
+        3,
         design.device_hash & 0xFFFFFFFF,
         design.device_hash >> 32,
         shell_bench.kind.ii,

@@ -27,7 +27,7 @@ def design(designs: Path) -> Build:
     return build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
 
 
-ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable"
+ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator"
 OPTIONS: dict[str, tuple[str, str]] = {
     "numpy": ("pack", "threads"),
     "fixed": ("policy, region", "pack"),
@@ -52,7 +52,7 @@ def test_options_that_a_device_does_not_take_are_refused_before_any_work(
         raise AssertionError("work was done")
 
     monkeypatch.setattr("dynagate.host.opening.trace", work)
-    monkeypatch.setattr("dynagate.hw.build.trace", work)
+    monkeypatch.setattr("dynagate.hw.build.graph_of", work)
     monkeypatch.setattr(robots, "load", work)
     taken, example = OPTIONS[device]
     refused = EVERY.keys() - set(taken.split(", "))

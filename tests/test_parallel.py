@@ -139,14 +139,14 @@ def test_long_chains_agree_with_pinocchio(algorithm: str) -> None:
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_chains_that_slide_and_have_rotors_agree_with_pinocchio(algorithm: str) -> None:
-    for count, prismatic, armature in ((1, 1.0, 0.1), (2, 0.5, 0.0), (7, 0.4, 0.2), (33, 0.4, 0.2)):
+    for count, prismatic, armature in ((1, 1.0, 0.1), (2, 0.5, 0.0), (7, 0.4, 0.2), (10, 0.4, 0.2), (33, 0.4, 0.2)):
         robot = random_chain(count, 5, prismatic=prismatic, armature=armature)
         damped = [replace(link, joint=replace(link.joint, damping=0.1)) for link in robot.links]
         state = sample(count, 9)
         undamped_torque = state[2] - 0.1 * state[1]
         expected = by_pinocchio(robot, state[0], state[1], undamped_torque)
         got = ForwardDynamics(replace(robot, links=tuple(damped)), algorithm)(*state)
-        assert relative_errors(got, expected).max() <= 1e-8, count
+        assert relative_errors(got, expected).max() <= bound(count), count
 
 
 @pytest.mark.parametrize(("count", "batch"), [(1, 5), (7, 70), (50, 3)])

@@ -34,6 +34,7 @@ from dynagate.integrators.position_based_kinematics import move, place, subtract
 from dynagate.integrators.position_based_newton_euler import accelerations, mechanical_energy
 from dynagate.integrators.position_based_residual import forces_and_jacobian
 from dynagate.integrators.position_based_robots import bent, chain, planar_box, rod, swimmer
+from dynagate.integrators.position_based_state import Problem
 from dynagate.robot import Robot
 from dynagate.robot.model import Joint
 
@@ -66,6 +67,7 @@ class Mechanics:
         self.robot = tree()
         self.sim = PositionBased(self.robot, 0.05, **options)
         self.links, n = self.sim._links, self.robot.nv
+        self.problem = Problem(self.links, self.sim._points, self.sim._joints, self.sim._settings)
         rng = np.random.default_rng(0)
         self.q = random_q(self.robot, 1)
         self.poses = np.empty((4, len(self.robot.links), 3, 4))
@@ -84,8 +86,9 @@ class Mechanics:
 
     def energy(self, v: np.ndarray) -> tuple[float, np.ndarray]:
         gradient = np.empty(self.robot.nv)
-        parts = (self.links, self.sim._points, self.sim._joints, self.sim._settings, self.at(v), self.poses[:3])
-        value = energy_and_slope(*parts, self.terms, self.twist, self.load, self.stiffness, gradient)
+        value = energy_and_slope(
+            self.problem, self.at(v), self.poses[:3], self.terms, self.twist, self.load, self.stiffness, gradient
+        )
         return value, gradient
 
     def forces(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -93,8 +96,7 @@ class Mechanics:
         q = np.array([self.at(v[a * n : (a + 1) * n]) for a in range(u)])
         forces, jacobian = np.empty(u * n), np.empty((u * n, u * n))
         twists = np.empty((u, n, 6))
-        parts = (self.links, self.sim._points, self.sim._joints, self.sim._settings, q, self.poses[: u + 2].copy())
-        forces_and_jacobian(*parts, self.terms, twists, forces, jacobian)
+        forces_and_jacobian(self.problem, q, self.poses[: u + 2].copy(), self.terms, twists, forces, jacobian)
         return forces, jacobian
 
 
@@ -187,9 +189,7 @@ def test_energy_and_its_derivatives(contact: str | None) -> None:
     hessian = 0.5 * (hessian + hessian.T)
     _, slope_at = m.energy(np.zeros(n))
     step = np.empty(n)
-    assert newton_step(
-        m.links, m.sim._settings, m.terms[0] + 1e4, m.poses[2], m.twist, m.load, m.stiffness, slope_at, step
-    )
+    assert newton_step(m.problem, m.terms[0] + 1e4, m.poses[2], m.twist, m.load, m.stiffness, slope_at, step)
     assert relative(-(hessian + 1e4 * np.eye(n)) @ step, slope_at) < 1e-6
 
 
@@ -222,7 +222,7 @@ def test_elimination_is_the_dense_solution() -> None:
     add_inertia(m.links, m.poses[2], m.poses[2], 1.0 / 0.05**2, y)
     gather_stiffness(m.links, y)
     add_products(m.links, m.twist, m.twist, y, dense)
-    newton_step(m.links, m.sim._settings, m.terms[0], m.poses[2], m.twist, m.load, m.stiffness, gradient, step)
+    newton_step(m.problem, m.terms[0], m.poses[2], m.twist, m.load, m.stiffness, gradient, step)
     assert np.linalg.eigvalsh(dense)[0] > 0.0
     assert relative(step, -np.linalg.solve(dense, gradient)) < 1e-10
 
@@ -468,6 +468,8 @@ def test_measured_limits_are_warned_of() -> None:
         PositionBasedWarning, match="order 3 at dt 0.01 s: .* seen to stick from 0.01 s on, none at 0.005"
     ):
         PositionBased(robot, 0.01, order=3)
+    with pytest.warns(PositionBasedWarning, match="order 3 with 200 degrees of freedom: .* 176 of 400 steps were seen"):
+        PositionBased(chain(100), 0.0025, order=3)
     with pytest.warns(PositionBasedWarning, match="order 4 is experimental: .* grow for 0.026 < ω dt < 6.84"):
         PositionBased(robot, 0.001, order=4)
     lazy = PositionBased(chain(3), 0.05, iterations=1, tolerance=1e-12)

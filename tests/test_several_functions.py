@@ -19,9 +19,14 @@ from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, part_states
+from dynagate.host.drivers import ShellDriver
+from dynagate.host.links import RegisterError
+from dynagate.host.opening import _stream_device
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.plan import plan
+
+from tests.standins import opening as standins
 
 ARM = robots.load("two_joint_arm")
 REGION = Region.of(ARM)
@@ -74,7 +79,7 @@ def test_a_statement_is_of_each_functions_own_states() -> None:
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Build:
     folder = tmp_path_factory.mktemp("designs")
-    return dynagate.build(ARM, "all", ii=4, policy=TIGHT, axi=Axi(width=128), folder=folder)
+    return dynagate.build(ARM, "all", ii=4, policy=TIGHT, axi=Axi(128, "batch", choice=True), folder=folder)
 
 
 @pytest.fixture(scope="module")
@@ -154,9 +159,13 @@ def test_words_of_a_result_are_its_functions_own(built: Build) -> None:
         own = built.design.of_function(function).axi
         assert own is not None
         alone = trace(ARM, function.name)
-        assert own.words.output == len(alone.output_nodes)
+        assert own.words.output == len(alone.result_nodes)
         assert own.beats.output == -(-(own.words.output + 1) // 4)
     assert axi.words.output == 13
+    numbers = {function.name: sum(len(port.fields) for port in function.outputs) for function in built.design.functions}
+    words = {function.name: len(function.fields) for function in built.design.functions}
+    assert (numbers["mass_matrix"], words["mass_matrix"]) == (4, 3)  # symmetric
+    assert (numbers["inverse_dynamics_gradient"], words["inverse_dynamics_gradient"]) == (8, 7)  # ∂τ₂/∂q̇₂ = 0
 
 
 def test_a_code_that_the_design_lacks_gives_no_result(built: Build) -> None:
@@ -174,6 +183,117 @@ def test_a_code_that_the_design_lacks_gives_no_result(built: Build) -> None:
         assert not np.isnan(words[0]).any()
         assert np.isnan(words[1]).all()
         assert (driver.counters.bad_inputs, driver.counters.first_bad_input) == (1, 1)
+
+
+@pytest.fixture(scope="module")
+def shell(built: Build) -> Iterator[Accelerator]:
+    with dynagate.open(built, shell=True, pauses=(0.1, 0.2), seed=5) as accelerator:
+        yield accelerator
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics_gradient", "forward_dynamics_gradient"])
+def test_outputs_are_chosen_while_it_runs(name: str, built: Build, shell: Accelerator) -> None:
+    """Every choice of a function's outputs, and another function between."""
+    states, other = states_of(name, 30), states_of("mass_matrix", 5)
+    outputs = [argument.name for argument in dynagate.FUNCTIONS[name].outputs]
+    with dynagate.open(built.folder, device="fixed") as integers:
+        expected = integers.functions[name](**states)
+        sound = ~expected.overflow
+        for mask in np.random.default_rng(2).permutation(np.arange(1, 1 << len(outputs))):
+            chosen = [output for k, output in enumerate(outputs) if mask >> k & 1]
+            results = shell.functions[name](**states, outputs=chosen[::-1])
+            assert [*results] == chosen
+            np.testing.assert_array_equal(results.overflow, expected.overflow)
+            for output in chosen:
+                np.testing.assert_array_equal(results[output][sound], expected[output][sound].astype(np.float32))
+            assert shell.mass_matrix(**other).m.shape == (5, 2, 2)
+        whole = shell.functions[name](**states)
+        assert [*whole] == outputs
+        np.testing.assert_array_equal(whole[outputs[0]][sound], expected[outputs[0]][sound].astype(np.float32))
+
+
+def test_only_the_chosen_words_are_sent(built: Build, shell: Accelerator) -> None:
+    device: Any = shell.forward_dynamics_gradient.device
+    whole = device.device.driver
+    driver = device.choosing(["dqdd_dq"]).device.driver
+    assert (whole.axi.words.output, driver.axi.words.output) == (13, 4)
+    assert (whole.result, driver.result) == ((4, 4), (2, 4))
+    states = states_of("forward_dynamics_gradient", 20)
+    pending = shell.forward_dynamics_gradient.choosing("dqdd_dq").submit(**states)
+    later = shell.forward_dynamics_gradient.choosing("minv").submit(**states)
+    direct = shell.forward_dynamics_gradient(**states, outputs=("dqdd_dq", "minv"))
+    np.testing.assert_array_equal(pending.result().dqdd_dq, direct.dqdd_dq)
+    np.testing.assert_array_equal(later.result().minv, direct.minv)
+    bits = driver.registers.bits("outputs")
+    assert {name for name in bits if name.startswith("forward_dynamics_gradient.")} == {
+        "forward_dynamics_gradient.dqdd_dq",
+        "forward_dynamics_gradient.minv",
+    }
+
+
+@pytest.mark.parametrize("which", ["xdma", "pynq", "xrt"])
+def test_boards_receive_results_of_every_length(which: str, built: Build) -> None:
+    link = standins.STANDINS[which](built, standins.board(built))
+    with (
+        Accelerator(_stream_device(ShellDriver, built.design, link, progress=False)) as accelerator,
+        dynagate.open(built.folder, device="fixed") as integers,
+    ):
+        for name, outputs in [(name, None) for name in TOGETHER] + [("forward_dynamics_gradient", ["qdd"])]:
+            states = states_of(name, 20)
+            results, expected = (
+                accelerator.functions[name](**states, outputs=outputs),
+                integers.functions[name](**states),
+            )
+            np.testing.assert_array_equal(results.overflow, expected.overflow)
+            for output, value in results.items():
+                sound = ~expected.overflow
+                np.testing.assert_array_equal(value[sound], expected[output][sound].astype(np.float32))
+
+
+def test_a_wrong_choice_of_outputs_is_refused(shell: Accelerator) -> None:
+    gradient: Any = shell.forward_dynamics_gradient
+    states = states_of("forward_dynamics_gradient", 40)
+    before = gradient(**states)
+    with pytest.raises(
+        ValueError, match="_gradient has no output 'tau'; expected some of qdd, dqdd_dq, dqdd_dqd, minv"
+    ):
+        gradient(**states, outputs=("qdd", "tau"))
+    with pytest.raises(ValueError, match="forward_dynamics_gradient without outputs; expected some of qdd, dqdd_dq"):
+        gradient(**states, outputs=())
+    driver = gradient.device.device.driver
+    every = driver.registers.read("outputs")
+    assert every == (1 << 10) - 1
+    for wrong in (0, every & ~0b1, every & 0b111111, every | 1 << 10):  # no output of some function, or an unknown one
+        with pytest.raises(RegisterError, match="was answered with SLVERR; expected a register that can be written"):
+            driver.registers.write("outputs", wrong)
+    completed = gradient.device._completed({key: value.astype(np.float64) for key, value in states.items()}, 40)
+    samples, results = np.zeros((40, *driver.sample), np.uint32), np.zeros((40, *driver.result), np.uint32)
+    driver.pack(completed, 40, samples)
+    driver.link.write(samples)
+    with pytest.raises(RegisterError, match="SLVERR"):  # while samples are under way
+        driver.registers.write("outputs", every & ~(1 << 9))
+    received = 0
+    while received < 40:
+        received += driver.link.read(results[received:])
+    assert driver.registers.read("outputs") == every
+    values, _ = driver.unpack(samples, results)
+    np.testing.assert_array_equal(values["minv"], before.minv)
+    driver.registers.write("outputs", every & ~(1 << 9))  # after they have left
+    driver.reset()
+    assert driver.registers.read("outputs") == every
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu", "fixed"])
+def test_software_leaves_other_outputs_out(device: str) -> None:
+    with dynagate.open(ARM, "forward_dynamics_gradient", device=device) as accelerator:
+        states = states_of("forward_dynamics_gradient", 3)
+        results = accelerator(**states, outputs=("minv", "qdd"))
+        assert [*results] == ["qdd", "minv"]
+        np.testing.assert_array_equal(results.minv, accelerator(**states).minv)
+        run = accelerator.choosing("dqdd_dq").bind(**states)
+        np.testing.assert_array_equal(run().dqdd_dq, accelerator(**states).dqdd_dq)
+    with pytest.raises(dynagate.host.DeviceError, match="is closed"):
+        accelerator.choosing("minv")
 
 
 @pytest.mark.parametrize(
@@ -217,6 +337,8 @@ def test_what_an_accelerator_of_several_functions_refuses(simulated: Accelerator
 def test_a_design_opens_for_one_of_its_functions(built: Build) -> None:
     with dynagate.open(built, "mass_matrix", device="fixed") as accelerator:
         assert accelerator(q=[0.1, 0.2]).m.shape == (2, 2)
+    with pytest.raises(ValueError, match="the design computes all, not 'kinetic_energy'; expected that, or none given"):
+        dynagate.open(built, "kinetic_energy", device="fixed")
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy"])

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from dynagate import build, robots
 from dynagate.design.design import Sides
+from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import Policy
-from dynagate.hw.axi import Axi, beats
+from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.regmap import IDENTITY, REGISTERS, VERSION
 from dynagate.sim.runner import expected_words, run_shell_bench

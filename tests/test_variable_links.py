@@ -16,7 +16,7 @@ from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph.derivatives import jacobian, vjp
 from dynagate.graph.region import Region
 from dynagate.hw.axi import Axi
-from dynagate.hw.regmap import ADDRESS_BITS, REGISTERS, with_parameters
+from dynagate.hw.regmap import ADDRESS_BITS, REGISTERS, registers_of
 
 from tests.oracle import pinocchio_of, reference
 
@@ -108,9 +108,9 @@ def test_a_massless_link_cannot_vary() -> None:
 
 def test_there_are_addresses_for_four_links() -> None:
     entries = [(f"link{i}", k) for i in range(4) for k in range(10)]
-    assert len(with_parameters(entries)) == len(REGISTERS) + 40 <= (1 << ADDRESS_BITS) // 4
+    assert len(registers_of(entries)) == len(REGISTERS) + 40 <= (1 << ADDRESS_BITS) // 4
     with pytest.raises(ValueError, match="50 inertial parameters in registers; expected at most 44: fewer variable"):
-        with_parameters([(f"link{i}", k) for i in range(5) for k in range(10)])
+        registers_of([(f"link{i}", k) for i in range(5) for k in range(10)])
 
 
 def test_registers_hold_a_links_parameters(tmp_path: Path) -> None:

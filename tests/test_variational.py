@@ -3,9 +3,11 @@ its trajectories against another integrator, short forms of its figures, and wha
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,14 @@ from dynagate.integrators.links import Links, links_of
 from dynagate.integrators.variational_graphs import ITERATION, RESIDUAL, START
 from dynagate.integrators.variational_loops import kinetic, logarithm, potential, prepare, residual
 from dynagate.integrators.variational_newton import jacobian
+from dynagate.integrators.variational_scan import scan
 from dynagate.integrators.variational_svi import discrete_momenta, midpoint_jacobian
+from dynagate.native.cuda_loop import emit_cuda_loop
+from dynagate.native.gpu import GpuError
+from dynagate.native.gpu_loop import GpuLoop
 
 from tests.robots import random_urdf
+from tests.test_gpu import ON_HOST, needs_nvcc
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "variational"
 sys.path.insert(0, str(EXAMPLES))
@@ -276,6 +283,53 @@ def test_kernels_compute_what_loops_compute_and_trajectories_do_not_mix() -> Non
     assert np.array_equal(alone.iterations, batch.iterations[:40])
 
 
+def played(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets "cuda" run on the host."""
+    monkeypatch.setattr("dynagate.native.gpu.has_driver", lambda: True)
+    monkeypatch.setattr(
+        "dynagate.integrators.variational_scan.GpuLoop", partial(GpuLoop, folder=folder, toolchain=ON_HOST)
+    )
+
+
+@pytest.mark.parametrize("backend", ["cpu", "numpy", "cuda"])
+def test_a_while_in_a_scan_computes_what_loops_compute(
+    backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Joint and external forces of each step; one of five trajectories turns too far in its sixth step."""
+    played(tmp_path, monkeypatch)
+    arm, random = robots.load("two_joint_arm"), np.random.default_rng(7)
+    q0, qd0 = draw(arm, 2, 5)
+    pushed = {"tau": 0.3 * random.normal(size=(12, 5, 2)), "external": random.normal(size=(12, 5, 2, 6))}
+    pushed["tau"][5, 3] = 3e4
+    options = {"dt": 5e-3, "guess": 3, "tolerance": 1e-11, "most": 12}
+    loops, traced = (Variational(arm, backend=b, **options) for b in ("loops", backend))
+    expected, run = (i.run(q0, qd0, 12, on_failure="keep", **pushed) for i in (loops, traced))
+    assert np.abs(run.q - expected.q)[[0, 1, 2, 4]].max() < 1e-10
+    assert (run.iterations == expected.iterations)[[0, 1, 2, 4]].all()
+    assert np.abs(run.state.momentum - expected.state.momentum)[[0, 1, 2, 4]].max() < 1e-10
+    assert [(f.trajectory, f.step) for f in run.failures] == [(f.trajectory, f.step) for f in expected.failures]
+    (failure,) = run.failures
+    assert (failure.trajectory, failure.step) == (3, 5)
+    assert np.abs(failure.q - expected.failures[0].q).max() < 1e-10
+    assert np.isnan(run.q[3, 6:]).all()
+
+
+def test_a_gpu_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arm = robots.load("two_joint_arm")
+    monkeypatch.setattr("dynagate.native.gpu.has_driver", lambda: False)
+    with pytest.raises(GpuError, match="backend 'cuda' needs an NVIDIA GPU and its driver, .*; expected 'cpu'"):
+        Variational(arm, dt=1e-3, backend="cuda")
+
+
+@needs_nvcc
+def test_nvcc_takes_the_scan(tmp_path: Path) -> None:
+    (tmp_path / "scan.cu").write_text(emit_cuda_loop(scan(robots.load("two_joint_arm"), 3, 30, False), double=True))
+    command = [shutil.which("nvcc") or "nvcc", "-cubin", "-arch=sm_90", "-Xptxas", "-v", tmp_path / "scan.cu"]
+    done = subprocess.run([*command, "-o", tmp_path / "scan.cubin"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes spill stores, 0 bytes spill loads" in done.stderr
+
+
 @pytest.mark.parametrize("backend", ["loops", "cpu"])
 def test_a_run_in_pieces_is_the_run(backend: str) -> None:
     arm = robots.load("two_joint_arm")
@@ -317,9 +371,10 @@ def test_graphs_are_functions_of_their_own() -> None:
     assert names == ["variational_start", "variational_residual", "variational_iteration"]
     inputs = {port.name: np.zeros((1, *port.shape)) for port in trace(arm, ITERATION).inputs}
     inputs |= {"turn": np.array([[[1.0, 0.0]] * 2]), "increment": np.array([[1e-3, 2e-3]]), "dt": np.array([1e-3])}
+    inputs["limit"] = np.array([2.0])
     one = evaluate(trace(arm, ITERATION), inputs)
     alone = evaluate(trace(arm, RESIDUAL), {k: inputs[k] for k in ("q", "turn", "increment", "load", "impulse", "dt")})
-    assert one["squared"][0] == pytest.approx(np.sum(alone["residual"] ** 2), rel=1e-12)
+    assert one["excess"][0] == pytest.approx(np.sum(alone["residual"] ** 2) / 2.0, rel=1e-12)
     assert np.array_equal(one["momentum"], alone["momentum"])
 
 
@@ -442,7 +497,7 @@ WRONG_OPTIONS = [
     ({"solver": "secant"}, "solver 'secant'; expected one of riqn, newton, broyden"),
     ({"residual": "exact"}, "residual 'exact'; expected one of increment, printed, svi"),
     ({"guess": 5}, "guess 5; expected one of 1, 2, 3, 4"),
-    ({"backend": "cuda"}, "backend 'cuda'; expected one of loops, cpu, numpy"),
+    ({"backend": "tpu"}, "backend 'tpu'; expected one of loops, cpu, numpy, cuda"),
     (
         {"backend": "cpu", "solver": "newton"},
         "solver 'newton' with residual 'increment' and backend 'cpu'; expected 'riqn' and",

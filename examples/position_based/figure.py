@@ -23,22 +23,25 @@ FOLDER = Path("build/position_based")
 
 def main(
     name: str,
-    measure: Callable[[bool], Data],
+    measure: Callable[..., Data],
     draw: Callable[[Data], Figure],
     arguments: list[str],
     animate: Callable[[Data, Path], None] | None = None,
+    more: dict[str, dict[str, Any]] | None = None,
 ) -> Data:
     """Measures, writes NAME.json and NAME.png, and NAME.gif where there is something to animate; returns what was
-    measured."""
+    measured. more: option -> arguments of `add_argument`; `measure` takes their values by name."""
     parser = argparse.ArgumentParser(description=sys.modules[measure.__module__].__doc__)
     parser.add_argument("--short", action="store_true", help="seconds instead of minutes: fewer and smaller robots")
     parser.add_argument("--folder", type=Path, default=FOLDER, help="where the files go (%(default)s)")
+    for option, settings in (more or {}).items():
+        parser.add_argument(f"--{option}", **settings)
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
     begin = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositionBasedWarning)  # the figures count the steps that stick
-        data = measure(options.short)
+        data = measure(options.short, **{option: getattr(options, option) for option in more or {}})
     (options.folder / f"{name}.json").write_text(json.dumps(data, indent=1) + "\n")
     draw(data).savefig(options.folder / f"{name}.png", dpi=150, bbox_inches="tight")
     if animate and not options.short:
@@ -51,6 +54,13 @@ def axes(count: int, width: float = 4.5) -> tuple[Figure, list[Any]]:
     """A figure with this many axes in a row."""
     figure = Figure(figsize=(width * count, 3.6), layout="constrained")
     return figure, list(figure.subplots(1, count, squeeze=False)[0])
+
+
+def timed(run: Callable[[int], Any], steps: int) -> tuple[Any, float]:
+    """What `run(steps)` returns, and the seconds that it takes once it is compiled."""
+    run(1)
+    begin = time.perf_counter()
+    return run(steps), time.perf_counter() - begin
 
 
 def seconds(work: Callable[[], object], repeats: int = 3) -> float:

@@ -6,14 +6,13 @@ Fixed chains of N links, without contact, and a floating chain that falls on the
 from __future__ import annotations
 
 import sys
-import time
 
 import numpy as np
 from dynagate.integrators.contact import Contact, along
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
 from dynagate.robot import Robot
-from figure import Data, axes, main
+from figure import Data, axes, main, timed
 from matplotlib.figure import Figure
 
 DT = 0.05
@@ -40,13 +39,11 @@ def steps_of(robot: Robot, q0: np.ndarray, contact: Contact | None, name: str, s
     method, objective = COMBINATIONS[name]
     most = 3000 if method == "lbfgs" else 1000
     sim = PositionBased(robot, DT, method=method, objective=objective, contact=contact, iterations=most)
-    sim.run(q0, None, 1)
-    begin = time.perf_counter()
-    swing = sim.run(q0, None, steps)
+    swing, taken = timed(lambda count: sim.run(q0, None, count), steps)
     return {
         "iterations": swing.iterations.tolist(),
         "mean": float(swing.iterations.mean()),
-        "milliseconds a step": (time.perf_counter() - begin) / steps * 1e3,
+        "milliseconds a step": taken / steps * 1e3,
         "stuck": int((~swing.converged).sum()),
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 
 import numpy as np
 from dynagate.integrators.complementarity import StewartTrinkle
@@ -11,7 +10,7 @@ from dynagate.integrators.contact import Contact, Plane, Point, along
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
 from dynagate.robot import Robot
-from figure import Data, axes, main
+from figure import Data, axes, main, timed
 from matplotlib.figure import Figure
 
 LENGTH = 0.2
@@ -37,15 +36,13 @@ def points(count: int, each: int) -> list[Point]:
 def by_position(count: int, dt: float, each: int, strength: float, span: float) -> Data:
     robot, q0 = scene(count)
     contact = Contact(points(count, each), (SLOPE,), stiffness=1e4, friction=strength / dt)
-    sim, steps = PositionBased(robot, dt, contact=contact), round(span / dt)
-    sim.run(q0, None, 1)  # compiles
-    begin = time.perf_counter()
-    track = sim.run(q0, None, steps)
+    sim = PositionBased(robot, dt, contact=contact)
+    track, taken = timed(lambda steps: sim.run(q0, None, steps), round(span / dt))
     return {
         "dt": dt,
         "points": count * each,
         "friction": strength,
-        "seconds": time.perf_counter() - begin,
+        "seconds": taken,
         "iterations": float(track.iterations.mean()),
         "stuck": int((~track.converged).sum()),
         "down the slope": float((track.q[-1, :3] - track.q[0, :3]) @ (np.cos(np.pi / 6), 0.0, -np.sin(np.pi / 6))),
@@ -54,15 +51,13 @@ def by_position(count: int, dt: float, each: int, strength: float, span: float) 
 
 def by_dry_friction(count: int, dt: float, each: int, mu: float, span: float) -> Data:
     robot, q0 = scene(count)
-    sim, steps = StewartTrinkle(robot, dt, points(count, each), (SLOPE,), mu), round(span / dt)
-    sim.run(q0, None, 1)  # compiles
-    begin = time.perf_counter()
-    track = sim.run(q0, None, steps)
+    sim = StewartTrinkle(robot, dt, points(count, each), (SLOPE,), mu)
+    track, taken = timed(lambda steps: sim.run(q0, None, steps), round(span / dt))
     return {
         "dt": dt,
         "points": count * each,
         "mu": mu,
-        "seconds": time.perf_counter() - begin,
+        "seconds": taken,
         "contacts": float(track.contacts.mean()),
         "pivots": float(track.pivots.mean()),
         "unsolved": int((track.solved == 0).sum()),

@@ -1,12 +1,14 @@
 """A swimmer of four links learns to swim by CMA-ES: Figure 5 (a) of Pan & Manocha (2018).
 
 The paper's drag is the same in all directions, and no gait moves a swimmer in it: the impulse over a cycle is zero.
-So the drag here is ten times as strong across a link as along it.
+So the drag here is ten times as strong across a link as along it. Rollouts run here, in processes (`--jobs`), or on a
+Ray cluster (`--backend ray --cluster ADDRESS`).
 """
 
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 import numpy as np
 from cmaes import CMA
@@ -17,6 +19,7 @@ from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_robots import swimmer
 from figure import Data, axes, main
 from matplotlib.figure import Figure
+from rollouts import OPTIONS, connect, spread
 
 DT = 0.05
 ROBOT = swimmer()
@@ -49,14 +52,20 @@ def swim(gaits: np.ndarray, steps: int, viscosity: tuple[float, float]) -> tuple
     return evaluate(trace(ROBOT, "centre_of_mass"), flat)["centre_of_mass"].reshape(*track.q.shape[:2], 3), track.q
 
 
-def measure(short: bool) -> Data:
+def distances(steps: int, gaits: np.ndarray) -> np.ndarray:
+    """Metres along x (gaits,) in this many steps."""
+    return np.abs(swim(gaits, steps, ALONG_AND_ACROSS)[0][:, -1, 0])
+
+
+def measure(short: bool, backend: str = "loky", jobs: int = 1, cluster: str | None = None) -> Data:
+    connect(backend, cluster)
     steps, generations, population = (20, 3, 6) if short else (200, 40, 12)
     search = CMA(mean=np.zeros(6), sigma=0.7, seed=1, population_size=population)
     history = []
     best, best_distance = np.zeros(6), -np.inf
     for _ in range(generations):
         gaits = np.array([search.ask() for _ in range(population)])
-        distance = np.abs(swim(gaits, steps, ALONG_AND_ACROSS)[0][:, -1, :2] @ (1.0, 0.0))
+        distance = np.concatenate(spread(partial(distances, steps), np.array_split(gaits, jobs), backend, jobs))
         search.tell([(g, -d) for g, d in zip(gaits, distance, strict=True)])
         if distance.max() > best_distance:
             best, best_distance = gaits[np.argmax(distance)], float(distance.max())
@@ -96,4 +105,4 @@ def outline(q: np.ndarray) -> np.ndarray:
 
 
 if __name__ == "__main__":
-    main("swimmer", measure, draw, sys.argv[1:])
+    main("swimmer", measure, draw, sys.argv[1:], more=OPTIONS)

@@ -17,7 +17,8 @@ from chain import chain, options, states, written
 from dynagate.fixedpoint.assign import Policy
 from dynagate.integrators import Variational, device_inverse
 from dynagate.integrators.articulated_loops import pose
-from dynagate.integrators.links import compiled, links_of
+from dynagate.integrators.compiled import fused
+from dynagate.integrators.links import links_of
 from dynagate.integrators.variational_loops import residual
 from dynagate.integrators.variational_svi import discrete_momenta
 from figure_3 import step_time
@@ -69,13 +70,13 @@ def linear(sizes: tuple[int, ...] = (25, 50, 100, 200, 400)) -> dict[str, Any]:
     }
 
 
-@compiled
+@fused
 def _repeat_drnea(links, rotation, offset, delta, load, impulse, moved, f, momentum, force, count):  # type: ignore[no-untyped-def]
     for _ in range(count):
         residual(links, rotation, offset, delta, load, impulse, 1e-3, moved, f, momentum, force)
 
 
-@compiled
+@fused
 def _repeat_svi(links, q, delta, left, right, count):  # type: ignore[no-untyped-def]
     for _ in range(count):
         discrete_momenta(links, q, delta, 1e-3, left, right)

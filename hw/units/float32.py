@@ -1,4 +1,4 @@
-"""float32 to fixed point and back: what is on the wire, and what the datapath computes with.
+"""Floating point to fixed point, and integers to float32: what is on the wire, and what the datapath computes with.
 
 A lane of a stream carries another field of a sample in every beat, so each unit serves several formats: `beat` says
 which of them the number has.
@@ -7,6 +7,8 @@ which of them the number has.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,46 +19,76 @@ from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, r
 from dynagate.hw.units.normalise import normalised
 from dynagate.hw.units.rescale import by_beat, delayed, differ, negated_if
 
-MANTISSA, BIAS = 24, 127
-"""Bits of a float32's significand, the implicit one included; its exponent's bias."""
 FINE_BITS = 3
-LONGEST_EXACT = MANTISSA + 1
-"""Bits of the widest word that no rounding is needed for: a sign and a significand."""
 FROM_FLOAT_LATENCY = 4
-Words = npt.NDArray[np.uint32]
+Words = npt.NDArray[Any]
+"""Floating-point numbers as their bits: uint32 of float32, uint16 of float16."""
 
 
-def from_float32(words: Words, fmt: Format, widest: int) -> Rescaled:
-    """float32 numbers as their bits (count,) to integers of a format, and which are NaN, infinite or do not fit.
+@dataclass(frozen=True)
+class Kind:
+    """A floating-point format of IEEE 754. significand: its bits, the implicit one included. number, word: numpy's
+    types of the number and of its bits."""
+
+    bits: int
+    significand: int
+    number: type[np.floating]
+    word: type[np.unsignedinteger]
+
+    @property
+    def exponent_bits(self) -> int:
+        return self.bits - self.significand
+
+    @property
+    def bias(self) -> int:
+        return (1 << self.exponent_bits - 1) - 1
+
+    @property
+    def longest_exact(self) -> int:
+        """Bits of the widest word that no rounding is needed for: a sign and a significand."""
+        return self.significand + 1
+
+    @property
+    def nan(self) -> int:
+        """The bits of the NaN that stands for results that cannot be used."""
+        return ((1 << self.exponent_bits + 1) - 1) << self.significand - 2
+
+
+BINARY32 = Kind(32, 24, np.float32, np.uint32)
+
+
+def from_floating(words: Words, fmt: Format, widest: int, kind: Kind) -> Rescaled:
+    """Numbers as their bits (count,) to integers of a format, and which are NaN, infinite or do not fit.
 
     widest: of the formats that share the unit; it says how large a number has to be for nothing to be left of it.
     """
-    exponent = (words >> np.uint32(23) & np.uint32(0xFF)).astype(np.int64)
-    too_large = exponent > _most_exponent(fmt, widest)
-    real = np.where(too_large, 0.0, words.view(np.float32).astype(np.float64))
+    field = words.astype(np.int64) >> kind.significand - 1 & (1 << kind.exponent_bits) - 1
+    too_large = (field > _most_exponent(fmt, widest, kind)) | (field == (1 << kind.exponent_bits) - 1)
+    real = np.where(too_large, 0.0, words.view(kind.number).astype(np.float64))
     exact = np.floor(np.ldexp(real, fmt.frac) + 0.5).astype(np.int64)
     fitted = rescale(exact, fmt.frac, fmt, Arithmetic())
     return Rescaled(fitted.value, fitted.overflow | too_large)
 
 
-def to_float32(x: Integers, fmt: Format) -> Words:
-    """The bits of the nearest float32 numbers."""
-    return to_float(x, fmt).astype(np.float32).view(np.uint32)
+def to_floating(x: Integers, fmt: Format, kind: Kind) -> Words:
+    """The bits of the nearest numbers; infinite where they are too large."""
+    with np.errstate(over="ignore"):
+        return to_float(x, fmt).astype(kind.number).view(kind.word)
 
 
 def to_float_latency(widest: int) -> int:
     """Cycles of the unit, of which one rounds."""
-    return 5 if widest > LONGEST_EXACT else 4
+    return 5 if widest > BINARY32.longest_exact else 4
 
 
-def _up(widest: int) -> int:
+def _up(widest: int, kind: Kind) -> int:
     """A significand moved up so far loses no bit that the widest format has, nor the one below it that rounds."""
-    return max(widest - MANTISSA + 1, 0)
+    return max(widest - kind.significand + 1, 0)
 
 
-def _most_exponent(fmt: Format, widest: int) -> int:
+def _most_exponent(fmt: Format, widest: int, kind: Kind) -> int:
     """The biased exponent at which a significand is moved up all the way."""
-    return _up(widest) + BIAS + MANTISSA - 2 - fmt.frac
+    return _up(widest, kind) + kind.bias + kind.significand - 2 - fmt.frac
 
 
 def beats_of(formats: Sequence[Format]) -> range:
@@ -65,10 +97,11 @@ def beats_of(formats: Sequence[Format]) -> range:
 
 
 class FromFloat(wiring.Component):
-    """float32 to integers: o = x in the beat's format, rounded half up, `latency` cycles later.
+    """float32 to integers: o = x in the beat's format, rounded half up, `latency` cycles later. Subclasses have other
+    kinds of floating point.
 
     ====  ===  ================================================
-    x     in   the bits of a float32
+    x     in   the bits of a number of the kind
     beat  in   which of the formats it has
     o     out  the integer, signed; 0 where it is far too large
     bad   out  x is NaN, infinite or does not fit
@@ -76,13 +109,14 @@ class FromFloat(wiring.Component):
     """
 
     latency = FROM_FLOAT_LATENCY
+    kind = BINARY32
 
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats = tuple(formats)
         self.width = max(fmt.width for fmt in formats)
         super().__init__(
             {
-                "x": In(unsigned(32)),
+                "x": In(unsigned(self.kind.bits)),
                 "beat": In(beats_of(formats)),
                 "o": Out(signed(self.width)),
                 "bad": Out(1),
@@ -90,24 +124,26 @@ class FromFloat(wiring.Component):
         )
 
     def model(self, words: Words, beat: int = 0) -> Rescaled:
-        return from_float32(words, self.formats[beat], self.width)
+        return from_floating(words, self.formats[beat], self.width, self.kind)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        negative, exponent = self.x[31], self.x[23:31]
-        size = Cat(self.x[:23], exponent.any()) & exponent.any().replicate(MANTISSA)  # denormals round to 0
+        kind, mantissa_bits = self.kind, self.kind.significand - 1
+        negative, field = self.x[-1], self.x[mantissa_bits:-1]
+        size = Cat(self.x[:mantissa_bits], field.any())
+        exponent = Cat(field[0] | ~field.any(), field[1:])  # subnormal numbers have that of the smallest normal ones
         down = Signal(signed(11), reset_less=True)
-        significand = Signal(signed(MANTISSA + 1), reset_less=True)
+        significand = Signal(signed(kind.significand + 1), reset_less=True)
         strange = Signal(name="nan_or_infinite", reset_less=True)
-        up = _up(self.width)
-        most = by_beat([Const(_most_exponent(fmt, self.width), signed(11)) for fmt in self.formats], self.beat)
+        up = _up(self.width, kind)
+        most = by_beat([Const(_most_exponent(fmt, self.width, kind), signed(11)) for fmt in self.formats], self.beat)
         m.d.sync += [
             down.eq(most - exponent),
             significand.eq(negated_if(negative, Cat(size, Const(0, 1)).as_signed())),
-            strange.eq(exponent.all()),
+            strange.eq(field.all()),
         ]
         # one bit below the format's last stays for rounding
-        whole = Signal(signed(MANTISSA + 1 + up))
+        whole = Signal(signed(kind.significand + 1 + up))
         m.d.comb += whole.eq(significand << up)
         groups = (len(whole) - 1 >> FINE_BITS) + 1
         coarse = Signal(signed(len(whole)), reset_less=True)
@@ -145,12 +181,14 @@ class ToFloat(wiring.Component):
     def __init__(self, formats: Sequence[Format]) -> None:
         self.formats = tuple(formats)
         self.width = max(fmt.width for fmt in formats)
-        self.rounds = self.width > LONGEST_EXACT
+        self.rounds = self.width > BINARY32.longest_exact
         self.latency = to_float_latency(self.width)
-        super().__init__({"x": In(signed(self.width)), "beat": In(beats_of(formats)), "o": Out(unsigned(32))})
+        super().__init__(
+            {"x": In(signed(self.width)), "beat": In(beats_of(formats)), "o": Out(unsigned(BINARY32.bits))}
+        )
 
     def model(self, x: Integers, beat: int = 0) -> Words:
-        return to_float32(x, self.formats[beat])
+        return to_floating(x, self.formats[beat], BINARY32)
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -160,13 +198,13 @@ class ToFloat(wiring.Component):
         negative = delayed(m, self.x[-1], 4, "negative")
         leading = normalised(m, size)
         # the exponent of a number that has its top bit at the top
-        tops = [Const(BIAS + width - 1 - fmt.frac, unsigned(9)) for fmt in self.formats]
+        tops = [Const(BINARY32.bias + width - 1 - fmt.frac, unsigned(9)) for fmt in self.formats]
         top = by_beat(tops, delayed(m, self.beat, 3, "beat"))
         exponent = Signal(unsigned(9), reset_less=True)
         bits = Signal(unsigned(width), reset_less=True)
         empty = Signal(name="zero", reset_less=True)
         m.d.sync += [exponent.eq(top - leading.zeros), bits.eq(leading.bits), empty.eq(leading.empty)]
-        keep = MANTISSA - 1
+        keep = BINARY32.significand - 1
         below = Cat(Const(0, max(keep + 2 - width, 0)), bits)  # the implicit one on top
         mantissa = below[len(below) - 1 - keep : len(below) - 1]
         packed = Cat(mantissa, exponent[:8])

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from amaranth.hdl import Const, Module, signed, unsigned
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
+from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import Format
-from dynagate.hw.axi import WORD
 from dynagate.hw.units.float32 import beats_of
 from dynagate.hw.units.rescale import delayed
 

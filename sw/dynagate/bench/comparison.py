@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.bench import codegen, gpu, peers
+from dynagate.bench import codegen, gpu, peers, rollouts
 from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
@@ -80,6 +80,8 @@ def compare(
         "partitions": _partitions(robot, region, batches),
         "batches": _batches(robot, region, batches, threads),
     }
+    say("rollouts")
+    result["rollouts"] = rollouts.measured(robot, region, pinocchio=pinocchio)
     say("the GPU, if there is one")
     result["cuda"] = gpu.measured(robot, region, batches, _options)
     say("accuracy")
@@ -235,7 +237,7 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
 def _modelled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
     """The datapath at an assumed clock behind an assumed link; cycles are the schedule's, which simulation confirms."""
     graph = planned.formatted.graph
-    bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.output_nodes)]
+    bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.result_nodes)]
     bytes_in, bytes_out = (4 * -(-b // 32) for b in bits)
     rows = []
     for batch in batches:

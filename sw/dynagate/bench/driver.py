@@ -39,7 +39,7 @@ class NullLink(Link):
         shown |= {"output_words": self._axi.words.output}
         self._registers = {REGISTERS[name].address: value for name, value in shown.items()}
 
-    def write(self, samples: Words) -> None:
+    def write(self, samples: Words, results: int | None = None) -> None:
         self._samples = samples
 
     def read(self, results: Words) -> int:

@@ -1,4 +1,4 @@
-"""Forward dynamics of a serial chain over a batch: C that loops over the links, compiled once for all chains."""
+"""Forward dynamics of a serial chain over a batch: C or CUDA with loops over the links, one library for all chains."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.chains.steps import BLOCK_NUMBERS, LINK_NUMBERS, header
+from dynagate.chains.gpu import GpuChain
+from dynagate.chains.steps import BLOCK_NUMBERS, header
 from dynagate.dynamics.constraint_forces import check_bodies, constants
 from dynagate.dynamics.serial import check_serial
 from dynagate.dynamics.tree import Tree
 from dynagate.native.compile import C, CompileError, Toolchain, library
 from dynagate.native.emit import Source
+from dynagate.native.gpu import require_driver
 from dynagate.robot import Robot
 
 ALGORITHMS = ("aba", "jsiia", "abia", "cfa", "cfa_serial")
+DEVICES = ("cpu", "cuda")
 LAPACK_LINKS = 256
 """JSIIA's dense system is solved by LAPACK, sample by sample, from so many links on: measured."""
 
@@ -34,23 +37,28 @@ TYPES = {np.dtype(np.float64): "f64", np.dtype(np.float32): "f32"}
 Array = npt.NDArray[Any]
 
 
-class _Chain(ctypes.Structure):
+class ChainConstants(ctypes.Structure):
+    """`chain` of dynagate_chain.h."""
+
     _fields_ = [
         ("links", ctypes.c_long),
         *((name, ctypes.c_void_p) for name in ("slides", "numbers", "blocks", "base")),
+        ("refined", ctypes.c_long),
     ]
 
 
 class ForwardDynamics:
-    """q̈ of a serial chain of revolute and prismatic joints for a batch, on one core.
+    """q̈ of a serial chain of revolute and prismatic joints for a batch, on one core or a GPU.
 
     algorithm: "aba", articulated bodies; "jsiia", M by unit accelerations and a dense solve; "abia", articulated
-    inertias and the square factors of M⁻¹; "cfa", constraint forces by odd-even elimination; "cfa_serial", by Thomas'
-    recursion. dtype: float64, or float32, whose errors `docs/parallel.md` lists. dense: JSIIA's solver, "ldl" in the
-    same loops or "lapack"; None takes LAPACK from LAPACK_LINKS links on. folder: a cache of compiled code, the user's
-    unless given. Use one object from one thread at a time.
-    Raises ValueError: another algorithm, dtype or solver. RobotError: the robot branches, has joints of several degrees
-    of freedom, or massless links for the constraint force algorithm. CompileError.
+    inertias and the square factors of M⁻¹; "cfa", constraint forces by odd-even elimination; "cfa_serial", by
+    Thomas' recursion; these two correct themselves once, at twice the time, where joints slide or have rotors.
+    dtype: float64, or float32, whose errors `docs/parallel.md` lists. dense: JSIIA's solver, "ldl" in the same
+    loops or "lapack"; None takes LAPACK from LAPACK_LINKS links on. device: "cpu", or "cuda": a thread per sample,
+    for many samples at once. folder: a cache of compiled code, the user's unless given. Use one object from one
+    thread at a time.
+    Raises ValueError: another algorithm, dtype, solver or device. RobotError: the robot branches, has joints of several
+    degrees of freedom, or massless links for the constraint force algorithm. CompileError. GpuError: there is no GPU.
     """
 
     def __init__(
@@ -60,6 +68,7 @@ class ForwardDynamics:
         *,
         dtype: npt.DTypeLike = np.float64,
         dense: str | None = None,
+        device: str = "cpu",
         folder: Path | None = None,
     ) -> None:
         if algorithm not in ALGORITHMS:
@@ -69,10 +78,16 @@ class ForwardDynamics:
             raise ArgumentError(f"dtype {self.dtype}; expected float64 or float32")
         if dense not in (None, "ldl", "lapack"):
             raise ArgumentError(f"dense solver '{dense}'; expected 'ldl' or 'lapack'")
-        self.algorithm, self.links = algorithm, len(robot.links)
-        self._lapack = (
-            algorithm == "jsiia" and (dense or ("lapack" if self.links >= LAPACK_LINKS else "ldl")) == "lapack"
-        )
+        if device not in DEVICES:
+            raise ArgumentError(f"device '{device}'; expected one of {', '.join(DEVICES)}")
+        if (device, dense) == ("cuda", "lapack"):
+            raise ArgumentError("dense solver 'lapack' on device 'cuda'; expected 'ldl', which runs in the same loops")
+        if device == "cuda":
+            require_driver("device 'cuda'", "'cpu'")
+        self.algorithm, self.device, self.links = algorithm, device, len(robot.links)
+        self._lapack = (algorithm, device) == ("jsiia", "cpu") and (
+            dense or ("lapack" if self.links >= LAPACK_LINKS else "ldl")
+        ) == "lapack"
         tree = Tree(robot, reduced=False)
         (check_bodies if algorithm.startswith("cfa") else check_serial)(tree)
         numbers = _link_numbers(tree)
@@ -82,9 +97,15 @@ class ForwardDynamics:
             np.array([tree.slides(i) for i in tree.links], dtype=np.uint8),
             *(np.ascontiguousarray(part, dtype=self.dtype) for part in (numbers, blocks, base)),
         ]
-        self._chain = _Chain(self.links, *(part.ctypes.data for part in self._kept))
-        rotors = any(a > 0.0 for a in tree.armature)
-        loaded = _loaded(rotors, self.dtype == np.float64, folder)
+        self._rotors = any(a > 0.0 for a in tree.armature)
+        refined = self._rotors or any(map(tree.slides, tree.links))
+        self._chain = ChainConstants(self.links, *(part.ctypes.data for part in self._kept), refined)
+        self._card: tuple[int, GpuChain] | None = None
+        if device == "cuda":
+            self._folder = folder
+            self._opened(1)
+            return
+        loaded = _loaded(self._rotors, self.dtype == np.float64, folder)
         suffix = TYPES[self.dtype]
         entry = "mass" if self._lapack else algorithm
         self._call = getattr(loaded, f"{entry}_{suffix}")
@@ -102,6 +123,11 @@ class ForwardDynamics:
             if values.shape != (batch, self.links):
                 raise ArgumentError(f"{name} has shape {values.shape}; expected ({max(batch, 1)}, {self.links})")
         qdd = np.empty((batch, self.links), dtype=self.dtype)
+        if self.device == "cuda":
+            self._opened(batch)(read[0], read[1], read[2], qdd)
+            if not np.isfinite(qdd).all():
+                raise self._not_finite()
+            return qdd
         if not self._lapack:
             self._run(*read, qdd)
             return qdd
@@ -117,9 +143,26 @@ class ForwardDynamics:
         pointers = (ctypes.c_void_p(values.ctypes.data) for values in arrays)
         batch, work = ctypes.c_long(len(arrays[0])), ctypes.c_void_p(self._work.ctypes.data)
         if self._call(ctypes.byref(self._chain), *pointers, batch, work):
-            raise ArgumentError(
-                f"{self.algorithm}: an acceleration is not finite; an input is not, or a value overflows"
+            raise self._not_finite()
+
+    def _not_finite(self) -> ArgumentError:
+        return ArgumentError(f"{self.algorithm}: an acceleration is not finite; an input is not, or a value overflows")
+
+    def _opened(self, batch: int) -> GpuChain:
+        """The card, with room for a batch. Raises GpuError."""
+        if self._card is None or self._card[0] < batch:
+            self.close()
+            card = GpuChain(
+                self._chain, self.algorithm, self.dtype, rotors=self._rotors, most=batch, folder=self._folder
             )
+            self._card = batch, card
+        return self._card[1]
+
+    def close(self) -> None:
+        """Gives back the GPU's memory, where it has some; the next call takes it again."""
+        if self._card is not None:
+            self._card[1].close()
+            self._card = None
 
     def _solve(self, m: Array, net: Array) -> None:
         """In place of the torques: q̈ by Cholesky, a sample at a time. m has its lower triangles alone."""
@@ -154,8 +197,9 @@ def source(rotors: bool) -> Source:
     """The C files. rotors: for chains of which a joint has an armature."""
     texts = {
         "dynagate_chain.c": (files("dynagate.chains") / "dynagate_chain.c").read_text(),
+        "dynagate_chain.h": (files("dynagate.chains") / "dynagate_chain.h").read_text(),
         "dynagate_simd.h": (files("dynagate.native") / "dynagate_simd.h").read_text(),
-        "steps.h": f"#define LINK_NUMBERS {LINK_NUMBERS}\n#define BLOCK_NUMBERS {BLOCK_NUMBERS}\n{header(rotors)}",
+        "steps.h": header(rotors),
     }
     return Source("dynagate_chain", texts, hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:16])
 

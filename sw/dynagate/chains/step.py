@@ -1,7 +1,8 @@
-"""A C function of straight-line code, traced from mathematics over any scalar.
+"""A function of straight-line code in C and CUDA, traced from mathematics over any scalar.
 
-A step reads and writes arrays by pointers: numbers of a link (`real`, the same for all samples) and values of the
-samples (`vec`, a lane each). Zeros are left out and equal subexpressions computed once.
+A step reads and writes arrays: numbers of a link (`real`, the same for all samples), by pointers, and values of the
+samples (`vec`, a lane each), by what `dynagate_chain.c` and `dynagate_chain.cu` make of DG_READ and DG_WRITE: in CUDA
+they may lie apart. Zeros are left out and equal subexpressions computed once.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from dynagate.graph.recorder import Expr, Trace
 
 
 class Step:
-    """One C function under construction: arguments in the order in which they are asked for, outputs last."""
+    """One function under construction: arguments in the order in which they are asked for, outputs last."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._trace = Trace()
         self._arguments: list[str] = []
+        self._types: list[str] = []
         self._source: dict[int, tuple[str, str]] = {}
 
     def numbers(self, name: str, count: int) -> Array:
@@ -33,13 +35,18 @@ class Step:
         return self._read("vec", name, count)
 
     def _read(self, type: str, name: str, count: int) -> Array:
-        self._arguments.append(f"const {type} *{name}")
+        self._arguments.append(f"const real *{name}" if type == "real" else f"DG_READ({self._new_type()}) {name}")
         values = [self._trace.input(f"{name}_{k}") for k in range(count)]
         self._source |= {value.id: (type, f"{name}[{k}]") for k, value in enumerate(values)}
         return array(values)
 
+    def _new_type(self) -> str:
+        """Of one more array of values: a template's parameter in CUDA."""
+        self._types.append(f"T{len(self._types)}")
+        return self._types[-1]
+
     def text(self, outputs: Mapping[str, Any]) -> str:
-        """The function's C, which writes these values (any shape, flattened) in this order of arguments. Everything is
+        """The function, which writes these values (any shape, flattened) in this order of arguments. Everything is
         read before anything is written, so an output may be an input's memory."""
         flat = {name: list(np.ravel(np.asarray(values, dtype=object))) for name, values in outputs.items()}
         nodes = self._trace.nodes
@@ -47,20 +54,21 @@ class Step:
         for i in reversed(range(len(nodes))):
             if i in needed:
                 needed.update(nodes[i].args)
-        types: dict[int, str] = {}
+        kinds: dict[int, str] = {}
         lines = []
         for i in sorted(needed):
             if i in self._source:
-                types[i], expression = self._source[i]
+                kinds[i], expression = self._source[i]
             else:
-                types[i] = "vec" if any(types[a] == "vec" for a in nodes[i].args) else "real"
+                kinds[i] = "vec" if any(kinds[a] == "vec" for a in nodes[i].args) else "real"
                 expression = _expression(nodes[i].op, [f"n{a}" for a in nodes[i].args], nodes[i].constant)
-            lines.append(f"const {types[i]} n{i} = {expression};")
+            lines.append(f"const {kinds[i]} n{i} = {expression};")
         for name, values in flat.items():
-            lines += [f"{name}[{k}] = {_written(value, types)};" for k, value in enumerate(values)]
-        arguments = ", ".join([*self._arguments, *(f"vec *{name}" for name in flat)])
+            lines += [f"{name}[{k}] = {_written(value, kinds)};" for k, value in enumerate(values)]
+        arguments = ", ".join([*self._arguments, *(f"DG_WRITE({self._new_type()}) {name}" for name in flat)])
+        types = ", ".join(f"class {name}" for name in self._types)
         body = "\n    ".join(lines)
-        return f"DG_INLINE void {self.name}({arguments}) {{\n    {body}\n}}\n"
+        return f"DG_STEP({types}) void {self.name}({arguments}) {{\n    {body}\n}}\n"
 
 
 def _expression(op: str, args: Sequence[str], constant: float | None) -> str:
@@ -73,9 +81,9 @@ def _expression(op: str, args: Sequence[str], constant: float | None) -> str:
     return {"neg": f"-{args[0]}", "reciprocal": f"(real)1 / {args[0]}"}[op]
 
 
-def _written(value: Any, types: Mapping[int, str]) -> str:
+def _written(value: Any, kinds: Mapping[int, str]) -> str:
     """What is the same for all samples becomes a vector of it."""
     if not isinstance(value, Expr):
-        return f"(vec){{0}} + (real){float(value)!r}"
+        return f"DG_ALL((real){float(value)!r})"
     signed = f"{'-' if value.sign < 0 else ''}n{value.id}"
-    return signed if types[value.id] == "vec" else f"(vec){{0}} + {signed}"
+    return signed if kinds[value.id] == "vec" else f"DG_ALL({signed})"

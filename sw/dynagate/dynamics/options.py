@@ -20,6 +20,8 @@ class AlgorithmOptions:
     prefix: prefix products and sums in the gradients: fewer levels, more operations.
     dt: seconds of a step through time; None is 1e-3.
     integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; None is "semi_implicit_euler".
+    linearise: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
+    the largest. friction, friction_speed, stops: of a rollout, as `Rollout` takes them.
     external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
     outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
     variable: names of links whose inertial parameters are inputs of these names, (10,) as in `dynamics.parameters`.
@@ -34,6 +36,11 @@ class AlgorithmOptions:
     variable: Sequence[str] = ()
     dt: float | None = None
     integrator: str | None = None
+    linearise: bool = False
+    variable_dt: bool = False
+    friction: float | tuple[float, ...] = 0.0
+    friction_speed: float = 0.01
+    stops: bool = False
 
     def __post_init__(self) -> None:
         if self.outputs is not None:

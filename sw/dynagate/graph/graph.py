@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import takewhile
@@ -100,6 +100,17 @@ class Graph:
     def output_nodes(self) -> tuple[int, ...]:
         """The nodes of all outputs, each once, in order of first occurrence."""
         return tuple(dict.fromkeys(i for port in self.outputs for i in port.nodes))
+
+    def in_results(self, nodes: Iterable[int]) -> tuple[int, ...]:
+        """Those of some output nodes that a result on a stream has to bring, each once: all but the zeros. One zero
+        stays where nothing else is left, since a result has a number."""
+        different = tuple(dict.fromkeys(nodes))
+        return tuple(i for i in different if not self.nodes[i].is_zero) or different[:1]
+
+    @cached_property
+    def result_nodes(self) -> tuple[int, ...]:
+        """The numbers of a result on a stream."""
+        return self.in_results(self.output_nodes)
 
     @cached_property
     def input_nodes(self) -> tuple[int, ...]:

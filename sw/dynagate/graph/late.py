@@ -29,17 +29,20 @@ class _Term(NamedTuple):
 
 def late_terms_last(graph: Graph) -> Graph:
     """The same function with a shorter longest path, and more sums; the graph itself where none is shorter."""
+    while (shorter := _shorter(graph)) is not graph:
+        graph = shorter
+    return graph
+
+
+def _shorter(graph: Graph) -> Graph:
     editor = _Editor(graph)
-    best, nodes, outputs = editor.length(), list(editor.nodes), list(editor.place)
+    best, nodes, place = editor.length(), list(editor.nodes), list(editor.place)
     for _ in range(MOST_ROUNDS):
         if not editor.round():
             break
-        if (length := editor.length()) >= best:
-            continue
-        best, nodes, outputs = length, list(editor.nodes), list(editor.place)
-    if len(nodes) == len(graph.nodes):
-        return graph
-    return _renumbered(graph, nodes, outputs)
+        if (length := editor.length()) < best:
+            best, nodes, place = length, list(editor.nodes), list(editor.place)
+    return graph if len(nodes) == len(graph.nodes) else _renumbered(graph, nodes, place)
 
 
 class _Editor:

@@ -49,8 +49,9 @@ class Loop:
     steps: graphs, and loops that hold no loops themselves, in order.
     carry: value -> the input that it is in the next turn.
     per_turn: inputs of which every turn has its own.
-    kept: values that are given for every turn, (batch, turns, *shape).
+    kept: values that are given for every turn, or every so many (`every`), (batch, turns // every, *shape).
     last: values that are given after the last turn, (batch, *shape).
+    backwards: the first turn has the last entries of `per_turn`, and writes the last ones of `kept`.
     """
 
     name: str
@@ -61,6 +62,8 @@ class Loop:
     per_turn: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     last: tuple[str, ...] = ()
+    backwards: bool = False
+    every: int = 1
 
     def __post_init__(self) -> None:
         for fault in self._faults():
@@ -109,6 +112,10 @@ class Loop:
         for name in (*self.kept, *self.last):
             if name not in values:
                 yield f"it gives '{name}', which no step computes"
+        if self.every < 1:
+            yield f"it gives values every {self.every} turns; expected 1 or more"
+        if self.every > 1 and self.backwards:
+            yield f"it gives values every {self.every} turns and runs backwards; expected one or the other"
         if isinstance(self.stop, Until):
             yield from self._faults_of_tolerance(self.stop)
         elif self.stop.turns is None and not self.per_turn:
@@ -167,15 +174,21 @@ def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, 
     per_turn = {name: values.pop(name) for name in loop.per_turn}
     state = values
     results: dict[str, Array] = {}
-    for turn in range(turns):
+    for turn in reversed(range(turns)) if loop.backwards else range(turns):
         results = _turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}})
         state = {**state, **{name: results[value] for value, name in loop.carry.items()}}
         for name, each in kept.items():
-            each.append(results[name])
+            if (turn + 1) % loop.every == 0:
+                each.append(results[name])
     return {
-        **{name: np.stack(each, axis=1) for name, each in kept.items()},
+        **{name: _stacked(each[::-1] if loop.backwards else each, results[name]) for name, each in kept.items()},
         **{name: results[name] for name in loop.last},
     }
+
+
+def _stacked(turns: list[Array], like: Array) -> Array:
+    """(batch, turns, *shape), also of no turns."""
+    return np.stack(turns, axis=1) if turns else np.empty((len(like), 0, *like.shape[1:]))
 
 
 def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +25,13 @@ def packed(graph: Graph) -> tuple[Graph, Packing]:
         packing[port.name] = np.array([place.get(i, ZERO) for i in port.nodes], np.int64).reshape(port.shape)
         ports.append(replace(port, shape=(len(used),), nodes=tuple(used)))
     return replace(graph, outputs=tuple(ports)), packing
+
+
+def chosen_numbers(outputs: Iterable[Iterable[int]], numbers: Sequence[int]) -> tuple[int, ...]:
+    """Those of a result's numbers that some outputs have, in order; the first one where these are always zero, since a
+    result has a number. outputs: the numbers of each of them, others standing for zeros."""
+    kept = set(chain.from_iterable(outputs))
+    return tuple(number for number in numbers if number in kept) or tuple(numbers[:1])
 
 
 def unpacked(values: npt.NDArray[np.floating], where: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:

@@ -44,9 +44,9 @@ def code_node(graph: Graph) -> int:
 
 
 def part_outputs(graph: Graph, part: Part) -> tuple[int, ...]:
-    """The different nodes of a function's outputs, in its own order."""
+    """The numbers of a function's results, in its own order."""
     ports = {port.name: port.nodes for port in graph.outputs}
-    return tuple(dict.fromkeys(i for argument in part.function.outputs for i in ports[argument.name]))
+    return graph.in_results(i for argument in part.function.outputs for i in ports[argument.name])
 
 
 def part_graph(graph: Graph, part: Part) -> Graph:

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import EXTERNAL, Part, function
+from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalised
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph import Graph, trace
@@ -71,6 +71,7 @@ class Region:
     takes any direction; |q̇| <= velocity per degree of freedom, rad/s or m/s; and either |q̈| <= acceleration, rad/s² or
     m/s², with the torques that move the robot so, or |τ| <= effort, N m or N, with the accelerations that these cause:
     the other of the two is None.
+    dt: the largest time step, s, of a rollout whose turns have it as an input; None where it is a constant.
 
     External forces, where a function takes them, are up to EXTERNAL_MOMENT N m and EXTERNAL_FORCE N in each direction.
     """
@@ -81,6 +82,7 @@ class Region:
     velocity: tuple[float, ...]
     acceleration: tuple[float, ...] | None
     effort: tuple[float, ...] | None = None
+    dt: float | None = None
 
     @classmethod
     def of(
@@ -140,6 +142,8 @@ class Region:
             return [(-x, x) for x in limits] * len(self.robot.links)
         if name.startswith(DIRECTIONS):
             return [(-1.0, 1.0)] * self.robot.nv
+        if name == "dt":
+            return None if self.dt is None else [(0.0, self.dt)]
         for link in self.robot.links:
             if link.name == name:
                 return _parameter_bounds(link)
@@ -221,6 +225,9 @@ class Region:
         for key in needed:
             if key.startswith(DIRECTIONS):
                 state[key] = drawn.uniform(-1.0, 1.0, (count, nv))
+        if name == ROLLOUT and self.dt is not None:
+            state["dt"] = np.random.default_rng([seed, 4]).uniform(0.0, self.dt, count)
+            needed.append("dt")
         return {**{key: state[key] for key in needed}, **loads}
 
     def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:

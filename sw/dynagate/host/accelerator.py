@@ -6,7 +6,7 @@ import itertools
 import math
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +42,7 @@ class Accelerator:
         self.device, self._raises = device, overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         self._closed = False
+        self._chosen: dict[tuple[str, ...], Accelerator] = {}
         self.functions: dict[str, Accelerator] = {}
         """Of several functions, an accelerator for each by name; they share the device."""
         if isinstance(device, FunctionsDevice):
@@ -66,7 +67,32 @@ class Accelerator:
         inverse_dynamics_gradient: Accelerator
         forward_dynamics_gradient: Accelerator
 
-    def __call__(self, *, out: Results | None = None, **inputs: npt.ArrayLike) -> Results:
+    def choosing(self, outputs: str | Sequence[str]) -> Accelerator:
+        """This accelerator with some of its outputs, in their order; both share the device, and closing this one closes
+        it. A design that was built with `choice` computes all of them and sends these alone, other devices leave the
+        others out. Other calls may follow: the device changes its choice when all samples have left it.
+
+        Raises ValueError: there is no such output, or none is named."""
+        names = (outputs,) if isinstance(outputs, str) else tuple(outputs)
+        with self._lock:
+            self._check(None)
+            known = [port.name for port in self.device.outputs]
+            for name in names:
+                if name not in known:
+                    raise ArgumentError(
+                        f"{self.device.function} has no output '{name}'; expected some of {', '.join(known)}"
+                    )
+            if not names:
+                raise ArgumentError(f"{self.device.function} without outputs; expected some of {', '.join(known)}")
+            key = tuple(name for name in known if name in names)
+            if key not in self._chosen:
+                self._chosen[key] = Accelerator(self.device.choosing(key), overflow=RAISE if self._raises else MASK)
+                self._chosen[key]._lock = self._lock
+            return self._chosen[key]
+
+    def __call__(
+        self, *, out: Results | None = None, outputs: str | Sequence[str] | None = None, **inputs: npt.ArrayLike
+    ) -> Results:
         """Computes the function of each state.
 
         inputs: (*leading, *shape) real numbers, in the shapes and units of the function table; the leading axes are the
@@ -74,6 +100,7 @@ class Accelerator:
         is one, the batch; of (a, b, nq) come (a, b, nv).
         out: results with the same leading axes, to be written over, which saves making arrays anew. Where arrays come
         again and again, `bind` saves more.
+        outputs: names of those that are wanted, all unless given (`choosing`).
 
         Raises ValueError or TypeError naming the input that is missing, unknown, misshapen, masked, not finite, an
         angle of 2^47 rad (float32: 2^18) and more, or (in fixed point) outside the range the formats were chosen for;
@@ -86,12 +113,14 @@ class Accelerator:
         Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results, which
         then have no `overflow` and are not finite where inputs are not; the call comes back before they are there.
         """
+        if outputs is not None:
+            return self.choosing(outputs)(out=out, outputs=None, **inputs)
         with self._lock:
             self._check(out)
             if any(map(on_gpu, inputs.values())):
-                outputs, launch = self._launch(out, inputs)
+                results_there, launch = self._launch(out, inputs)
                 launch()
-                return Results(**outputs) if out is None else out
+                return Results(**results_there) if out is None else out
             arrays, leading = checked(self.device.function, self.device.inputs, inputs)
             if out is None:
                 results, written = self._new_results(leading)
@@ -310,10 +339,13 @@ class Accelerator:
     def close(self) -> None:
         """Gives back what the device holds, when calls of other threads are done."""
         with self._lock:
-            for each in self.functions.values():
-                each._closed = True
-            self._closed = True
+            self._set_closed()
             self.device.close()
+
+    def _set_closed(self) -> None:
+        self._closed = True
+        for each in (*self.functions.values(), *self._chosen.values()):
+            each._set_closed()
 
     def __enter__(self) -> Accelerator:
         return self

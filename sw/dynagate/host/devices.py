@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,6 +93,10 @@ class Device(ABC):
         """Gives checked inputs to a device that computes beside the host, where it is one. Raises as `run` does for
         inputs, DeviceError where it is closed."""
         return None
+
+    def choosing(self, outputs: Sequence[str]) -> Device:
+        """The device with these of its outputs alone, in their order."""
+        return ChosenDevice(self, outputs)
 
     def close(self) -> None:  # noqa: B027
         """Gives back what the device holds."""
@@ -231,7 +236,7 @@ class CpuDevice(Device):
 
 
 @contextmanager
-def _on(card: str) -> Iterator[None]:
+def on_card(card: str) -> Iterator[None]:
     """What fails on a GPU as a device's failure."""
     try:
         yield
@@ -263,7 +268,7 @@ class CudaDevice(Device):
         self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
         if step:
             step("nvcc: kernel")
-        with _on(f"GPU {number}"):
+        with on_card(f"GPU {number}"):
             self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
         self.text = f"CUDA, {self.dtype}, card {number}"
 
@@ -271,7 +276,7 @@ class CudaDevice(Device):
         return self.kernel.new_inputs(batch)
 
     def new_outputs(self, batch: int) -> Arrays:
-        with _on(self.text):
+        with on_card(self.text):
             return self.kernel.new_outputs(batch)
 
     def fits(self, array: npt.NDArray[Any]) -> bool:
@@ -284,7 +289,7 @@ class CudaDevice(Device):
             check_angles(arrays, self.angles, self.dtype)
         if any(np.may_share_memory(a, b) for a in arrays.values() for b in outputs.values()):
             arrays = {name: array.copy() for name, array in arrays.items()}  # read when the first chunks are written
-        with _on(self.text):
+        with on_card(self.text):
             self.kernel(arrays, outputs)
         if not ordinary:
             check_results(outputs, self.dtype)
@@ -293,11 +298,11 @@ class CudaDevice(Device):
     def launch(
         self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
     ) -> tuple[dict[str, Any], Callable[[], None]]:
-        with _on(self.text):
+        with on_card(self.text):
             results, call = self.kernel.bound(inputs, outputs, self.stream)
 
         def launched() -> None:
-            try:  # `_on` would take a microsecond more
+            try:  # `on_card` would take a microsecond more
                 call()
             except GpuError as error:
                 raise DeviceError(f"{self.text}: {error}") from None
@@ -373,6 +378,10 @@ class StreamDevice(Device):
         self._free: list[_Slot] = []
         self._used: deque[UnderWay] = deque()
 
+    def choosing(self, outputs: Sequence[str]) -> Device:
+        driver = self.driver.choosing(outputs)
+        return super().choosing(outputs) if driver is None else StreamDevice(driver)
+
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         values, overflow = self.driver.run(arrays, batch)
         for name, value in values.items():
@@ -388,8 +397,7 @@ class StreamDevice(Device):
             return None
         if len(self._used) == SLOTS:
             self._used[0].collect()
-        for other in self.driver.others:
-            other.queue.wait()
+        self.driver.wait_for_others()
         slot = self._free.pop() if self._free else _Slot(self.driver)
         try:
             under_way = slot.batch(batch)
@@ -411,6 +419,45 @@ class StreamDevice(Device):
         self.driver.close()
 
 
+class ChosenDevice(Device):
+    """Some outputs of a device that computes all."""
+
+    def __init__(self, device: Device, outputs: Sequence[str]) -> None:
+        self.device = device
+        self.robot, self.function, self.text, self.dtype = device.robot, device.function, device.text, device.dtype
+        self.checks_finite, self.exclusive = device.checks_finite, device.exclusive
+        self.inputs, self.outputs = device.inputs, [port for port in device.outputs if port.name in outputs]
+        if device.packing is not None:
+            self.packing = {port.name: device.packing[port.name] for port in self.outputs}
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return self.device.new_inputs(batch)
+
+    def new_outputs(self, batch: int) -> Arrays:
+        every = self.device.new_outputs(batch)
+        return {port.name: every[port.name] for port in self.outputs}
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        return self.device.fits(array)
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        every = {**self.device.new_outputs(batch), **outputs}
+        overflow = self.device.run(arrays, every, batch)
+        self.device.clear(every)
+        self.transfer = self.device.transfer
+        return overflow
+
+    def launch(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], Callable[[], None]]:
+        if outputs is not None:
+            raise ArgumentError(
+                "out of some outputs, for arrays on a GPU; expected out=None, or outputs chosen by dynagate.open"
+            )
+        every, call = self.device.launch(inputs, None)
+        return {port.name: every[port.name] for port in self.outputs}, call
+
+
 class PartDevice(Device):
     """One of several functions on a device that takes samples of all: it adds the code and the inputs that the function
     lacks, which are zero."""
@@ -424,6 +471,12 @@ class PartDevice(Device):
         self.inputs = [port for port in device.inputs if port.name in names]
         self.outputs = device.outputs
         self._added = [port for port in device.inputs if port.name not in names]
+
+    def choosing(self, outputs: Sequence[str]) -> Device:
+        other = copy(self)
+        other.device = self.device.choosing(outputs)
+        other.outputs = other.device.outputs
+        return other
 
     def _completed(self, arrays: Arrays, batch: int) -> Arrays:
         added = {port.name: np.zeros((batch, *port.shape), self.dtype) for port in self._added}

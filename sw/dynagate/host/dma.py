@@ -79,6 +79,7 @@ class DmaLink(Link):
         self.text, self.axi, self.timeout = text, design.axi, timeout
         self._addresses = {register.address: register.access for register in self.axi.registers.values()}
         self._in_bytes, self._out_bytes = (4 * self.axi.lanes * beats for beats in _sides(self.axi))
+        self._result_beats = self.axi.beats.output
         self._largest = max(packet_bytes // max(self._in_bytes, self._out_bytes), 1)
         self._sender, self._receiver = (ThreadPoolExecutor(1, f"dynagate {name}") for name in ("out", "in"))
         self._jobs: list[Future[None]] = []
@@ -108,7 +109,11 @@ class DmaLink(Link):
     def _close(self) -> None:
         """Gives back what the subclass holds."""
 
-    def write(self, samples: Words) -> None:
+    def expect(self, beats: int) -> None:
+        self._result_beats = beats
+
+    def write(self, samples: Words, results: int | None = None) -> None:
+        self._check_results(samples, results)
         self._check()
         count, beats, lanes = samples.shape
         if (beats, lanes) != (self.axi.beats.input, self.axi.lanes):
@@ -127,7 +132,7 @@ class DmaLink(Link):
             for first in range(0, count, self._largest):
                 packet = np.ascontiguousarray(samples[first : first + self._largest], np.uint32)
                 self._jobs += [
-                    self._receiver.submit(self._take, self._epoch, len(packet)),
+                    self._receiver.submit(self._take, self._epoch, len(packet), self._result_beats),
                     self._sender.submit(self._give, self._epoch, packet),
                 ]
 
@@ -146,22 +151,23 @@ class DmaLink(Link):
             if sent % self._in_bytes:
                 raise DeviceError(f"{self.text} took {sent} of {len(data)} bytes, which cuts a sample short")
 
-    def _take(self, epoch: int, count: int) -> None:
+    def _take(self, epoch: int, count: int, beats: int) -> None:
         space = self._space
         while epoch == self._epoch and not space.acquire(timeout=SLICE_S):
             pass
         if epoch != self._epoch:
             return
         try:
-            results = self._free.pop() if self._free else self._new_results()
-            data = _bytes(results[:count])
+            buffer = self._free.pop() if self._free else self._new_results()
+            results = buffer.reshape(-1, self.axi.lanes)[: count * beats].reshape(count, beats, self.axi.lanes)
+            data = _bytes(results)
             received, since = 0, time.monotonic()
             while received < len(data) and epoch == self._epoch:
                 more = self._receive(data[received:])
                 received, since = received + more, self._tried(more, since)
             with self._changed:
                 if epoch == self._epoch:
-                    self._received.append((results, results[:count]))
+                    self._received.append((buffer, results))
                     self._moved = time.monotonic()
                 self._changed.notify_all()
         except BaseException as error:
@@ -197,6 +203,8 @@ class DmaLink(Link):
             if not self._received:
                 self._complain()
                 return 0
+            if (shape := self._received[0][1].shape)[1:] != results.shape[1:]:
+                raise DeviceError(f"results are {results.shape}; {self.text} expects (results, {shape[1]}, {shape[2]})")
             buffer, rows = self._received.popleft()
             count = min(len(rows), len(results))
             results[:count] = rows[:count]
@@ -267,14 +275,14 @@ class DmaLink(Link):
 
     def _finds(self, words: Words, tag: int) -> bool:
         """Receives until the result of a marked sample. False: it does not come."""
-        lanes, place = self.axi.lanes, self.axi.words.output % self.axi.lanes  # of the tag, in the last beat
+        lanes = self.axi.lanes
         data = _bytes(words) if self.ends_with_tlast else _bytes(words[:lanes])
         since = time.monotonic()
         try:
             for _ in range(MOST_STALE):
                 count = self._receive(data)
                 since = self._tried(count, since)
-                if count and words[count // 4 - lanes + place] == tag:
+                if count and tag in words[count // 4 - lanes : count // 4]:  # the last beat, in whichever layout
                     return True
         except TimedOut:
             pass

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
 from dynagate.base.errors import ArgumentError, add_note
-from dynagate.design.design import AxiStreams, Design, DesignFunction
+from dynagate.design.design import Design, DesignFunction
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
+from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import quantise
 from dynagate.host.inputs import Arrays, check_finite, check_range
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
@@ -23,8 +26,8 @@ from dynagate.host.native_words import SOME_NAN, pointers, quick
 from dynagate.host.registers import Registers
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
 from dynagate.host.transfers import TransferQueue
-from dynagate.host.words import pack_inputs, stream_words, tag_words, unpack_outputs
-from dynagate.hw.regmap import BITS, REGISTERS, Register
+from dynagate.host.words import FloatWords, pack_inputs, stream_words, tag_words, unpack_outputs
+from dynagate.hw.regmap import BITS, OUTPUTS, REGISTERS, Register
 
 Outputs = dict[str, npt.NDArray[Any]]
 Overflow = npt.NDArray[np.bool_]
@@ -32,8 +35,8 @@ Overflow = npt.NDArray[np.bool_]
 
 class Driver(ABC):
     """A design's device behind a link. registers: by name. function: one of several that the design computes; the
-    driver then streams samples of it alone, and `design` is what the streams hold for these. others: drivers of the
-    other functions on the same link. progress: show on a terminal how far a batch is that takes longer than a moment.
+    driver then streams samples of it alone, and `design` is what the streams hold for these. progress: show on a
+    terminal how far a batch is that takes longer than a moment.
 
     Raises DesignError: the device shows another design's hash. The link is closed then.
     """
@@ -54,9 +57,10 @@ class Driver(ABC):
     ) -> None:
         self.whole, self.link = design, link
         self.design = design if function is None else design.of_function(function)
-        self.others: Iterable[Driver] = ()
-        self.held: dict[str, bytes] = {}
-        """What registers hold of the inputs, by name: shared with the other drivers of the link."""
+        self.group: WeakSet[Driver] = WeakSet([self])
+        """The drivers of the link: of other functions and other choices of outputs."""
+        self.held: dict[str, Any] = {}
+        """What registers hold, by name: shared by the drivers of the link."""
         self.registers = Registers(link, table)
         self._progress, self._streaming = progress, False
         self.queue = TransferQueue(self)
@@ -96,15 +100,16 @@ class Driver(ABC):
                 "build it again"
             )
 
-    def stream(self, samples: Words) -> Words:
-        """Samples (batch, beats, words) in, results (batch, *self.result) out, in the same order.
+    def stream(self, samples: Words, count: int | None = None) -> Words:
+        """Samples (batch, beats, words) in, results (batch, *self.result) out, in the same order. count: of the
+        results, where not every sample has one.
 
         Raises DeviceError where results do not come. The device is reset then, as it is after Ctrl-C, and stays usable.
         """
         if self._streaming:
             raise DeviceError(f"{self.link.text} streams already; expected one batch at a time")
         self.wait()
-        results: Words = np.zeros((len(samples), *self.result), dtype=np.uint32)
+        results: Words = np.zeros((len(samples) if count is None else count, *self.result), dtype=np.uint32)
         self._streaming = True
         try:
             self._stream(samples, results)
@@ -117,9 +122,18 @@ class Driver(ABC):
 
     def wait(self) -> None:
         """Until no batch is under way, of another function neither."""
-        self.queue.wait()
-        for driver in self.others:
+        for driver in list(self.group):
             driver.queue.wait()
+
+    def wait_for_others(self) -> None:
+        """Until no batch is under way but those of this driver."""
+        for driver in list(self.group):
+            if driver is not self:
+                driver.queue.wait()
+
+    def choosing(self, outputs: Sequence[str]) -> Driver | None:
+        """A driver on the same link whose results have these outputs alone; None where the device sends all."""
+        return None
 
     def _failed(self, error: BaseException) -> None:
         """Recovers the device. Raises DeviceError where it is closed."""
@@ -141,8 +155,10 @@ class Driver(ABC):
 
     def _stream(self, samples: Words, results: Words) -> None:
         quiet = None if self._progress else True  # None: but for a terminal
-        with tqdm(total=len(samples), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
-            self.link.write(samples)
+        with tqdm(total=len(results), desc="  states", delay=1.0, leave=False, disable=quiet) as bar:
+            fewer = () if len(results) == len(samples) else (len(results),)
+            self.link.expect(self.result[0])
+            self.link.write(samples, *fewer)
             self._read(results, lambda received: bar.update(received - bar.n))
 
     def _read(self, results: Words, step: Callable[[int], object] | None = None) -> None:
@@ -164,7 +180,8 @@ class Driver(ABC):
         return self.link.transfer
 
     def close(self) -> None:
-        self.queue.close()
+        for driver in list(self.group):
+            driver.queue.close()
         self.link.close()
 
 
@@ -220,15 +237,38 @@ class ShellDriver(Driver):
     ) -> None:
         if design.axi is None:
             raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
-        own = design if function is None else design.of_function(function)
-        assert own.axi is not None
-        self.axi: AxiStreams = own.axi
-        self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
-        self.words = stream_words(own, self.axi)
-        self.dtype = np.dtype(np.float64 if self.axi.word == "fixed" else np.float32)
+        self._set_streams(design if function is None else design.of_function(function))
         super().__init__(design, link, self.axi.registers, function=function, progress=progress)
+        self._every = self._choice = self._bits_of(port.name for port in self.design.output.ports)
         self.recover()
         self.counters = self.read_counters()
+
+    def _set_streams(self, design: Design) -> None:
+        """The streams' words, for a design of one function."""
+        assert design.axi is not None
+        self.design, self.axi = design, design.axi
+        self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
+        self.words = stream_words(design, self.axi)
+        self.dtype = np.dtype(np.float64 if self.axi.word == FIXED else np.float32)
+
+    def choosing(self, outputs: Sequence[str]) -> ShellDriver | None:
+        if not self.axi.choice:
+            return None
+        other = copy(self)
+        other._set_streams(self.design.with_outputs(outputs))
+        other._choice = self._bits_of(outputs)
+        other.queue = TransferQueue(other)
+        other._streaming = False
+        self.group.add(other)
+        return other
+
+    def _bits_of(self, outputs: Iterable[str]) -> int:
+        """Outputs of the function as bits of register OUTPUTS."""
+        if not self.axi.choice:
+            return 0
+        bits = self.axi.registers[OUTPUTS].bits
+        prefix = f"{self.design.function}." if self.whole.functions else ""
+        return sum(1 << bits.index(prefix + name) for name in outputs)
 
     def _check(self) -> None:
         axi, design = self.whole.axi, self.whole
@@ -278,7 +318,7 @@ class ShellDriver(Driver):
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
         """As of every driver; results of samples that overflowed are NaN. Raises ValueError too where the device found
         an input that does not fit its format."""
-        self._hold(arrays)
+        self._set_registers(arrays)
         samples = np.zeros((batch, *self.sample), np.uint32)
         self.words.fill(arrays, samples)
         words = self.floats(samples)
@@ -290,7 +330,28 @@ class ShellDriver(Driver):
                 f"{self.link.text} says that an input of sample {self.counters.first_bad_input} does not fit; all "
                 "inputs do"
             )
-        return values, empty
+        return values, self._flagged(values, empty)
+
+    def _flagged(self, values: Outputs, empty: Overflow) -> Overflow:
+        """Which samples overflowed: those without a result, and those with a number that the words do not hold."""
+        return empty | self.words.infinite(values) if isinstance(self.words, FloatWords) else empty
+
+    def _set_registers(self, arrays: Arrays) -> None:
+        """Writes what registers are to hold for these samples. Raises as `_hold` does."""
+        self._hold(arrays)
+        self._choose()
+
+    def _choose(self) -> None:
+        """Chooses the outputs of the function, where others are chosen. The device takes no choice while samples are
+        under way."""
+        if not self.axi.choice:
+            return
+        before = self.held.get(OUTPUTS, (1 << len(self.axi.registers[OUTPUTS].bits)) - 1)
+        if before & self._every != self._choice:
+            self.wait()
+            choice = before & ~self._every | self._choice
+            self.registers.write(OUTPUTS, choice)
+            self.held[OUTPUTS] = choice
 
     def _hold(self, arrays: Arrays) -> None:
         """Writes the inputs that registers hold, where they are others than before. Raises ValueError naming one that
@@ -318,14 +379,14 @@ class ShellDriver(Driver):
         return self.words.take(self.link.text, words, first)
 
     def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
-        self._hold(arrays)
+        self._set_registers(arrays)
         self.words.fill(arrays, samples)
 
     def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
         values, empty = self._take(samples, words)
         if empty.any():
             self._refuse(samples, np.flatnonzero(empty))
-        return values, empty
+        return values, self._flagged(values, empty)
 
     def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
         words = self.words
@@ -335,6 +396,7 @@ class ShellDriver(Driver):
             return None
         fill, take = (quick(words.functions, name) for name in (fill.__name__, "dynagate_take"))
         write, read = self.link.write, self._read
+        expect, beats = self.link.expect, self.result[0]
         samples, results = self.link.buffer((batch, *self.sample)), self.link.buffer((batch, *self.result))
         empty = np.zeros(batch, np.bool_)
         sources = pointers(inputs)
@@ -344,12 +406,14 @@ class ShellDriver(Driver):
 
         def run() -> Overflow | None:
             self.wait()
+            self._choose()
             first = words.tags.take(batch)
             epoch, count = first & ~COUNT_MASK, first & COUNT_MASK
             if fill(sources, into, size, epoch, count):
                 check_finite(arrays, self.dtype)
                 words.refuse(arrays, batch)
             try:
+                expect(beats)
                 write(samples)
                 read(results)
                 if status := take(targets, out_of, size, epoch, count, flags):
@@ -412,12 +476,12 @@ class ShellDriver(Driver):
 
     def _refuse(self, samples: Words, suspects: npt.NDArray[np.int64]) -> None:
         """Raises ValueError: an input of a suspected sample does not fit its format."""
-        if self.axi.word == "fixed":  # the host has rounded the inputs to their formats
+        if not isinstance(self.words, FloatWords):  # the host has rounded the inputs to their formats
             return
-        words = samples[suspects].reshape(len(suspects), -1).view(np.float32)
+        numbers = self.words.numbers(samples[suspects])
         for port in self.design.input.ports:
-            for index in port.fields:
-                values, fmt = words[:, index], self.design.input.fields[index].format
+            for index in () if port.name in self.axi.parameters else port.fields:
+                values, fmt = numbers[:, index].astype(np.float64), self.design.input.fields[index].format
                 bad = ~np.isfinite(values)
                 bad[~bad] = quantise(values[~bad], fmt).overflow
                 if bad.any():

@@ -58,9 +58,21 @@ class Link(ABC):
     depth: int = 1
 
     @abstractmethod
-    def write(self, samples: Words) -> None:
-        """Gives the input stream a batch, (samples, beats, words). Raises DeviceError: `depth` batches are under
-        way."""
+    def write(self, samples: Words, results: int | None = None) -> None:
+        """Gives the input stream a batch, (samples, beats, words). results: how many it has; as many unless said.
+        Raises DeviceError: `depth` batches are under way, or the link moves a result for each sample."""
+
+    def _check_results(self, samples: Words, results: int | None) -> None:
+        """Raises DeviceError: a link that moves a result for each sample is asked for fewer."""
+        if results not in (None, len(samples)):
+            raise DeviceError(
+                f"{self.text} moves a result for each sample; expected every=1 instead of {results} results for "
+                f"{len(samples)} turns"
+            )
+
+    def expect(self, beats: int) -> None:  # noqa: B027
+        """Results of the batches that are written from now on have so many beats: those of a function, or of some of
+        its outputs. As many as the longest unless this is called."""
 
     @abstractmethod
     def read(self, results: Words) -> int:

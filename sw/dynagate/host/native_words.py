@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.design.design import AxiStreams, Design, Port
+from dynagate.graph.packing import ZERO
 from dynagate.host.tags import COUNT_MASK
 from dynagate.native.compile import C, library
 from dynagate.native.emit import Source
@@ -121,14 +122,18 @@ def _take(ports: Sequence[Port]) -> Iterator[str]:
     for p, port in enumerate(ports):
         yield f"        float* y_{p} = out[{p}] + s * {len(port.fields)};"
         for start, word, count in _runs(port.fields):
-            yield f"        memcpy(y_{p} + {start}, w + {word}, {4 * count});"
+            if word == ZERO:
+                yield f"        memset(y_{p} + {start}, 0, {4 * count});"
+            else:
+                yield f"        memcpy(y_{p} + {start}, w + {word}, {4 * count});"
 
 
 def _runs(fields: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-    """Entries that lie behind each other on both sides: place in the array, word, number."""
+    """Entries that lie behind each other on both sides: place in the array, word, number. Zeros, which have no word,
+    are entries of their own."""
     start = 0
     for k in range(1, len(fields) + 1):
-        if k == len(fields) or fields[k] != fields[k - 1] + 1:
+        if k == len(fields) or fields[k] != fields[k - 1] + 1 or fields[k - 1] == ZERO:
             yield start, fields[start], k - start
             start = k
 

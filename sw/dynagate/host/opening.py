@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from weakref import WeakSet
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.files import FILE, load
 from dynagate.design.rebuilt import formatted_design
+from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import trace
@@ -22,6 +22,7 @@ from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
 from dynagate.host.board_links import LinkText
+from dynagate.host.chip_rollout import ChipRollout
 from dynagate.host.devices import (
     CpuDevice,
     CudaDevice,
@@ -34,12 +35,17 @@ from dynagate.host.devices import (
     StreamDevice,
 )
 from dynagate.host.drivers import DatapathDriver, ShellDriver
+from dynagate.host.opening_ring import RING_DEVICES
+from dynagate.host.options import Options
+from dynagate.host.rollouts import DEVICES as DEVICES_OF_ROLLOUTS
+from dynagate.host.rollouts import Rollout
 from dynagate.host.sim_links import SimLink, SimShellLink
 from dynagate.robot import Robot, robots
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in `typing` from Python 3.11 on
+
     from dynagate.design.design import Design
-    from dynagate.dynamics.frames import Frame
     from dynagate.fixedpoint.assign import FormattedGraph, Policy
     from dynagate.fixedpoint.goal import Goal
     from dynagate.host.links import Link
@@ -52,43 +58,49 @@ DEFAULT_FUNCTION = "forward_dynamics_gradient"
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
 BOARD = "board"
 """The device of designs that a link leads to."""
-ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces", "outputs", "variable")
+ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces", "outputs", "variable", "dt", "integrator")
+ROLLOUT_OPTIONS = (
+    "steps",
+    "dt",
+    "integrator",
+    "linearise",
+    "every",
+    "form",
+    "friction",
+    "friction_speed",
+    "stops",
+)
 
 
+@overload
+def open(  # type: ignore[overload-overlap]  # a function that is known when it is called
+    what: Robot | str | PathLike[str],
+    function: Literal["rollout"],
+    *,
+    device: str | None = None,
+    overflow: str = MASK,
+    step: Step | None = None,
+    **options: Unpack[Options],
+) -> Rollout: ...
+@overload
 def open(
     what: Robot | Build | str | PathLike[str],
     function: str | None = None,
     *,
     device: str | None = None,
-    form: str | None = None,
-    frame: Frame | None = None,
-    mass: str | None = None,
-    prefix: bool | None = None,
-    external_forces: bool | None = None,
-    outputs: Sequence[str] | None = None,
-    variable: Sequence[str] | None = None,
-    dtype: npt.DTypeLike | None = None,
-    layout: str | None = None,
-    pack: bool | None = None,
-    threads: int | None = None,
-    number: int | None = None,
-    stream: int | None = None,
-    policy: Policy | None = None,
-    region: Region | None = None,
-    ii: int | None = None,
-    goal: Goal | None = None,
-    formats: str | PathLike[str] | None = None,
-    axi: Axi | None = None,
-    budget: Budget | None = None,
-    stages: Stages | None = None,
-    folder: str | PathLike[str] | None = None,
-    pauses: tuple[float, float] | None = None,
-    seed: int | None = None,
-    shell: bool | None = None,
-    link: str | None = None,
     overflow: str = MASK,
     step: Step | None = None,
-) -> Accelerator:
+    **options: Unpack[Options],
+) -> Accelerator: ...
+def open(
+    what: Robot | Build | str | PathLike[str],
+    function: str | None = None,
+    *,
+    device: str | None = None,
+    overflow: str = MASK,
+    step: Step | None = None,
+    **options: Unpack[Options],
+) -> Accelerator | Rollout:
     """A function of a robot on a device: "cpu" (the default), "numpy", "fixed", "cuda" or "sim"; or of a design on a
     board.
 
@@ -98,8 +110,10 @@ def open(
     function: of a robot, the gradient of forward dynamics unless given. Several with commas between them, or "all", are
     called by name: `accelerator.forward_dynamics(...)`.
 
-    form, frame, mass, prefix, external_forces, outputs, variable: of the algorithm, see
+    form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator: of the algorithm, see
     `dynagate.dynamics.AlgorithmOptions`.
+    steps, linearise, every, friction, friction_speed, stops (function "rollout"): as `dynagate.Rollout` takes them,
+    which `open` then returns; without dt, each of its calls says it.
     dtype ("cpu", "cuda"): float64 or float32; by default float64 on "cpu" and float32 on "cuda".
     layout ("cpu", "cuda"): "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack ("cpu", "cuda", "numpy"): results are vectors of their different entries, without those that are always zero
@@ -119,60 +133,64 @@ def open(
     OverflowedError.
     step: called with what is about to happen, where it takes a moment.
 
+    Returns an `Accelerator`, or a `Rollout` for the function "rollout".
     Raises ValueError for an unknown device or an option that the device does not take, before any work; RobotError
     where there is no such robot, DesignError for a design that is missing or damaged, CompileError where there is no
     compiler.
     """
-    asked = {
-        "form": form,
-        "frame": frame,
-        "mass": mass,
-        "prefix": prefix,
-        "external_forces": external_forces,
-        "outputs": outputs,
-        "variable": variable,
-        "dtype": dtype,
-        "layout": layout,
-        "pack": pack,
-        "threads": threads,
-        "number": number,
-        "stream": stream,
-        "policy": policy,
-        "region": region,
-        "ii": ii,
-        "goal": goal,
-        "formats": formats,
-        "axi": axi,
-        "budget": budget,
-        "stages": stages,
-        "folder": folder,
-        "pauses": pauses,
-        "seed": seed,
-        "shell": shell,
-        "link": link,
-    }
-    options: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+    for name in options.keys() - Options.__annotations__.keys():
+        raise ArgumentTypeError(f"open() got an unexpected keyword argument '{name}'; expected an option of its text")
+    asked: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     is_robot = isinstance(what, Robot) or names_robot(what)
-    if link == "sim" and device in (None, "sim"):
-        del options["link"]
-        device, options["shell"] = "sim", True
-    chosen = device or ("cpu" if is_robot else "sim")
-    if link is not None and "link" in options:
-        chosen = device or BOARD
-    if chosen not in DEVICES and chosen != BOARD:
-        raise ArgumentError(f"device '{chosen}'; expected one of {', '.join((*DEVICES, BOARD))}")
+    if is_robot and function == ROLLOUT:
+        return _rollout(what, device, overflow, step, asked)  # type: ignore[arg-type]
+    chosen = _device(is_robot, device, asked)
     check_overflow(overflow)
     if not is_robot:
-        return Accelerator(_of_design(what, function, chosen, options, step), overflow=overflow)  # type: ignore[arg-type]
+        folder = _folder(what)  # type: ignore[arg-type]
+        if load(folder).ring is not None:
+            return _of_ring(folder, function, chosen, asked, step)  # type: ignore[return-value]
+        return Accelerator(_of_design(what, function, chosen, asked, step), overflow=overflow)  # type: ignore[arg-type]
     if chosen == BOARD:
         raise ArgumentError(f"device '{BOARD}' holds a design; expected the folder that dynagate.build returned")
     opener = DEVICES[chosen]
-    _check_options(f"device '{chosen}'", options, (*_options(opener), *ALGORITHM))
-    algorithm = AlgorithmOptions(**{name: options.pop(name) for name in ALGORITHM if name in options})
+    _check_options(f"device '{chosen}'", asked, (*_options(opener), *ALGORITHM))
+    algorithm = AlgorithmOptions(**{name: asked.pop(name) for name in ALGORITHM if name in asked})
     robot = what if isinstance(what, Robot) else robots.load(what)  # type: ignore[arg-type]
-    return Accelerator(
-        _opened(opener, robot, function or DEFAULT_FUNCTION, algorithm, step, options), overflow=overflow
-    )
+    return Accelerator(_opened(opener, robot, function or DEFAULT_FUNCTION, algorithm, step, asked), overflow=overflow)
+
+
+def _device(is_robot: bool, device: str | None, options: dict[str, Any]) -> str:
+    """The name of the device. A link "sim" becomes the option `shell` of the simulation. Raises ValueError."""
+    if options.get("link") == "sim" and device in (None, "sim"):
+        del options["link"]
+        device, options["shell"] = "sim", True
+    if "link" in options:
+        device = device or BOARD
+    chosen = device or ("cpu" if is_robot else "sim")
+    if chosen not in DEVICES and chosen != BOARD:
+        raise ArgumentError(f"device '{chosen}'; expected one of {', '.join((*DEVICES, BOARD))}")
+    return chosen
+
+
+def _rollout(
+    robot: Robot | str | PathLike[str],
+    device: str | None,
+    overflow: str,
+    step: Step | None,
+    options: dict[str, Any],
+) -> Rollout:
+    """A robot's rollout. Raises ValueError naming an option that no rollout takes, or that its device does not."""
+    chosen = device or "cpu"
+    own = DEVICES_OF_ROLLOUTS.get(chosen, ())
+    _check_options(f"a rollout on device '{chosen}'", options, (*ROLLOUT_OPTIONS, *own))
+    if "steps" not in options:
+        raise ArgumentError("a rollout without steps; expected steps=50 or another number of them")
+    if overflow != MASK:
+        raise ArgumentError(f"overflow='{overflow}' of a rollout; expected '{MASK}': `diverged` says which overflowed")
+    if step:
+        step(f"compiling a rollout for {chosen}")
+    return Rollout(robot, device=chosen, **{"dt": None, **options})  # type: ignore[arg-type]
 
 
 def _opened(
@@ -221,7 +239,20 @@ def _of_design(
     return opened
 
 
-def _options(opener: Callable[..., Device]) -> list[str]:
+def _of_ring(
+    folder: Path, function: str | None, device: str, options: dict[str, Any], step: Step | None
+) -> ChipRollout:
+    """A rollout design, whose calls take whole trajectories."""
+    if device not in RING_DEVICES:
+        raise ArgumentError(f"device '{device}'; a rollout design opens on one of {', '.join(RING_DEVICES)}")
+    if function not in (None, ROLLOUT):
+        raise ArgumentError(f"the design computes {ROLLOUT}, not '{function}'; expected that, or none given")
+    opener = RING_DEVICES[device]
+    _check_options(f"device '{device}' of a rollout design", options, _options(opener))
+    return ChipRollout(opener(folder, step=step, **options))
+
+
+def _options(opener: Callable[..., Any]) -> list[str]:
     """The options that a device takes besides the algorithm's."""
     parameters = inspect.signature(opener).parameters.values()
     return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "step"]
@@ -359,9 +390,10 @@ def _stream_device(driver: type[DatapathDriver | ShellDriver], design: Design, l
     drivers = {
         function.name: driver(design, link, function=function, progress=progress) for function in design.functions
     }
-    for name, each in drivers.items():
-        each.held = next(iter(drivers.values())).held
-        each.others = WeakSet(other for key, other in drivers.items() if key != name)
+    first = next(iter(drivers.values()))
+    for each in drivers.values():
+        first.group.add(each)
+        each.held, each.group = first.held, first.group
     devices = {
         function.name: PartDevice(function, StreamDevice(drivers[function.name]), dict(function.inputs))
         for function in design.functions

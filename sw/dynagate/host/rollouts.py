@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -15,27 +18,61 @@ from dynagate.graph import trace
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.graph.region import Region
+from dynagate.host.devices import on_card
 from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph, step_vjp_graph
+from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot, robots
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack  # in `typing` from Python 3.11 on
+
     from dynagate.fixedpoint.assign import Policy
+    from dynagate.fixedpoint.goal import Goal
     from dynagate.host.turns import Turns
+    from dynagate.hw.plan import Stages
 
 Array = npt.NDArray[Any]
-DEVICES = ("numpy", "cpu", "fixed", "sim")
 INTEGERS = ("fixed", "sim")
+DEVICES: dict[str, tuple[str, ...]] = {
+    "numpy": (),
+    "cpu": ("dtype",),
+    "cuda": ("dtype",),
+    "fixed": ("policy", "region"),
+    "sim": ("ii", "policy", "goal", "formats", "stages", "region", "folder", "pauses", "seed"),
+}
+"""Devices of rollouts -> the options that each takes besides those of all."""
+
+SMALL = 4096
+"""Torques of a call up to which its arrays are copied to some that are bound to the kernel."""
+
+Compute = Callable[[Mapping[str, Array], Mapping[str, Array]], bool]
+"""Fills the outputs of a loop from its inputs; whether all of them are sure to be finite."""
+
+
+class RolloutDeviceOptions(TypedDict, total=False):
+    """Options of single devices, by the table `DEVICES`; None is an option's default."""
+
+    dtype: npt.DTypeLike | None
+    policy: Policy | None
+    region: Region | None
+    ii: int | None
+    goal: Goal | None
+    formats: str | PathLike[str] | None
+    stages: Stages | None
+    folder: str | PathLike[str] | None
+    pauses: tuple[float, float] | None
+    seed: int | None
 
 
 class Trajectories:
     """What a rollout returns; leading axes are those of q0 without its last.
 
     q: (..., steps + 1, nq), rad, m and unit quaternions. qd: (..., steps + 1, nv), rad/s or m/s. The first ones are q0
-    and qd0.
+    and qd0; of a rollout that gives every k-th state alone, (..., steps // k + 1, ·).
     a, b: (..., steps, 2 nv, 2 nv) and (..., steps, 2 nv, nv), ∂x⁺/∂x and ∂x⁺/∂τ of the state x = (q, q̇) by each step;
     None unless asked for.
-    diverged: (...) the first step whose result is infinite or no number; -1 where all are finite.
+    diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
     __slots__ = ("a", "b", "diverged", "q", "qd")
@@ -56,15 +93,18 @@ class Rollout:
     robot: also the path of a URDF file, or the name of a robot that ships.
     steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler",
     "rk2", "rk3" or "rk4". linearise: give a and b of every step too.
-    device: "cpu", C with the loop inside the vector; "numpy", float64, the reference; "fixed", the integers of a chip
-    that keeps the states; "sim", this chip simulated. dtype ("cpu"): float64 or float32.
-    policy, region ("fixed", "sim"): formats, and the states and torques that they are for. ii, folder, pauses, seed
-    ("sim"): as `dynagate.build` and `dynagate.open` take them.
+    every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
+    device: "cpu", C with the loop inside the vector; "cuda", all steps in one launch; "numpy", float64, the reference;
+    "fixed", the integers of a chip that keeps the states; "sim", this chip simulated.
+    dtype ("cpu", "cuda"): float64, the default, or float32.
+    policy, region ("fixed", "sim"): formats, and the states and torques that they are for. ii, goal, formats, stages,
+    folder, pauses, seed ("sim"): as `dynagate.build` and `dynagate.open` take them.
     form: of forward dynamics. friction: Coulomb friction of each degree of freedom or of all, N m or N, smoothed as
     F q̇ / √(q̇² + friction_speed²). stops: joints end at their limits, where they lose their speed. Damping is the
     robot's own.
 
-    Raises ValueError: an option is none of these.
+    Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
+    there is no GPU.
     """
 
     def __init__(
@@ -75,38 +115,48 @@ class Rollout:
         dt: float | None,
         integrator: str = "semi_implicit_euler",
         linearise: bool = False,
-        device: Literal["cpu", "numpy", "fixed", "sim"] = "cpu",
-        dtype: npt.DTypeLike = np.float64,
+        every: int = 1,
+        device: Literal["cpu", "numpy", "cuda", "fixed", "sim"] = "cpu",
         form: str | None = None,
         friction: float | tuple[float, ...] = 0.0,
         friction_speed: float = 0.01,
         stops: bool = False,
-        policy: Policy | None = None,
-        region: Region | None = None,
-        ii: int = 8,
-        folder: str | PathLike[str] | None = None,
-        pauses: tuple[float, float] = (0.0, 0.0),
-        seed: int = 1,
+        **options: Unpack[RolloutDeviceOptions],
     ) -> None:
-        if not (isinstance(steps, int) and steps >= 1):
-            raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
-        if device not in DEVICES:
-            raise ArgumentError(f"device '{device}'; expected one of {', '.join(DEVICES)}")
-        robot = robot if isinstance(robot, Robot) else robots.load(robot)
-        self.robot, self.steps, self.device = robot, steps, device
         self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops)
+        _check_steps(steps, every, linearise)
+        own = _device_options(device, options)
+        robot = robot if isinstance(robot, Robot) else robots.load(robot)
+        self.robot, self.steps, self.every, self.device = robot, steps, every, device
         self.options.frictions(robot)
-        self.dtype = np.dtype(dtype if device == "cpu" else np.float64)
+        self.dtype = np.dtype(own.get("dtype", np.float64))
         self._linearise = linearise
         self._turns: Turns | None = None
-        self._kernel: LoopKernel | None = None
+        self.kernel: LoopKernel | None = None
+        self._compute: Compute | None = None
+        self._small: dict[tuple[int, ...], _Small] = {}
         if device in INTEGERS:
-            request = {"ii": ii, "folder": folder, "pauses": pauses, "seed": seed}
-            self._turns = _integer_turns(robot, self.options, linearise, device, policy, region, request)
+            self._turns = _integer_turns(robot, self.options, linearise, device, own)
             return
-        self.loop = rollout_loop(robot, self.options, linearise=linearise)
-        self._kernel = LoopKernel(self.loop, self.dtype) if device == "cpu" else None
-        self._reverse: tuple[Loop, LoopKernel | None] | None = None
+        self.loop = rollout_loop(robot, self.options, linearise=linearise, every=every)
+        self.kernel = self._in_c(self.loop)
+        self._compute = self._opened(self.loop, self.kernel)
+
+    @cached_property
+    def reverse(self) -> tuple[Loop, LoopKernel | None]:
+        """The loop of `vjp`, and its C on "cpu"."""
+        loop = reverse_loop(self.robot, self.options)
+        return loop, self._in_c(loop)
+
+    @cached_property
+    def _reversed(self) -> Compute:
+        return self._opened(*self.reverse)
+
+    @property
+    def _kernel(self) -> LoopKernel | None:
+        """The C that a call of inputs as they are can use at once."""
+        plain = self.options.dt is not None and not self._linearise and not self.robot.quaternions()
+        return self.kernel if plain else None
 
     def __call__(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, *, dt: npt.ArrayLike | None = None
@@ -116,10 +166,13 @@ class Rollout:
         Raises ValueError: an input is missing, of another shape, not finite, or a quaternion has not length 1. A
         trajectory that diverges is flagged, and harms no other.
         """
+        if (trajectories := self._again(q0, qd0, tau, dt)) is not None:
+            return trajectories
         state, leading = self._checked(q0, qd0, tau, dt)
         batch, n = len(state["q"]), self.robot.nv
-        q = np.empty((batch, self.steps + 1, self.robot.nq), self.dtype)
-        qd = np.empty((batch, self.steps + 1, n), self.dtype)
+        results = self.steps if self._turns is not None else self.steps // self.every
+        q = np.empty((batch, results + 1, self.robot.nq), self.dtype)
+        qd = np.empty((batch, results + 1, n), self.dtype)
         q[:, 0], qd[:, 0] = state["q"], state["qd"]
         outputs = {"q_next": q[:, 1:], "qd_next": qd[:, 1:]}
         if self._linearise:
@@ -131,10 +184,11 @@ class Rollout:
         if self._turns is not None:
             if batch:
                 diverged = self._turns.run(state, outputs)
-        elif not self._run(self.loop, self._kernel, state, outputs):
+            q, qd = q[:, :: self.every], qd[:, :: self.every]
+        elif batch and self._compute is not None and not self._compute(state, outputs):
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
-            diverged[bad] = np.argmax(wrong[bad], axis=1)
+            diverged[bad] = np.argmax(wrong[bad], axis=1) * self.every
         shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in outputs.items()}
         return Trajectories(
             q.reshape(*leading, *q.shape[1:]),
@@ -143,6 +197,21 @@ class Rollout:
             shaped.get("b"),
             diverged.reshape(leading),
         )
+
+    def _again(
+        self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
+    ) -> Trajectories | None:
+        """The call by arrays that are bound to the kernel since one of these shapes, where they are few and small; None
+        where not, or where something is wrong with the inputs or results."""
+        if self._kernel is None or dt is not None:
+            return None
+        q, qd, torque = np.asarray(q0), np.asarray(qd0), np.asarray(tau)
+        small = self._small.get(torque.shape)
+        if small is None:
+            if torque.size > SMALL or torque.shape[-2:] != (self.steps, self.robot.nv) or not torque.size:
+                return None
+            small = self._small[torque.shape] = _Small(self, self._kernel, torque.shape[:-2])
+        return small(q, qd, torque)
 
     def vjp(
         self, trajectories: Trajectories, tau: npt.ArrayLike, cost_q: npt.ArrayLike, cost_qd: npt.ArrayLike
@@ -157,6 +226,8 @@ class Rollout:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
+        if self.every > 1:
+            raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
         n, steps = self.robot.nv, self.steps
         leading = trajectories.qd.shape[:-2]
         costs = {
@@ -169,43 +240,53 @@ class Rollout:
             "q": trajectories.q.reshape(-1, steps + 1, self.robot.nq),
             "qd": trajectories.qd.reshape(-1, steps + 1, n),
         }
-        if self._reverse is None:
-            loop = _reverse_loop(self.robot, self.options)
-            self._reverse = loop, LoopKernel(loop, self.dtype) if self.device == "cpu" else None
         batch = len(torque)
         inputs = {
-            **{name: _backwards(x[:, :-1]) for name, x in states.items()},
-            "tau": _backwards(torque),
-            **{name: _backwards(x[:, :-1]) for name, x in flat.items()},
-            "lam_q": flat["cost_q"][:, -1].copy(),
-            "lam_qd": flat["cost_qd"][:, -1].copy(),
+            **{name: x[:, :-1] for name, x in {**states, **flat}.items()},
+            "tau": torque,
+            "lam_q": flat["cost_q"][:, -1],
+            "lam_qd": flat["cost_qd"][:, -1],
         }
         outputs = {
             "vjp_tau": np.empty((batch, steps, n), self.dtype),
             "lam_q_next": np.empty((batch, n), self.dtype),
             "lam_qd_next": np.empty((batch, n), self.dtype),
         }
-        self._run(*self._reverse, inputs, outputs)
+        if batch:
+            self._reversed(inputs, outputs)
         return {
             "q0": outputs["lam_q_next"].reshape(*leading, n),
             "qd0": outputs["lam_qd_next"].reshape(*leading, n),
-            "tau": outputs["vjp_tau"][:, ::-1].reshape(*leading, steps, n),
+            "tau": outputs["vjp_tau"].reshape(*leading, steps, n),
         }
 
-    def _run(
-        self, loop: Loop, kernel: LoopKernel | None, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
-    ) -> bool:
-        """Fills the outputs; whether all of them are sure to be finite."""
-        batch = len(next(iter(outputs.values())))
-        if not batch:
-            return True
+    def _in_c(self, loop: Loop) -> LoopKernel | None:
+        return LoopKernel(loop, self.dtype) if self.device == "cpu" else None
+
+    def _opened(self, loop: Loop, kernel: LoopKernel | None) -> Compute:
+        """A loop on "cpu", by its C, on "cuda" or on "numpy"."""
         if kernel is not None:
-            return kernel(inputs, outputs, batch, self.steps)
-        constants = {"dt": np.broadcast_to(inputs["dt"], (batch,))} if "dt" in inputs else {}
-        with np.errstate(all="ignore"):
-            for name, value in evaluate_loop(loop, {**inputs, **constants}).items():
-                outputs[name][...] = value
-        return False
+            return lambda inputs, outputs: kernel(inputs, outputs, len(next(iter(outputs.values()))), self.steps)
+        if self.device == "cuda":
+            with on_card("GPU 0"):
+                card = GpuLoop(loop, self.dtype, self.steps)
+
+            def launched(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
+                with on_card("GPU 0"):
+                    card(inputs, outputs)
+                return False
+
+            return launched
+
+        def evaluated(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
+            batch = len(next(iter(outputs.values())))
+            constants = {"dt": np.broadcast_to(inputs["dt"], (batch,))} if "dt" in inputs else {}
+            with np.errstate(all="ignore"):
+                for name, value in evaluate_loop(loop, {**inputs, **constants}).items():
+                    outputs[name][...] = value
+            return False
+
+        return evaluated
 
     def _of_shape(self, name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
         array = np.asarray(value, dtype=self.dtype)
@@ -239,15 +320,60 @@ class Rollout:
         return state, leading
 
 
-def _integer_turns(
-    robot: Robot,
-    options: StepOptions,
-    linearise: bool,
-    device: str,
-    policy: Policy | None,
-    region: Region | None,
-    request: dict[str, Any],
-) -> Turns:
+class _Small:
+    """Arrays of one shape, bound to the kernel of a rollout: a call copies to and from them, which takes less time than
+    to bind new ones if they are small."""
+
+    def __init__(self, rollout: Rollout, kernel: LoopKernel, leading: tuple[int, ...]) -> None:
+        robot, steps, dtype = rollout.robot, rollout.steps, rollout.dtype
+        results, batch = steps // rollout.every + 1, math.prod(leading)
+        self._lock = Lock()
+        self._states = np.zeros(batch * results * (robot.nq + robot.nv), dtype)
+        cut = batch * results * robot.nq
+        self._q = self._states[:cut].reshape(*leading, results, robot.nq)
+        self._qd = self._states[cut:].reshape(*leading, results, robot.nv)
+        self._tau = np.empty((*leading, steps, robot.nv), dtype)
+        self._diverged = np.full(leading, -1)
+        self._first = self._q[..., 0, :], self._qd[..., 0, :]
+        self._shape = self._first[0].shape, self._first[1].shape
+        q, qd = (array.reshape(batch, *array.shape[-2:]) for array in (self._q, self._qd))
+        inputs = {"q": q[:, 0], "qd": qd[:, 0], "tau": self._tau.reshape(batch, *self._tau.shape[-2:])}
+        self._run = kernel.bound(inputs, {"q_next": q[:, 1:], "qd_next": qd[:, 1:]}, batch, steps)
+
+    def __call__(self, q0: Array, qd0: Array, tau: Array) -> Trajectories | None:
+        if q0.shape != self._shape[0] or qd0.shape != self._shape[1]:
+            return None
+        with self._lock:
+            self._first[0][...] = q0
+            self._first[1][...] = qd0
+            self._tau[...] = tau
+            if not (self._run() and math.isfinite(np.vdot(self._states, self._states))):
+                return None
+            return Trajectories(self._q.copy(), self._qd.copy(), None, None, self._diverged.copy())
+
+
+def _check_steps(steps: int, every: int, linearise: bool) -> None:
+    if not (isinstance(steps, int) and steps >= 1):
+        raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
+    if not (isinstance(every, int) and every >= 1 and steps % every == 0):
+        raise ArgumentError(f"every={every} of {steps} steps; expected a whole number that divides them")
+    if linearise and every > 1:
+        raise ArgumentError(f"linearise with every={every}; expected every=1: a and b are those of every step")
+
+
+def _device_options(device: str, options: RolloutDeviceOptions) -> dict[str, Any]:
+    """Those that are not None. Raises ValueError: no device of rollouts, or an option that it does not take."""
+    if device not in DEVICES:
+        raise ArgumentError(f"device '{device}'; expected one of {', '.join(DEVICES)}")
+    own = {name: value for name, value in options.items() if value is not None}
+    for name in own:
+        if name not in DEVICES[device]:
+            expected = f"expected one of {', '.join(DEVICES[device])}" if DEVICES[device] else "it takes none"
+            raise ArgumentError(f"device '{device}' of a rollout takes no option '{name}'; {expected}")
+    return own
+
+
+def _integer_turns(robot: Robot, options: StepOptions, linearise: bool, device: str, own: Mapping[str, Any]) -> Turns:
     """The turns on "fixed" or "sim". Raises ValueError: an option that these do not have."""
     from dynagate.fixedpoint.assign import assign
     from dynagate.host.turns import ChipTurns, IntegerTurns
@@ -263,23 +389,25 @@ def _integer_turns(
         if value:
             raise ArgumentError(f"device '{device}' takes no {name}; expected 'cpu' or 'numpy' for it")
     algorithm = AlgorithmOptions(options.form, dt=options.dt, integrator=options.integrator)
-    region = region or Region.of(robot)
+    region = own.get("region") or Region.of(robot)
     if device == "fixed":
-        return IntegerTurns(assign(trace(robot, "step", **algorithm.as_dict()), region, policy))
-    asked = DesignRequest(robot, "step", request["ii"], policy=policy, region=region, algorithm=algorithm)
-    built = build_request(asked, folder=request["folder"] or DEFAULT_FOLDER)
-    return ChipTurns(built, pauses=request["pauses"], seed=request["seed"])
+        return IntegerTurns(assign(trace(robot, "step", **algorithm.as_dict()), region, own.get("policy")))
+    asked = {name: own[name] for name in ("ii", "policy", "goal", "formats", "stages") if name in own}
+    request = DesignRequest(robot, "step", region=region, algorithm=algorithm, **asked)
+    built = build_request(request, folder=own.get("folder", DEFAULT_FOLDER))
+    return ChipTurns(built, **{name: own[name] for name in ("pauses", "seed") if name in own})
 
 
-def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False) -> Loop:
-    """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every turn."""
+def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
+    """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every so many turns."""
     graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
     kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
-    name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}"
-    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau",), kept)
+    name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
+    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau",), kept, every=every)
 
 
-def _reverse_loop(robot: Robot, options: StepOptions) -> Loop:
+def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
+    """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
     graph = step_vjp_graph(robot, options)
     return Loop(
         f"rollout_{options.integrator}_vjp",
@@ -290,9 +418,5 @@ def _reverse_loop(robot: Robot, options: StepOptions) -> Loop:
         ("q", "qd", "tau", "cost_q", "cost_qd"),
         ("vjp_tau",),
         ("lam_q_next", "lam_qd_next"),
+        backwards=True,
     )
-
-
-def _backwards(array: Array) -> Array:
-    """The steps from the last to the first."""
-    return np.ascontiguousarray(array[:, ::-1])

@@ -154,7 +154,7 @@ class _Simulated(Link):
                 if self.closed and not before:
                     self._end()
 
-    def write(self, samples: Words) -> None:
+    def write(self, samples: Words, results: int | None = None) -> None:
         with self._opened() as device:
             if len(self._under_way) >= self.depth:
                 raise DeviceError(f"{self.text} has {self.depth} batches under way; expected their results to be read")
@@ -166,7 +166,7 @@ class _Simulated(Link):
             last[slice(None) if self.packet == PER_SAMPLE else slice(-1, None), -1:] = 1
             self._ring.put(samples.reshape(count * beats, words), last.reshape(-1), self._stream)
             if count:
-                self._under_way.append(count)
+                self._under_way.append(count if results is None else results)
 
     def _rows(self, name: str, array: Words, words: int) -> tuple[int, ...]:
         """The shape of an array, checked because the library writes past a smaller one."""

@@ -104,6 +104,7 @@ class TransferQueue:
         link, under_way = self._driver.link, self._under_way
         while self._waiting and len(under_way) < link.depth:
             under_way.append(self._waiting.popleft())
+            link.expect(under_way[-1].results.shape[1])
             link.write(under_way[-1].samples)
         batch = under_way[0]
         try:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.payload import pack_integers, unpack_integers
+from dynagate.design.ring import ring_design
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.evaluate import quantise_inputs
 from dynagate.fixedpoint.format import Integers, to_float
@@ -20,7 +21,7 @@ from dynagate.host.drivers import DatapathDriver
 from dynagate.host.sim_links import SimLink
 from dynagate.hw.build import Build
 from dynagate.hw.recirculate import capacity
-from dynagate.hw.rollout import rollout_design, write_rollout
+from dynagate.hw.rollout import write_rollout
 from dynagate.integrators.step import CARRY
 
 Array = npt.NDArray[Any]
@@ -92,7 +93,7 @@ class ChipTurns(Turns):
         from dynagate.sim.verilate import rollout_library
 
         super().__init__(built.formatted)
-        design = rollout_design(built.design)
+        design = ring_design(built.design)
         path: Path = write_rollout(built, CARRY)
         link = SimLink(rollout_library(path, built.verilog), design, pauses=pauses, seed=seed)
         self.driver = DatapathDriver(design, link)
@@ -116,15 +117,18 @@ class ChipTurns(Turns):
             for k, i in enumerate(nodes)
         }
         start, stop = turn == 0, turn == turns - 1
-        columns[len(nodes)] = start - 2 * stop.astype(np.int64)  # two bits, start the lower one
+        columns[len(nodes)] = start + 2 * stop.astype(np.int64)
         sink = self.driver.design.output
         words = self.driver.payloads(pack_integers(self.driver.design.input, columns, len(order)))
         back = np.argsort(order)
         values = [column[back].reshape(turns, batch) for column in unpack_integers(sink, words)]
         word, bit = divmod(sink.overflow_bits[-1], 32)
         flagged = (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)[back].reshape(turns, batch)
-        outputs = self.formatted.graph.output_nodes
-        return [{i: values[f][k] for f, i in enumerate(outputs)} for k in range(turns)], flagged
+        graph = self.formatted.graph
+        field = {i: f for f, i in enumerate(graph.result_nodes)}
+        zeros = np.zeros(batch, np.int64)
+        results = [{i: values[field[i]][k] if i in field else zeros for i in graph.output_nodes} for k in range(turns)]
+        return results, flagged
 
     def close(self) -> None:
         self.driver.close()

@@ -14,8 +14,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
+from dynagate.design.words import WORD
 from dynagate.host.links import DeviceError, Link, RegisterError, SilenceError
-from dynagate.hw.axi import WORD
 from dynagate.hw.frames import ANSWER, BAUD, NUMBERS, VERSION, Decoder, Frame, Kind, Refusal
 from dynagate.hw.regmap import ADDRESS_BITS, BITS
 
@@ -45,6 +45,7 @@ class UartLink(Link):
             raise DesignError(f"{design.title} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})")
         self.text, self._path, self._baud, self._timeout = path, path, baud, timeout
         self._beats = design.axi.beats
+        self._result_beats = self._beats.output
         # held for each use of the port; reentrant, because a signal handler may come between two
         self._lock = threading.RLock()
         self._port: serial.Serial | None = None
@@ -69,7 +70,11 @@ class UartLink(Link):
 
     # streams
 
-    def write(self, samples: Words) -> None:
+    def expect(self, beats: int) -> None:
+        self._result_beats = beats
+
+    def write(self, samples: Words, results: int | None = None) -> None:
+        self._check_results(samples, results)
         with self._opened():
             if self._received < self._count or self._results:
                 raise DeviceError(f"{self.text} streams already; expected one batch at a time")
@@ -83,9 +88,9 @@ class UartLink(Link):
         if not (results.flags.c_contiguous and results.flags.writeable and results.dtype == np.uint32):
             raise ArgumentError("results cannot be written in one piece; expected a contiguous array of uint32")
         with self._opened():
-            if results.ndim != 3 or results.shape[1:] != (self._beats.output, 1):
+            if results.ndim != 3 or results.shape[1:] != (self._result_beats, 1):
                 raise DeviceError(
-                    f"results are {results.shape}; {self.text} expects (results, {self._beats.output}, 1)"
+                    f"results are {results.shape}; {self.text} expects (results, {self._result_beats}, 1)"
                 )
             end = time.monotonic() + SLICE
             while len(self._results) < len(results) and time.monotonic() < end:
@@ -236,7 +241,7 @@ class UartLink(Link):
             sample = self._received + (frame.number - self._received) % NUMBERS - self._first
             self._fault = self._fault or f"sample {sample} {why}; reset it"
         elif frame.kind == Kind.SAMPLE | ANSWER:
-            result, size = self._received - self._first, 4 * self._beats.output
+            result, size = self._received - self._first, 4 * self._result_beats
             if self._received == self._count or frame.number != self._received % NUMBERS:
                 self._fault = self._fault or f"a result came that is not result {result}; reset it"
             elif len(frame.payload) != size:

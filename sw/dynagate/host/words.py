@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +13,9 @@ import numpy.typing as npt
 
 from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
 from dynagate.design.payload import Words, pack_integers, unpack_integers
+from dynagate.design.words import FIXED
 from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.graph.packing import ZERO
 from dynagate.host import native_words
 from dynagate.host.inputs import Arrays, check_range
 from dynagate.host.links import DeviceError
@@ -60,44 +63,56 @@ def unpack_outputs(design: Design, words: Words) -> tuple[dict[str, npt.NDArray[
 
 def _output_arrays(design: Design, columns: Sequence[npt.NDArray[Any]]) -> dict[str, npt.NDArray[Any]]:
     """Arrays (batch, *shape) by name. columns: (batch,) for each output field."""
+    each = [*columns, np.zeros_like(columns[0])]  # the last one, which ZERO means
     return {
-        port.name: np.stack([columns[index] for index in port.fields], axis=1).reshape(-1, *port.shape)
+        port.name: np.stack([each[index] for index in port.fields], axis=1).reshape(-1, *port.shape)
         for port in design.output.ports
     }
 
 
 @dataclass(frozen=True)
 class _Columns:
-    """The words of a port in a sample: a slice where they follow each other. low, high: what an input may be."""
+    """Which numbers of a sample a port's entries are: `numbers` at `places` in it, each a slice where they follow each
+    other; the other entries are zero. low, high: what an input may be."""
 
     name: str
     shape: tuple[int, ...]
-    words: Any
+    numbers: Any
+    places: Any
     low: npt.NDArray[np.float64]
     high: npt.NDArray[np.float64]
 
     @classmethod
     def of(cls, stream: Stream) -> list[_Columns]:
-        return [cls._of(port, [stream.fields[index] for index in port.fields]) for port in stream.ports]
+        return [cls._of(port, stream.fields) for port in stream.ports]
 
     @classmethod
     def _of(cls, port: Port, fields: Sequence[Field]) -> _Columns:
-        first, count = (port.fields[0] if port.fields else 0), len(port.fields)
-        in_order = port.fields == tuple(range(first, first + count))
-        low = np.array([field.range[0] - field.format.step for field in fields])
-        high = np.array([field.range[1] + field.format.step for field in fields])
-        return cls(port.name, port.shape, slice(first, first + count) if in_order else list(port.fields), low, high)
+        places = [k for k, index in enumerate(port.fields) if index != ZERO]
+        numbers = [port.fields[k] for k in places]
+        low = np.array([fields[k].range[0] - fields[k].format.step for k in numbers])
+        high = np.array([fields[k].range[1] + fields[k].format.step for k in numbers])
+        return cls(port.name, port.shape, _as_slice(numbers), _as_slice(places), low, high)
+
+
+def _as_slice(places: list[int]) -> slice | list[int]:
+    """A slice where the places follow each other."""
+    first = places[0] if places else 0
+    last = first + len(places)
+    return slice(first, last) if places == list(range(first, last)) else places
 
 
 class FloatWords:
-    """Arrays to the float32 words of a design's AXI streams and back, batch after batch: in C, or in numpy where there
-    is no compiler, arrays are neither float64 nor float32, or something must be named. tags: of the samples."""
+    """Arrays to the numbers of a design's AXI streams and back, batch after batch: float32 in C, or in numpy where
+    there is no compiler, arrays are neither float64 nor float32, or something must be named; float16 in numpy. Results
+    are float32. tags: of the samples."""
 
     def __init__(self, design: Design, axi: AxiStreams, *, native: bool = True) -> None:
         self.design, self.axi, self.tags = design, axi, Tags()
+        self._number = np.dtype(axi.word)
         self._inputs = [port for port in _Columns.of(design.input) if port.name not in axi.parameters]
         self._outputs = _Columns.of(design.output)
-        self._native = native and not axi.parameters
+        self._native = native and not axi.parameters and self._number == F32
 
     @cached_property
     def functions(self) -> Any:
@@ -131,12 +146,12 @@ class FloatWords:
         return kinds.get(dtypes.pop())
 
     def _fill(self, arrays: Arrays, samples: Words, first: int) -> None:
-        flat = _rows(samples).view(np.float32)
+        flat = _rows(samples).view(self._number)
         for port in self._inputs:
             values = arrays[port.name].reshape(len(samples), len(port.low))
             if not (np.all(values >= port.low) and np.all(values <= port.high)):
                 self.refuse(arrays, len(samples))
-            flat[:, port.words] = values
+            flat[:, port.numbers] = values
         tag_words(samples, self.axi.words.input)[...] = tags_from(first, len(samples))
 
     def refuse(self, arrays: Arrays, batch: int) -> None:
@@ -167,18 +182,32 @@ class FloatWords:
         self, text: str, words: Words, first: int
     ) -> tuple[dict[str, npt.NDArray[np.float32]], npt.NDArray[np.bool_]]:
         check_tags(text, tags_from(first, len(words)), tag_words(words, self.axi.words.output))
-        values = _rows(words)[:, : len(self.design.output.fields)].view(np.float32)
+        return self.untagged(text, words)
+
+    def untagged(self, text: str, words: Words) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
+        """`take` in numpy, of words whose tags were looked at."""
+        values = _rows(words).view(self._number)[:, : len(self.design.output.fields)]
         nan = np.isnan(values)
         empty = np.asarray(nan.all(axis=1))
         if (torn := nan.any(axis=1) & ~empty).any():
             raise DeviceError(
                 f"{text}: some words of result {int(np.argmax(torn))} are NaN; expected all of them or none"
             )
-        outputs = {
-            port.name: np.array(values[:, port.words], order="C").reshape(len(words), *port.shape)
-            for port in self._outputs
-        }
+        outputs = {port.name: np.zeros((len(words), *port.shape), np.float32) for port in self._outputs}
+        for port in self._outputs:
+            outputs[port.name].reshape(len(words), math.prod(port.shape))[:, port.places] = values[:, port.numbers]
         return outputs, empty
+
+    def numbers(self, samples: Words) -> npt.NDArray[np.floating]:
+        """The numbers on the input stream, (batch, numbers) from the first on."""
+        return _rows(samples).view(self._number)
+
+    def infinite(self, outputs: Arrays) -> npt.NDArray[np.bool_]:
+        """Which results, (batch,), have a number that is too large for a float16."""
+        if self._number == F32:
+            return np.zeros(len(next(iter(outputs.values()))), np.bool_)
+        flat = [array.reshape(len(array), math.prod(array.shape[1:])) for array in outputs.values()]
+        return np.any([np.isinf(array).any(axis=1) for array in flat], axis=0)
 
 
 class FixedWords:
@@ -209,6 +238,10 @@ class FixedWords:
     ) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
         """As of `FloatWords`: results that cannot be used are NaN. Raises DeviceError: a result is another sample's."""
         check_tags(text, tags_from(first, len(words)), tag_words(words, self.axi.words.output))
+        return self.untagged(text, words)
+
+    def untagged(self, text: str, words: Words) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
+        """As of `FloatWords`."""
         rows = _rows(words)[:, : self.axi.words.output]
         columns = [
             to_float(integers, field.format)
@@ -224,7 +257,7 @@ class FixedWords:
 
 def stream_words(design: Design, axi: AxiStreams, *, native: bool = True) -> FloatWords | FixedWords:
     """What a design's AXI streams carry. native: by functions in C where they can be compiled."""
-    return FixedWords(design, axi) if axi.word == "fixed" else FloatWords(design, axi, native=native)
+    return FixedWords(design, axi) if axi.word == FIXED else FloatWords(design, axi, native=native)
 
 
 def _close_together(stream: Stream) -> Stream:

@@ -6,25 +6,26 @@ from __future__ import annotations
 import numpy as np
 
 from dynagate.integrators import vectors
-from dynagate.integrators.links import Links, callable_in_loops, compiled
+from dynagate.integrators.compiled import callable_in_loops, fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.vectors import Matrix, Vector, cross, dot, minus, plus, scaled, times, transposed_times
 
 callable_in_loops(*vectors.ALL)
 
 
-@compiled
+@fused
 def vector(array: np.ndarray, i: int) -> Vector:
     """Row i of an array (links, 3 or more) as a tuple."""
     return (array[i, 0], array[i, 1], array[i, 2])
 
 
-@compiled
+@fused
 def lower(array: np.ndarray, i: int) -> Vector:
     """Entries 3 to 5 of row i of an array (links, 6)."""
     return (array[i, 3], array[i, 4], array[i, 5])
 
 
-@compiled
+@fused
 def matrix(array: np.ndarray, i: int) -> Matrix:
     """Row i of an array (links, 9) as a tuple."""
     return (
@@ -40,14 +41,14 @@ def matrix(array: np.ndarray, i: int) -> Matrix:
     )
 
 
-@compiled
+@fused
 def put(array: np.ndarray, i: int, upper: Vector, lower: Vector) -> None:
     """Writes row i of an array (links, 6)."""
     array[i, 0], array[i, 1], array[i, 2] = upper
     array[i, 3], array[i, 4], array[i, 5] = lower
 
 
-@compiled
+@fused
 def add(array: np.ndarray, i: int, upper: Vector, lower: Vector) -> None:
     """Adds to row i of an array (links, 6)."""
     for k in range(3):
@@ -55,7 +56,7 @@ def add(array: np.ndarray, i: int, upper: Vector, lower: Vector) -> None:
         array[i, 3 + k] += lower[k]
 
 
-@compiled
+@fused
 def pose(links: Links, q: np.ndarray, rotation: np.ndarray, offset: np.ndarray) -> None:
     """Poses of links in their parents at q (links,): rotation (links, 9), offset (links, 3)."""
     for i in range(len(q)):
@@ -73,7 +74,13 @@ def pose(links: Links, q: np.ndarray, rotation: np.ndarray, offset: np.ndarray) 
                 rotation[i, k + 2] = fixed[k + 2]
 
 
-@compiled
+@fused
+def to_link(r: Matrix, t: Vector, angular: Vector, linear: Vector) -> tuple[Vector, Vector]:
+    """A motion of the parent seen from the link, whose pose in it is r, t."""
+    return transposed_times(r, angular), transposed_times(r, minus(linear, cross(t, angular)))
+
+
+@fused
 def product(a: Matrix, b: Matrix) -> Matrix:
     """a b."""
     c0 = times(a, (b[0], b[3], b[6]))
@@ -82,12 +89,12 @@ def product(a: Matrix, b: Matrix) -> Matrix:
     return (c0[0], c1[0], c2[0], c0[1], c1[1], c2[1], c0[2], c1[2], c2[2])
 
 
-@compiled
+@fused
 def transposed(a: Matrix) -> Matrix:
     return (a[0], a[3], a[6], a[1], a[4], a[7], a[2], a[5], a[8])
 
 
-@compiled
+@fused
 def _add_in_parent(inertia: np.ndarray, i: int, p: int, r: Matrix, t: Vector) -> None:
     """Adds the articulated inertia of link i, turned and moved, to that of its parent p. inertia: (links, 27), each
     moment = A ω + H v, force = Hᵀ ω + M v; moved: H' = H + t× M, A' = A - H' t× + t× Hᵀ."""
@@ -116,7 +123,7 @@ def _add_in_parent(inertia: np.ndarray, i: int, p: int, r: Matrix, t: Vector) ->
         inertia[p, k] += a[k] - down[k] + th[k]
 
 
-@compiled
+@fused
 def factorise(links: Links, rotation: np.ndarray, offset: np.ndarray, u: np.ndarray, d: np.ndarray) -> None:
     """u (links, 6): U = I S of each joint, d (links,): 1 / (Sᵀ U + armature), with poses as `pose` writes them."""
     n = len(d)
@@ -149,7 +156,7 @@ def factorise(links: Links, rotation: np.ndarray, offset: np.ndarray, u: np.ndar
             _add_in_parent(inertia, i, p, matrix(rotation, i), vector(offset, i))
 
 
-@compiled
+@fused
 def solve(
     links: Links,
     rotation: np.ndarray,
@@ -175,15 +182,13 @@ def solve(
         p, r = links.parent[i], matrix(rotation, i)
         turn, move = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if p >= 0:
-            turn = vector(work, p)
-            move = transposed_times(r, minus(lower(work, p), cross(vector(offset, i), turn)))
-            turn = transposed_times(r, turn)
+            turn, move = to_link(r, vector(offset, i), vector(work, p), lower(work, p))
         x[i] = (x[i] - dot(turn, vector(u, i)) - dot(move, lower(u, i))) * d[i]
         put(work, i, turn, move)
         work[i, 5 if links.slides[i] else 2] += x[i]
 
 
-@compiled
+@fused
 def bias(links: Links, rotation: np.ndarray, offset: np.ndarray, qd: np.ndarray, tau: np.ndarray) -> None:
     """tau (links,): joint forces at velocity qd (links,) without acceleration, gravity and damping included: recursive
     Newton-Euler."""
@@ -195,10 +200,8 @@ def bias(links: Links, rotation: np.ndarray, offset: np.ndarray, qd: np.ndarray,
         w, v = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         wd, a = (0.0, 0.0, 0.0), transposed_times(r, up)
         if p >= 0:
-            w, v = vector(velocity, p), lower(velocity, p)
-            wd, a = vector(acceleration, p), lower(acceleration, p)
-            w, v = transposed_times(r, w), transposed_times(r, minus(v, cross(t, w)))
-            wd, a = transposed_times(r, wd), transposed_times(r, minus(a, cross(t, wd)))
+            w, v = to_link(r, t, vector(velocity, p), lower(velocity, p))
+            wd, a = to_link(r, t, vector(acceleration, p), lower(acceleration, p))
         rate = (0.0, 0.0, qd[i])
         if links.slides[i]:
             a, v = plus(a, cross(w, rate)), plus(v, rate)
@@ -219,7 +222,7 @@ def bias(links: Links, rotation: np.ndarray, offset: np.ndarray, qd: np.ndarray,
     project(links, rotation, offset, force, tau)
 
 
-@compiled
+@fused
 def project(links: Links, rotation: np.ndarray, offset: np.ndarray, force: np.ndarray, tau: np.ndarray) -> None:
     """Adds to tau (links,) the joint forces that carry forces on the links, (links, 6) in their own frames; force is
     overwritten by what each joint transmits."""

@@ -6,27 +6,47 @@ import functools
 import hashlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numba
-
+from dynagate.base.errors import MissingExtraError
 from dynagate.native.cache import cache_folder
+
+try:
+    import numba
+    from numba.extending import register_jitable
+except ImportError as error:
+    raise MissingExtraError("loops over links need Numba: pip install 'dynagate[integrators]'") from error
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
-def compiled(function: Function) -> Function:
-    """The function in machine code, kept in the user's cache. It holds no lock, so threads run it side by side."""
+def compiled(function: Function, *, fastmath: Collection[str] = ()) -> Function:
+    """The function in machine code, kept in the user's cache. It holds no lock, so threads run it side by side.
+
+    fastmath: LLVM's flags of what it may do to sums and products."""
     folder = _folder()
     config: Any = numba.config
     before, config.CACHE_DIR = config.CACHE_DIR, folder
     try:
-        machine: Any = numba.njit(cache=bool(folder), nogil=True, error_model="numpy")(function)
+        machine: Any = numba.njit(cache=bool(folder), nogil=True, error_model="numpy", fastmath=set(fastmath) or False)(
+            function
+        )
     finally:
         config.CACHE_DIR = before
     return machine
+
+
+def fused(function: Function) -> Function:
+    """`compiled`, with a product and the sum that takes it rounded once."""
+    return compiled(function, fastmath={"contract"})
+
+
+def callable_in_loops(*functions: Callable[..., object]) -> None:
+    """Lets compiled loops call these Python functions."""
+    for function in functions:
+        register_jitable(function)
 
 
 @functools.cache

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from quantecon.optimize import lcp_lemke
 
 from dynagate.integrators.compiled import compiled
 from dynagate.integrators.contact import Contact, ContactError, Plane, Point
 from dynagate.integrators.position_based_inertia import add_inertia, add_products, gather_stiffness
-from dynagate.integrators.position_based_joints import Joints, joints_of
+from dynagate.integrators.position_based_joints import Joints, Servo, joints_of
 from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats, Integers, Links, links_of
 from dynagate.integrators.position_based_newton_euler import bias, mechanical_energy
@@ -27,10 +28,11 @@ CORRECTED = 0.2
 
 
 class Slide(NamedTuple):
-    """q (steps + 1, nq); energy (steps + 1,) in J; contacts, pivots (steps,): points in contact and Lemke's pivots;
-    solved (steps,): whether Lemke ended in a solution. Rows after the last finite one are NaN."""
+    """q (steps + 1, nq); qd (nv,): at the end; energy (steps + 1,) in J; contacts, pivots (steps,): points in contact
+    and Lemke's pivots; solved (steps,): whether Lemke ended in a solution. Rows after the last finite one are NaN."""
 
     q: Floats
+    qd: Floats
     energy: Floats
     contacts: Integers
     pivots: Integers
@@ -77,7 +79,17 @@ def _directions(links: Links, points: Points, pose: Floats, twist: Floats, k: in
 
 
 @compiled
-def _march(links: Links, joints: Joints, points: Points, dt: float, mu: float, slide: Slide, v: Floats) -> None:
+def _solves(lcp: Floats, right: Floats, z: Floats) -> bool:
+    """Whether z ≥ 0, w = lcp z + right ≥ 0 and z · w = 0. Where points share their forces in many ways, Lemke's
+    algorithm may end without its sign of success at a solution."""
+    w, small = lcp @ z + right, 1e-9 * (1.0 + np.max(np.abs(right)))
+    return np.min(z) >= -small and np.min(w) >= -small and np.max(np.abs(z * w)) <= small
+
+
+@compiled
+def _march(
+    links: Links, joints: Joints, points: Points, dt: float, mu: float, slide: Slide, v: Floats, target: Floats
+) -> None:
     nb, n = len(links.parent), len(v)
     pose, twist = np.empty((nb, 3, 4)), np.empty((n, 6))
     room = len(points.link) * len(points.offset)
@@ -87,8 +99,11 @@ def _march(links: Links, joints: Joints, points: Points, dt: float, mu: float, s
         inertia = np.zeros((nb, 6, 6))
         add_inertia(links, pose, pose, 1.0, inertia)
         force = -bias(links, twist, inertia, v) - joints.damping * v
+        for d in range(n):
+            if joints.place[d] >= 0:
+                force[d] -= joints.stiffness[d] * (slide.q[step, joints.place[d]] + dt * v[d] - target[d])
         gather_stiffness(links, inertia)
-        mass = np.diag(joints.armature)
+        mass = np.diag(joints.armature + dt * joints.damping + dt**2 * joints.stiffness)  # both act at the step's end
         add_products(links, twist, twist, inertia, mass)
         free = v + dt * np.linalg.solve(mass, force)
         m = _touching(points, pose, dt * (1.0 + np.max(np.abs(v)) * dt), which, gap)
@@ -115,7 +130,7 @@ def _march(links: Links, joints: Joints, points: Points, dt: float, mu: float, s
             solution = lcp_lemke(lcp, right)
             free = free + answer @ solution.z[: 5 * m]
             slide.pivots[step] = solution.num_iter
-            slide.solved[step] = 1 if solution.success else 0
+            slide.solved[step] = 1 if solution.success or _solves(lcp, right, solution.z) else 0
         slide.contacts[step] = m
         v[:] = free
         move(links, slide.q[step], dt * v, slide.q[step + 1])
@@ -126,28 +141,40 @@ def _march(links: Links, joints: Joints, points: Points, dt: float, mu: float, s
 
 class StewartTrinkle:
     """Semi-implicit Newton-Euler steps with dry friction of coefficient mu, its cone a pyramid of four sides, and
-    inelastic contacts. Raises ContactError: mu, dt or points that have no meaning."""
+    inelastic contacts. Damping and the servo act at the step's end.
+
+    Raises ContactError: mu, dt or points that have no meaning; ServoError: see `joints_of`."""
 
     def __init__(
-        self, robot: Robot, dt: float, points: Sequence[Point], planes: Sequence[Plane] = (Plane(),), mu: float = 0.5
+        self,
+        robot: Robot,
+        dt: float,
+        points: Sequence[Point],
+        planes: Sequence[Plane] = (Plane(),),
+        mu: float = 0.5,
+        servo: Servo | None = None,
     ) -> None:
         if not (np.isfinite(dt) and dt > 0.0 and np.isfinite(mu) and mu >= 0.0):
             raise ContactError(f"dt is {dt:g} s and mu {mu:g}; expected dt above 0, mu 0 or more, both finite")
         self.robot, self.dt, self.mu = robot, dt, mu
-        self._links, self._joints = links_of(robot), joints_of(robot, None)
+        self._links, self._joints = links_of(robot), joints_of(robot, servo)
         self._points = points_of(robot, Contact(points, planes), None)
 
-    def run(self, q0: Floats, qd0: Floats | None = None, steps: int = 1) -> Slide:
-        """q0 (nq,), qd0 (nv,) or None for rest."""
+    def run(
+        self, q0: Floats, qd0: Floats | None = None, steps: int = 1, *, target: npt.ArrayLike | None = None
+    ) -> Slide:
+        """q0 (nq,), qd0 (nv,) or None for rest, target (nv,): what the servo holds, 0 by default."""
+        v = np.zeros(self.robot.nv) if qd0 is None else np.array(qd0, float)
         slide = Slide(
+            qd=v,
             q=np.full((steps + 1, self.robot.nq), np.nan),
             energy=np.full(steps + 1, np.nan),
             contacts=np.zeros(steps, np.int64),
             pivots=np.zeros(steps, np.int64),
             solved=np.ones(steps, np.int64),
         )
-        v = np.zeros(self.robot.nv) if qd0 is None else np.array(qd0, float)
         slide.q[0] = q0
         slide.energy[0] = mechanical_energy(self._links, slide.q[0], v)
-        _march(self._links, self._joints, self._points, self.dt, self.mu, slide, v)
+        hold = np.zeros(self.robot.nv) if target is None else np.asarray(target, float)
+        _march(self._links, self._joints, self._points, self.dt, self.mu, slide, v, hold)
         return slide

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from dynagate.integrators.articulated_loops import bias, factorise, pose, project, solve
-from dynagate.integrators.links import Links, compiled
+from dynagate.integrators.compiled import fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.variational_loops import potential, start
 
 
-@compiled
+@fused
 def semi_implicit_euler(links: Links, q: np.ndarray, qd: np.ndarray, dt: float, energy: np.ndarray) -> None:
     """Steps q, qd (links,) in place without joint forces: q̇ += dt q̈, then q += dt q̇. energy (steps,): kinetic plus
     potential after each step, in J."""

@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dynagate.base.errors import MissingExtraError
 from dynagate.dynamics import Tree
 from dynagate.dynamics.spatial import inertia_from_second_moment
 from dynagate.robot import Robot, RobotError
 
-try:
-    from numba import njit
-    from numba.extending import register_jitable
-except ImportError as error:
-    raise MissingExtraError("loops over links need Numba: pip install 'dynagate[integrators]'") from error
-
 SUPPORTED = ("revolute", "continuous", "prismatic")
-
-
-STAMP = hashlib.sha256(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))).hexdigest()
-"""Of the sources of all loops."""
-
-
-def compiled(function: Any) -> Any:
-    """The function as a loop of machine code, kept between runs until any source of the loops changes. Numba itself
-    looks at the file of the function alone, and not at those of the functions that it calls."""
-    dispatcher = njit(function, cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
-    file: Any = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if file is not None:
-        file._source_stamp = STAMP
-    return dispatcher
-
-
-def callable_in_loops(*functions: Any) -> None:
-    """Lets compiled loops call these Python functions."""
-    for function in functions:
-        register_jitable(function)
 
 
 class Links(NamedTuple):

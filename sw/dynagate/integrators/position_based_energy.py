@@ -13,13 +13,12 @@ from dynagate.integrators.position_based_inertia import (
     gather_stiffness,
     paired,
 )
-from dynagate.integrators.position_based_joints import Joints, joint_terms
+from dynagate.integrators.position_based_joints import joint_terms
 from dynagate.integrators.position_based_kinematics import move, place, subtract
-from dynagate.integrators.position_based_links import Floats, Links
-from dynagate.integrators.position_based_points import Points
+from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_state import (
+    Problem,
     Record,
-    Settings,
     add_joints,
     field_of,
     fill,
@@ -37,10 +36,7 @@ what it was, an accepted one halves it, and beyond the third the search ends."""
 
 @compiled
 def energy_and_slope(
-    links: Links,
-    points: Points,
-    joints: Joints,
-    settings: Settings,
+    problem: Problem,
     q: Floats,
     poses: Floats,
     terms: Floats,
@@ -54,11 +50,12 @@ def energy_and_slope(
     poses (3, links, 3, 4): those of the last step's begin, of this step's, and room for those at q. terms (2, nv): as
     `joint_terms`. twist, load, stiffness: filled in.
     """
+    links, settings = problem.links, problem.settings
     place(links, q, poses[2], twist)
     field = np.empty_like(load)
     field_of(links, settings.second[0], poses, settings.dt, field)
-    energy = forces_left(links, points, settings, field, poses[2], twist, poses[1], load, stiffness, gradient)
-    energy += add_joints(joints, q, terms[0], terms[1], gradient)
+    energy = forces_left(problem, field, poses[2], twist, poses[1], load, stiffness, gradient)
+    energy += add_joints(problem.joints, q, terms[0], terms[1], gradient)
     for i in range(len(links.parent)):
         for r in range(3):
             field[i, r, 3] += links.gravity[r]
@@ -89,10 +86,10 @@ def solve_symmetric(matrix: Floats, gradient: Floats, step: Floats) -> bool:
 
 
 @compiled
-def mean_of_diagonal(links: Links, settings: Settings, pose: Floats, twist: Floats, stiffness: Floats) -> float:
+def mean_of_diagonal(problem: Problem, pose: Floats, twist: Floats, stiffness: Floats) -> float:
     """What λ is counted in: the mean of the diagonal of the Hessian's part that is a square's."""
-    total = stiffness.copy()
-    add_inertia(links, pose, pose, 1.0 / settings.dt**2, total)
+    links, total = problem.links, stiffness.copy()
+    add_inertia(links, pose, pose, 1.0 / problem.settings.dt**2, total)
     gather_stiffness(links, total)
     mean = 0.0
     for d in range(len(twist)):
@@ -104,8 +101,7 @@ def mean_of_diagonal(links: Links, settings: Settings, pose: Floats, twist: Floa
 
 @compiled
 def newton_step(
-    links: Links,
-    settings: Settings,
+    problem: Problem,
     diagonal: Floats,
     pose: Floats,
     twist: Floats,
@@ -116,9 +112,9 @@ def newton_step(
 ) -> bool:
     """step = -(H + diag)⁻¹ gradient: by articulated bodies in O(n), H the square's part, or by the full Hessian. False
     where that is not positive."""
-    y = stiffness.copy()
-    add_inertia(links, pose, pose, 1.0 / settings.dt**2, y)
-    if not settings.exact:
+    links, y = problem.links, stiffness.copy()
+    add_inertia(links, pose, pose, 1.0 / problem.settings.dt**2, y)
+    if not problem.settings.exact:
         eliminate(links, twist, y, diagonal, gradient, step)
         return True
     gather_stiffness(links, y)
@@ -130,16 +126,14 @@ def newton_step(
 
 @compiled
 def run_energy(
-    links: Links,
-    points: Points,
-    joints: Joints,
-    settings: Settings,
+    problem: Problem,
     before: Floats,
     tau: Floats,
     target: Floats,
     record: Record,
 ) -> None:
     """A trajectory of order 2. before (nq,): the configuration one step before the start. tau, target (steps, nv)."""
+    links, settings = problem.links, problem.settings
     nb, n = len(links.parent), len(links.link_of)
     poses, trial_poses = np.empty((3, nb, 3, 4)), np.empty((3, nb, 3, 4))
     twist, trial_twist = np.empty((n, 6)), np.empty((n, 6))
@@ -151,12 +145,12 @@ def run_energy(
     place(links, record.q[0], poses[1], twist)
     for k in range(len(tau)):
         start = record.q[k]
-        joint_terms(joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
+        joint_terms(problem.joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
         subtract(links, start, last, step)
         move(links, start, step, q)
-        energy = energy_and_slope(links, points, joints, settings, q, poses, terms, twist, load, stiff, slope)
+        energy = energy_and_slope(problem, q, poses, terms, twist, load, stiff, slope)
         left, damping, count = largest(slope, settings.scale), 0.0, 0
-        mean = mean_of_diagonal(links, settings, poses[2], twist, stiff)
+        mean = mean_of_diagonal(problem, poses[2], twist, stiff)
         noise = 1e-13 * (abs(energy) + np.sum(np.abs(settings.scale)))
         fill_poses(trial_poses[0], poses[0])
         fill_poses(trial_poses[1], poses[1])
@@ -164,20 +158,10 @@ def run_energy(
             count += 1
             better = False
             diagonal = terms[0] + damping * mean
-            if newton_step(links, settings, diagonal, poses[2], twist, load, stiff, slope, step):
+            if newton_step(problem, diagonal, poses[2], twist, load, stiff, slope, step):
                 move(links, q, step, trial)
                 value = energy_and_slope(
-                    links,
-                    points,
-                    joints,
-                    settings,
-                    trial,
-                    trial_poses,
-                    terms,
-                    trial_twist,
-                    trial_load,
-                    trial_stiff,
-                    trial_slope,
+                    problem, trial, trial_poses, terms, trial_twist, trial_load, trial_stiff, trial_slope
                 )
                 rest = largest(trial_slope, settings.scale)
                 better = value < energy or rest <= 1.0 or (value <= energy + noise and rest < left)

@@ -31,18 +31,25 @@ def paired(links: Links, a: Floats, b: Floats) -> float:
 
 
 @compiled
+def weighted(x: Floats, m: Floats) -> tuple[float, float, float, float]:
+    """xᵀ M̃, a row x (4,) of a field or a pose."""
+    x0, x1, x2, x3 = x
+    return (
+        x0 * m[0, 0] + x1 * m[1, 0] + x2 * m[2, 0] + x3 * m[3, 0],
+        x0 * m[0, 1] + x1 * m[1, 1] + x2 * m[2, 1] + x3 * m[3, 1],
+        x0 * m[0, 2] + x1 * m[1, 2] + x2 * m[2, 2] + x3 * m[3, 2],
+        x0 * m[0, 3] + x1 * m[1, 3] + x2 * m[2, 3] + x3 * m[3, 3],
+    )
+
+
+@compiled
 def load_of(links: Links, field: Floats, pose: Floats, load: Floats) -> None:
     """Adds X M̃ Tᵀ of every link to its load, X the field (links, 3, 4) and T the pose."""
     for i in range(len(links.parent)):
         if not links.massive[i]:
             continue
         for r in range(3):
-            x0, x1, x2, x3 = field[i, r]
-            m = links.moment[i]
-            y0 = x0 * m[0, 0] + x1 * m[1, 0] + x2 * m[2, 0] + x3 * m[3, 0]
-            y1 = x0 * m[0, 1] + x1 * m[1, 1] + x2 * m[2, 1] + x3 * m[3, 1]
-            y2 = x0 * m[0, 2] + x1 * m[1, 2] + x2 * m[2, 2] + x3 * m[3, 2]
-            y3 = x0 * m[0, 3] + x1 * m[1, 3] + x2 * m[2, 3] + x3 * m[3, 3]
+            y0, y1, y2, y3 = weighted(field[i, r], links.moment[i])
             for c in range(3):
                 load[i, r, c] += y0 * pose[i, c, 0] + y1 * pose[i, c, 1] + y2 * pose[i, c, 2] + y3 * pose[i, c, 3]
             load[i, r, 3] += y3
@@ -112,19 +119,15 @@ def add_inertia(links: Links, a: Floats, b: Floats, factor: float, stiffness: Fl
         mass = factor * m[3, 3]
         trace = 0.0
         for r in range(3):
-            x0, x1, x2, x3 = a[i, r]
-            y0 = factor * (x0 * m[0, 0] + x1 * m[1, 0] + x2 * m[2, 0] + x3 * m[3, 0])
-            y1 = factor * (x0 * m[0, 1] + x1 * m[1, 1] + x2 * m[2, 1] + x3 * m[3, 1])
-            y2 = factor * (x0 * m[0, 2] + x1 * m[1, 2] + x2 * m[2, 2] + x3 * m[3, 2])
-            y3 = factor * (x0 * m[0, 3] + x1 * m[1, 3] + x2 * m[2, 3] + x3 * m[3, 3])
+            y0, y1, y2, y3 = weighted(a[i, r], m)
             for c in range(3):
-                value = y0 * b[i, c, 0] + y1 * b[i, c, 1] + y2 * b[i, c, 2] + y3 * b[i, c, 3]
+                value = factor * (y0 * b[i, c, 0] + y1 * b[i, c, 1] + y2 * b[i, c, 2] + y3 * b[i, c, 3])
                 y[c, r] -= value
                 if r == c:
                     trace += value
             p, n = (r + 1) % 3, (r + 2) % 3
-            y[n, 3 + p] += y3  # [f_a]×, f_a = T_a M̃ e_4
-            y[p, 3 + n] -= y3
+            y[n, 3 + p] += factor * y3  # [f_a]×, f_a = T_a M̃ e_4
+            y[p, 3 + n] -= factor * y3
             z = factor * (m[3, 0] * b[i, r, 0] + m[3, 1] * b[i, r, 1] + m[3, 2] * b[i, r, 2] + m[3, 3] * b[i, r, 3])
             y[3 + n, p] -= z  # -[f_b]×
             y[3 + p, n] += z

@@ -6,22 +6,18 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dynagate.integrators.position_based_energy import energy_and_slope
-from dynagate.integrators.position_based_joints import Joints, joint_terms
+from dynagate.integrators.position_based_joints import joint_terms
 from dynagate.integrators.position_based_kinematics import move, place, subtract
-from dynagate.integrators.position_based_links import Floats, Links
-from dynagate.integrators.position_based_points import Points
+from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_residual import forces_and_jacobian
-from dynagate.integrators.position_based_state import Record, Settings, largest, total_energy
+from dynagate.integrators.position_based_state import Problem, Record, largest, total_energy
 
 CORRECTIONS = 10
 """Pairs of steps and gradients that the approximation of the Hessian remembers."""
 
 
 def run_lbfgs(
-    links: Links,
-    points: Points,
-    joints: Joints,
-    settings: Settings,
+    problem: Problem,
     before: Floats,
     tau: Floats,
     target: Floats,
@@ -31,6 +27,7 @@ def run_lbfgs(
 ) -> None:
     """As `run_energy` or `run_residual`. The unknown is the tangent from the guess; a step ends where no entry of the
     gradient is above its scale (for the forces: where no force is)."""
+    links, settings = problem.links, problem.settings
     nb, n, u = len(links.parent), len(links.link_of), len(settings.second)
     poses, twists, terms = np.empty((u + 2, nb, 3, 4)), np.empty((u, n, 6)), np.empty((2, n))
     load, stiffness, gradient = np.empty((nb, 3, 4)), np.empty((nb, 6, 6)), np.empty(n)
@@ -46,11 +43,9 @@ def run_lbfgs(
     def value(x: Floats) -> tuple[float, Floats]:
         moved(x)
         if energy:
-            level = energy_and_slope(
-                links, points, joints, settings, q[0], poses, terms, twists[0], load, stiffness, gradient
-            )
+            level = energy_and_slope(problem, q[0], poses, terms, twists[0], load, stiffness, gradient)
             return level, gradient.copy()
-        forces_and_jacobian(links, points, joints, settings, q, poses, terms, twists, forces, jacobian)
+        forces_and_jacobian(problem, q, poses, terms, twists, forces, jacobian)
         return 0.5 * float(forces @ forces), jacobian.T @ forces
 
     def ends(_: Floats) -> None:
@@ -59,7 +54,7 @@ def run_lbfgs(
 
     for k in range(len(tau)):
         start = record.q[k]
-        joint_terms(joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
+        joint_terms(problem.joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
         subtract(links, start, last, tangent)
         for a in range(u):
             move(links, start, tangent * (settings.times[a + 2] / -settings.times[0]), guess[a])

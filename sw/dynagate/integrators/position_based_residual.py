@@ -11,13 +11,12 @@ from dynagate.integrators.position_based_inertia import (
     add_products,
     gather_stiffness,
 )
-from dynagate.integrators.position_based_joints import Joints, joint_terms
+from dynagate.integrators.position_based_joints import joint_terms
 from dynagate.integrators.position_based_kinematics import move, place, subtract
-from dynagate.integrators.position_based_links import Floats, Links
-from dynagate.integrators.position_based_points import Points
+from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_state import (
+    Problem,
     Record,
-    Settings,
     add_joints,
     field_of,
     fill,
@@ -33,10 +32,7 @@ LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e6
 
 @compiled
 def forces_and_jacobian(
-    links: Links,
-    points: Points,
-    joints: Joints,
-    settings: Settings,
+    problem: Problem,
     q: Floats,
     poses: Floats,
     terms: Floats,
@@ -48,6 +44,7 @@ def forces_and_jacobian(
 
     q (u, nq). poses (u + 2, links, 3, 4): two known ones, and room for those at q. twists (u, nv, 6): filled in.
     """
+    links, settings = problem.links, problem.settings
     u, n, dt = len(q), len(links.link_of), settings.dt
     for a in range(u):
         place(links, q[a], poses[a + 2], twists[a])
@@ -56,8 +53,8 @@ def forces_and_jacobian(
     for a in range(u):
         rows = forces[a * n : (a + 1) * n]
         field_of(links, settings.second[a], poses, dt, field)
-        forces_left(links, points, settings, field, poses[a + 2], twists[a], poses[1], load, stiffness, rows)
-        add_joints(joints, q[a], terms[0], terms[1], rows)
+        forces_left(problem, field, poses[a + 2], twists[a], poses[1], load, stiffness, rows)
+        add_joints(problem.joints, q[a], terms[0], terms[1], rows)
         for b in range(u):
             block[:] = 0.0
             if a == b:
@@ -76,10 +73,7 @@ def forces_and_jacobian(
 
 @compiled
 def run_residual(
-    links: Links,
-    points: Points,
-    joints: Joints,
-    settings: Settings,
+    problem: Problem,
     before: Floats,
     tau: Floats,
     target: Floats,
@@ -87,6 +81,7 @@ def run_residual(
 ) -> None:
     """A trajectory. before (nq,): the configuration at the first of the collocation's nodes, before the start.
     tau, target (steps, nv)."""
+    links, settings = problem.links, problem.settings
     nb, n, u, nq = len(links.parent), len(links.link_of), len(settings.second), len(before)
     poses, trial_poses, twists = np.empty((u + 2, nb, 3, 4)), np.empty((u + 2, nb, 3, 4)), np.empty((u, n, 6))
     forces, trial_forces = np.empty(u * n), np.empty(u * n)
@@ -96,11 +91,11 @@ def run_residual(
     place(links, record.q[0], poses[1], twists[0])
     for k in range(len(tau)):
         start = record.q[k]
-        joint_terms(joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
+        joint_terms(problem.joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
         subtract(links, start, last, tangent)
         for a in range(u):
             move(links, start, tangent * (settings.times[a + 2] / -settings.times[0]), q[a])
-        forces_and_jacobian(links, points, joints, settings, q, poses, terms, twists, forces, jacobian)
+        forces_and_jacobian(problem, q, poses, terms, twists, forces, jacobian)
         left, value, damping, count = largest(forces, settings.scale), np.dot(forces, forces), 0.0, 0
         fill_poses(trial_poses[0], poses[0])
         fill_poses(trial_poses[1], poses[1])
@@ -113,9 +108,7 @@ def run_residual(
                 continue
             for a in range(u):
                 move(links, q[a], step[a * n : (a + 1) * n], trial[a])
-            forces_and_jacobian(
-                links, points, joints, settings, trial, trial_poses, terms, twists, trial_forces, trial_jacobian
-            )
+            forces_and_jacobian(problem, trial, trial_poses, terms, twists, trial_forces, trial_jacobian)
             attained, rest = np.dot(trial_forces, trial_forces), largest(trial_forces, settings.scale)
             if attained < value or rest <= 1.0:
                 value, left = attained, rest

@@ -5,18 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from dynagate.robot import Robot
-from dynagate.robot.model import STANDARD_GRAVITY, Joint, Link, Vector3, matrix3
+from dynagate.robot.model import STANDARD_GRAVITY, Joint, Link, Vector3, matrix3, vector3
 
 Y: Vector3 = (0.0, 1.0, 0.0)
 Z: Vector3 = (0.0, 0.0, 1.0)
 NOTHING = ((0.0, 0.0, 0.0),) * 3
 
 
+def bar(
+    name: str, parent: int, joint: Joint, along: Vector3, mass: float, radius: float, *, centred: bool = False
+) -> Link:
+    """A solid cylinder from the link's origin to `along`, or around the origin if it is centred."""
+    axis, length = np.array(along), float(np.linalg.norm(along))
+    line = np.outer(axis, axis) / length**2
+    across = mass * (3.0 * radius**2 + length**2) / 12.0
+    inertia = matrix3(across * (np.eye(3) - line) + 0.5 * mass * radius**2 * line)
+    return Link(name, parent, joint, mass, (0.0, 0.0, 0.0) if centred else vector3(0.5 * axis), inertia)
+
+
 def rod(name: str, parent: int, joint: Joint, length: float, mass: float, radius: float) -> Link:
     """A solid cylinder along x from the link's origin."""
-    across = mass * (3.0 * radius**2 + length**2) / 12.0
-    inertia = matrix3(np.diag([0.5 * mass * radius**2, across, across]))
-    return Link(name, parent, joint, mass, (0.5 * length, 0.0, 0.0), inertia)
+    return bar(name, parent, joint, (length, 0.0, 0.0), mass, radius)
 
 
 def chain(

@@ -27,6 +27,15 @@ class Settings(NamedTuple):
     times: Floats
 
 
+class Problem(NamedTuple):
+    """What stays the same from step to step."""
+
+    links: Links
+    points: Points
+    joints: Joints
+    settings: Settings
+
+
 class Record(NamedTuple):
     """What a trajectory of some steps leaves. q (steps + 1, nq), of which row 0 is the start; energy (steps + 1,) in J,
     kinetic and potential; iterations (steps,); residual (steps,): largest force left, over `Settings.scale`."""
@@ -93,9 +102,7 @@ def total_energy(links: Links, weights: Floats, poses: Floats, dt: float) -> flo
 
 @compiled
 def forces_left(
-    links: Links,
-    points: Points,
-    settings: Settings,
+    problem: Problem,
     field: Floats,
     pose: Floats,
     twist: Floats,
@@ -106,10 +113,11 @@ def forces_left(
 ) -> float:
     """Fills in the generalised forces (nv,) that a field and the points leave, the gathered loads behind them, and the
     points' stiffness. Returns the points' energy in J."""
+    links, settings = problem.links, problem.settings
     load[:] = 0.0
     stiffness[:] = 0.0
     load_of(links, field, pose, load)
-    energy = add_points(points, pose, before, settings.dt, settings.exact, load, stiffness)
+    energy = add_points(problem.points, pose, before, settings.dt, settings.exact, load, stiffness)
     gather_loads(links, load)
     slope(links, twist, load, gradient)
     return energy

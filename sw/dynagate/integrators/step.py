@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
-from dynagate.dynamics.configuration import direction_matrix, directions_of
+from dynagate.dynamics.configuration import along_columns, direction_matrix, entry_weights
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.spatial import select, sqrt
 from dynagate.graph import Graph, trace
@@ -33,7 +33,7 @@ class StepOptions:
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
     friction: Coulomb friction of each degree of freedom, N m or N, or one for all: F q̇ / √(q̇² + s²).
     friction_speed: s, rad/s or m/s, at which 0.7 of it acts. stops: joints end at their limits, where they lose their
-    speed.
+    speed. wrap: angles of joints without limits come back between -π and π.
     """
 
     dt: float | None
@@ -42,6 +42,7 @@ class StepOptions:
     friction: float | tuple[float, ...] = 0.0
     friction_speed: float = 0.01
     stops: bool = False
+    wrap: bool = False
 
     def __post_init__(self) -> None:
         if self.integrator not in METHODS:
@@ -81,7 +82,18 @@ class _Step:
 
         with scope("step"):
             moved, velocity = METHODS[self.options.integrator].step(self.robot, pushed, q, qd, self.dt)
-            return self._stopped(moved, velocity) if self.options.stops else (moved, velocity)
+            moved, velocity = self._stopped(moved, velocity) if self.options.stops else (moved, velocity)
+            return (self._wrapped(moved) if self.options.wrap else moved), velocity
+
+    def _wrapped(self, q: Array) -> Array:
+        """A step turns a joint by less than a turn."""
+        q = q.copy()
+        for link, iq, _ in self.robot.slices():
+            if link.joint.type == "continuous":
+                angle = q[iq.start]
+                angle = select(angle - math.pi, angle - 2.0 * math.pi, angle)
+                q[iq.start] = select(-math.pi - angle, angle + 2.0 * math.pi, angle)
+        return q
 
     def _without_friction(self, tau: Array, velocity: Array) -> Array:
         frictions = self.options.frictions(self.robot)
@@ -135,7 +147,7 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
         at = {"q": values_of(q), "qd": values_of(qd), "tau": values_of(tau)}
         result = output_values(gradient.outputs, step.recording.replay(gradient, at))
-        along = _along(robot, at["q"], rates_of(q, count))
+        along = along_columns(robot, at["q"], rates_of(q, count))
         rates = result["dqdd_dq"] @ along + result["dqdd_dqd"] @ rates_of(qd, count)
         return seeded(result["qdd"], rates + result["minv"] @ rates_of(tau, count))
 
@@ -144,16 +156,11 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
         acceleration, seeded(step.q, q_rates), seeded(step.qd, unit[nv : 2 * nv]), seeded(step.tau, unit[2 * nv :])
     )
     moved = values_of(q)
-    along = _along(robot, moved, rates_of(q, count))
+    along = along_columns(robot, moved, rates_of(q, count))
     jacobian = np.concatenate([along, rates_of(qd, count)])
     return step.graph(
         {"q_next": moved, "qd_next": values_of(qd), "a": jacobian[:, : 2 * nv], "b": jacobian[:, 2 * nv :]}
     )
-
-
-def _along(robot: Robot, q: Array, rates: Array) -> Array:
-    """(nv, directions) of a configuration whose numbers change at rates (nq, directions)."""
-    return np.stack([directions_of(robot, q, column) for column in rates.T], axis=1)
 
 
 def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
@@ -168,15 +175,8 @@ def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
     lam_q, lam_qd, cost_q, cost_qd = (step.recording.input(name, (robot.nv,)) for name in names)
     values = step.recording.replay(inner, step.recording.inputs)
     after = output_values(inner.outputs, values)
-    weights = {"q_next": _weights(robot, after["q_next"], lam_q), "qd_next": lam_qd}
+    weights = {"q_next": entry_weights(robot, after["q_next"], lam_q), "qd_next": lam_qd}
     products = Derivative(inner, robot).reverse(values, weights, ["q", "qd", "tau"])
     return step.graph(
         {"lam_q_next": cost_q + products["q"], "lam_qd_next": cost_qd + products["qd"], "vjp_tau": products["tau"]}
     )
-
-
-def _weights(robot: Robot, q: Array, lam: Array) -> Array:
-    """Weights (nq,) of a configuration's numbers from those of its directions (nv,)."""
-    if not robot.quaternions():
-        return lam
-    return _along(robot, q, np.eye(robot.nq).astype(object)).T @ lam

@@ -14,35 +14,19 @@ from dynagate.dynamics import Tree
 from dynagate.dynamics.mass_matrix import check_invertible
 from dynagate.integrators import variational_steps as loops
 from dynagate.integrators.links import check_joints, links_of
-from dynagate.integrators.variational_batch import GraphSteps
 from dynagate.integrators.variational_body import WIDEST_TURN
 from dynagate.integrators.variational_device import DeviceSteps
-from dynagate.integrators.variational_steps import RESIDUALS, SOLVERS, TURNED
+from dynagate.integrators.variational_scan import Scan
+from dynagate.integrators.variational_state import CONVERGED, PAST, TURNED, State, Steps
+from dynagate.integrators.variational_steps import RESIDUALS, SOLVERS, Method
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
 Inverse = Callable[[Array], Array]
 """Configurations (batch, nv) -> M⁻¹ (batch, nv, nv)."""
 
-BACKENDS = ("loops", "cpu", "numpy")
+BACKENDS = ("loops", "cpu", "numpy", "cuda")
 GUESSES = (1, 2, 3, 4)
-PAST = 4
-BLOCK = 512
-"""Trajectories that are stepped together by kernels: measured."""
-
-
-@dataclass(frozen=True)
-class State:
-    """Where a batch of trajectories stands between two steps, to go on from.
-
-    q (batch, nv); past (4, batch, nv): the increments of the last steps, the latest first; momentum (batch, links, 6):
-    what each link brings into the next step, times dt; age: steps since the start.
-    """
-
-    q: Array
-    past: Array
-    momentum: Array
-    age: int
 
 
 @dataclass(frozen=True)
@@ -111,13 +95,14 @@ class Variational:
     last four steps extrapolated. tolerance: of the residual impulse's norm, N m s. most: residual evaluations in a step
     before it has failed. residual: "increment", "printed" (DRNEA as the paper prints it) or "svi" (the midpoint
     baseline).
-    backend: "loops" over links, of any number, compiled by Numba; or the traced graph of the robot as C ("cpu") or in
-    numpy ("numpy"), fastest for batches of robots up to some sixty joints, with "riqn" and "increment".
+    backend: "loops" over links, of any number, compiled by Numba; or the robot's traced graphs as one loop over the
+    steps (`variational_scan`), in C ("cpu"), numpy ("numpy") or on a GPU ("cuda"): fastest for batches of robots up to
+    some sixty joints, with "riqn" and "increment".
     inverse: a function of configurations (batch, nv) that returns M⁻¹ (batch, nv, nv) for RIQN's update, such as
     `variational_device.device_inverse` has on a device; residuals stay in float64 on the host.
 
     Raises ValueError for an option that has no such value, RobotError that names a joint of another type or joints that
-    move no mass.
+    move no mass, GpuError where there is no GPU.
     """
 
     def __init__(
@@ -148,8 +133,8 @@ class Variational:
         check_invertible(Tree(robot))
         self.robot, self.dt, self.guess, self.backend = robot, float(dt), guess, backend
         self.solver, self.residual, self.tolerance, self.most = solver, residual, float(tolerance), most
-        self._links, self._inverse = links_of(robot), inverse
-        self._steps: dict[tuple[int, bool], Any] = {}
+        self._links = links_of(robot)
+        self._run = self._executor(inverse)
 
     def start(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> State:
         """The state at configurations q0 and velocities qd0, (nv,) or (batch, nv): the discrete Legendre transform
@@ -207,10 +192,8 @@ class Variational:
         batch, nv, links = len(state.q), self.robot.nv, len(self.robot.links)
         torques = _per_step("tau", tau, steps, (batch, nv))
         forces = None if external is None else _per_step("external", external, steps, (batch, links, 6))
-        run = self._by_loops if self.backend == "loops" and self._inverse is None else self._by_steps
         before = state.past[0] / self.dt
-        configurations, iterations, residuals, state, status, done = run(state, steps, torques, forces)
-        q = np.moveaxis(configurations, 0, 1)
+        q, iterations, residuals, state, status, done = self._run(state, steps, torques, forces)
         failures = []
         for k in np.flatnonzero(status):
             last = int(done[k])
@@ -238,11 +221,9 @@ class Variational:
         """Norms (most,) of one step of the first trajectory, NaN after the one that ended it."""
         q, past, momentum = state.q[0].copy(), np.ascontiguousarray(state.past[:, 0]), state.momentum[0].copy()
         norms = np.full(most, np.nan)
-        loops.step(
-            self._links, RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, q, past, state.age, momentum,
-            np.zeros(len(q)), np.zeros((0, 6)), self.dt, tolerance, most, norms,
-            loops.workspace(len(q), SOLVERS[self.solver]),
-        )  # fmt: skip
+        zeros, none = np.zeros(len(q)), np.zeros((0, 6))
+        work = loops.workspace(len(q), SOLVERS[self.solver])
+        loops.step(self._links, self._method(tolerance, most), q, past, state.age, momentum, zeros, none, norms, work)
         return norms
 
     def _check_floor(self, state: State) -> None:
@@ -254,81 +235,41 @@ class Variational:
                 f"{10.0 * floor:.1g} or more"
             )
 
-    def _by_loops(self, state: State, steps: int, tau: Array, external: Array | None) -> Any:
+    def _executor(self, inverse: Inverse | None) -> Callable[[State, int, Array, Array | None], Steps]:
+        """What takes steps with tau (steps or 1, batch, nv) and external (steps or 1, batch, links, 6)."""
+        if inverse is not None:
+            return DeviceSteps(
+                self._links, inverse, self._aligned, guess=self.guess, dt=self.dt, tolerance=self.tolerance,
+                most=self.most,
+            ).run  # fmt: skip
+        if self.backend == "loops":
+            return self._by_loops
+        return Scan(
+            self.robot, self.backend, guess=self.guess, dt=self.dt, tolerance=self.tolerance, most=self.most
+        ).run
+
+    def _method(self, tolerance: float, most: int) -> Method:
+        """Of the loops over links."""
+        return Method(RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, self.dt, tolerance, most)
+
+    def _by_loops(self, state: State, steps: int, tau: Array, external: Array | None) -> Steps:
         batch, nv = state.q.shape
-        q, momentum, past = state.q.copy(), state.momentum.copy(), np.ascontiguousarray(state.past.swapaxes(0, 1))
-        configurations = np.empty((steps + 1, batch, nv))
-        configurations[0] = q
+        last, momentum, past = state.q.copy(), state.momentum.copy(), np.ascontiguousarray(state.past.swapaxes(0, 1))
+        q = np.empty((batch, steps + 1, nv))
+        q[:, 0] = last
         iterations, residuals = np.zeros((batch, steps), dtype=np.int64), np.full((batch, steps), np.nan)
         status = np.zeros(batch, dtype=np.int64)
-        none = np.zeros((1, 0, 6))
+        none, method = np.zeros((1, 0, 6)), self._method(self.tolerance, self.most)
         for k in range(batch):
-            row, torques = np.empty((steps, nv)), np.array(tau[:, k], order="C")
+            torques = np.array(tau[:, k], order="C")
             forces = none if external is None else self._aligned(external[:, min(k, external.shape[1] - 1)])
             status[k] = loops.advance(
-                self._links, RESIDUALS[self.residual], SOLVERS[self.solver], self.guess, q[k], past[k], state.age,
-                momentum[k], torques, forces, self.dt, self.tolerance, self.most, row,
+                self._links, method, last[k], past[k], state.age, momentum[k], torques, forces, q[k, 1:],
                 iterations[k], residuals[k],
             )  # fmt: skip
-            configurations[1:, k] = row
-        following = State(q, past.swapaxes(0, 1), momentum, state.age + steps)
-        return configurations, iterations, residuals, following, status, np.count_nonzero(iterations, axis=1) - 1
-
-    def _by_steps(self, state: State, steps: int, tau: Array, external: Array | None) -> Any:
-        """Blocks of trajectories one after another: the arrays of one stay in the second-level cache."""
-        blocks = []
-        for begin in range(0, len(state.q), BLOCK):
-            part = slice(begin, begin + BLOCK)
-            own = State(state.q[part], state.past[:, part], state.momentum[part], state.age)
-            blocks.append(self._block(own, steps, tau[:, part], None if external is None else external[:, part]))
-        states, *results = zip(*blocks, strict=True)
-        axes = (1, 0, 0, 0, 0)  # of the batch
-        joined = [np.concatenate(arrays, axis) for arrays, axis in zip(results, axes, strict=True)]
-        following = State(
-            np.concatenate([own.q for own in states]),
-            np.concatenate([own.past for own in states], axis=1),
-            np.concatenate([own.momentum for own in states]),
-            state.age + steps,
-        )
-        return *joined[:3], following, *joined[3:]
-
-    def _block(self, state: State, steps: int, tau: Array, external: Array | None) -> tuple[Any, ...]:
-        """The state after these steps; configurations (steps + 1, batch, nv), iterations and residuals (batch, steps),
-        status and number of steps done (batch,)."""
-        batch, nv = state.q.shape
-        machine = self._machine(batch, external is not None)
-        machine.set(state.q, state.past, state.age, state.momentum, self.dt)
-        places = np.empty((steps + 1, nv, batch))
-        places[0] = state.q.T
-        iterations, residuals = np.zeros((steps, batch), dtype=np.int64), np.full((steps, batch), np.nan)
-        status, done = np.zeros(batch, dtype=np.int64), np.full(batch, steps)
-        limit = (self.tolerance * self.dt) ** 2
-        with np.errstate(all="ignore"):
-            for k in range(steps):
-                if k == 0 or len(tau) > 1:
-                    machine.inputs["tau"][...] = tau[min(k, len(tau) - 1)]
-                if external is not None and (k == 0 or len(external) > 1):
-                    machine.inputs["f_ext"][...] = external[min(k, len(external) - 1)]
-                iterations[k], ended = machine.step(1.0 if state.age + k else 0.5, limit, self.most)
-                residuals[k] = machine.squared
-                if ended.any():
-                    new = (status == 0) & (ended != 0)
-                    status[new], done[new] = ended[new], k
-                places[k + 1] = machine.q.T
-        q, past, momentum = machine.state()
-        following = State(q, past, momentum, state.age + steps)
-        residuals = np.sqrt(residuals) / self.dt
-        return following, np.moveaxis(places, -1, 1), iterations.T, residuals.T, status, done
-
-    def _machine(self, batch: int, external: bool) -> Any:
-        key = (batch, external)
-        if key not in self._steps:
-            if self._inverse is not None:
-                machine: Any = DeviceSteps(self._links, self._inverse, self.guess, self._aligned, batch)
-            else:
-                machine = GraphSteps(self.robot, self.guess, self.backend, batch, external)
-            self._steps[key] = machine
-        return self._steps[key]
+        following = State(last, past.swapaxes(0, 1), momentum, state.age + steps)
+        done = np.count_nonzero(iterations, axis=1) - (status != CONVERGED)
+        return Steps(q, iterations, residuals, following, status, done)
 
     def _aligned(self, external: Array) -> Array:
         """Forces (steps, links, 6) in axes turned to the joints'."""

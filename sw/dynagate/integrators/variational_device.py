@@ -13,15 +13,17 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.integrators.articulated_loops import factorise, pose
-from dynagate.integrators.links import Links, compiled
+from dynagate.integrators.compiled import fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.variational_loops import prepare, residual
-from dynagate.integrators.variational_steps import CONVERGED, SINGULAR, TURNED, UNSOLVED, guess_increment
+from dynagate.integrators.variational_state import CONVERGED, TURNED, UNSOLVED, State, Steps
+from dynagate.integrators.variational_steps import SINGULAR, guess_increment
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
 
 
-@compiled
+@fused
 def start_batch(
     links: Links,
     guess: int,
@@ -50,7 +52,7 @@ def start_batch(
         prepare(links, rotation[k], offset[k], own[0], momentum[k], tau[k], external[k], dt, share, load[k], impulse[k])
 
 
-@compiled
+@fused
 def residual_batch(
     links: Links,
     active: np.ndarray,
@@ -74,56 +76,69 @@ def residual_batch(
 
 
 class DeviceSteps:
-    """Steps of a batch with M⁻¹ of `inverse`, a function of q (batch, nv). The methods are those of `GraphSteps`."""
+    """Steps of a batch with M⁻¹ of `inverse`, a function of q (batch, nv). aligned: turns forces (batch, links, 6) into
+    the joints' axes; guess, dt, tolerance, most: as `Variational` takes them."""
 
     def __init__(
-        self, links: Links, inverse: Callable[[Array], Array], guess: int, aligned: Callable[[Array], Array], batch: int
+        self,
+        links: Links,
+        inverse: Callable[[Array], Array],
+        aligned: Callable[[Array], Array],
+        *,
+        guess: int,
+        dt: float,
+        tolerance: float,
+        most: int,
     ) -> None:
-        n = len(links.parent)
-        self._links, self._inverse, self._guess, self._aligned = links, inverse, guess, aligned
-        self.inputs = {"tau": np.zeros((batch, n)), "f_ext": np.zeros((batch, n, 6))}
-        self.squared = np.zeros(batch)
-        self._rotation, self._offset = np.empty((batch, n, 9)), np.empty((batch, n, 3))
-        self._load, self._impulse, self._f = np.empty((batch, n, 6)), np.empty((batch, n)), np.empty((batch, n))
-        self._widest = np.zeros(batch)
+        self._links, self._inverse, self._aligned = links, inverse, aligned
+        self._guess, self._dt, self._tolerance, self._most = guess, dt, tolerance, most
 
-    def set(self, q: Array, past: Array, age: int, momentum: Array, dt: float) -> None:
-        self.q, self._past, self._momentum = q.copy(), past.copy(), momentum.copy()
-        self._age, self._dt = age, dt
+    def run(self, state: State, steps: int, tau: Array, external: Array | None) -> Steps:
+        """tau (steps or 1, batch, nv), external (steps or 1, batch, links, 6)."""
+        batch, nv = state.q.shape
+        q = np.empty((batch, steps + 1, nv))
+        q[:, 0] = state.q
+        iterations, residuals = np.zeros((batch, steps), dtype=np.int64), np.empty((batch, steps))
+        status, done = np.full(batch, CONVERGED), np.full(batch, steps)
+        forces = np.zeros((1, batch, len(self._links.parent), 6)) if external is None else external
+        with np.errstate(all="ignore"):
+            for k in range(steps):
+                pushed = self._aligned(forces[min(k, len(forces) - 1)])
+                state, iterations[:, k], residuals[:, k], ended = self._step(state, tau[min(k, len(tau) - 1)], pushed)
+                new = (status == CONVERGED) & (ended != CONVERGED)
+                status[new], done[new] = ended[new], k
+                q[:, k + 1] = state.q
+        return Steps(q, iterations, residuals, state, status, done)
 
-    def state(self) -> tuple[Array, Array, Array]:
-        return self.q.copy(), self._past.copy(), self._momentum.copy()
-
-    def step(self, share: float, limit: float, most: int) -> tuple[Array, Array]:
-        batch, delta = len(self.q), np.empty_like(self.q)
-        kept = (self._rotation, self._offset)
-        external = self._aligned(self.inputs["f_ext"])
+    def _step(self, state: State, tau: Array, external: Array) -> tuple[State, Array, Array, Array]:
+        """The state after a step, in which a trajectory that has failed stays at rest; the number of residual
+        evaluations, the residual in N m s and the status of each trajectory (batch,)."""
+        batch, n = state.q.shape
+        rotation, offset, load = np.empty((batch, n, 9)), np.empty((batch, n, 3)), np.empty((batch, n, 6))
+        impulse, f, delta = np.empty((batch, n)), np.empty((batch, n)), np.empty((batch, n))
         start_batch(
-            self._links, self._guess, self.q, self._past, self._age, self._momentum, self.inputs["tau"], external,
-            self._dt, *kept, self._load, self._impulse, delta,
+            self._links, self._guess, state.q, state.past, state.age, state.momentum, tau, external, self._dt,
+            rotation, offset, load, impulse, delta,
         )  # fmt: skip
-        minv = self._inverse(self.q)
+        minv = self._inverse(state.q)
+        momentum, widest, error = np.empty_like(state.momentum), np.zeros(batch), np.zeros(batch)
         iterations, active = np.zeros(batch, dtype=np.int64), np.arange(batch)
-        for _ in range(most):
+        for _ in range(self._most):
             residual_batch(
-                self._links, active, *kept, delta, self._load, self._impulse, self._dt, self._f, self._momentum,
-                self._widest,
+                self._links, active, rotation, offset, delta, load, impulse, self._dt, f, momentum, widest
             )  # fmt: skip
             iterations[active] += 1
-            self.squared[active] = np.sum(self._f[active] ** 2, axis=1)
-            active = active[~(self.squared[active] <= limit)]
+            error[active] = np.linalg.norm(f[active], axis=1) / self._dt
+            active = active[~(error[active] <= self._tolerance)]
             if not len(active):
                 break
-            delta[active] -= np.einsum("kij,kj->ki", minv[active], self._f[active])
-        status = np.where(self._widest > SINGULAR, TURNED, CONVERGED)
+            delta[active] -= np.einsum("kij,kj->ki", minv[active], f[active])
+        status = np.where(widest > SINGULAR, TURNED, CONVERGED)
         status[active] = UNSOLVED
         delta[status != CONVERGED] = 0.0
-        self._momentum[status != CONVERGED] = 0.0
-        self.q += delta
-        self._past[1:] = self._past[:-1].copy()
-        self._past[0] = delta
-        self._age += 1
-        return iterations, status
+        momentum[status != CONVERGED] = 0.0
+        following = State(state.q + delta, np.stack([delta, *state.past[:-1]]), momentum, state.age + 1)
+        return following, iterations, error, status
 
 
 def device_inverse(robot: Robot, accelerator: Any) -> Callable[[Array], Array]:

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import Argument, Function, Tree
 from dynagate.dynamics.forward_dynamics import forward_dynamics
@@ -50,6 +52,9 @@ dynamics."""
 
 EXTRAPOLATED = 4
 """The number of this guess, after the paper's three."""
+
+ALMOST_ONE = 1.0 + 2.0**-20
+"""`select` takes numbers above 0 alone, and a residual that equals the tolerance is within it."""
 
 Rows = Array
 """(links, 6) scalars: forces or momenta [angular; linear] of the links in their own frames."""
@@ -224,29 +229,57 @@ def iteration(
     limit: Scalar,
 ) -> tuple[Any, ...]:
     """One iteration of RIQN (Algorithm 3): the next increment (nv,), which is the same where the residual is within the
-    limit; the squared norm of the residual; the momentum and the measure of turns of `residual`. limit: squared, times
-    dt²."""
+    limit; the squared norm of the residual beside the limit; the momentum and the measure of turns of `residual`.
+    limit: squared, times dt²."""
     f, momentum, widest = residual(tree, q, turn, increment, load, impulse_of_joints, dt)
     squared: Scalar = 0.0
     for x in f:
         squared = squared + x * x
     update = solve(tree, Factor(factor, [factor[d, d] for d in range(tree.nv)]), f)
-    active = select(squared - limit, 1.0, 0.0)
+    excess = squared * (1.0 / limit)
+    active = select(excess - 1.0, 1.0, 0.0)
     following = [x - active * u for x, u in zip(increment, update, strict=True)]
-    return following, squared, momentum, widest
+    return following, excess, momentum, widest
+
+
+def finish(
+    tree: Tree,
+    q: Sequence[Scalar],
+    last: Sequence[Scalar],
+    second: Sequence[Scalar],
+    third: Sequence[Scalar],
+    following: Sequence[Scalar],
+    brought: Rows,
+    excess: Scalar,
+    turned: Scalar,
+) -> tuple[Any, ...]:
+    """What the next step begins with: q, the last four increments, the momentum and the share of impulses; and whether
+    this step converged (1 or 0). If it did not, the trajectory stops where it was.
+
+    excess: the squared norm of the residual beside the limit."""
+    converged = select(ALMOST_ONE - excess, 1.0, 0.0)  # no number is not above 0 either
+    good = select(turned - 1.0, 0.0, converged)
+
+    def if_good(values: Any) -> Array:
+        flat = [select(good, x, 0.0) for x in np.ravel(values)]
+        return array(flat).reshape(np.shape(values))
+
+    increment = if_good(following)
+    moved = [x + d for x, d in zip(q, increment, strict=True)]
+    return moved, increment, if_good(last), if_good(second), if_good(third), if_good(brought), 1.0, good
 
 
 Q, DT = Argument("q", "configuration"), Argument("dt", "scalar")
-INCREMENT = Argument("increment", "vector")
+INCREMENT, NEXT = Argument("increment", "vector"), Argument("next", "vector", like="increment")
 MOMENTUM, LOAD = (Argument(name, "forces", like="f_ext") for name in ("momentum", "load"))
 IMPULSE, FACTOR = Argument("impulse", "vector", like="tau"), Argument("factor", "matrix", like="minv")
-TURNED = Argument("turned", "scalar")
-PAST = tuple(Argument(name, "vector", like="increment") for name in ("last", "second", "third", "fourth"))
+TURNED, EXCESS = Argument("turned", "scalar"), Argument("excess", "scalar")
+INCREMENTS = tuple(Argument(name, "vector", like="increment") for name in ("last", "second", "third", "fourth"))
 TURN = Argument("turn", "turns")
 
 START = Function(
     "variational_start",
-    (Q, *PAST, MOMENTUM, Argument("tau", "vector"), DT, Argument("share", "scalar")),
+    (Q, *INCREMENTS, MOMENTUM, Argument("tau", "vector"), DT, Argument("share", "scalar")),
     (INCREMENT, LOAD, IMPULSE, FACTOR, TURN),
     {f"guess_{k}": partial(start, guess=k) for k in (3, 1, 2, 4)},
     {},
@@ -261,7 +294,27 @@ RESIDUAL = Function(
 ITERATION = Function(
     "variational_iteration",
     (Q, TURN, INCREMENT, LOAD, IMPULSE, FACTOR, DT, Argument("limit", "scalar")),
-    (Argument("next", "vector"), Argument("squared", "scalar"), MOMENTUM, TURNED),
+    (NEXT, EXCESS, MOMENTUM, TURNED),
     {"riqn": iteration},
+    {},
+)
+CARRIED = {
+    "q_next": "q",
+    **{f"{argument.name}_next": argument.name for argument in (*INCREMENTS, MOMENTUM)},
+    "share_next": "share",
+}
+"""Output of `FINISH` -> the input of `START` that it is in the next step."""
+
+FINISH = Function(
+    "variational_finish",
+    (Q, *INCREMENTS[:3], NEXT, Argument("brought", "forces", like="f_ext"), EXCESS, TURNED),
+    (
+        *(
+            Argument(name, "forces" if of == "momentum" else "scalar" if of == "share" else "vector")
+            for name, of in CARRIED.items()
+        ),
+        Argument("good", "scalar"),
+    ),
+    {"stop": finish},
     {},
 )

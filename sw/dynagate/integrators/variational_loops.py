@@ -13,8 +13,9 @@ from math import atan2, cos, sin, sqrt, tan
 import numpy as np
 
 from dynagate.integrators import variational_body
-from dynagate.integrators.articulated_loops import add, lower, matrix, project, put, vector
-from dynagate.integrators.links import Links, callable_in_loops, compiled
+from dynagate.integrators.articulated_loops import add, lower, matrix, project, put, to_link, vector
+from dynagate.integrators.compiled import callable_in_loops, fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.variational_body import (
     ANGLE,
     B_SLOPE,
@@ -42,7 +43,7 @@ from dynagate.integrators.vectors import (
 callable_in_loops(*variational_body.ALL)
 
 
-@compiled
+@fused
 def logarithm(e: Vector, w: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """θ / |e|, b and db / dθ² of a turn by the unit quaternion (e, w), θ up to π."""
     y = dot(e, e)
@@ -58,7 +59,7 @@ def logarithm(e: Vector, w: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     return np.sign(w) * turn / size, b, slope
 
 
-@compiled
+@fused
 def prepare(
     links: Links,
     rotation: np.ndarray,
@@ -93,7 +94,7 @@ def prepare(
         impulse[i] = reach * tau[i] + rotor * last[i]
 
 
-@compiled
+@fused
 def displace(links: Links, rotation: np.ndarray, offset: np.ndarray, delta: np.ndarray, moved: np.ndarray) -> float:
     """moved (links, 7): ΔR's quaternion (e, w) and Δp of each link (Eq. 19), seen from its frame at qᵏ. Returns the
     largest |e|², a negative w counted as 1."""
@@ -117,7 +118,7 @@ def displace(links: Links, rotation: np.ndarray, offset: np.ndarray, delta: np.n
     return widest
 
 
-@compiled
+@fused
 def residual(
     links: Links,
     rotation: np.ndarray,
@@ -149,13 +150,13 @@ def residual(
     return widest
 
 
-@compiled
+@fused
 def body_impulse(links: Links, i: int, turn: Vector, v: Vector) -> tuple[Vector, Vector]:
     """G ξ of link i."""
     return impulse(links.mass[i], vector(links.first, i), matrix(links.inertia, i), turn, v)
 
 
-@compiled
+@fused
 def start(links: Links, rotation: np.ndarray, offset: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> None:
     """momentum (links, 6) of each link at velocity last / dt: G V(0) dt, which the discrete Legendre
     transform sets equal to that of the first interval."""
@@ -164,9 +165,7 @@ def start(links: Links, rotation: np.ndarray, offset: np.ndarray, last: np.ndarr
         p, r = links.parent[i], matrix(rotation, i)
         w, v = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if p >= 0:
-            w = vector(velocity, p)
-            v = transposed_times(r, minus(lower(velocity, p), cross(vector(offset, i), w)))
-            w = transposed_times(r, w)
+            w, v = to_link(r, vector(offset, i), vector(velocity, p), lower(velocity, p))
         rate = (0.0, 0.0, last[i])
         if links.slides[i]:
             v = plus(v, rate)
@@ -177,7 +176,7 @@ def start(links: Links, rotation: np.ndarray, offset: np.ndarray, last: np.ndarr
         put(momentum, i, moment, push)
 
 
-@compiled
+@fused
 def kinetic(
     links: Links, rotation: np.ndarray, offset: np.ndarray, delta: np.ndarray, dt: float, moved: np.ndarray
 ) -> float:
@@ -192,7 +191,7 @@ def kinetic(
     return 0.5 * total / dt**2
 
 
-@compiled
+@fused
 def potential(links: Links, rotation: np.ndarray, offset: np.ndarray) -> float:
     """-Σ m gᵀ c in J, with poses as `pose` writes them: first moments are passed from the tips to the base."""
     moment, mass = links.first.copy(), links.mass.copy()

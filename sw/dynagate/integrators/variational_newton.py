@@ -6,13 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from dynagate.integrators.articulated_loops import lower, matrix, project, put, vector
-from dynagate.integrators.links import Links, compiled
+from dynagate.integrators.compiled import fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.variational_body import B_CURVE, polynomial, twist
 from dynagate.integrators.variational_loops import body_impulse, logarithm
 from dynagate.integrators.vectors import Scalar, Vector, cross, dot, minus, plus, scaled, transposed_times
 
 
-@compiled
+@fused
 def dlog_transported(
     turn: Vector, v: Vector, b: Scalar, slope: Scalar, angular: Vector, linear: Vector
 ) -> tuple[Vector, Vector]:
@@ -30,7 +31,7 @@ def dlog_transported(
     )
 
 
-@compiled
+@fused
 def momentum_derivative(
     turn: Vector,
     v: Vector,
@@ -64,7 +65,7 @@ def momentum_derivative(
     return plus(angular, scaled(wwf_rate, 2.0 * slope * pitch)), linear
 
 
-@compiled
+@fused
 def jacobian(
     links: Links,
     rotation: np.ndarray,
@@ -90,7 +91,7 @@ def jacobian(
         result[:, j] = column
 
 
-@compiled
+@fused
 def _next_displacement(links: Links, i: int, j: int, rotation: np.ndarray, offset: np.ndarray, eta: np.ndarray) -> None:
     """η of link i: how Tᵏ⁺¹ turns and moves, seen from itself, as joint j does (lines 3 and 4)."""
     p = links.parent[i]
@@ -108,7 +109,7 @@ def _next_displacement(links: Links, i: int, j: int, rotation: np.ndarray, offse
     put(eta, i, angular, linear)
 
 
-@compiled
+@fused
 def _next_force(links: Links, i: int, moved: np.ndarray, eta: np.ndarray, force: np.ndarray) -> None:
     """dμ / dqⱼ of link i (lines 5 and 8)."""
     e = vector(moved, i)

@@ -12,13 +12,14 @@ from math import atan2, sqrt
 import numpy as np
 
 from dynagate.integrators.articulated_loops import lower, matrix, pose, product, project, put, transposed, vector
-from dynagate.integrators.links import Links, compiled
+from dynagate.integrators.compiled import fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.variational_body import momenta
 from dynagate.integrators.variational_loops import body_impulse, logarithm
 from dynagate.integrators.vectors import cross, minus, plus, scaled, times, transposed_times
 
 
-@compiled
+@fused
 def printed_residual(
     links: Links,
     q: np.ndarray,

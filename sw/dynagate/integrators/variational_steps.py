@@ -12,21 +12,19 @@ from typing import NamedTuple
 import numpy as np
 
 from dynagate.integrators.articulated_loops import bias, factorise, pose, project, solve
-from dynagate.integrators.links import Links, compiled
+from dynagate.integrators.compiled import fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.variational_graphs import EXTRAPOLATED, EXTRAPOLATION
 from dynagate.integrators.variational_loops import displace, kinetic, potential, prepare, residual, start
 from dynagate.integrators.variational_newton import jacobian
 from dynagate.integrators.variational_printed import printed_residual
+from dynagate.integrators.variational_state import CONVERGED, TURNED, UNSOLVED
 from dynagate.integrators.variational_svi import discrete_momenta, midpoint_jacobian
 
 RESIDUALS = {"increment": 0, "printed": 1, "svi": 2}
 SOLVERS = {"riqn": 0, "newton": 1, "broyden": 2}
 INCREMENT, PRINTED, SVI = RESIDUALS.values()
 RIQN, NEWTON, BROYDEN = SOLVERS.values()
-
-CONVERGED, UNSOLVED, TURNED = 0, 1, 2
-"""Status of a step: its residual is within the tolerance; it is not after all iterations; or a link turns by almost π,
-where the logarithm is singular."""
 
 SINGULAR = 0.9999
 """sin²(θ/2) of the widest turn in a step: θ = 178.9 degrees."""
@@ -35,7 +33,7 @@ HOPELESS = 1e300
 """A residual in N m s at which a step has failed at once, as NaN has."""
 
 
-@compiled
+@fused
 def guess_increment(
     links: Links,
     guess: int,
@@ -73,7 +71,7 @@ def guess_increment(
         delta += last
 
 
-@compiled
+@fused
 def project_forces(
     links: Links, rotation: np.ndarray, offset: np.ndarray, external: np.ndarray, load: np.ndarray
 ) -> None:
@@ -81,7 +79,7 @@ def project_forces(
     project(links, rotation, offset, external.copy(), load)
 
 
-@compiled
+@fused
 def broyden_update(inverse: np.ndarray, change: np.ndarray, moved: np.ndarray) -> None:
     """The good Broyden update of an inverse Jacobian: f changed so when q moved so."""
     image = inverse @ change
@@ -91,6 +89,18 @@ def broyden_update(inverse: np.ndarray, change: np.ndarray, moved: np.ndarray) -
         for i in range(len(moved)):
             for j in range(len(moved)):
                 inverse[i, j] += (moved[i] - image[i]) * row[j] / size
+
+
+class Method(NamedTuple):
+    """How steps are taken. kind, solver: numbers of `RESIDUALS` and `SOLVERS`; guess: 1 to 4; dt in s; tolerance in
+    N m s; most: residual evaluations in a step."""
+
+    kind: int
+    solver: int
+    guess: int
+    dt: float
+    tolerance: float
+    most: int
 
 
 class Work(NamedTuple):
@@ -115,7 +125,7 @@ class Work(NamedTuple):
     square: np.ndarray
 
 
-@compiled
+@fused
 def workspace(n: int, solver: int) -> Work:
     """Arrays for n links."""
     size = 0 if solver == RIQN else n
@@ -140,7 +150,7 @@ def workspace(n: int, solver: int) -> Work:
     )
 
 
-@compiled
+@fused
 def evaluate(links: Links, kind: int, q: np.ndarray, dt: float, work: Work) -> float:
     """The residual at work.delta into work.f. Returns the largest |e|² where the kind knows it, else 0."""
     w = work
@@ -154,7 +164,7 @@ def evaluate(links: Links, kind: int, q: np.ndarray, dt: float, work: Work) -> f
     return 0.0
 
 
-@compiled
+@fused
 def find_update(links: Links, kind: int, solver: int, first: bool, q: np.ndarray, dt: float, work: Work) -> None:
     """What to subtract from work.delta, into work.update. first: whether this is the step's first update."""
     w = work
@@ -182,33 +192,28 @@ def find_update(links: Links, kind: int, solver: int, first: bool, q: np.ndarray
         w.update[:] = w.square @ w.f
 
 
-@compiled
+@fused
 def step(
     links: Links,
-    kind: int,
-    solver: int,
-    guess: int,
+    method: Method,
     q: np.ndarray,
     past: np.ndarray,
     age: int,
     momentum: np.ndarray,
     tau: np.ndarray,
     external: np.ndarray,
-    dt: float,
-    tolerance: float,
-    most: int,
     errors: np.ndarray,
     work: Work,
 ) -> tuple[int, int]:
-    """One step. q (links,), past (4, links) and momentum (links, 6) are advanced in place if it converges. kind,
-    solver: numbers of `RESIDUALS` and `SOLVERS`; guess: 1 to 4; past: the last increments, the latest first; age: steps
-    since the start; errors (most,): receives the norm of each residual in N m s. Returns the status and the number of
-    residual evaluations."""
+    """One step. q (links,), past (4, links) and momentum (links, 6) are advanced in place if it converges. past: the
+    last increments, the latest first; age: steps since the start; errors (most,): receives the norm of each residual
+    in N m s. Returns the status and the number of residual evaluations."""
     w, n = work, len(q)
+    kind, dt = method.kind, method.dt
     share = 1.0 if age else 0.5
     pose(links, q, w.rotation, w.offset)
     factorise(links, w.rotation, w.offset, w.u, w.d)
-    guess_increment(links, guess, w.rotation, w.offset, w.u, w.d, past, age, tau, external, dt, w.delta, w.force)
+    guess_increment(links, method.guess, w.rotation, w.offset, w.u, w.d, past, age, tau, external, dt, w.delta, w.force)
     if kind == SVI:
         w.update[:] = tau
         if len(external):
@@ -216,7 +221,7 @@ def step(
         w.impulse[:] = momentum[:, 0] + share * dt * dt * w.update
     else:
         prepare(links, w.rotation, w.offset, past[0], momentum, tau, external, dt, share, w.load, w.impulse)
-    for count in range(1, most + 1):
+    for count in range(1, method.most + 1):
         widest = evaluate(links, kind, q, dt, w)
         squared = 0.0
         for i in range(n):
@@ -225,7 +230,7 @@ def step(
         errors[count - 1] = error
         if not error < HOPELESS:
             return UNSOLVED, count
-        if error <= tolerance:
+        if error <= method.tolerance:
             if widest > SINGULAR:
                 return TURNED, count
             for i in range(n):
@@ -238,13 +243,13 @@ def step(
             else:
                 momentum[:] = w.brought
             return CONVERGED, count
-        find_update(links, kind, solver, count == 1, q, dt, w)
+        find_update(links, kind, method.solver, count == 1, q, dt, w)
         for i in range(n):
             w.delta[i] -= w.update[i]
-    return UNSOLVED, most
+    return UNSOLVED, method.most
 
 
-@compiled
+@fused
 def begin(links: Links, kind: int, q: np.ndarray, last: np.ndarray, momentum: np.ndarray) -> None:
     """Writes momentum (links, 6) at configuration q and velocity last / dt. Of SVI column 0 holds p = M q̇ dt."""
     n = len(q)
@@ -257,21 +262,16 @@ def begin(links: Links, kind: int, q: np.ndarray, last: np.ndarray, momentum: np
         momentum[:, 0] = p
 
 
-@compiled
+@fused
 def advance(
     links: Links,
-    kind: int,
-    solver: int,
-    guess: int,
+    method: Method,
     q: np.ndarray,
     past: np.ndarray,
     age: int,
     momentum: np.ndarray,
     tau: np.ndarray,
     external: np.ndarray,
-    dt: float,
-    tolerance: float,
-    most: int,
     configurations: np.ndarray,
     iterations: np.ndarray,
     errors: np.ndarray,
@@ -279,13 +279,10 @@ def advance(
     """Steps until one fails or all are done: as many as configurations (steps, links), iterations and errors (steps,)
     have rows, which are written. tau (steps or 1, links), external (steps or 1, links, 6) or (1, 0, 6). q, past and
     momentum are advanced. Returns the status of the last step."""
-    norms, work = np.empty(most), workspace(len(q), solver)
+    norms, work = np.empty(method.most), workspace(len(q), method.solver)
     for k in range(len(iterations)):
         row, at = min(k, len(tau) - 1), min(k, len(external) - 1)
-        status, count = step(
-            links, kind, solver, guess, q, past, age + k, momentum, tau[row], external[at], dt, tolerance, most, norms,
-            work,
-        )  # fmt: skip
+        status, count = step(links, method, q, past, age + k, momentum, tau[row], external[at], norms, work)
         iterations[k], errors[k] = count, norms[count - 1]
         if status != CONVERGED:
             return status
@@ -293,7 +290,7 @@ def advance(
     return CONVERGED
 
 
-@compiled
+@fused
 def energies(links: Links, q: np.ndarray, dt: float, kinetic_energy: np.ndarray, potential_energy: np.ndarray) -> None:
     """Of a trajectory q (steps + 1, links): kinetic (steps,) over the intervals, potential (steps + 1,)."""
     n = q.shape[1]

@@ -9,19 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dynagate.integrators.articulated_loops import lower, matrix, pose, put, vector
-from dynagate.integrators.links import Links, compiled
+from dynagate.integrators.articulated_loops import lower, matrix, pose, put, to_link, vector
+from dynagate.integrators.compiled import fused
+from dynagate.integrators.links import Links
 from dynagate.integrators.variational_loops import body_impulse
-from dynagate.integrators.vectors import Vector, cross, dot, minus, plus, scaled, transposed_times
+from dynagate.integrators.vectors import Vector, cross, dot, plus, scaled, transposed_times
 
 
-@compiled
-def _to_link(r: tuple, t: Vector, angular: Vector, linear: Vector) -> tuple[Vector, Vector]:
-    """A twist of the parent's frame seen from the link's."""
-    return transposed_times(r, angular), transposed_times(r, minus(linear, cross(t, angular)))
-
-
-@compiled
+@fused
 def velocities(
     links: Links, q: np.ndarray, delta: np.ndarray, twists: np.ndarray, by_rate: np.ndarray, by_angle: np.ndarray
 ) -> np.ndarray:
@@ -36,10 +31,10 @@ def velocities(
         fall[i, 0], fall[i, 1], fall[i, 2] = transposed_times(r, above)
         angular, linear = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         if p >= 0:
-            angular, linear = _to_link(r, t, vector(twists, p), lower(twists, p))
+            angular, linear = to_link(r, t, vector(twists, p), lower(twists, p))
             for j in range(p + 1):
-                put(by_rate[i], j, *_to_link(r, t, vector(by_rate[p], j), lower(by_rate[p], j)))
-                put(by_angle[i], j, *_to_link(r, t, vector(by_angle[p], j), lower(by_angle[p], j)))
+                put(by_rate[i], j, *to_link(r, t, vector(by_rate[p], j), lower(by_rate[p], j)))
+                put(by_angle[i], j, *to_link(r, t, vector(by_angle[p], j), lower(by_angle[p], j)))
         along, none = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0)
         if links.slides[i]:
             put(by_rate[i], i, none, along)
@@ -53,12 +48,12 @@ def velocities(
     return fall
 
 
-@compiled
+@fused
 def _pair(a: np.ndarray, j: int, moment: Vector, push: Vector) -> float:
     return dot(vector(a, j), moment) + dot(lower(a, j), push)
 
 
-@compiled
+@fused
 def discrete_momenta(
     links: Links, q: np.ndarray, delta: np.ndarray, dt: float, left: np.ndarray, right: np.ndarray
 ) -> None:
@@ -81,14 +76,14 @@ def discrete_momenta(
             right[j] += moving + turned
 
 
-@compiled
+@fused
 def _bracket(a: np.ndarray, i: int, b: np.ndarray, j: int) -> tuple[Vector, Vector]:
     """The Lie bracket of two twists."""
     w, v, x, y = vector(a, i), lower(a, i), vector(b, j), lower(b, j)
     return cross(w, x), plus(cross(w, y), cross(v, x))
 
 
-@compiled
+@fused
 def midpoint_jacobian(links: Links, q: np.ndarray, delta: np.ndarray, dt: float, result: np.ndarray) -> None:
     """result (links, links): -D₂D₁L_d, the derivative of left by qᵏ⁺¹, over all triples of a link and two joints below
     it."""

@@ -62,6 +62,11 @@ def compiler() -> str:
     return _program("CC", "cc", "C", "GCC or Clang")
 
 
+def cxx() -> str:
+    """The C++ compiler's path: $CXX, or g++. Raises CompileError."""
+    return _program("CXX", "g++", "C++", "GCC or Clang")
+
+
 def nvcc() -> str:
     """CUDA's compiler: $NVCC, or nvcc. Raises CompileError."""
     return _program("NVCC", "nvcc", "CUDA", "nvcc")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import accumulate
@@ -20,6 +20,7 @@ from dynagate.native.sums import chained
 
 SHARED = "dynagate_sample.cuh"
 HOST_SIDE = "dynagate_cuda.h"
+HOST_CHECK = "dynagate_cuda_check.h"
 
 LANES = 32
 THREADS = 64
@@ -34,6 +35,18 @@ MOST_OPERATIONS = 8000
 SEGMENT_OPERATIONS = 2000
 REGISTERS = 160
 """Values kept at once in a segment, beside which the compiler needs a few for itself."""
+
+LAUNCH = """#ifdef __CUDACC__
+#define LAUNCH(kernel, threads, shared, ...) \\
+    kernel<<<(batch + (threads) - 1) / (threads), threads, shared, stream>>>(__VA_ARGS__)
+#else
+#define LAUNCH(kernel, threads, shared, ...) ((void)stream, kernel(__VA_ARGS__))
+#endif"""
+LAUNCH_ARGUMENTS = "real *const *inputs, real *const *outputs, long batch, long turns, int planes, cudaStream_t stream"
+
+SEGMENT_PLACES = """#define ARGUMENTS real *restrict m
+#define INPUT(p, j, slot) m[slot]
+#define OUTPUT(p, j, slot) m[slot]"""
 
 MOSTLY = 0.5
 """Of an output's entries: if more may not be zero, its zeros pass through shared memory too, and all of it as one."""
@@ -94,39 +107,52 @@ def emit_cuda(graph: Graph, *, double: bool = False, packing: Packing | None = N
 def cuda_source(graph: Graph, *, double: bool = False) -> Source:
     """The kernels with their host side, `dynagate_cuda.h`, as one library."""
     name = kernel_name(graph)
-    inputs = [f"inputs[{k}]" for k in range(len(graph.inputs))]
-    outputs = [f"outputs[{k}]" for k in range(len(graph.outputs))]
-    arguments = ", ".join([*inputs, *outputs, "batch"])
-    sizes = ", ".join(str(len(port.nodes)) for port in (*graph.inputs, *graph.outputs))
+    arguments = host_arguments(len(graph.inputs), len(graph.outputs), "batch")
     host = [
+        "static cudaError_t prepare() {",
+        "#ifdef __CUDACC__",
+        f"    return cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {name}_SHARED);",
+        "#else",
+        "    return cudaSuccess;",
+        "#endif",
+        "}",
+        "static void launch(" + LAUNCH_ARGUMENTS + ") {",
+        "    (void)turns;",
+        f"    if (planes) LAUNCH({name}_planes, {name}_THREADS, 0, {arguments});",
+        f"    else LAUNCH({name}, {name}_THREADS, {name}_SHARED, {arguments});",
+        "}",
+    ]
+    sizes = [len(port.nodes) for port in (*graph.inputs, *graph.outputs)]
+    return with_host_side(name, emit_cuda(graph, double=double), sizes, [0] * len(sizes), len(graph.inputs), host)
+
+
+def host_arguments(inputs: int, outputs: int, *more: str) -> str:
+    """Those of a kernel, from the arrays of `launch`."""
+    ports = [f"inputs[{k}]" for k in range(inputs)] + [f"outputs[{k}]" for k in range(outputs)]
+    return ", ".join([*ports, *more])
+
+
+def with_host_side(
+    name: str, text: str, sizes: Sequence[int], every: Sequence[int], inputs: int, host: Sequence[str]
+) -> Source:
+    """The source of a library. sizes, every: entries of each port, and in how many turns of a loop it has as many again
+    (0: it has them once); inputs first, so many. host: `prepare` and `launch`."""
+    shared = {file: (files("dynagate.native") / file).read_text() for file in (HOST_SIDE, HOST_CHECK)}
+    lines = [
         "",
         "#include <cuda_runtime.h>",
-        f"#define INPUTS {len(inputs)}",
-        f"#define OUTPUTS {len(outputs)}",
-        f"static const int ports[] = {{{sizes}}};",
-        "#ifdef __CUDACC__",
-        "static cudaError_t prepare() {",
-        f"    return cudaFuncSetAttribute({name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {name}_SHARED);",
-        "}",
-        "static void launch(real *const *inputs, real *const *outputs, long batch, int planes, cudaStream_t stream) {",
-        f"    const long blocks = (batch + {name}_THREADS - 1) / {name}_THREADS;",
-        f"    if (planes) {name}_planes<<<blocks, {name}_THREADS, 0, stream>>>({arguments});",
-        f"    else {name}<<<blocks, {name}_THREADS, {name}_SHARED, stream>>>({arguments});",
-        "}",
-        "#else",
-        "static cudaError_t prepare() { return cudaSuccess; }",
-        "static void launch(real *const *inputs, real *const *outputs, long batch, int planes, cudaStream_t) {",
-        f"    if (planes) {name}_planes({arguments});",
-        f"    else {name}({arguments});",
-        "}",
-        "#endif",
+        f"#define INPUTS {inputs}",
+        f"#define OUTPUTS {len(sizes) - inputs}",
+        f"static const int ports[] = {{{', '.join(map(str, sizes))}}};",
+        f"static const int every[] = {{{', '.join(map(str, every))}}};",
+        LAUNCH,
+        *host,
         f'#include "{HOST_SIDE}"',
         "",
     ]
-    shared = (files("dynagate.native") / HOST_SIDE).read_text()
-    text = emit_cuda(graph, double=double) + "\n".join(host)
-    stamp = hashlib.sha256(f"{text}\0{shared}".encode()).hexdigest()[:16]
-    return Source(name, {f"{name}.cu": text, HOST_SIDE: shared}, stamp)
+    whole = text + "\n".join(lines)
+    stamp = hashlib.sha256("\0".join([whole, *shared.values()]).encode()).hexdigest()[:16]
+    return Source(name, {f"{name}.cu": whole, **shared}, stamp)
 
 
 def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[str]:
@@ -145,16 +171,14 @@ def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[
             yield f"/* {a}: {port.name} (batch{''.join(f', {n}' for n in port.shape)}) */"
     yield from where_tables(name, packing)
     yield "\n/* Entries lie `entry` apart, or outputs where `store` finds them if staged. */"
-    body = _statements(graph, staged)
-    if sum(1 for node in graph.nodes if node.args) > MOST_OPERATIONS:
-        steps = program(graph, REGISTERS, SEGMENT_OPERATIONS)
-        yield f"#define SEGMENT(s) {name}_segment_##s"
-        yield "#define ARGUMENTS real *restrict m"
-        yield "#define INPUT(p, j, slot) m[slot]\n#define OUTPUT(p, j, slot) m[slot]"
-        yield segments(graph, steps)
-        body = _calls(graph, staged, steps)
+    places, to = input_places(graph, " * entry"), _written(graph, staged)
+    steps = cut(graph)
+    if steps:
+        yield SEGMENT_PLACES
+        yield from segment_text(graph, steps, name)
     yield f"SAMPLE void {name}_sample({arguments}, long entry, bool staged) {{"
-    yield from body
+    yield from _zeros(graph, staged)
+    yield from calls(graph, places, to, steps) if steps else statements(graph, places, to)
     yield "}\n"
     yield f"#define {name}_THREADS {staged.threads or THREADS}"
     shifted = [f"{a} + t * {len(p.nodes)}" for a, p in zip(inputs, graph.inputs, strict=True)]
@@ -163,12 +187,19 @@ def _lines(graph: Graph, name: str, double: bool, packing: Packing) -> Iterator[
     else:
         shifted += [f"{a} + t * {len(p.nodes)}" for a, p in zip(outputs, graph.outputs, strict=True)]
         yield f"#define {name}_SHARED 0\n"
-        yield from _each(name, name, arguments, f"{name}_sample({', '.join(shifted)}, 1, false);")
+        yield from each(name, name, arguments, f"{name}_sample({', '.join(shifted)}, 1, false);")
     moved = ", ".join(f"{a} + t" for a in (*inputs, *outputs))
-    yield from _each(name, f"{name}_planes", arguments, f"{name}_sample({moved}, batch, false);")
+    yield from each(name, f"{name}_planes", arguments, f"{name}_sample({moved}, batch, false);")
 
 
-def _each(name: str, kernel: str, arguments: str, call: str) -> Iterator[str]:
+def cut(graph: Graph) -> Program | None:
+    """The segments of a graph that is too long for one piece."""
+    if sum(1 for node in graph.nodes if node.args) > MOST_OPERATIONS:
+        return program(graph, REGISTERS, SEGMENT_OPERATIONS)
+    return None
+
+
+def each(name: str, kernel: str, arguments: str, call: str) -> Iterator[str]:
     """A kernel of samples that have nothing to do with each other."""
     yield "#ifdef __CUDACC__"
     bounds = f"__launch_bounds__({name}_THREADS)"
@@ -236,12 +267,18 @@ def _zeros(graph: Graph, staging: Staging) -> Iterator[str]:
             yield from (f"    if (staged) out{k}[{j}] = 0;" for j, i in enumerate(port.nodes) if graph.nodes[i].is_zero)
 
 
-def _calls(graph: Graph, staging: Staging, steps: Program) -> Iterator[str]:
-    """The same by segments: inputs, sines and cosines into a sample's slots, outputs from there."""
-    yield from _zeros(graph, staging)
+def input_places(graph: Graph, entry: str = "") -> dict[int, str]:
+    """Inputs -> where their numbers are."""
+    return {i: f"in{k}[{j}{entry}]" for k, port in enumerate(graph.inputs) for j, i in enumerate(port.nodes)}
+
+
+def calls(
+    graph: Graph, places: Mapping[int, str], written: Mapping[int, Sequence[str]], steps: Program
+) -> Iterator[str]:
+    """A sample by segments: inputs, sines and cosines into its slots, outputs from there. places: where the inputs'
+    numbers are; written: where those of outputs go."""
     yield f"    real m[{steps.slots}];\n    m[0] = 0;"
-    for k, port in enumerate(graph.inputs):
-        yield from (f"    m[{steps.slot[i]}] = in{k}[{j} * entry];" for j, i in enumerate(port.nodes))
+    yield from (f"    m[{steps.slot[i]}] = {place};" for i, place in places.items())
     slot = {
         (graph.nodes[i].args[0], graph.nodes[i].op): at
         for i, at in steps.slot.items()
@@ -251,27 +288,28 @@ def _calls(graph: Graph, staging: Staging, steps: Program) -> Iterator[str]:
         yield f"    real sin{a}, cos{a};\n    sine_cosine(m[{steps.slot[a]}], &sin{a}, &cos{a});"
         yield from (f"    m[{slot[a, op]}] = {op}{a};" for op in TRIG if (a, op) in slot)
     yield from (f"    SEGMENT({s})(m);" for s in range(len(steps.segments)))
-    for i, targets in _written(graph, staging).items():
+    for i, targets in written.items():
         yield from (f"    {target} = m[{steps.slot[i]}];" for target in targets)
 
 
-def _statements(graph: Graph, staging: Staging) -> Iterator[str]:
-    """Inputs are read where they are first needed, outputs written as soon as they are known: short lives."""
-    place: dict[int, str] = {}
-    for k, port in enumerate(graph.inputs):
-        for j, i in enumerate(port.nodes):
-            place.setdefault(i, f"in{k}[{j} * entry]")
-    written = _written(graph, staging)
-    yield from _zeros(graph, staging)
+def segment_text(graph: Graph, steps: Program, name: str) -> Iterator[str]:
+    """The segments that `calls` calls, until SEGMENT is defined anew."""
+    yield f"#undef SEGMENT\n#define SEGMENT(s) {name}_segment_##s"
+    yield segments(graph, steps)
+
+
+def statements(graph: Graph, places: Mapping[int, str], written: Mapping[int, Sequence[str]]) -> Iterator[str]:
+    """A sample in registers. Inputs are read where they are first needed, outputs written as soon as they are known:
+    short lives."""
     read: set[int] = set()
     angles: set[int] = set()
     for i, node in enumerate(graph.nodes):
         if node.op == "input" and i not in written:
             continue
         for a in (*node.args, *([i] if node.op == "input" else [])):
-            if a in place and a not in read:
+            if a in places and a not in read:
                 read.add(a)
-                yield f"    const real v{a} = {place[a]};"
+                yield f"    const real v{a} = {places[a]};"
         if node.op in TRIG:
             a = node.args[0]
             if a not in angles:
@@ -279,6 +317,6 @@ def _statements(graph: Graph, staging: Staging) -> Iterator[str]:
                 yield f"    real sin{a}, cos{a};"
                 yield f"    sine_cosine(v{a}, &sin{a}, &cos{a});"
             yield f"    const real v{i} = {node.op}{a};"
-        elif node.op != "input" and not node.is_zero:
+        elif node.op != "input" and (not node.is_zero or graph.users[i]):
             yield f"    const real v{i} = {expression(graph, i)};"
         yield from (f"    {target} = v{i};" for target in written.get(i, ()))

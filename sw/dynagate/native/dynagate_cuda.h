@@ -1,31 +1,18 @@
 /* Host side of generated kernels: batches in host memory, and launches on arrays of a GPU.
  *
  * The generated file defines before it includes this: real, INPUTS, OUTPUTS, ports (entries of each, inputs first),
- * prepare(), once per card, and launch(inputs, outputs, batch, planes, stream). Functions return NULL, or what failed. */
-#include <cuda_runtime.h>
-#include <stdio.h>
+ * every (in how many turns of a loop a port has as many entries again; 0: it has them once), prepare(), once per card, and
+ * launch(inputs, outputs, batch, turns, planes, stream). Functions return NULL, or what failed. */
 #include <stdlib.h>
 #include <string.h>
+
+#include "dynagate_cuda_check.h"
 
 #define PORTS (INPUTS + OUTPUTS)
 #define CHUNK_BYTES (32L << 20) /* of a chunk's arrays; two chunks are under way at a time */
 #define LEAST_ROWS 256
 #define MOST_ROWS 16384
 #define APART 32 /* arrays of a chunk begin so many numbers apart */
-
-#define CHECK(call)                                                \
-    do {                                                           \
-        const cudaError_t status = (call);                         \
-        if (status != cudaSuccess) return failed(#call, status);   \
-    } while (0)
-
-static thread_local char message[512];
-
-static const char *failed(const char *call, cudaError_t status) {
-    cudaGetLastError(); /* forgets it, unless it is for good */
-    snprintf(message, sizeof message, "%.*s: %s", (int)strcspn(call, "("), call, cudaGetErrorString(status));
-    return message;
-}
 
 /* A chunk of a batch on its way: rows from `row` on, none if rows is 0. Its arrays lie one after another, on the GPU and
  * in pinned memory alike, so that all inputs, and all outputs, are one copy. */
@@ -38,14 +25,18 @@ struct chunk {
 
 struct context {
     int device;
+    long turns; /* of a loop; 1 of a graph */
     long most; /* rows of a chunk */
     chunk chunks[2];
 };
 
+/* Numbers of a port in a sample. */
+static long entries(const context *c, int port) { return ports[port] * (every[port] ? c->turns / every[port] : 1); }
+
 /* Where a port's array begins in a chunk of so many rows; PORTS: where the last one ends. */
-static long begins(int port, long rows) {
+static long begins(const context *c, int port, long rows) {
     long at = 0;
-    for (int p = 0; p < port; p++) at += (ports[p] * rows + APART - 1) / APART * APART;
+    for (int p = 0; p < port; p++) at += (entries(c, p) * rows + APART - 1) / APART * APART;
     return at;
 }
 
@@ -54,7 +45,7 @@ static const char *begin(context *c) {
     CHECK(cudaGetDeviceCount(&count));
     CHECK(cudaSetDevice(c->device));
     CHECK(prepare());
-    const size_t bytes = begins(PORTS, c->most) * sizeof(real);
+    const size_t bytes = begins(c, PORTS, c->most) * sizeof(real);
     for (chunk &k : c->chunks) {
         CHECK(cudaStreamCreateWithFlags(&k.stream, cudaStreamNonBlocking));
         CHECK(cudaMalloc((void **)&k.device, bytes));
@@ -74,10 +65,10 @@ static void end(context *c) {
 }
 
 /* Rows of an array to or from a chunk's own copy, in which planes lie `rows` apart. */
-static void copy(real *array, real *own, int entries, long row, long rows, long batch, int planes, int out) {
-    const long runs = planes ? entries : 1, length = planes ? rows : rows * entries;
+static void copy(real *array, real *own, long size, long row, long rows, long batch, int planes, int out) {
+    const long runs = planes ? size : 1, length = planes ? rows : rows * size;
     for (long j = 0; j < runs; j++) {
-        real *there = array + (planes ? j * batch + row : row * entries), *here = own + j * rows;
+        real *there = array + (planes ? j * batch + row : row * size), *here = own + j * rows;
         memcpy(out ? there : here, out ? here : there, length * sizeof(real));
     }
 }
@@ -89,19 +80,20 @@ struct arrays {
     int planes, direct;
 };
 
-static const char *start(chunk *k, const arrays &a) {
-    const long rows = k->rows, middle = begins(INPUTS, rows), end = begins(PORTS, rows), as = a.planes ? rows : -rows;
+static const char *start(const context *c, chunk *k, const arrays &a) {
+    const long rows = k->rows, as = a.planes ? rows : -rows;
+    const long middle = begins(c, INPUTS, rows), end = begins(c, PORTS, rows);
     real *device[PORTS];
-    for (int p = 0; p < PORTS; p++) device[p] = k->device + begins(p, rows);
+    for (int p = 0; p < PORTS; p++) device[p] = k->device + begins(c, p, rows);
     if (k->cleared != as) {
         k->cleared = 0;
         CHECK(cudaMemsetAsync(k->device + middle, 0, (end - middle) * sizeof(real), k->stream));
         k->cleared = as;
     }
     for (int p = 0; p < INPUTS; p++)
-        copy(a.inputs[p], k->pinned + begins(p, rows), ports[p], k->row, rows, a.batch, a.planes, 0);
+        copy(a.inputs[p], k->pinned + begins(c, p, rows), entries(c, p), k->row, rows, a.batch, a.planes, 0);
     CHECK(cudaMemcpyAsync(k->device, k->pinned, middle * sizeof(real), cudaMemcpyHostToDevice, k->stream));
-    launch(device, device + INPUTS, rows, a.planes, k->stream);
+    launch(device, device + INPUTS, rows, c->turns, a.planes, k->stream);
     CHECK(cudaGetLastError());
     if (!a.direct) {
         const size_t bytes = (end - middle) * sizeof(real);
@@ -109,21 +101,21 @@ static const char *start(chunk *k, const arrays &a) {
         return NULL;
     }
     for (int p = 0; p < OUTPUTS; p++) {
-        const int entries = ports[INPUTS + p];
-        const size_t bytes = (size_t)rows * entries * sizeof(real);
-        real *to = a.outputs[p] + k->row * entries;
+        const long size = entries(c, INPUTS + p);
+        const size_t bytes = rows * size * sizeof(real);
+        real *to = a.outputs[p] + k->row * size;
         CHECK(cudaMemcpyAsync(to, device[INPUTS + p], bytes, cudaMemcpyDeviceToHost, k->stream));
     }
     return NULL;
 }
 
-static const char *finish(chunk *k, const arrays &a) {
+static const char *finish(const context *c, chunk *k, const arrays &a) {
     const long rows = k->rows;
     k->rows = 0;
     if (!rows) return NULL;
     CHECK(cudaStreamSynchronize(k->stream));
     for (int p = INPUTS; p < PORTS && !a.direct; p++)
-        copy(a.outputs[p - INPUTS], k->pinned + begins(p, rows), ports[p], k->row, rows, a.batch, a.planes, 1);
+        copy(a.outputs[p - INPUTS], k->pinned + begins(c, p, rows), entries(c, p), k->row, rows, a.batch, a.planes, 1);
     return NULL;
 }
 
@@ -132,21 +124,22 @@ static const char *run(context *c, const arrays &a) {
     int turn = 0;
     for (long row = 0; row < a.batch; row += c->most, turn ^= 1) {
         chunk *k = &c->chunks[turn];
-        if (const char *fault = finish(k, a)) return fault;
+        if (const char *fault = finish(c, k, a)) return fault;
         k->row = row;
         k->rows = a.batch - row < c->most ? a.batch - row : c->most;
-        if (const char *fault = start(k, a)) return fault;
+        if (const char *fault = start(c, k, a)) return fault;
     }
     for (int last = 0; last < 2; last++, turn ^= 1)
-        if (const char *fault = finish(&c->chunks[turn], a)) return fault;
+        if (const char *fault = finish(c, &c->chunks[turn], a)) return fault;
     return NULL;
 }
 
-extern "C" const char *dynagate_cuda_open(int device, context **opened) {
+extern "C" const char *dynagate_cuda_open(int device, long turns, context **opened) {
     context *c = (context *)calloc(1, sizeof *c);
     if (!c) return "calloc: out of memory";
+    c->turns = turns;
     long row = 0;
-    for (int p = 0; p < PORTS; p++) row += ports[p] * (long)sizeof(real);
+    for (int p = 0; p < PORTS; p++) row += entries(c, p) * (long)sizeof(real);
     const long fit = CHUNK_BYTES / row;
     c->device = device;
     c->most = fit < LEAST_ROWS ? LEAST_ROWS : fit > MOST_ROWS ? MOST_ROWS : fit;
@@ -175,7 +168,7 @@ extern "C" const char *dynagate_cuda_launch(context *c, real *const *inputs, rea
                                             cudaStream_t stream) {
     if (!batch) return NULL;
     CHECK(cudaSetDevice(c->device));
-    launch(inputs, outputs, batch, planes, stream);
+    launch(inputs, outputs, batch, c->turns, planes, stream);
     CHECK(cudaGetLastError());
     return NULL;
 }

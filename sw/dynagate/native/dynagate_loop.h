@@ -1,8 +1,10 @@
-/* What the generated loops share, for NUMBER a vector of DG_LANES samples, or one sample.
+/* What the generated loops of DG_LANES samples share.
  *
- * Values of a turn lie in an array of NUMBERs. `rows` are the numbers of samples in memory, `stride` from one to the next. */
+ * Values of a turn lie in an array of vectors. `rows` are the numbers of samples in memory, `stride` from one to the next. */
 #ifndef DYNAGATE_LOOP_H
 #define DYNAGATE_LOOP_H
+#define UNROLL(n)
+#include "dynagate_loop_one.h"
 
 /* `size` entries of DG_LANES samples into vectors: columns of a few entries at a time. */
 DG_INLINE void dg_get_vec(vec *to, const real *rows, long stride, int size) {
@@ -14,10 +16,15 @@ DG_INLINE void dg_get_vec(vec *to, const real *rows, long stride, int size) {
 #define COLUMNS(width) \
     for (; j + width <= size; j += width) dg_read_columns(rows + j, stride, width, width, to + j);
     if (DG_PART >= 8) { COLUMNS(8) }
-    if (DG_PART >= 4) { COLUMNS(4) }
+    if (DG_PART >= 4 && j < size && size >= 4) { /* the last ones may be read twice */
+        COLUMNS(4)
+        if (j < size) dg_read_columns(rows + size - 4, stride, 4, 4, to + size - 4);
+        return;
+    }
     COLUMNS(2)
 #undef COLUMNS
-    if (j < size)
+    if (j < size && size >= 2) dg_read_columns(rows + size - 2, stride, 2, 2, to + size - 2);
+    else if (j < size)
         for (int lane = 0; lane < DG_LANES; lane++) to[j][lane] = rows[lane * stride + j];
 }
 
@@ -38,47 +45,35 @@ DG_INLINE void dg_put_vec(const vec *from, real *rows, long stride, int size) {
 #define COLUMNS(width) \
     for (; j + width <= size; j += width) dg_put_columns(from + j, rows + j, stride, width);
     if (DG_PART >= 8) { COLUMNS(8) }
-    if (DG_PART >= 4) { COLUMNS(4) }
+    if (DG_PART >= 4 && j < size && size >= 4) { /* the last ones may be written twice */
+        COLUMNS(4)
+        if (j < size) dg_put_columns(from + size - 4, rows + size - 4, stride, 4);
+        return;
+    }
     COLUMNS(2)
 #undef COLUMNS
-    if (j < size)
+    if (j < size && size >= 2) dg_put_columns(from + size - 2, rows + size - 2, stride, 2);
+    else if (j < size)
         for (int lane = 0; lane < DG_LANES; lane++) rows[lane * stride + j] = from[j][lane];
 }
 
-DG_INLINE void dg_get_real(real *to, const real *rows, long stride, int size) {
-    (void)stride;
-    for (int j = 0; j < size; j++) to[j] = rows[j];
-}
-
-DG_INLINE void dg_put_real(const real *from, real *rows, long stride, int size) {
-    (void)stride;
-    for (int j = 0; j < size; j++) rows[j] = from[j];
-}
-
-/* Where a sample goes on: |residual| is not at most the tolerance, 1 where so and else 0. NaN goes on to the last turn. */
 DG_INLINE vec dg_above_vec(vec residual, real tolerance, vec active) {
     vec on;
     for (int j = 0; j < DG_LANES; j++) on[j] = active[j] != 0 && !(residual[j] <= tolerance && -residual[j] <= tolerance);
     return on;
-}
-DG_INLINE real dg_above_real(real residual, real tolerance, real active) {
-    return active != 0 && !(residual <= tolerance && -residual <= tolerance);
 }
 DG_INLINE int dg_any_vec(vec x) {
     for (int j = 0; j < DG_LANES; j++)
         if (x[j] != 0) return 1;
     return 0;
 }
-DG_INLINE int dg_any_real(real x) { return x != 0; }
 DG_INLINE vec dg_where_vec(vec active, vec x, vec otherwise) {
     for (int j = 0; j < DG_LANES; j++)
         if (active[j] == 0) x[j] = otherwise[j];
     return x;
 }
-DG_INLINE real dg_where_real(real active, real x, real otherwise) { return active != 0 ? x : otherwise; }
 DG_INLINE vec dg_size_vec(vec x) {
     for (int j = 0; j < DG_LANES; j++) x[j] = x[j] < 0 ? -x[j] : x[j];
     return x;
 }
-DG_INLINE real dg_size_real(real x) { return x < 0 ? -x : x; }
 #endif

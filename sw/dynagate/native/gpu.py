@@ -1,10 +1,10 @@
-"""A graph on a GPU, behind numpy arrays or arrays that are there already."""
+"""Graphs and loops on a GPU, behind numpy arrays or arrays that are there already."""
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from ctypes.util import find_library
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
-from dynagate.graph import Graph, Port
-from dynagate.native.arrays import check, laid_out, new_arrays
+from dynagate.graph import Graph
+from dynagate.native.arrays import Named, check, laid_out, new_arrays
 from dynagate.native.compile import CUDA, CompileError, Toolchain, library
 from dynagate.native.cuda import cuda_source, staging
+from dynagate.native.emit import Source
 from dynagate.native.pinned import Pinned
 
 DLPACK_CUDA = 2  # kDLCUDA
@@ -53,8 +54,27 @@ def has_driver() -> bool:
     return find_library("cuda") is not None
 
 
-class GpuKernel:
-    """The CUDA of a graph, compiled for the cards of `compile.CARDS` and newer, on one of them.
+def require_driver(asked: str, other: str) -> None:
+    """Raises GpuError, before anything is compiled for a GPU, that says what was asked and what there is instead."""
+    if not has_driver():
+        raise GpuError(f"{asked} needs an NVIDIA GPU and its driver, which is not installed here; expected {other}")
+
+
+@dataclass(frozen=True)
+class GpuText:
+    """What is compiled for a GPU. inputs, outputs: ports in the shapes that a sample has. turns: of a loop, 1 of a
+    graph. writes_all: whether every entry of the outputs is written, not those alone that may differ from zero."""
+
+    name: str
+    source: Source
+    inputs: Sequence[Named]
+    outputs: Sequence[Named]
+    turns: int
+    writes_all: bool
+
+
+class GpuProgram:
+    """CUDA text, compiled for the cards of `compile.CARDS` and newer, on one of them.
 
     layout: as of `kernel.Kernel`. device: the card's number. Raises ValueError: another dtype or layout; CompileError;
     GpuError.
@@ -62,27 +82,26 @@ class GpuKernel:
 
     def __init__(
         self,
-        graph: Graph,
-        dtype: npt.DTypeLike,
+        text: GpuText,
+        dtype: np.dtype[Any],
+        layout: str,
         *,
-        layout: str = "rows",
         device: int = 0,
         folder: Path | None = None,
         toolchain: Toolchain = CUDA,
     ) -> None:
-        self.graph, self.dtype, self.layout = graph, np.dtype(dtype), layout
+        self.text, self.dtype, self.layout = text, dtype, layout
         self._context: ctypes.c_void_p | None = None
         check(self.dtype, layout)
-        double = self.dtype == np.float64
-        path = library(cuda_source(graph, double=double), double=double, folder=folder, toolchain=toolchain)
+        path = library(text.source, double=self.dtype == np.float64, folder=folder, toolchain=toolchain)
         try:
             self._functions = ctypes.CDLL(str(path))
         except OSError as error:
-            raise CompileError(f"{path} is not the library of {graph.name}: {error}") from None
+            raise CompileError(f"{path} is not the library of {text.name}: {error}") from None
         pointer, pointers = ctypes.c_void_p, ctypes.POINTER(ctypes.c_void_p)
         arguments = [pointer, pointers, pointers, ctypes.c_long, ctypes.c_int]
         for name, types in {
-            "open": [ctypes.c_int, ctypes.POINTER(pointer)],
+            "open": [ctypes.c_int, ctypes.c_long, ctypes.POINTER(pointer)],
             "run": [*arguments, ctypes.c_int],
             "launch": [*arguments, pointer],
             "close": [pointer],
@@ -92,40 +111,39 @@ class GpuKernel:
             function = getattr(self._functions, f"dynagate_cuda_{name}")
             function.argtypes, function.restype = types, None if name in ("close", "unpinned") else ctypes.c_char_p
         context = pointer()
-        _require(self._functions.dynagate_cuda_open(device, ctypes.byref(context)))
+        require(self._functions.dynagate_cuda_open(device, text.turns, ctypes.byref(context)))
         self._context = context
         self._pinned = Pinned(self._new_pinned, self._functions.dynagate_cuda_unpinned)
-        self._row_bytes = self.dtype.itemsize * sum(len(port.nodes) for port in graph.outputs)
+        self._row_bytes = self.dtype.itemsize * sum(math.prod(port.shape) for port in text.outputs)
         self._expected_leading: tuple[int, ...] | None = None
         self._expected: list[tuple[tuple[int, ...], tuple[int, ...]]] = []
-        self._writes_all = layout == "rows" and staging(graph, double=double).threads > 0
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
         """Arrays in host memory, (batch, *shape) by name; outputs of the kernel's dtype, in its layout. They go through
         pinned memory in chunks, copies beside computation; outputs of `new_outputs` in rows are written by the GPU
         itself. Raises GpuError; outputs are undefined then."""
-        arrays = [laid_out(inputs[port.name], self.dtype, self.layout) for port in self.graph.inputs]
+        arrays = [laid_out(inputs[port.name], self.dtype, self.layout) for port in self.text.inputs]
         read = [array.ctypes.data for array in arrays]
-        written = [outputs[port.name].ctypes.data for port in self.graph.outputs]
-        batch = len(inputs[self.graph.inputs[0].name])
+        written = [outputs[port.name].ctypes.data for port in self.text.outputs]
+        batch = len(inputs[self.text.inputs[0].name])
         direct = self.layout == "rows" and all(map(self._pinned.holds, written))
         pointers = self._pointers(read, written)
-        _require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
+        require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
 
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name in the kernel's layout, to be filled."""
-        return new_arrays(self.graph.inputs, self.dtype, self.layout, batch)
+        return new_arrays(self.text.inputs, self.dtype, self.layout, batch)
 
     def new_outputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Arrays (batch, *shape) by name in the kernel's layout, to be written: those that are large enough for it to
         pay in pinned memory, which is used again when the last array in it is gone. Raises GpuError."""
         if self.layout == "planes" or batch * self._row_bytes < LEAST_PINNED:
-            return new_arrays(self.graph.outputs, self.dtype, self.layout, batch)
-        return {port.name: self._pinned.new((batch, *port.shape), self.dtype) for port in self.graph.outputs}
+            return new_arrays(self.text.outputs, self.dtype, self.layout, batch)
+        return {port.name: self._pinned.new((batch, *port.shape), self.dtype) for port in self.text.outputs}
 
     def _new_pinned(self, size: int) -> int:
         memory = ctypes.c_void_p()
-        _require(self._functions.dynagate_cuda_pinned(size, ctypes.byref(memory)))
+        require(self._functions.dynagate_cuda_pinned(size, ctypes.byref(memory)))
         return memory.value or 0
 
     def launch(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None, stream: int = 0) -> dict[str, Any]:
@@ -146,14 +164,14 @@ class GpuKernel:
     ) -> tuple[dict[str, Any], Callable[[], None]]:
         """The outputs of `launch`, and a function that launches on these arrays, again and again. The function keeps
         the arrays alive; their memory must stay where it is. Raises as `launch` does, the function GpuError alone."""
-        values = [_viewed(inputs[port.name]) for port in self.graph.inputs]
+        values = [_viewed(inputs[port.name]) for port in self.text.inputs]
         arrays = [_GpuArray.of(value) for value in values]
-        leading = arrays[0].shape[: len(arrays[0].shape) - len(self.graph.inputs[0].shape)]
+        leading = arrays[0].shape[: len(arrays[0].shape) - len(self.text.inputs[0].shape)]
         results = dict(outputs) if outputs is not None else self._outputs_like(values[0], leading)
-        written = [results[port.name] for port in self.graph.outputs]
+        written = [results[port.name] for port in self.text.outputs]
         arrays += map(_GpuArray.of, written)
         if leading != self._expected_leading:
-            self._expected = [self._lying(port, leading) for port in (*self.graph.inputs, *self.graph.outputs)]
+            self._expected = [self._lying(port, leading) for port in (*self.text.inputs, *self.text.outputs)]
             self._expected_leading = leading
         for k, (array, (shape, strides)) in enumerate(zip(arrays, self._expected, strict=True)):
             if array.shape != shape or array.dtype != self.dtype or array.strides != strides:
@@ -161,6 +179,19 @@ class GpuKernel:
         addresses = [array.pointer for array in arrays]
         pointers = self._pointers(addresses[: len(values)], addresses[len(values) :])
         return results, _Launch(self, [*values, *written], *pointers, math.prod(leading), stream)
+
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Of dynagate_cuda_launch and of its context, for callers in C; valid until the kernel is closed."""
+        if self._context is None:
+            raise GpuError(f"the kernel of {self.text.name} is closed")
+        launch = ctypes.cast(self._functions.dynagate_cuda_launch, ctypes.c_void_p)
+        return launch.value or 0, self._context.value or 0
+
+    @property
+    def writes_all(self) -> bool:
+        """Whether `launch` writes the entries that are always zero, too."""
+        return self.text.writes_all
 
     def close(self) -> None:
         """Gives back the GPU's memory."""
@@ -175,7 +206,7 @@ class GpuKernel:
 
     def _pointers(self, read: list[int], written: list[int]) -> tuple[Any, Any]:
         if self._context is None:
-            raise GpuError(f"the kernel of {self.graph.name} is closed")
+            raise GpuError(f"the kernel of {self.text.name} is closed")
         return (ctypes.c_void_p * len(read))(*read), (ctypes.c_void_p * len(written))(*written)
 
     def _outputs_like(self, like: Any, leading: tuple[int, ...]) -> dict[str, Any]:
@@ -192,16 +223,16 @@ class GpuKernel:
                 "install it, or give arrays to write as `out`"
             ) from None
         new_outputs = {}
-        for port in self.graph.outputs:
+        for port in self.text.outputs:
             if self._planes:
                 last, first = tuple(range(-len(leading), 0)), tuple(range(len(leading)))
                 new_outputs[port.name] = module.moveaxis(module.zeros((*port.shape, *leading), **options), last, first)
             else:
-                new = module.empty if self._writes_all else module.zeros
+                new = module.empty if self.text.writes_all else module.zeros
                 new_outputs[port.name] = new((*leading, *port.shape), **options)
         return new_outputs
 
-    def _lying(self, port: Port, leading: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def _lying(self, port: Named, leading: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Shape and strides of a port's array."""
         shape = (*leading, *port.shape)
         if not self._planes:
@@ -211,18 +242,43 @@ class GpuKernel:
 
     def _check(self, k: int, array: _GpuArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         """Raises ValueError, unless strides differ only where they mean nothing."""
-        ports = [f"input '{port.name}'" for port in self.graph.inputs] + [f"out.{p.name}" for p in self.graph.outputs]
+        ports = [f"input '{port.name}'" for port in self.text.inputs] + [f"out.{p.name}" for p in self.text.outputs]
         if array.shape != shape or array.dtype != self.dtype:
             raise ArgumentError(f"{ports[k]} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
         if math.prod(shape) and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, strides, strict=True)):
             raise ArgumentError(f"{ports[k]} does not lie in {self.layout} without gaps, as this kernel takes it")
 
 
+class GpuKernel(GpuProgram):
+    """The CUDA of a graph, compiled for the cards of `compile.CARDS` and newer, on one of them.
+
+    layout: as of `kernel.Kernel`. device: the card's number. Raises ValueError: another dtype or layout; CompileError;
+    GpuError.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        dtype: npt.DTypeLike,
+        *,
+        layout: str = "rows",
+        device: int = 0,
+        folder: Path | None = None,
+        toolchain: Toolchain = CUDA,
+    ) -> None:
+        self.graph = graph
+        double = np.dtype(dtype) == np.float64
+        check(np.dtype(dtype), layout)
+        writes_all = layout == "rows" and staging(graph, double=double).threads > 0
+        text = GpuText(graph.name, cuda_source(graph, double=double), graph.inputs, graph.outputs, 1, writes_all)
+        super().__init__(text, np.dtype(dtype), layout, device=device, folder=folder, toolchain=toolchain)
+
+
 @dataclass(frozen=True, slots=True)
 class _Launch:
     """A kernel and arrays on its GPU, checked, and as the library takes them."""
 
-    kernel: GpuKernel
+    kernel: GpuProgram
     arrays: list[Any]
     read: Any
     written: Any
@@ -232,8 +288,8 @@ class _Launch:
     def __call__(self) -> None:
         kernel = self.kernel
         if kernel._context is None:
-            raise GpuError(f"the kernel of {kernel.graph.name} is closed")
-        _require(
+            raise GpuError(f"the kernel of {kernel.text.name} is closed")
+        require(
             kernel._functions.dynagate_cuda_launch(
                 kernel._context, self.read, self.written, self.batch, kernel._planes, self.stream
             )
@@ -276,6 +332,7 @@ def _viewed(value: Any) -> Any:
         ) from None
 
 
-def _require(fault: bytes | None) -> None:
+def require(fault: bytes | None) -> None:
+    """Raises GpuError with what a library says went wrong."""
     if fault is not None:
         raise GpuError(fault.decode())

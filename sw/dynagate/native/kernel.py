@@ -92,6 +92,12 @@ class Kernel:
         zeros = {p.name: np.reshape([graph.nodes[i].is_zero for i in p.nodes], p.shape) for p in graph.outputs}
         self._zeros = {name: np.argwhere(where) for name, where in zeros.items() if where.any()}
 
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Of the functions in C for a batch in the kernel's layout and for a single sample, for callers in C. Valid as
+        long as the process lives; several threads may call them at a time."""
+        return self._whole_batch, ctypes.cast(self.one, ctypes.c_void_p).value or 0
+
     def new_inputs(self, batch: int) -> dict[str, npt.NDArray[Any]]:
         """Zeros (batch, *shape) by name, in the kernel's layout, each beginning on a cache line."""
         return new_arrays(self.graph.inputs, self.dtype, self.layout, batch, good_stride(batch, self.dtype))
@@ -135,6 +141,10 @@ class Kernel:
         if self.layout == "rows":
             return partial(self._rows, *pointers, _long(0), _long(batch))
         return partial(self._planes, *pointers, *map(_long, (*strides, 0, batch)))
+
+    def at(self, read: list[int], written: list[int], batch: int) -> int:
+        """`status` on memory by its addresses: rows without gaps, of the kernel's dtype, one per input and output."""
+        return int(self._call(Placed([], self._inputs(*read), 0), Placed([], self._outputs(*written), 0), batch)())
 
     def clear(self, outputs: Arrays) -> None:
         """Zeros in the entries of outputs that the graph has as always zero."""

@@ -1,0 +1,64 @@
+"""A reach by Crocoddyl, beside its own model: the same arm, cost and solver, solve times of one run.
+
+Crocoddyl's model is C++ over Pinocchio and called from C++; ours is called through Python, knot by knot.
+"""
+
+from __future__ import annotations
+
+import time
+
+import crocoddyl
+import numpy as np
+import pinocchio
+from dynagate import robots
+from dynagate.mpc.actions import ActionModel, Step, TerminalModel
+
+KNOTS, DT = 50, 0.02
+arm = robots.load("two_joint_arm")
+target = np.array([-1.0, 1.1, 0.0, 0.0])
+weights = np.array([1.0, 1.0, 0.1, 0.1])
+start = np.array([0.3, 0.2, 0.0, 0.0])
+
+
+def ours() -> crocoddyl.ShootingProblem:
+    step = Step(arm, DT)
+    running = ActionModel(step, target, DT * weights, DT * 1e-2 * np.ones(2))
+    return crocoddyl.ShootingProblem(start, [running] * KNOTS, TerminalModel(step, target, 100.0 * weights))
+
+
+def its_own() -> crocoddyl.ShootingProblem:
+    model = pinocchio.buildModelFromUrdf(str(robots.path("two_joint_arm")))
+    state = crocoddyl.StateMultibody(model)
+    actuation = crocoddyl.ActuationModelFull(state)
+    activation = crocoddyl.ActivationModelWeightedQuad(weights)
+    away = crocoddyl.CostModelResidual(state, activation, crocoddyl.ResidualModelState(state, target, 2))
+    torque = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, 2))
+    running, terminal = crocoddyl.CostModelSum(state, 2), crocoddyl.CostModelSum(state, 2)
+    running.addCost("away", away, 1.0)
+    running.addCost("torque", torque, 1e-2)
+    terminal.addCost("away", away, 100.0)
+    models = []
+    for costs, dt in ((running, DT), (terminal, 0.0)):
+        motion = crocoddyl.DifferentialActionModelFreeFwdDynamics(state, actuation, costs)
+        # by the mass matrix: Crocoddyl 3.2's other way, by ABA, gives wrong accelerations with Pinocchio 4.1
+        motion.armature = np.zeros(2)
+        models.append(crocoddyl.IntegratedActionModelEuler(motion, dt))
+    return crocoddyl.ShootingProblem(start, [models[0]] * KNOTS, models[1])
+
+
+def solved(problem: crocoddyl.ShootingProblem) -> tuple[crocoddyl.SolverFDDP, float]:
+    """The solver when it is done, and the shortest of three solve times in seconds."""
+    shortest = np.inf
+    for _ in range(3):
+        solver = crocoddyl.SolverFDDP(problem)
+        begin = time.perf_counter()
+        assert solver.solve([start] * (KNOTS + 1), [np.zeros(2)] * KNOTS, 200, False)
+        shortest = min(shortest, time.perf_counter() - begin)
+    return solver, shortest
+
+
+(own, own_seconds), (solver, seconds) = solved(its_own()), solved(ours())
+if __name__ == "__main__":
+    for name, each, took in (("Crocoddyl's model", own, own_seconds), ("dynagate's", solver, seconds)):
+        print(f"{name:18} cost {each.cost:.6f}, {each.iter} iterations, {1e3 * took:.1f} ms")
+    print(f"ratio per iteration {seconds / solver.iter / (own_seconds / own.iter):.2f}")

@@ -1,0 +1,103 @@
+"""Run the cocotb bench of a ring: turns of trajectories in, and the results that the integer executor gives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.design.payload import pack_integers
+from dynagate.design.ring import ring_design
+from dynagate.fixedpoint.evaluate import quantise_inputs
+from dynagate.fixedpoint.recirculate import Recirculation, Turn, Turns
+from dynagate.hw.build import RING_TOP, Build
+from dynagate.sim.runner import run_bench
+from dynagate.sim.verilate import RING_PORTS, cocotb_program
+
+Array = npt.NDArray[Any]
+
+
+def run_ring_bench(
+    built: Build,
+    inputs: Mapping[str, Array],
+    steps: npt.NDArray[np.int64],
+    *,
+    every: Sequence[int] = (1, 3),
+    seed: int = 1,
+    ring: Path | None = None,
+) -> None:
+    """Stream trajectories through a ring under pauses, once for each `every`, then with the number of steps of the
+    first one in the register and no stops in the stream. Raises SimulationError on a difference from the integers.
+
+    inputs: the starts of what is carried, (batch, ·), and the others turn by turn, (batch, turns, ·). steps: of each
+    trajectory. The second turn of the first trajectory says that an input does not fit. ring: another module than the
+    built one.
+    """
+    assert built.design.ring is not None
+    turns = Turns.of(steps, built.design.ring.capacity)
+    tags = np.random.default_rng(seed).integers(-(1 << 31), 1 << 31, len(turns.turn))
+    payloads, results = _payloads(built, inputs, steps, turns, tags)
+    data: dict[str, Any] = {"latency": built.plan.latency, "ii": built.plan.ii, "seed": seed, "every": np.array(every)}
+    data |= {"inputs": payloads, "outputs": results, "shown": np.array([_shown(turns, steps, k) for k in every])}
+    same = np.full(len(steps), steps[0])
+    alike = Turns.of(same, built.design.ring.capacity)
+    payloads, results = _payloads(built, inputs, same, alike, np.zeros(len(alike.turn), np.int64), stops=False)
+    data |= {"steps": steps[0], "endless": payloads, "ended": results}
+    program = cocotb_program(ring or built.ring, RING_TOP, RING_PORTS, also=[built.verilog])
+    run_bench(program, "dynagate.sim.bench_ring", data)
+
+
+def _shown(turns: Turns, steps: npt.NDArray[np.int64], every: int) -> npt.NDArray[np.bool_]:
+    """Which turns' results come out."""
+    return np.asarray(((turns.turn + 1) % every == 0) | (turns.turn + 1 == steps[turns.trajectory]))
+
+
+def _payloads(
+    built: Build,
+    inputs: Mapping[str, Array],
+    steps: npt.NDArray[np.int64],
+    turns: Turns,
+    tags: npt.NDArray[np.int64],
+    *,
+    stops: bool = True,
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """Payloads of the turns, and of their results."""
+    assert built.design.ring is not None
+    formatted, design, carry = built.formatted, ring_design(built.design), dict(built.design.ring.carry)
+    nodes, count = built.graph.input_nodes, len(turns.turn)
+    integers = quantise_inputs(formatted, turns.inputs(inputs, carry.values()))
+    columns = {k: integers[i] for k, i in enumerate(nodes)}
+    last = np.arange(count) == count - 1
+    commands = turns.commands(steps) if stops else turns.commands(steps) & 1
+    of_first = turns.trajectory == 0
+    bad = of_first & (turns.turn == 1)
+    columns |= {len(nodes): commands + 4 * bad + 8 * last, len(nodes) + 1: tags}
+
+    rows = _turn_by_turn(built, inputs, carry, int(steps.max()))
+    of_turn = {
+        k: np.stack([row.values[i] for row in rows])[turns.turn, turns.trajectory]
+        for k, i in enumerate(built.graph.output_nodes)
+    }
+    results = pack_integers(design.output, of_turn, count)
+    flags = np.stack([np.column_stack([row.by_scope, row.flagged]) for row in rows])[turns.turn, turns.trajectory]
+    flags[:, -1] |= of_first & (turns.turn >= 1)
+    bits = [*flags.T, last, *((tags >> k & 1).astype(bool) for k in range(32))]
+    for k, bit in enumerate(bits):
+        word, place = divmod(design.output.overflow + k, 32)
+        results[:, word] |= bit.astype(np.uint32) << np.uint32(place)
+    return pack_integers(design.input, columns, count), results
+
+
+def _turn_by_turn(built: Build, inputs: Mapping[str, Array], carry: Mapping[str, str], count: int) -> list[Turn]:
+    """The turns of all trajectories, those after a trajectory's end too."""
+    carried = {i for port in built.graph.inputs if port.name in carry.values() for i in port.nodes}
+    loop: Recirculation | None = None
+    rows = []
+    for k in range(count):
+        row = {name: x if name in carry.values() else x[:, k] for name, x in inputs.items()}
+        integers = quantise_inputs(built.formatted, row)
+        loop = loop or Recirculation(built.formatted, carry, {i: integers[i] for i in carried})
+        rows.append(loop.turn({i: x for i, x in integers.items() if i not in carried}))
+    return rows

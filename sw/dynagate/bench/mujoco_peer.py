@@ -1,0 +1,75 @@
+"""MuJoCo's model of a robot on a fixed base, without contacts, and its rollouts."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree as xml
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.robot import Link, Robot
+
+Array = npt.NDArray[Any]
+
+TYPES = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
+
+
+def model_text(robot: Robot, dt: float) -> str:
+    """The robot in MuJoCo's format, with steps of dt seconds by semi-implicit Euler. Raises ValueError: a joint that
+    is not revolute, continuous or prismatic."""
+    root = xml.Element("mujoco", model="robot")
+    xml.SubElement(root, "compiler", angle="radian", autolimits="false", inertiafromgeom="false")
+    option = xml.SubElement(root, "option", timestep=repr(dt), gravity=_numbers(robot.gravity), integrator="Euler")
+    xml.SubElement(option, "flag", contact="disable", constraint="disable", eulerdamp="disable")
+    bodies = [xml.SubElement(root, "worldbody")]
+    for link in robot.links:
+        if link.joint.type not in TYPES:
+            raise ArgumentError(f"joint '{link.joint.name}' is {link.joint.type}; expected one of {', '.join(TYPES)}")
+        bodies.append(_body(bodies[link.parent + 1], link))
+    return xml.tostring(root, encoding="unicode")
+
+
+def _body(parent: xml.Element, link: Link) -> xml.Element:
+    joint, inertia = link.joint, np.array(link.inertia)
+    axes = np.array(joint.rotation).T[:2]
+    body = xml.SubElement(parent, "body", pos=_numbers(joint.translation), xyaxes=_numbers(axes.ravel()))
+    about = [inertia[a, b] for a, b in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    xml.SubElement(body, "inertial", pos=_numbers(link.com), mass=repr(link.mass), fullinertia=_numbers(about))
+    xml.SubElement(
+        body,
+        "joint",
+        type=TYPES[joint.type],
+        axis=_numbers(joint.axis),
+        damping=repr(joint.damping),
+        armature=repr(joint.armature),
+    )
+    return body
+
+
+def _numbers(values: Any) -> str:
+    return " ".join(repr(float(x)) for x in values)
+
+
+class MujocoRollout:
+    """`mujoco.rollout` of a robot on one thread. dt: s."""
+
+    def __init__(self, robot: Robot, dt: float) -> None:
+        import mujoco
+
+        self.robot = robot
+        self.model = mujoco.MjModel.from_xml_string(model_text(robot, dt))
+        self.data = mujoco.MjData(self.model)
+        self._size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+        self._torques = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
+
+    def __call__(self, q0: Array, qd0: Array, tau: Array) -> tuple[Array, Array]:
+        """q0, qd0 (batch, n), tau (batch, steps, n) -> q, qd (batch, steps, n) after each step."""
+        from mujoco.rollout import rollout
+
+        n = self.robot.nv
+        start = np.zeros((len(q0), self._size))
+        start[:, 1 : 2 * n + 1] = np.concatenate([q0, qd0], axis=1)  # behind the time
+        states, _ = rollout(self.model, self.data, start, tau, control_spec=self._torques)
+        return states[..., 1 : n + 1], states[..., n + 1 : 2 * n + 1]

@@ -1,0 +1,47 @@
+"""What the streams of a design's ring hold beside those of its datapath: the turns of trajectories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dynagate.design.design import WORD, Design, Field, Port, Sides
+from dynagate.fixedpoint.format import Format
+
+FLAGS = ("start", "stop", "bad", "last")
+"""Bits above the fields of a turn: the state comes with it; the result does not return; an input does not fit; the
+batch ends with it. The turn's tag is above them."""
+FLAGGED = "flagged"
+"""After the overflow bits of a result: its trajectory has overflowed in this turn or before. Above it are a bit that is
+1 where the batch ends and the turn's tag."""
+COMMAND = Format(3, 0)
+"""Of the number after a turn's inputs on an AXI stream: 1 for a turn that continues a trajectory, and 2 more where its
+result returns. A sample of zeros is a trajectory of one turn, so that every link gets a result for it."""
+
+
+def ring_design(design: Design) -> Design:
+    """The design with the streams of `rollout.v`: fields for FLAGS and the tag after the inputs, and FLAGGED after the
+    overflow bits."""
+    source, sink = design.input, design.output
+    flags = Field("_".join(FLAGS), source.bits, len(FLAGS), 0)
+    tag = Field("tag", flags.lsb + flags.width, WORD, 0)
+    return replace(
+        design,
+        stream=Sides(
+            replace(source, bits=tag.lsb + WORD, fields=(*source.fields, flags, tag)),
+            replace(sink, bits=sink.bits + 2 + WORD, scopes=(*sink.scopes, FLAGGED)),
+        ),
+    )
+
+
+def shell_design(design: Design) -> Design:
+    """The design with the numbers that a turn has on the AXI streams: an input `command` after the others."""
+    source = design.input
+    command = Field("command", source.bits, COMMAND.width, COMMAND.frac)
+    port = Port(command.signal, (), (len(source.fields),))
+    stream = replace(
+        source,
+        bits=source.bits + COMMAND.width,
+        fields=(*source.fields, command),
+        ports=(*source.ports, port),
+    )
+    return replace(design, stream=replace(design.stream, input=stream))

@@ -1,0 +1,31 @@
+"""What AXI streams carry: a float32 or a float16 for each number, or the datapath's integers, packed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+FLOAT32, FLOAT16, FIXED = "float32", "float16", "fixed"
+WORDS = FLOAT32, FLOAT16, FIXED
+WORD = 32
+"""Bits of a word of a stream or a register, and of a tag."""
+TAG_WORDS = 1
+"""Words of a sample's tag, after the others."""
+NUMBER_BITS = {FLOAT32: 32, FLOAT16: 16, FIXED: WORD}
+"""Bits that a stream converts at a time: a number, or a word of packed integers."""
+LARGEST_FLOAT16, SMALLEST_FLOAT16 = 65504.0, 2.0**-14
+"""The largest float16, and the smallest one of full precision."""
+FLOAT16_ERROR = 2.0**-11
+"""Of a number rounded to the 11 bits of a float16, relative to it."""
+
+
+def words_of(widths: Sequence[int], words: str, *, flag: bool = False) -> int:
+    """Words of a sample, or of a result, of numbers of so many bits. flag: packed integers have a bit more, which says
+    that the result cannot be used."""
+    bits = sum(widths) + flag if words == FIXED else NUMBER_BITS[words] * len(widths)
+    return math.ceil(bits / WORD)
+
+
+def beats(words: int, width: int) -> int:
+    """Beats of a sample of so many words and its tag; a sample begins with a beat of its own."""
+    return math.ceil((words + TAG_WORDS) / (width // WORD))

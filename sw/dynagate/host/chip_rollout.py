@@ -1,0 +1,177 @@
+"""The user's class of a rollout design: start states and torques in, trajectories out."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.graph.evaluate import check_unit_vectors
+from dynagate.host.inputs import check_range
+from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.ring import RingDevice
+from dynagate.host.rollouts import Trajectories
+
+Array = npt.NDArray[Any]
+LAST = (1 << 32) - 1
+"""In the register `every`: more turns than any trajectory has, so that only the last result comes out."""
+
+
+class ChipRollout:
+    """A robot's motion under given torques on a chip that keeps the states. Call it; use it as a context.
+
+    design: what was built. device: what holds it.
+    """
+
+    function = "rollout"
+
+    def __init__(self, device: RingDevice) -> None:
+        self.device, self.design = device, device.design
+        self._ports = {port.name: port for port in self.design.input.ports}
+        self._closed = False
+
+    def __call__(
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        *,
+        dt: npt.ArrayLike | None = None,
+        steps: npt.ArrayLike | None = None,
+        every: int = 1,
+        last: bool = False,
+    ) -> Trajectories:
+        """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N. dt, seconds, of a design that has it as an
+        input: one number or one for each trajectory (...). steps (...): how many each trajectory takes; all unless
+        given.
+        every: every so many states come out, and the last one of each trajectory; last: the last one alone.
+
+        Returns q, qd (..., states, ·), of which the first are q0 and qd0, and with linearise a and b
+        (..., states - 1, ·, ·) of the steps that led to the others. states is 1 + ⌈steps / every⌉ for the longest
+        trajectory. What a shorter one does not have is NaN, and so are results after an overflow, on their way or in
+        the state that returns: `diverged` has the first step that is flagged among those that come out, -1 where none
+        is. Angles of joints without limits come back between -π and π.
+
+        Raises ValueError naming the input: another shape, not finite, outside of the range that its format was chosen
+        for, no unit quaternion, or steps, every, last that are none. Raises DeviceError where the device fails.
+        """
+        if self._closed:
+            raise DeviceError(f"{self.device.text} is closed; open it again")
+        arrays, leading = self._checked(q0, qd0, tau, dt)
+        batch, turns = arrays["tau"].shape[:2]
+        count = self._counts(steps, leading, turns)
+        if not (isinstance(every, int) and 1 <= every < LAST):
+            raise ArgumentError(f"every={every!r}; expected a whole number of 1 or more")
+        if last and every != 1:
+            raise ArgumentError(f"every={every} and last=True; expected one of them")
+        every = LAST if last else every
+        ends = np.arange(1, turns + 1) == count[:, None]
+        shown = ends | ((np.arange(1, turns + 1) % every == 0) & (np.arange(1, turns + 1) < count[:, None]))
+        if not batch:
+            return self._trajectories(arrays, None, shown, np.zeros(shown.shape, bool), every, leading)
+        result = self.device.run(arrays, count, shown, every)
+        return self._trajectories(arrays, result.values, shown, result.flagged & shown, every, leading)
+
+    def _trajectories(
+        self,
+        arrays: dict[str, Array],
+        values: dict[str, Array] | None,
+        shown: Array,
+        flagged: Array,
+        every: int,
+        leading: tuple[int, ...],
+    ) -> Trajectories:
+        """Moves the turns that come out together."""
+        batch = len(shown)
+        place = np.cumsum(shown, axis=1)[shown]
+        states = int(place.max(initial=0 if batch else -(-shown.shape[1] // every))) + 1
+        row = np.nonzero(shown)[0]
+        dtype = self.device.dtype
+        outputs: dict[str, Array] = {}
+        for port in self.design.output.ports:
+            own = np.full((batch, states, *port.shape), np.nan, dtype)
+            if values is not None:
+                part = values[port.name][shown].astype(dtype)
+                part[flagged[shown]] = np.nan
+                own[row, place] = part
+            outputs[port.name] = own
+        outputs["q_next"][:, 0], outputs["qd_next"][:, 0] = arrays["q"], arrays["qd"]
+        moved = {name: x if name.endswith("_next") else x[:, 1:] for name, x in outputs.items()}
+        shaped = {name: x.reshape(*leading, *x.shape[1:]) for name, x in moved.items()}
+        diverged = np.where(flagged.any(axis=1), np.argmax(flagged, axis=1) + 1, -1).reshape(leading)
+        return Trajectories(shaped["q_next"], shaped["qd_next"], shaped.get("a"), shaped.get("b"), diverged)
+
+    def _checked(
+        self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
+    ) -> tuple[dict[str, Array], tuple[int, ...]]:
+        nq, nv = (self._ports[name].shape[0] for name in ("q", "qd"))
+        leading = np.shape(q0)[:-1]
+        torques = np.asarray(tau, dtype=np.float64)
+        turns = torques.shape[-2] if torques.ndim == len(leading) + 2 else 0
+        if not turns:
+            text = ", ".join(map(str, (*leading, "steps", nv)))
+            raise ArgumentError(f"tau has shape {torques.shape}; expected ({text}) with 1 step or more")
+        arrays = {
+            "q": _of_shape("q0", q0, (*leading, nq)).reshape(-1, nq),
+            "qd": _of_shape("qd0", qd0, (*leading, nv)).reshape(-1, nv),
+            "tau": _of_shape("tau", torques, (*leading, turns, nv)).reshape(-1, turns, nv),
+        }
+        if ("dt" in self._ports) != (dt is not None):
+            expected = "a time step, which is an input" if "dt" in self._ports else "none: it is a constant"
+            raise ArgumentError(f"dt={dt!r} for this design; expected {expected}")
+        if dt is not None:
+            step = _of_shape("dt", np.broadcast_to(np.asarray(dt, np.float64), leading), leading).reshape(-1)
+            if not (step > 0.0).all():
+                raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
+            arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
+        for name, port in self._ports.items():
+            flat = arrays[name].reshape(-1, len(port.fields))
+            for k, index in enumerate(port.fields):
+                field = self.design.input.fields[index]
+                check_range(port, k, flat[:, k], field.range, field.format.step)
+        check_unit_vectors("q0", self._ports["q"].unit_vectors, arrays["q"])
+        return arrays, leading
+
+    @staticmethod
+    def _counts(steps: npt.ArrayLike | None, leading: tuple[int, ...], turns: int) -> npt.NDArray[np.int64]:
+        counts = np.asarray(turns if steps is None else steps)
+        try:
+            counts = np.broadcast_to(counts, leading)
+        except ValueError:
+            raise ArgumentError(f"steps has shape {counts.shape}; expected {leading}, or one number") from None
+        if not np.issubdtype(counts.dtype, np.integer) or not ((counts >= 1) & (counts <= turns)).all():
+            raise ArgumentError(f"steps={steps!r}; expected whole numbers from 1 to {turns}, the steps of tau")
+        return counts.reshape(-1).astype(np.int64)
+
+    @property
+    def transfer(self) -> Transfer:
+        """Cycles of the last call."""
+        return self.device.transfer
+
+    def close(self) -> None:
+        """Gives the device back. A call raises DeviceError afterwards."""
+        self._closed = True
+        self.device.close()
+
+    def __enter__(self) -> ChipRollout:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ChipRollout of {self.design.robot_name} on {self.device.text}>"
+
+
+def _of_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
+    array = np.asarray(value, dtype=np.float64)
+    if array.shape != shape:
+        raise ArgumentError(f"{name} has shape {array.shape}; expected {shape}")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} is not finite")
+    return array

@@ -1,0 +1,82 @@
+"""How far a rollout in integers drifts from float64, and the shortest word for which it stays near enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.fixedpoint.assign import LARGEST_WORD, Policy
+from dynagate.graph.region import Region
+from dynagate.host.rollouts import Rollout, Trajectories
+from dynagate.integrators.trajectories import motions
+
+SHORTEST = 18
+"""Bits that the search begins with."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Of trajectories within a region, by semi-implicit Euler.
+
+    word: bits. errors: (trajectories, steps + 1), of the state, relative to the trajectory's own motion: the larger of
+    the errors of q and q̇, each a norm over the norm of their ranges. Infinite from an overflow on.
+    """
+
+    word: int
+    errors: npt.NDArray[Any]
+
+    def end(self, quantile: float) -> float:
+        """The error after the last step that so many of the trajectories keep."""
+        return float(np.quantile(self.errors[:, -1], quantile, method="higher"))
+
+
+def drift(region: Region, word: int, *, steps: int = 200, dt: float = 5e-3, count: int = 200, seed: int = 1) -> Drift:
+    """The drift with words of so many bits. dt: s. Raises ValueError: a word, dt or count that cannot be."""
+    start = motions(region, steps, dt, count, seed)
+    options: dict[str, Any] = {"steps": steps, "dt": dt}
+    exact = Rollout(region.robot, device="numpy", **options)(*start)
+    fixed = Rollout(region.robot, device="fixed", region=region, policy=Policy(word=word), **options)(*start)
+    return Drift(word, _errors(fixed, exact))
+
+
+def _errors(fixed: Trajectories, exact: Trajectories) -> npt.NDArray[Any]:
+    each = [
+        np.linalg.norm(a - b, axis=-1) / np.linalg.norm(np.ptp(b, axis=1), axis=-1)[:, None]
+        for a, b in ((fixed.q, exact.q), (fixed.qd, exact.qd))
+    ]
+    errors = np.maximum(*each)
+    step = np.arange(errors.shape[1])
+    overflowed = (fixed.diverged >= 0)[:, None] & (step >= fixed.diverged[:, None])
+    return np.where(overflowed, np.inf, errors)
+
+
+def shortest_word(
+    region: Region,
+    error: float = 1e-3,
+    quantile: float = 0.99,
+    *,
+    steps: int = 200,
+    dt: float = 5e-3,
+    count: int = 200,
+    seed: int = 1,
+) -> list[Drift]:
+    """The drifts of the words that a bisection tries, the shortest one within `error` for the quantile of trajectories
+    as the last. Raises ValueError: no word is."""
+    low, high, tried = SHORTEST - 1, LARGEST_WORD + 1, dict[int, Drift]()
+    while high - low > 1:
+        word = (low + high) // 2
+        tried[word] = drift(region, word, steps=steps, dt=dt, count=count, seed=seed)
+        if tried[word].end(quantile) <= error:
+            high = word
+        else:
+            low = word
+    if high > LARGEST_WORD:
+        raise ArgumentError(
+            f"words of {LARGEST_WORD} bits drift by {tried[LARGEST_WORD].end(quantile):.1e} in {steps} steps; expected "
+            f"a larger error than {error:g}, or fewer steps"
+        )
+    return [*(tried[word] for word in tried if word != high), tried[high]]

@@ -1,0 +1,195 @@
+"""Trajectories on a chip that keeps their states: which turn enters when, and what comes back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.design.design import Design
+from dynagate.design.payload import pack_integers, unpack_integers
+from dynagate.design.ring import ring_design, shell_design
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.evaluate import quantise_inputs
+from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.fixedpoint.recirculate import START, STOP, Recirculation, Turns
+from dynagate.host.drivers import DatapathDriver, ShellDriver
+from dynagate.host.inputs import Arrays
+from dynagate.host.links import DeviceError, Link, Transfer
+from dynagate.host.words import stream_words
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+
+class Results(NamedTuple):
+    """values: (batch, turns, *shape) by name. flagged: (batch, turns). Both count where the chip shows the turn."""
+
+    values: dict[str, Array]
+    flagged: npt.NDArray[np.bool_]
+
+
+class RingDevice(ABC):
+    """A chip that keeps the states of trajectories, or its integers. design: of "rollout". text: what it is."""
+
+    design: Design
+    text: str
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+
+    @abstractmethod
+    def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
+        """arrays: q, qd (batch, ·) of the starts, the other inputs (batch, turns, *shape). steps: of each trajectory.
+        shown: (batch, turns), the turns whose results come out. every: what the register of this name is to hold.
+
+        Raises DeviceError, and ValueError where the chip says that an input does not fit."""
+
+    @property
+    def transfer(self) -> Transfer:
+        return Transfer(0, 0.0)
+
+    def close(self) -> None:  # noqa: B027
+        """Gives back what it holds."""
+
+
+class IntegerRing(RingDevice):
+    """The integers that the chip computes, in numpy."""
+
+    text = "integers"
+
+    def __init__(self, design: Design, formatted: FormattedGraph) -> None:
+        self.design, self.formatted = design, formatted
+
+    def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
+        assert self.design.ring is not None
+        carry = dict(self.design.ring.carry)
+        formats, graph = self.formatted.formats, self.formatted.graph
+        carried = {i for port in graph.inputs if port.name in carry.values() for i in port.nodes}
+        batch, turns = shown.shape
+        values = {port.name: np.zeros((batch, turns, *port.shape)) for port in graph.outputs}
+        flagged = np.zeros((batch, turns), bool)
+        loop: Recirculation | None = None
+        for k in range(turns):
+            row = {name: x if name in carry.values() else x[:, k] for name, x in arrays.items()}
+            integers = quantise_inputs(self.formatted, row)
+            if loop is None:
+                loop = Recirculation(self.formatted, carry, {i: integers[i] for i in carried})
+            turn = loop.turn({i: x for i, x in integers.items() if i not in carried})
+            flagged[:, k] = turn.flagged
+            for port in graph.outputs:
+                columns = [to_float(turn.values[i], formats[i]) for i in port.nodes]
+                values[port.name][:, k] = np.stack(columns, axis=1).reshape(batch, *port.shape)
+        return Results(values, flagged)
+
+
+class DatapathRing(RingDevice):
+    """A bare ring behind a link: integers in payloads. All results come out, and the host leaves some away."""
+
+    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+        self.design = design
+        self.driver = DatapathDriver(ring_design(design), link, progress=progress)
+        self.text = link.text
+
+    def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
+        design, ring = self.driver.design, self.design.ring
+        assert ring is not None
+        turns = Turns.of(steps, ring.capacity)
+        own = turns.inputs(arrays, dict(ring.carry).values())
+        columns = {
+            index: quantise(own[port.name].reshape(len(turns.turn), -1)[:, k], design.input.fields[index].format).value
+            for port in design.input.ports
+            for k, index in enumerate(port.fields)
+        }
+        # two bits of the flags, start the lower one
+        columns[len(self.design.input.fields)] = turns.commands(steps)
+        columns[len(self.design.input.fields) + 1] = np.arange(len(turns.turn))
+        words = self.driver.payloads(pack_integers(design.input, columns, len(turns.turn)))
+        sink = design.output
+        values = [to_float(x, f.format) for x, f in zip(unpack_integers(sink, words), sink.fields, strict=True)]
+        outputs = {
+            port.name: np.stack([values[k] for k in port.fields], axis=1).reshape(-1, *port.shape)
+            for port in sink.ports
+        }
+        word, bit = divmod(sink.overflow_bits[-1], 32)
+        flagged = (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
+        return _placed(shown.shape, turns, outputs, flagged)
+
+    @property
+    def transfer(self) -> Transfer:
+        return self.driver.transfer
+
+    def close(self) -> None:
+        self.driver.close()
+
+
+class ShellRing(RingDevice):
+    """A ring in its AXI shell."""
+
+    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+        self.design = design
+        self.driver = RingDriver(shell_design(design), link, progress=progress)
+        self.text, self.dtype = link.text, self.driver.dtype
+
+    def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
+        ring = self.design.ring
+        assert ring is not None
+        turns = Turns.of(steps, ring.capacity)
+        own = turns.inputs(arrays, dict(ring.carry).values())
+        own["command"] = (START | STOP) - turns.commands(steps)
+        comes = np.flatnonzero(shown[turns])
+        outputs, empty = self.driver.turns(own, comes, every)
+        back = Turns(turns.trajectory[comes], turns.turn[comes])
+        return _placed(shown.shape, back, outputs, empty)
+
+    @property
+    def transfer(self) -> Transfer:
+        return self.driver.transfer
+
+    def close(self) -> None:
+        self.driver.close()
+
+
+class RingDriver(ShellDriver):
+    """A ring in its AXI shell: turns in, and the results of those that come out."""
+
+    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+        self._shown: Ints = np.zeros(0, np.int64)
+        super().__init__(design, link, progress=progress)
+        self.words = stream_words(self.design, self.axi, native=False)
+
+    def turns(self, arrays: Arrays, shown: Ints, every: int) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
+        """arrays: the inputs of the turns in the order in which they enter, (turns, *shape). shown: those whose results
+        come out. Returns these by name, and which of them cannot be used: NaN. Raises as `ShellDriver.run` does."""
+        count = len(arrays["command"])
+        samples = np.zeros((count, *self.sample), np.uint32)
+        self.words.fill(arrays, samples)
+        self._shown = shown
+        self.wait()
+        self.registers.write("steps", 0)
+        self.registers.write("every", every)
+        self.clear()
+        results = self.stream(samples, len(shown))
+        counted = self.counters = self.read_counters()
+        if (counted.samples_in, counted.samples_out, counted.misaligned) != (count, len(shown), 0):
+            raise DeviceError(f"{self.link.text} counted {counted} for {count} turns, of which {len(shown)} come out")
+        if counted.first_bad_input is not None:
+            self._refuse(samples, np.array([counted.first_bad_input]))
+            raise DeviceError(
+                f"{self.link.text} says that an input of turn {counted.first_bad_input} does not fit; all inputs do"
+            )
+        return self.words.untagged(self.link.text, results)
+
+    def verify(self, samples: Array, results: Array) -> None:
+        super().verify(samples[self._shown], results)
+
+
+def _placed(shape: Sequence[int], turns: Turns, outputs: Mapping[str, Array], flagged: Array) -> Results:
+    """Results by turn -> by trajectory and turn."""
+    values = {name: np.zeros((*shape, *x.shape[1:]), x.dtype) for name, x in outputs.items()}
+    flags = np.zeros(shape, bool)
+    for name, x in outputs.items():
+        values[name][turns] = x
+    flags[turns] = flagged
+    return Results(values, flags)

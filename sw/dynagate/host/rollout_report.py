@@ -1,0 +1,184 @@
+"""A rollout design, end to end: build, simulate its ring, and compare every turn with the integers and with float64."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.fixedpoint.assign import Policy
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import KINDS, Kind, Region
+from dynagate.host.opening_ring import sim_ring
+from dynagate.host.ring import IntegerRing, Results, RingDevice
+from dynagate.hw.build import Build, build_request
+from dynagate.hw.plan import Stages
+from dynagate.hw.request import DesignRequest
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+FULL_RING = 20
+"""Turns of each trajectory while the slots are counted."""
+
+
+@dataclass(frozen=True)
+class RolloutReport:
+    """turn: cycles of a trajectory alone from one turn to its next one. slots: how many of the pipeline's slots hold a
+    step while as many trajectories as the chip holds are under way. trajectories, flagged: by the kind of state that
+    they start from. drift: of each trajectory that is never flagged, the distance of its last state from float64's
+    over the length of its way there. exact: every integer and flag is the integer executor's."""
+
+    built: Build
+    steps: int
+    latency: int
+    turn: float
+    slots: float
+    trajectories: dict[Kind, int]
+    flagged: dict[Kind, int]
+    drift: npt.NDArray[np.float64]
+    exact: bool
+
+    @property
+    def passed(self) -> bool:
+        return self.exact
+
+    def text(self) -> str:
+        design, plan = self.built.design, self.built.plan
+        assert design.ring is not None
+        integrator, dt = design.options.get("integrator", "semi_implicit_euler"), design.options.get("dt", 1e-3)
+        total = sum(self.trajectories.values())
+        flags = ", ".join(f"{self.flagged[k]} of {n} from {k} states" for k, n in self.trajectories.items())
+        worst = f"{np.quantile(self.drift, 0.99):.1e}" if len(self.drift) else "-"
+        median = f"{np.median(self.drift):.1e}" if len(self.drift) else "-"
+        return "\n".join(
+            [
+                f"{self.built.robot.name} {ROLLOUT}, {design.formats.word}-bit words, II = {plan.ii}, {integrator}, "
+                f"{'at most ' if 'variable_dt' in design.options else ''}{dt:g} s a step",
+                f"  units           {design.units.get('multiply', 0)} multipliers, {design.dsp_blocks} DSP48E2 blocks "
+                f"(counted); {design.registers.bits} register bits",
+                f"  ring            up to {design.ring.capacity} trajectories; latency {self.latency} cycles measured, "
+                f"a turn of one alone {self.turn:g}",
+                f"  slots           {self.slots:.1%} hold a step with {design.ring.capacity} trajectories",
+                f"  checked         {total} trajectories of {self.steps} steps: integers and flags "
+                f"{'equal' if self.exact else 'DIFFER'}",
+                f"  flagged         {flags}",
+                f"  drift           {median} median, {worst} for 99 % of the others: distance of the last state from "
+                "float64's over the way there",
+                "PASS" if self.passed else "FAIL",
+            ]
+        )
+
+
+def rollout_report(
+    robot: Robot,
+    *,
+    ii: int,
+    steps: int = 50,
+    word: int = 24,
+    region: Region | None = None,
+    formats: str | PathLike[str] | None = None,
+    stages: Stages | None = None,
+    folder: str | PathLike[str],
+    states: int = 1024,
+    seed: int = 1,
+    step: Callable[[str], Any] | None = None,
+    **algorithm: Any,
+) -> RolloutReport:
+    """Build, compile, and stream `states` trajectories of so many steps, a third each from states of each kind. The
+    errors are those of `build` and `open`."""
+    say = step or (lambda text: None)
+    request = DesignRequest(
+        robot,
+        ROLLOUT,
+        ii=ii,
+        policy=Policy(word=word),
+        formats=formats,
+        stages=stages,
+        region=region,
+        algorithm=AlgorithmOptions(**algorithm),
+    )
+    built = build_request(request, folder=folder, step=say)
+    counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
+    arrays = _inputs(built, counts, steps, seed)
+    assert built.design.ring is not None
+    chip = sim_ring(built.folder, step=say)
+    try:
+        say(f"streaming {sum(counts.values())} trajectories of {steps} steps")
+        simulated = _run(chip, arrays)
+        latency = chip.transfer.latency
+        say("counting slots and cycles of a turn")
+        _run(chip, _first(arrays, built.design.ring.capacity, FULL_RING))
+        slots = built.plan.ii / chip.transfer.per_sample
+        _run(chip, _first(arrays, 1, FULL_RING))
+        turn = chip.transfer.per_sample
+    finally:
+        chip.close()
+    say("comparing")
+    integers = _run(IntegerRing(built.design, built.formatted), arrays)
+    flagged = np.asarray(integers.flagged.any(axis=1))
+    ends = np.cumsum(list(counts.values()))
+    return RolloutReport(
+        built,
+        steps,
+        latency,
+        turn,
+        slots,
+        counts,
+        {kind: int(flagged[end - n : end].sum()) for (kind, n), end in zip(counts.items(), ends, strict=True)},
+        _drift(built, arrays, integers, ~flagged),
+        _equal(simulated, integers),
+    )
+
+
+def _inputs(built: Build, counts: dict[Kind, int], steps: int, seed: int) -> dict[str, Array]:
+    """Start states, and torques and time steps that stay as they are."""
+    samples = [built.region.states(built.graph, count, seed, kind) for kind, count in counts.items()]
+    state = {name: np.concatenate([sample[name] for sample in samples]) for name in samples[0]}
+    return {name: x if name in ("q", "qd") else np.repeat(x[:, None], steps, axis=1) for name, x in state.items()}
+
+
+def _first(arrays: dict[str, Array], count: int, steps: int) -> dict[str, Array]:
+    """The first trajectory as many times, and as many steps."""
+    return {
+        name: np.repeat(x[:1], count, axis=0)
+        if name in ("q", "qd")
+        else np.broadcast_to(x[:1, :1], (count, steps, *x.shape[2:]))
+        for name, x in arrays.items()
+    }
+
+
+def _run(device: RingDevice, arrays: dict[str, Array]) -> Results:
+    batch, steps = arrays["tau"].shape[:2]
+    return device.run(arrays, np.full(batch, steps), np.ones((batch, steps), bool), 1)
+
+
+def _equal(a: Results, b: Results) -> bool:
+    values = all(np.array_equal(a.values[name], x) for name, x in b.values.items())
+    return values and np.array_equal(a.flagged, b.flagged)
+
+
+def _drift(built: Build, arrays: dict[str, Array], integers: Results, kept: Array) -> npt.NDArray[np.float64]:
+    q, qd = arrays["q"][kept], arrays["qd"][kept]
+    way = np.zeros(len(q))
+    for k in range(arrays["tau"].shape[1]):
+        turn = {name: x[kept][:, k] for name, x in arrays.items() if name not in ("q", "qd")}
+        after = evaluate(built.graph, {"q": q, "qd": qd, **turn})
+        way += _distance(built, (q, qd), (after["q_next"], after["qd_next"]))
+        q, qd = after["q_next"], after["qd_next"]
+    last = integers.values["q_next"][kept, -1], integers.values["qd_next"][kept, -1]
+    return _distance(built, (q, qd), last) / np.maximum(way, np.finfo(float).tiny)
+
+
+def _distance(built: Build, a: tuple[Array, Array], b: tuple[Array, Array]) -> npt.NDArray[np.float64]:
+    """Of two states, their speeds counted over a second."""
+    moved = b[0] - a[0]
+    for link, iq, _ in built.robot.slices():
+        if link.joint.type == "continuous":
+            moved[:, iq] = np.mod(moved[:, iq] + np.pi, 2.0 * np.pi) - np.pi
+    return np.asarray(np.sqrt(np.sum(moved**2, axis=1) + np.sum((b[1] - a[1]) ** 2, axis=1)))

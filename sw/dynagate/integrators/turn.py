@@ -1,0 +1,59 @@
+"""The turn of a rollout on chip as a graph, and the graph of any function that a design may compute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
+from dynagate.graph import Graph, trace
+from dynagate.graph.late import late_terms_last
+from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
+from dynagate.robot import Robot
+
+
+def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = None, **options: Any) -> Graph:
+    """The graph of a function as a datapath computes it, late terms last; also of a rollout.
+
+    options: those of `dynamics.AlgorithmOptions` that are not defaults. Raises as `trace` does, and ValueError: an
+    option of the others' functions.
+    """
+    others: tuple[str, ...] = ("linearise", "variable_dt", "friction", "friction_speed", "stops")
+    if name == ROLLOUT:
+        others = ("frame", "mass", "prefix", "external_forces", "outputs", "variable")
+    for option in others:
+        if option in options:
+            raise ArgumentError(f"{name} has no option '{option}'; expected it left out, or another function")
+    graph = turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, step=step, **options)
+    return late_terms_last(graph)
+
+
+def turn_graph(
+    robot: Robot,
+    *,
+    form: str | None = None,
+    dt: float | None = None,
+    integrator: str = DEFAULT_INTEGRATOR,
+    linearise: bool = False,
+    variable_dt: bool = False,
+    friction: float | Sequence[float] = 0.0,
+    friction_speed: float = 0.01,
+    stops: bool = False,
+) -> Graph:
+    """q (nq,), qd, tau (nv,) and, with variable_dt, dt () to q_next, qd_next and, with linearise, a and b, as
+    `step_graph` and `linearised_step_graph` have them. Angles of joints without limits are between -π and π.
+
+    dt: seconds; 1e-3 for None. With variable_dt the largest. Raises ValueError: an option is none of these.
+    """
+    if variable_dt and dt is None:
+        raise ArgumentError("variable_dt without dt; expected the largest time step as dt (s)")
+    frictions = friction if isinstance(friction, int | float) else tuple(friction)
+    options = StepOptions(
+        DEFAULT_STEP if dt is None else dt, integrator, form, frictions, friction_speed, stops, wrap=True
+    )
+    options = replace(options, dt=None) if variable_dt else options
+    graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
+    return replace(graph, name=ROLLOUT)

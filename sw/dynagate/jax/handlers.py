@@ -1,0 +1,50 @@
+"""XLA's handlers: `dynagate_ffi.cpp`, compiled against the headers in jaxlib, and the kernels that they may call."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jax
+
+from dynagate.native.compile import CompileError, Toolchain, cxx, library
+from dynagate.native.emit import Source
+
+NAME = "dynagate_ffi"
+ROWS, LOOP, GPU = "dynagate_rows", "dynagate_loop", "dynagate_gpu"
+PLATFORMS = {ROWS: "cpu", LOOP: "cpu", GPU: "CUDA"}
+"""Of each handler, as JAX calls them."""
+FLAGS = ("-std=c++17", "-O2", "-shared", "-fPIC")
+
+_kept: dict[int, Any] = {}
+"""Kernels by key: their code must stay loaded as long as a compiled program may call it."""
+
+
+@cache
+def _handlers() -> ctypes.CDLL:
+    """The library, compiled on first use and registered with XLA. Raises CompileError."""
+    text = (files("dynagate.jax") / f"{NAME}.cpp").read_text()
+    # a header of another jaxlib is another library
+    stamp = hashlib.sha256(f"{text}\0{jax.lib.__version__}".encode()).hexdigest()[:16]
+    toolchain = Toolchain(cxx, (*FLAGS, f"-isystem{jax.ffi.include_dir()}"), ".cpp")
+    path = library(Source(NAME, {f"{NAME}.cpp": text}, stamp), double=False, toolchain=toolchain)
+    try:
+        loaded = ctypes.CDLL(str(path))
+        loaded.dynagate_ffi_add.argtypes = [ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p]
+        for name, platform in PLATFORMS.items():
+            jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform=platform)
+    except (OSError, AttributeError) as error:
+        raise CompileError(f"{path} is not the library of {NAME}: {error}") from None
+    return loaded
+
+
+def key_of(kernel: Any, identity: str, addresses: tuple[int, int]) -> int:
+    """The key under which handlers find a kernel, with what it is told apart by. Raises CompileError."""
+    key = int.from_bytes(hashlib.sha256(identity.encode()).digest()[:8], "big", signed=True)
+    if key not in _kept:
+        _handlers().dynagate_ffi_add(key, *addresses)
+        _kept[key] = kernel
+    return key

@@ -1,0 +1,160 @@
+"""Operators as one JAX primitive: how it is computed, differentiated, transposed and batched.
+
+A primitive, and not `jax.custom_vjp` or `custom_jvp`: those have one direction of differentiation each. Here the JVP
+of an operator is an operator, and linear; its transpose is the VJP, an operator too. Forward mode, reverse mode and any
+mix of them follow, to any order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
+
+from dynagate.base.errors import ArgumentError
+from dynagate.jax.handlers import GPU, ROWS, key_of
+from dynagate.operators.compute import CPU, CUDA, Compiled
+from dynagate.operators.inputs import leading_axes
+from dynagate.operators.operator import Operator
+
+operator_p = Primitive("dynagate")
+operator_p.multiple_results = True
+
+
+def bind(operator: Operator, *inputs: Any) -> list[Any]:
+    """The outputs of an operator."""
+    return operator_p.bind(*inputs, operator=operator)
+
+
+@partial(jax.jit, static_argnums=0)
+def _compiled(operator: Operator, *inputs: Any) -> list[Any]:
+    return bind(operator, *inputs)
+
+
+@operator_p.def_impl
+def _impl(*inputs: Any, operator: Operator) -> list[Any]:
+    return _compiled(operator, *inputs)
+
+
+@operator_p.def_abstract_eval
+def _abstract(*inputs: Any, operator: Operator) -> list[Any]:
+    leading = leading_axes(operator.graph.inputs, inputs)
+    return [jax.core.ShapedArray((*leading, *port.shape), inputs[0].dtype) for port in operator.graph.outputs]
+
+
+def _on_host(*inputs: Any, operator: Operator) -> list[Any]:
+    """By a callback, for what is no compiled code."""
+    leading, dtype = inputs[0].shape[: inputs[0].ndim - len(operator.graph.inputs[0].shape)], inputs[0].dtype
+    ports = operator.graph.outputs
+
+    def call(*arrays: Any) -> list[Any]:
+        flat = [
+            np.asarray(array).reshape(math.prod(leading), *port.shape)
+            for array, port in zip(arrays, operator.graph.inputs, strict=True)
+        ]
+        results = zip(operator.compute(flat), ports, strict=True)
+        return [np.asarray(result, dtype).reshape(*leading, *port.shape) for result, port in results]
+
+    shapes = [jax.ShapeDtypeStruct((*leading, *port.shape), dtype) for port in ports]
+    return list(jax.pure_callback(call, shapes, *inputs))
+
+
+def _lower(platform: str, ctx: Any, *inputs: Any, operator: Operator) -> Any:
+    compute = operator.compute
+    if not isinstance(compute, Compiled):
+        return mlir.lower_fun(partial(_on_host, operator=operator), multiple_results=True)(ctx, *inputs)
+    if platform not in compute.platforms:
+        raise ArgumentError(
+            f"{operator} runs on {', '.join(compute.platforms)}, and JAX computes on {platform}; expected "
+            "backend='compiled', or jax.default_device of the other"
+        )
+    if platform == CUDA:
+        return mlir.lower_fun(partial(_on_gpu, operator=operator), multiple_results=True)(ctx, *inputs)
+    dtype = np.dtype(ctx.avals_in[0].dtype)
+    kernel = compute.kernel(dtype)
+    zeros = [
+        (k, entry)
+        for k, port in enumerate(operator.graph.outputs)
+        for entry, i in enumerate(port.nodes)
+        if operator.graph.nodes[i].is_zero
+    ]
+    key = key_of(kernel, f"{kernel.source.stamp} {dtype}", kernel.addresses)
+    rule = jax.ffi.ffi_lowering(ROWS)
+    return rule(ctx, *inputs, key=np.int64(key), size=_size(operator), zeros=np.array(zeros, np.int64).ravel())
+
+
+def _size(operator: Operator) -> np.int64:
+    return np.int64(math.prod(operator.graph.inputs[0].shape))
+
+
+def _on_gpu(*inputs: Any, operator: Operator) -> list[Any]:
+    """CUDA on XLA's own buffers and stream."""
+    compute = operator.compute
+    assert isinstance(compute, Compiled)
+    dtype = np.dtype(inputs[0].dtype)
+    kernel = compute.gpu_kernel(dtype)
+    leading = leading_axes(operator.graph.inputs, inputs)
+    shapes = [jax.ShapeDtypeStruct((*leading, *port.shape), dtype) for port in operator.graph.outputs]
+    key = key_of(kernel, f"{operator.graph!r} {dtype} cuda", kernel.addresses)
+    results = jax.ffi.ffi_call(GPU, shapes)(*inputs, key=np.int64(key), size=_size(operator))
+    if kernel.writes_all:
+        return list(results)
+    nodes = operator.graph.nodes
+    written = [np.reshape([not nodes[i].is_zero for i in p.nodes], p.shape) for p in operator.graph.outputs]
+    return [jnp.where(where, result, 0) for where, result in zip(written, results, strict=True)]
+
+
+for _platform in (CPU, CUDA):
+    mlir.register_lowering(operator_p, partial(_lower, _platform), platform=_platform)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, operator: Operator) -> tuple[list[Any], list[Any]]:
+    results = bind(operator, *primals)
+    n = operator.nonlinear
+    rates: list[Any] = [ad.Zero(jax.typeof(result)) for result in results]
+    if not _all_zero(tangents[:n]):
+        rates = bind(operator.jvp, *primals, *map(ad.instantiate_zeros, tangents[:n]))
+    if not _all_zero(tangents[n:]):
+        linear = bind(operator, *primals[:n], *map(ad.instantiate_zeros, tangents[n:]))
+        rates = list(map(ad.add_tangents, rates, linear))
+    return results, rates
+
+
+def _all_zero(tangents: Sequence[Any]) -> bool:
+    return all(type(tangent) is ad.Zero for tangent in tangents)
+
+
+ad.primitive_jvps[operator_p] = _jvp
+
+
+def _transpose(weights: Sequence[Any], *inputs: Any, operator: Operator) -> list[Any]:
+    """Linear inputs are unknown, or zeros that JAX filled in."""
+    n = operator.nonlinear
+    if _all_zero(weights):
+        return [ad.Zero(x.aval) if ad.is_undefined_primal(x) else None for x in inputs]
+    results = bind(operator.transposed, *inputs[:n], *map(ad.instantiate_zeros, weights))
+    unknown = [ad.is_undefined_primal(x) for x in inputs[n:]]
+    return [None] * n + [result if of else None for of, result in zip(unknown, results, strict=True)]
+
+
+ad.primitive_transposes[operator_p] = _transpose
+
+
+def _batched(inputs: Sequence[Any], dims: Sequence[Any], *, operator: Operator) -> tuple[list[Any], list[int]]:
+    size = next(x.shape[d] for x, d in zip(inputs, dims, strict=True) if d is not None)
+    moved = [
+        jnp.broadcast_to(x, (size, *x.shape)) if d is None else jnp.moveaxis(x, d, 0)
+        for x, d in zip(inputs, dims, strict=True)
+    ]
+    results = bind(operator, *moved)
+    return results, [0] * len(results)
+
+
+batching.primitive_batchers[operator_p] = _batched

@@ -1,0 +1,146 @@
+"""Rollouts in JAX: all steps in one call of compiled code, and all steps back in another for the gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph.loop import Loop
+from dynagate.integrators.step import CARRY
+from dynagate.jax.functions import as_array, normalised, precision
+from dynagate.jax.handlers import LOOP, key_of
+from dynagate.jax.primitive import bind
+from dynagate.native.loop import LoopKernel
+from dynagate.operators.inputs import by_name, check_dtypes, leading_axes
+from dynagate.operators.rollouts import RolloutOperator
+from dynagate.robot import Robot
+
+
+class States(NamedTuple):
+    """Of a rollout: q (*leading, steps + 1, nq) and qd (*leading, steps + 1, nv), the first ones q0 and qd0."""
+
+    q: jax.Array
+    qd: jax.Array
+
+
+class RolloutFunction:
+    """Torques to trajectories; `rollout` makes it.
+
+    Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are
+    brought to length 1 first. Returns `States`. A trajectory that diverges is not finite from then on.
+
+    It is differentiated in reverse mode (`grad`, `vjp`, `jacrev`), once. For forward mode and second derivatives scan
+    over the function "step": `dynagate.jax.function(robot, "step", dt=..., integrator=...)`.
+    Raises TypeError and ValueError as a `Function` does.
+    """
+
+    def __init__(self, operator: RolloutOperator) -> None:
+        self.operator = operator
+        self._run = jax.custom_vjp(self._forward)
+        self._run.defvjp(self._saving, self._backward)
+
+    def __call__(self, *positional: Any, **named: Any) -> States:
+        arguments = self.operator.arguments
+        inputs = {name: as_array(name, x) for name, x in by_name(arguments, positional, named).items()}
+        check_dtypes(inputs)
+        leading_axes(arguments.inputs, list(inputs.values()))
+        self.operator.check_dtype(str(inputs["q0"].dtype))
+        return States(*self._run(*normalised(arguments, inputs)))
+
+    def _forward(self, q0: jax.Array, qd0: jax.Array, tau: jax.Array) -> list[jax.Array]:
+        kernel = self.operator.rollout.kernel
+        if kernel is None:
+            leading = q0.shape[:-1]
+            shapes = [(*leading, self.operator.steps + 1, x.shape[-1]) for x in (q0, qd0)]
+            return _called_back(self.operator.forward, shapes, q0, qd0, tau)
+        inputs = {"q": q0, "qd": qd0, "tau": tau}
+        states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, inputs, CARRY)
+        return [states[name] for name in CARRY]
+
+    def _saving(self, *inputs: jax.Array) -> tuple[list[jax.Array], tuple[jax.Array, ...]]:
+        states = self._forward(*inputs)
+        return states, (*states, inputs[2])
+
+    def _backward(self, saved: tuple[jax.Array, ...], weights: list[jax.Array]) -> tuple[jax.Array, ...]:
+        (q, qd, tau), (cost_q, cost_qd), operator = saved, weights, self.operator
+        if operator.to_velocities is not None:
+            (cost_q,) = bind(operator.to_velocities, q, cost_q)
+        loop, kernel = operator.sweep.reverse
+        if kernel is None:
+            shapes = [(*x.shape[:-2], operator.robot.nv) for x in (q, qd)]
+            by_q, by_qd, by_tau = _called_back(operator.backward, [*shapes, tau.shape], q, qd, tau, cost_q, cost_qd)
+        else:
+            inputs = {"q": q, "qd": qd, "tau": tau, "cost_q": cost_q, "cost_qd": cost_qd}
+            inputs |= {"lam_q": cost_q[..., -1, :], "lam_qd": cost_qd[..., -1, :]}
+            products = _loop(loop, kernel, operator.steps, inputs, {})
+            by_q, by_qd, by_tau = (products[name] for name in ("lam_q_next", "lam_qd_next", "vjp_tau"))
+        if operator.to_entries is not None:
+            (by_q,) = bind(operator.to_entries, q[..., 0, :], by_q)
+        return by_q, by_qd, by_tau
+
+    def __repr__(self) -> str:
+        return f"<dynagate.jax.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
+
+
+def rollout(
+    robot: Robot | str | PathLike[str],
+    steps: int,
+    dt: float,
+    *,
+    backend: str = "compiled",
+    dtype: npt.DTypeLike | None = None,
+    **options: Any,
+) -> RolloutFunction:
+    """A rollout for JAX: torques of so many steps of dt seconds to states.
+
+    backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
+    this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
+    computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: integrator, form, friction,
+    friction_speed, stops and others of `dynagate.Rollout`.
+
+    Raises ValueError or TypeError: an option is none of these, or dtype float64 in 32-bit mode; RobotError;
+    CompileError.
+    """
+    chosen = precision(dtype or (np.float64 if jax.config.jax_enable_x64 else np.float32))
+    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=chosen, **options))
+
+
+def _loop(
+    loop: Loop, kernel: LoopKernel, steps: int, inputs: Mapping[str, jax.Array], first: Mapping[str, str]
+) -> dict[str, jax.Array]:
+    """The outputs of a loop in C, by name, (*leading, [rows,] *shape). inputs: those per turn may have more rows than
+    there are steps. first: outputs -> the input that is put before their first row."""
+    ports = {port.name: k for k, port in enumerate(loop.inputs)}
+    arrays = [inputs[name] for name in ports]
+    begin = loop.inputs[0]
+    axes = len(begin.shape) + (begin.name in loop.per_turn)
+    leading, own = arrays[0].shape[: arrays[0].ndim - axes], arrays[0].shape[arrays[0].ndim - axes :]
+    rows = {name: [steps + (name in first)] for name in loop.kept}
+    shapes = [
+        jax.ShapeDtypeStruct((*leading, *rows.get(port.name, []), *port.shape), kernel.dtype) for port in loop.outputs
+    ]
+    results = jax.ffi.ffi_call(LOOP, shapes, vmap_method="broadcast_all")(
+        *arrays,
+        key=np.int64(key_of(kernel, f"{kernel.stamp} {kernel.dtype}", (kernel.address, 0))),
+        size=np.int64(math.prod(own)),
+        turns=np.int64(steps),
+        first=np.array([ports[first[p.name]] if p.name in first else -1 for p in loop.outputs], np.int64),
+    )
+    return dict(zip((port.name for port in loop.outputs), results, strict=True))
+
+
+def _called_back(function: Callable[..., Any], shapes: list[tuple[int, ...]], *inputs: jax.Array) -> list[jax.Array]:
+    """What a function of numpy arrays computes. Leading axes that vmap adds are those of outputs, too."""
+    dtype = inputs[0].dtype
+    results = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
+
+    def call(*arrays: Any) -> list[Any]:
+        return [np.asarray(x, dtype) for x in function(*map(np.asarray, arrays))]
+
+    return list(jax.pure_callback(call, results, *inputs, vmap_method="broadcast_all"))

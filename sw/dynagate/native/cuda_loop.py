@@ -1,0 +1,157 @@
+"""CUDA of a loop: a thread per sample, which computes all turns; the state stays in its registers.
+
+A value that is only given for every turn goes from the step that computes it to memory, without a place among the
+values of the turn. The same text compiles as host code, for checks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from importlib.resources import files
+
+from dynagate.graph import Graph
+from dynagate.graph.loop import Loop, Until
+from dynagate.native import cuda
+from dynagate.native.emit import Source, head_comment
+from dynagate.native.expressions import functions
+from dynagate.native.loop_text import LoopText, graphs, loop_name
+from dynagate.native.sums import chained
+
+ONE = "dynagate_loop_one.h"
+
+THREADS = 32
+"""In a block: a warp, so that a few thousand trajectories reach all multiprocessors."""
+
+
+class _Step:
+    """A graph of the body as a function of its inputs' and outputs' places."""
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph, self.name = chained(graph), name
+
+    def lines(self) -> Iterator[str]:
+        graph, name = self.graph, self.name
+        places = cuda.input_places(graph)
+        written: dict[int, list[str]] = {}
+        zeros = []
+        for k, port in enumerate(graph.outputs):
+            for j, i in enumerate(port.nodes):
+                target = f"out{k}[{j}]"
+                if graph.nodes[i].is_zero:
+                    zeros.append(f"    {target} = 0;")
+                else:
+                    written.setdefault(i, []).append(target)
+        segments = cuda.cut(graph)
+        if segments:
+            yield from cuda.segment_text(graph, segments, name)
+        sources = [f"const real *in{k}" for k in range(len(graph.inputs))]
+        targets = [f"real *out{k}" for k in range(len(graph.outputs))]
+        yield f"SAMPLE void {name}({', '.join([*sources, *targets])}) {{"
+        yield from zeros
+        if segments:
+            yield from cuda.calls(graph, places, written, segments)
+        else:
+            yield from cuda.statements(graph, places, written)
+        yield "}\n"
+
+
+class _Thread(LoopText):
+    """All turns of one sample."""
+
+    def __init__(self, loop: Loop, steps: dict[int, _Step]) -> None:
+        super().__init__(loop, "real")
+        self.steps = steps
+        self.direct = frozenset(_direct(loop))
+
+    def rows(self, side: str, k: int) -> tuple[str, str]:
+        return f"{side}{k}", "0"
+
+    def computed(self, graph: Graph) -> Iterator[str]:
+        arguments = []
+        results = {port.name for port in graph.outputs}
+        for port in graph.inputs:
+            at = f"v + {self.at[port.name]}"
+            if port.name in results:  # a step that gives a value anew reads all of the old one first
+                size = len(port.nodes)
+                yield f"real old_{port.name}[{size}];\n    dg_get_real(old_{port.name}, {at}, 0, {size});"
+                at = f"old_{port.name}"
+            arguments.append(at)
+        for port in graph.outputs:
+            k = self._results.get(port.name)
+            direct = port.name in self.direct
+            arguments.append(f"out{k}{self.turn_of(port.name)}" if direct else f"v + {self.at[port.name]}")
+        yield f"{self.steps[id(graph)].name}({', '.join(arguments)});"
+
+
+def _direct(loop: Loop) -> Iterator[str]:
+    """Values that one graph computes and that nothing reads but their output."""
+    if isinstance(loop.stop, Until) or loop.every > 1:
+        return
+    computed = [port.name for step in loop.steps if isinstance(step, Graph) for port in step.outputs]
+    read = {port.name for step in loop.steps for port in step.inputs} | set(loop.carry) | set(loop.last)
+    inner = {port.name for step in loop.steps if isinstance(step, Loop) for port in step.outputs}
+    for name in loop.kept:
+        if computed.count(name) == 1 and name not in read and name not in inner:
+            yield name
+
+
+def emit_cuda_loop(loop: Loop, *, double: bool = False) -> str:
+    """One file with `NAME_sample`, all turns of a sample, and a kernel that runs it for a batch.
+
+    NAME(inputs..., outputs..., turns, batch): arrays (batch, ...) in row-major order, blocks of NAME_THREADS threads.
+    turns: of a loop that counts by its inputs; others have their own. Compiled by nvcc this is a kernel; by a C++
+    compiler it is a loop over the batch with the same arguments.
+    """
+    text = "\n".join(_lines(loop, loop_name(loop), double))
+    stamp = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{head_comment(loop, stamp)}{text}\n"
+
+
+def cuda_loop_source(loop: Loop, *, double: bool = False) -> Source:
+    """The kernel with its host side, `dynagate_cuda.h`, as one library."""
+    name = loop_name(loop)
+    arguments = cuda.host_arguments(len(loop.inputs), len(loop.outputs), "turns", "batch")
+    host = [
+        "static cudaError_t prepare() { return cudaSuccess; }",
+        f"static void launch({cuda.LAUNCH_ARGUMENTS}) {{",
+        "    (void)planes;",
+        f"    LAUNCH({name}, {name}_THREADS, 0, {arguments});",
+        "}",
+    ]
+    sizes = [len(port.nodes) for port in (*loop.inputs, *loop.outputs)]
+    every = [int(port.name in loop.per_turn) for port in loop.inputs]
+    every += [loop.every * (port.name in loop.kept) for port in loop.outputs]
+    return cuda.with_host_side(name, emit_cuda_loop(loop, double=double), sizes, every, len(loop.inputs), host)
+
+
+def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
+    steps: dict[int, _Step] = {}
+    for graph in graphs(loop):
+        steps.setdefault(id(graph), _Step(graph, f"{name}_step{len(steps)}"))
+    own = files("dynagate.native")
+    yield f"typedef {'double' if double else 'float'} real;"
+    yield "#define NUMBER real"
+    yield (own / cuda.SHARED).read_text()
+    yield "#define DG_INLINE SAMPLE"
+    yield (own / ONE).read_text()
+    yield from functions(node.op for step in steps.values() for node in step.graph.nodes)
+    sources = [f"const real *__restrict__ in{p}" for p in range(len(loop.inputs))]
+    targets = [f"real *__restrict__ out{k}" for k in range(len(loop.outputs))]
+    arguments = ", ".join([*sources, *targets])
+    yield cuda.SEGMENT_PLACES
+    for step in steps.values():
+        yield from step.lines()
+    yield f"SAMPLE void {name}_sample({arguments}, long count) {{\n    (void)count;"
+    yield from _Thread(loop, steps).sample()
+    yield "}\n"
+    yield f"#define {name}_THREADS {THREADS}"
+    moved = [
+        f"{side}{k} + t * {len(port.nodes)}{turns if port.name in each else ''}"
+        for side, ports, each, turns in (
+            ("in", loop.inputs, loop.per_turn, " * turns"),
+            ("out", loop.outputs, loop.kept, f" * (turns / {loop.every})"),
+        )
+        for k, port in enumerate(ports)
+    ]
+    yield from cuda.each(name, name, f"{arguments}, long turns", f"{name}_sample({', '.join(moved)}, turns);")

@@ -1,0 +1,80 @@
+"""A loop on a GPU: all turns in one launch, behind numpy arrays or arrays that are there already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.graph.loop import Count, Loop
+from dynagate.native.arrays import check
+from dynagate.native.compile import CUDA, Toolchain
+from dynagate.native.cuda_loop import cuda_loop_source
+from dynagate.native.gpu import GpuProgram, GpuText
+
+
+@dataclass(frozen=True)
+class _Array:
+    """An input or output of all turns. shape: of a sample."""
+
+    name: str
+    shape: tuple[int, ...]
+
+
+class GpuLoop(GpuProgram):
+    """The CUDA of a loop, compiled for the cards of `compile.CARDS` and newer, on one of them. Arrays are rows: per
+    turn (batch, turns, *shape), kept (batch, turns // every, *shape), others (batch, *shape).
+
+    turns: of a loop that counts; None for those that it says itself. device: the card's number. Raises ValueError:
+    another dtype, or turns that are not the loop's; CompileError; GpuError.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        dtype: npt.DTypeLike,
+        turns: int | None = None,
+        *,
+        device: int = 0,
+        folder: Path | None = None,
+        toolchain: Toolchain = CUDA,
+    ) -> None:
+        self.loop, own = loop, np.dtype(dtype)
+        check(own, "rows")
+        count = _turns(loop, turns)
+        inputs, outputs = (
+            tuple(_Array(port.name, (*([turns] if port.name in each else []), *port.shape)) for port in ports)
+            for ports, each, turns in (
+                (loop.inputs, loop.per_turn, count),
+                (loop.outputs, loop.kept, count // loop.every),
+            )
+        )
+        source = cuda_loop_source(loop, double=own == np.float64)
+        text = GpuText(loop.name, source, inputs, outputs, count, writes_all=True)
+        super().__init__(text, own, "rows", device=device, folder=folder, toolchain=toolchain)
+
+    def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Arrays in host memory by name, as `GpuProgram` takes them; inputs of one row are those of all samples, and
+        samples of outputs may have gaps between them. Raises GpuError."""
+        batch = len(next(iter(outputs.values())))
+        whole = {name: np.broadcast_to(array, (batch, *array.shape[1:])) for name, array in inputs.items()}
+        gaps = {name: array for name, array in outputs.items() if not array.flags.c_contiguous}
+        written = {**outputs, **{name: np.empty_like(array, order="C") for name, array in gaps.items()}}
+        super().__call__(whole, written)
+        for name, array in gaps.items():
+            array[...] = written[name]
+
+
+def _turns(loop: Loop, turns: int | None) -> int:
+    if not isinstance(loop.stop, Count):
+        return 1
+    own = loop.stop.turns
+    count = own if turns is None else turns
+    if count is None or count < 1 or own not in (None, count):
+        raise ArgumentError(f"{loop.name}: turns={turns}; expected {own or 'a number of turns'}")
+    return count

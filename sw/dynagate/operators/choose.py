@@ -1,0 +1,149 @@
+"""From a robot, a function and a backend to an operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
+from dynagate.dynamics import function as function_row
+from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.graph import Graph, trace
+from dynagate.graph.region import Region
+from dynagate.host import Accelerator
+from dynagate.host.devices import FixedDevice
+from dynagate.operators.compute import CPU, CUDA, Compiled, Compute, Opened, OpenedProduct, Reference
+from dynagate.operators.operator import Make, Operator
+from dynagate.operators.products import in_entries
+from dynagate.robot import Robot, robots
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+COMPILED = {"compiled": (CPU, CUDA), "cpu": (CPU,), "cuda": (CUDA,)}
+"""Backends of compiled code, and where they run."""
+NUMPY, FIXED = "numpy", "fixed"
+FLOAT, BITS = "float", "bits"
+PRODUCT_OPTIONS = {"form"}
+"""Options with which the function table has the products with a function's derivative."""
+
+Backend = str | Accelerator
+Gradient = str | Accelerator
+
+
+def operator(
+    robot: Robot | str | PathLike[str],
+    function: str,
+    *,
+    backend: Backend = "compiled",
+    gradient: Gradient = FLOAT,
+    policy: Policy | None = None,
+    region: Region | None = None,
+    **options: Any,
+) -> Operator:
+    """The operator of one function. policy, region: of the integers that it opens, as `dynagate.open` takes them.
+    options: of the algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+
+    Raises ValueError or TypeError: an unknown backend, gradient, function or option; an accelerator that computes
+    something else; RobotError.
+    """
+    _check(backend, gradient)
+    for name, value in (("policy", policy), ("region", region)):
+        if value is not None and backend != FIXED and gradient != BITS:
+            raise ArgumentError(f"{name} without integers to choose formats for; expected backend='{FIXED}'")
+    loaded = robot if isinstance(robot, Robot) else robots.load(robot)
+    if function_row(function).parts:
+        raise ArgumentError(f"functions '{function}' together; expected one, and an operator for each")
+    try:
+        algorithm = AlgorithmOptions(**options)
+    except TypeError:
+        known = ", ".join(AlgorithmOptions.__dataclass_fields__)
+        raise ArgumentError(f"options {', '.join(options)}; expected some of {known}") from None
+    graph = trace(loaded, function, **algorithm.as_dict())
+    if isinstance(backend, str) and backend in COMPILED:
+        make: Make = lambda graph: Compiled(graph, COMPILED[backend])  # noqa: E731
+    else:
+        make = Reference if backend == NUMPY else lambda graph: Compiled(graph, COMPILED["compiled"])
+    if backend == FIXED or isinstance(backend, Accelerator):
+        compute: Compute = Opened(graph, _accelerator(loaded, graph, backend, "backend", policy, region))
+    else:
+        compute = make(graph)
+    reverse = None
+    if gradient != FLOAT:
+        if not _is_listed(graph, algorithm):
+            raise ArgumentError(
+                f"gradient {gradient!r} of {graph.name} with {', '.join(algorithm.as_dict()) or 'no options'}; "
+                f"expected '{FLOAT}', or one of the functions whose products are listed: forward_dynamics, "
+                "inverse_dynamics"
+            )
+        listed = trace(loaded, f"{graph.name}_vjp", **algorithm.as_dict())
+        source = FIXED if gradient == BITS else gradient
+        reverse = _accelerator(loaded, listed, source, "gradient", policy, region)
+    return _Function(graph, loaded, compute, make, algorithm, reverse)
+
+
+def _is_listed(graph: Graph, algorithm: AlgorithmOptions) -> bool:
+    """Whether the function table has the products with this function's derivative."""
+    return f"{graph.name}_vjp" in FUNCTIONS and algorithm.as_dict().keys() <= PRODUCT_OPTIONS
+
+
+class _Function(Operator):
+    """The operator of a listed function, whose products the table may have in a form that takes fewer operations."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        robot: Robot,
+        compute: Compute,
+        make: Make,
+        algorithm: AlgorithmOptions,
+        reverse: Accelerator | None,
+    ) -> None:
+        super().__init__(graph, robot, compute, make)
+        self._options, self._listed = algorithm.as_dict(), _is_listed(graph, algorithm)
+        self._reverse = reverse
+
+    def product_graphs(self) -> tuple[Graph, Graph]:
+        if not self._listed:
+            return super().product_graphs()
+        forward, reverse = (
+            in_entries(trace(self.robot, f"{self.graph.name}_{kind}", **self._options), self.robot, f"{kind}_")
+            for kind in ("jvp", "vjp")
+        )
+        return forward, reverse
+
+    def computes(self, forward: Graph, reverse: Graph) -> tuple[Compute, Compute]:
+        if self._reverse is None:
+            return super().computes(forward, reverse)
+        return self._make(forward), OpenedProduct(reverse, self._reverse, self.robot)
+
+
+def _check(backend: Backend, gradient: Gradient) -> None:
+    for name, value, words in (("backend", backend, (*COMPILED, NUMPY, FIXED)), ("gradient", gradient, (FLOAT, BITS))):
+        if not isinstance(value, str | Accelerator):
+            raise ArgumentTypeError(
+                f"{name} is a {type(value).__name__}; expected one of {', '.join(words)}, or an opened accelerator"
+            )
+        if isinstance(value, str) and value not in words:
+            raise ArgumentError(f"{name} '{value}'; expected one of {', '.join(words)}, or an opened accelerator")
+    if gradient != FLOAT and isinstance(backend, str) and backend != FIXED:
+        raise ArgumentError(f"gradient {gradient!r} with backend '{backend}'; expected '{FLOAT}' for floating point")
+
+
+def _accelerator(
+    robot: Robot, graph: Graph, source: str | Accelerator, role: str, policy: Policy | None, region: Region | None
+) -> Accelerator:
+    """The integers of a graph, or an opened accelerator that is checked to compute it."""
+    if not isinstance(source, Accelerator):
+        return Accelerator(FixedDevice(assign(graph, region or Region.of(robot), policy)))
+    accelerator = source.functions.get(graph.name, source)
+    device = accelerator.device
+    own = [(port.name, tuple(port.shape)) for port in (*device.inputs, *device.outputs)]
+    asked = [(port.name, port.shape) for port in (*graph.inputs, *graph.outputs)]
+    if (device.robot, device.function) != (robot.name, graph.name) or own != asked:
+        raise ArgumentError(
+            f"{role} {accelerator!r} computes {device.function} of {device.robot} from "
+            f"{', '.join(port.name for port in device.inputs)}; expected {graph.name} of {robot.name} from "
+            f"{', '.join(port.name for port in graph.inputs)}"
+        )
+    return accelerator

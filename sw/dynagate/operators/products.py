@@ -1,0 +1,92 @@
+"""Products with the derivative of any graph, along the entries of its inputs, as frameworks differentiate.
+
+A framework knows nothing of the manifold that quaternions lie on. So an operator is the function of the *normalised*
+quaternion, f(q / |q|), which is smooth in all entries of q; the division is left to the framework. What is here is the
+derivative at unit quaternions along the entries: rates of entries become velocities on the way in, weights of
+velocities become weights of entries on the way out, and those are orthogonal to each quaternion, as the derivative of
+the division wants it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics.configuration import direction_matrix, directions_of, entry_weights
+from dynagate.graph import Graph, derivatives
+from dynagate.graph.derivatives import output_values
+from dynagate.graph.recorder import Recording
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+
+def check_differentiable(graph: Graph) -> None:
+    """Raises ValueError: an input has entries that are one number, so that its entries are no directions."""
+    for port in graph.inputs:
+        if len(set(port.nodes)) < len(port.nodes):
+            raise ArgumentError(
+                f"input '{port.name}' of {graph.name} is symmetric, and its entries cannot vary alone; expected "
+                "another function"
+            )
+
+
+def anonymous(graph: Graph) -> Graph:
+    """The graph with ports x0, x1, ... and y0, y1, ...: names of its products then never meet its own."""
+    inputs = tuple(replace(port, name=f"x{k}") for k, port in enumerate(graph.inputs))
+    outputs = tuple(replace(port, name=f"y{k}") for k, port in enumerate(graph.outputs))
+    return replace(graph, inputs=inputs, outputs=outputs)
+
+
+def jvp(graph: Graph, robot: Robot, moving: Sequence[str]) -> Graph:
+    """∂outputs/∂moving · δ: the graph's inputs, then `delta_<input>` of the moving ones in the inputs' shapes, to
+    `jvp_<output>` of all outputs."""
+    return in_entries(derivatives.jvp(graph, None, moving, robot=robot), robot, "jvp_")
+
+
+def vjp(graph: Graph, robot: Robot, moving: Sequence[str]) -> Graph:
+    """λᵀ ∂outputs/∂moving: the graph's inputs, then `lam_<output>` of all outputs, to `vjp_<input>` of the moving ones
+    in the inputs' shapes."""
+    return in_entries(derivatives.vjp(graph, None, moving, robot=robot), robot, "vjp_")
+
+
+def in_entries(product: Graph, robot: Robot, prefix: str) -> Graph:
+    """A product graph whose directions of configurations are entries (nq,), with the outputs of this prefix alone."""
+    units = {port.name for port in product.inputs if port.unit_vectors}
+    recording = Recording(product.name, product.robot)
+    inputs: dict[str, Array] = {}
+    for port in product.inputs:
+        of = port.name.removeprefix("delta_")
+        if of != port.name and of in units:
+            inputs[port.name] = directions_of(robot, inputs[of], recording.input(port.name, (robot.nq,)))
+        else:
+            inputs[port.name] = recording.input_like(port)
+    values = recording.replay(product, inputs)
+    outputs = {}
+    for port in product.outputs:
+        if not port.name.startswith(prefix):
+            continue
+        value, of = output_values([port], values)[port.name], port.name.removeprefix("vjp_")
+        outputs[port.name] = entry_weights(robot, inputs[of], value) if of in units else value
+    return recording.graph(outputs)
+
+
+def entries_of_weights(robot: Robot) -> Graph:
+    """q (nq,) and weights lam (nv,) of its velocities to those of its entries, (nq,)."""
+    return _map(robot, "entries_of_weights", robot.nv, lambda q, lam: entry_weights(robot, q, lam))
+
+
+def weights_of_entries(robot: Robot) -> Graph:
+    """q (nq,) and weights lam (nq,) of its entries to those of its velocities, (nv,)."""
+    return _map(robot, "weights_of_entries", robot.nq, lambda q, lam: direction_matrix(robot, list(q)).T @ lam)
+
+
+def _map(robot: Robot, name: str, size: int, weights: Any) -> Graph:
+    recording = Recording(name, robot.name)
+    q, lam = recording.input("q", (robot.nq,)), recording.input("lam", (size,))
+    units = tuple((part.start, part.stop) for part in robot.quaternions())
+    return recording.graph({"weights": weights(q, lam)}, {"q": units})

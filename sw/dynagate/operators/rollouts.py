@@ -1,0 +1,108 @@
+"""A rollout as an operator: what computes it and its gradient, and between which arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.graph import Graph, Port
+from dynagate.host.rollouts import Rollout, Trajectories
+from dynagate.operators.compute import CPU, Compiled
+from dynagate.operators.operator import Operator
+from dynagate.operators.products import entries_of_weights, weights_of_entries
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
+"""Backend -> the device of `Rollout`."""
+
+OF_THE_STEP = ("steps", "dt", "integrator", "form")
+"""Options of a rollout on integers that decide its motion."""
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """The inputs of a rollout, as those of a graph are known. name: how errors call the rollout."""
+
+    name: str
+    inputs: tuple[Port, ...]
+
+
+class RolloutOperator:
+    """Torques to trajectories, on arrays (*leading, ...) of one dtype.
+
+    backend: "compiled" or "cpu", C; "numpy"; "fixed" or "sim", the integers of a chip that keeps the states. The
+    gradient of those is the float64 sweep back through the states that they computed.
+    Raises ValueError: another backend; and as `Rollout` does.
+    """
+
+    def __init__(
+        self,
+        robot: Robot | str | PathLike[str],
+        *,
+        steps: int,
+        dt: float,
+        backend: str,
+        dtype: np.dtype[Any],
+        **options: Any,
+    ) -> None:
+        if backend not in BACKENDS:
+            raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
+        if dt is None:
+            raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
+        self.dtype, self.steps = dtype, steps
+        self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
+        device: Any = BACKENDS[backend]
+        self.rollout = Rollout(robot, device=device, dtype=dtype, **self._asked)
+        self.robot, n = self.rollout.robot, self.rollout.robot.nv
+        units = tuple((part.start, part.stop) for part in self.robot.quaternions())
+        shapes = {"q0": (self.robot.nq,), "qd0": (n,), "tau": (steps, n)}
+        ports = (Port(name, shape, (), units if name == "q0" else ()) for name, shape in shapes.items())
+        self.arguments = Arguments(f"a rollout of {self.robot.name}", tuple(ports))
+
+    @cached_property
+    def sweep(self) -> Rollout:
+        """The rollout whose `vjp` is the gradient."""
+        if self.rollout.device in (CPU, "numpy"):
+            return self.rollout
+        known = {name: value for name, value in self._asked.items() if name in OF_THE_STEP}
+        return Rollout(self.robot, device="cpu", dtype=self.dtype, **known)
+
+    @cached_property
+    def to_velocities(self) -> Operator | None:
+        """q and weights of its entries to those of its velocities; None where they are the same."""
+        return self._map(weights_of_entries(self.robot))
+
+    @cached_property
+    def to_entries(self) -> Operator | None:
+        """q and weights of its velocities to those of its entries; None where they are the same."""
+        return self._map(entries_of_weights(self.robot))
+
+    def _map(self, graph: Graph) -> Operator | None:
+        if not self.robot.quaternions():
+            return None
+        return Operator(graph, self.robot, Compiled(graph, (CPU,)), lambda graph: Compiled(graph, (CPU,)))
+
+    def check_dtype(self, dtype: str) -> None:
+        """Raises TypeError: not that of this rollout."""
+        if dtype != str(self.dtype):
+            raise ArgumentTypeError(
+                f"inputs of {self.arguments.name} are {dtype}; expected {self.dtype}, or a rollout with dtype='{dtype}'"
+            )
+
+    def forward(self, q0: Array, qd0: Array, tau: Array) -> list[Array]:
+        """Trajectories q and qd, on the host. Raises ValueError: an input is not finite."""
+        trajectories = self.rollout(q0, qd0, tau)
+        return [np.asarray(trajectories.q, self.dtype), np.asarray(trajectories.qd, self.dtype)]
+
+    def backward(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> list[Array]:
+        """Gradients by q0 and qd0, (..., nv), and tau, on the host. cost_q: along velocities."""
+        trajectories = Trajectories(q, qd, None, None, np.full(q.shape[:-2], -1))
+        products = self.sweep.vjp(trajectories, tau, cost_q, cost_qd)
+        return [products[name] for name in ("q0", "qd0", "tau")]

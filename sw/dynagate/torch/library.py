@@ -1,0 +1,158 @@
+"""Operators as custom operators of PyTorch: real and fake computation, autograd and vmap."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from dynagate.base.errors import ArgumentError
+from dynagate.operators.compute import CUDA, Compiled
+from dynagate.operators.operator import Operator
+
+NAMESPACE = "dynagate"
+_numbers = itertools.count()
+_NUMPY: dict[Any, np.dtype[Any]] = {torch.float32: np.dtype(np.float32), torch.float64: np.dtype(np.float64)}
+
+
+def registered(
+    name: str,
+    inputs: int,
+    outputs: int,
+    compute: Callable[..., Sequence[Any]],
+    shapes: Callable[..., list[tuple[int, ...]]],
+) -> Any:
+    """A custom operator of so many tensors to others, with its fake, under a name made unique.
+
+    shapes: of the outputs, from the inputs. PyTorch keeps it as long as the process lives.
+    """
+    tensors = ", ".join(f"Tensor x{k}" for k in range(inputs))
+    results = ", ".join(["Tensor"] * outputs)
+    schema = f"({tensors}) -> ({results})" if outputs > 1 else f"({tensors}) -> {results}"
+
+    def packed(results: Sequence[Any]) -> Any:
+        return tuple(results) if outputs > 1 else results[0]
+
+    custom = torch.library.custom_op(
+        f"{NAMESPACE}::{name}_{next(_numbers)}", lambda *x: packed(compute(*x)), mutates_args=(), schema=schema
+    )
+    custom.register_fake(lambda *x: packed([x[0].new_empty(shape) for shape in shapes(*x)]))
+
+    def batched(info: Any, dims: tuple[Any, ...], *x: Any) -> tuple[Any, Any]:
+        moved = [
+            value.expand(info.batch_size, *value.shape) if dim is None else value.movedim(dim, 0)
+            for value, dim in zip(x, dims, strict=True)
+        ]
+        return custom(*moved), packed([0] * outputs)
+
+    custom.register_vmap(batched)
+    return custom
+
+
+def as_tuple(results: Any) -> tuple[Any, ...]:
+    return results if isinstance(results, tuple) else (results,)
+
+
+class TorchOperator:
+    """An operator as a custom operator. Its products are made and registered when autograd first asks for them."""
+
+    def __init__(self, operator: Operator, transposed: TorchOperator | None = None) -> None:
+        self.operator, self._transposed = operator, transposed
+        graph = operator.graph
+        self.custom = registered(
+            f"{graph.robot}_{graph.name}".replace("-", "_").lower(),
+            len(graph.inputs),
+            len(graph.outputs),
+            self._compute,
+            self._shapes,
+        )
+        self.custom.register_autograd(self._backward, setup_context=self._save)
+
+    def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return as_tuple(self.custom(*inputs))
+
+    @cached_property
+    def vjp(self) -> TorchOperator:
+        return TorchOperator(self.operator.vjp)
+
+    @cached_property
+    def transposed(self) -> TorchOperator:
+        return self._transposed or TorchOperator(self.operator.transposed, self)
+
+    def _shapes(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
+        graph = self.operator.graph
+        leading = inputs[0].shape[: inputs[0].dim() - len(graph.inputs[0].shape)]
+        return [(*leading, *port.shape) for port in graph.outputs]
+
+    def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        compute, graph = self.operator.compute, self.operator.graph
+        inputs = tuple(x.detach() for x in inputs)
+        on = inputs[0].device
+        if isinstance(compute, Compiled):
+            if on.type not in compute.platforms:
+                raise ArgumentError(
+                    f"{self.operator} runs on {', '.join(compute.platforms)}, and its inputs are on {on}; expected "
+                    "backend='compiled', or tensors moved there"
+                )
+            if on.type == CUDA:
+                return self._on_gpu(compute, inputs)
+            return self._on_cpu(compute, inputs)
+        shapes = self._shapes(*inputs)
+        batch = math.prod(shapes[0][: len(shapes[0]) - len(graph.outputs[0].shape)])
+        arrays = [x.cpu().numpy().reshape(batch, *port.shape) for x, port in zip(inputs, graph.inputs, strict=True)]
+        dtype = arrays[0].dtype
+        results = [np.asarray(result, dtype).reshape(s) for result, s in zip(compute(arrays), shapes, strict=True)]
+        return [torch.from_numpy(result).to(on) for result in results]
+
+    def _on_cpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        """On PyTorch's own memory."""
+        graph, first = self.operator.graph, inputs[0]
+        kernel = compute.kernel(_NUMPY[first.dtype])
+        outputs = [np.empty(shape, kernel.dtype) for shape in self._shapes(*inputs)]
+        read = [x.contiguous() for x in inputs]  # kept until the call is done
+        batch = first.numel() // math.prod(graph.inputs[0].shape)
+        if batch:
+            kernel.at([x.data_ptr() for x in read], [x.ctypes.data for x in outputs], batch)
+            flat = {p.name: x.reshape(batch, *p.shape) for p, x in zip(graph.outputs, outputs, strict=True)}
+            kernel.clear(flat)
+        return [torch.from_numpy(x) for x in outputs]
+
+    def _on_gpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
+        """On PyTorch's own memory and current stream."""
+        graph, card = self.operator.graph, inputs[0].device
+        kernel = compute.gpu_kernel(_NUMPY[inputs[0].dtype], card.index or 0)
+        new = torch.empty if kernel.writes_all else torch.zeros
+        outputs = [new(shape, dtype=inputs[0].dtype, device=card) for shape in self._shapes(*inputs)]
+        kernel.launch(
+            {port.name: x.contiguous() for port, x in zip(graph.inputs, inputs, strict=True)},
+            {port.name: x for port, x in zip(graph.outputs, outputs, strict=True)},
+            torch.cuda.current_stream(card).cuda_stream,
+        )
+        return outputs
+
+    def _save(self, ctx: Any, inputs: tuple[torch.Tensor, ...], output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    def _backward(self, ctx: Any, *weights: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        inputs, n = ctx.saved_tensors, self.operator.nonlinear
+        asked = ctx.needs_input_grad
+        results: list[torch.Tensor | None] = [None] * len(inputs)
+        weights = tuple(w.contiguous() for w in weights)
+        if any(asked[:n]):
+            results[:n] = self.vjp(*inputs, *weights)
+        if any(asked[n:]):
+            results[n:] = self.transposed(*inputs[:n], *weights)
+        return tuple(result if needed else None for result, needed in zip(results, asked, strict=True))
+
+
+def check_devices(inputs: dict[str, torch.Tensor]) -> None:
+    """Raises ValueError: tensors on different devices."""
+    (first, one), *others = inputs.items()
+    for name, x in others:
+        if x.device != one.device:
+            raise ArgumentError(f"input '{name}' is on {x.device} and '{first}' on {one.device}; expected one device")

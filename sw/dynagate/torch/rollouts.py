@@ -1,0 +1,106 @@
+"""Rollouts in PyTorch: all steps in one call, and all steps back in another for the gradient."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from dynagate.base.errors import ArgumentError
+from dynagate.operators.inputs import by_name
+from dynagate.operators.rollouts import RolloutOperator
+from dynagate.robot import Robot
+from dynagate.torch.functions import checked, normalised
+from dynagate.torch.library import TorchOperator, registered
+
+
+class States(NamedTuple):
+    """Of a rollout: q (*leading, steps + 1, nq) and qd (*leading, steps + 1, nv), the first ones q0 and qd0."""
+
+    q: torch.Tensor
+    qd: torch.Tensor
+
+
+class RolloutFunction:
+    """Torques to trajectories; `rollout` makes it.
+
+    Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU;
+    quaternions are brought to length 1 first. Returns `States`. It is differentiated in reverse mode, once.
+
+    Raises TypeError and ValueError as a `Function` does, and ValueError where an input or a weight of the gradient is
+    not finite.
+    """
+
+    def __init__(self, operator: RolloutOperator) -> None:
+        self.operator = operator
+        name = f"{operator.robot.name}_rollout".replace("-", "_").lower()
+        self._forward = registered(name, 3, 2, self._compute, self._shapes)
+        self._backward = registered(f"{name}_vjp", 5, 3, self._compute_back, self._shapes_back)
+        self._forward.register_autograd(self._differentiate, setup_context=self._save)
+        to_velocities, to_entries = operator.to_velocities, operator.to_entries
+        self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
+        self._to_entries = None if to_entries is None else TorchOperator(to_entries)
+
+    def __call__(self, *positional: Any, **named: Any) -> States:
+        arguments = self.operator.arguments
+        inputs = checked(arguments, by_name(arguments, positional, named))
+        first = inputs["q0"]
+        self.operator.check_dtype(str(first.dtype).removeprefix("torch."))
+        if first.device.type != "cpu":
+            raise ArgumentError(f"inputs of {arguments.name} are on {first.device}; expected them on the CPU")
+        return States(*self._forward(*normalised(arguments, inputs)))
+
+    def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        return [torch.from_numpy(x) for x in self.operator.forward(*(x.detach().numpy() for x in inputs))]
+
+    def _shapes(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
+        return [(*x.shape[:-1], self.operator.steps + 1, x.shape[-1]) for x in inputs[:2]]
+
+    def _compute_back(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
+        results = self.operator.backward(*(x.detach().numpy() for x in inputs))
+        return [torch.from_numpy(np.ascontiguousarray(x)) for x in results]
+
+    def _shapes_back(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
+        _, qd, tau, *_ = inputs
+        state = (*qd.shape[:-2], qd.shape[-1])
+        return [state, state, tuple(tau.shape)]
+
+    def _save(self, ctx: Any, inputs: tuple[torch.Tensor, ...], output: tuple[torch.Tensor, ...]) -> None:
+        ctx.save_for_backward(*output, inputs[2])
+
+    def _differentiate(self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        q, qd, tau = ctx.saved_tensors
+        if self._to_velocities is not None:
+            (cost_q,) = self._to_velocities(q, cost_q)
+        by_q, by_qd, by_tau = self._backward(q, qd, tau, cost_q, cost_qd)
+        if self._to_entries is not None:
+            (by_q,) = self._to_entries(q[..., 0, :].contiguous(), by_q)
+        return by_q, by_qd, by_tau
+
+    def __repr__(self) -> str:
+        return f"<dynagate.torch.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
+
+
+def rollout(
+    robot: Robot | str | PathLike[str],
+    steps: int,
+    dt: float,
+    *,
+    backend: str = "compiled",
+    dtype: npt.DTypeLike | torch.dtype | None = None,
+    **options: Any,
+) -> RolloutFunction:
+    """A rollout for PyTorch: torques of so many steps of dt seconds to states.
+
+    backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
+    this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
+    computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form, friction,
+    friction_speed, stops and others of `dynagate.Rollout`.
+
+    Raises ValueError: an option is none of these; RobotError; CompileError.
+    """
+    name = str(dtype or torch.get_default_dtype()).removeprefix("torch.")
+    return RolloutFunction(RolloutOperator(robot, steps=steps, dt=dt, backend=backend, dtype=np.dtype(name), **options))

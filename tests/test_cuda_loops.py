@@ -1,0 +1,165 @@
+"""Loops in CUDA: their numbers on a host that plays the GPU, that nvcc takes the text, and the error without a card."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import Rollout, robots
+from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, evaluate_loop
+from dynagate.graph.recorder import Recording
+from dynagate.host import DeviceError
+from dynagate.host.rollouts import rollout_loop
+from dynagate.integrators.step import StepOptions
+from dynagate.native import cuda
+from dynagate.native.cuda_loop import emit_cuda_loop
+from dynagate.native.gpu import GpuError
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.native.loop import LoopKernel
+
+from tests.test_gpu import ON_HOST, OnGpu, live, needs_nvcc
+from tests.test_loops import accumulated_roots, robot_of, square_root, states_of, swapping
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("gpu_loops")
+
+
+@pytest.fixture
+def opened(cache: Path) -> Callable[..., GpuLoop]:
+    return partial(GpuLoop, folder=cache, toolchain=ON_HOST)
+
+
+def powers() -> Loop:
+    """A loop of three turns within a loop: each turn multiplies x by y three times, and gives x² without carrying it.
+    The second step gives x anew, from its old value."""
+    recording = Recording("multiply", "none")
+    x, y = (recording.input(n, (2,)) for n in ("x", "y"))
+    inner = Loop("thrice", "none", (recording.graph({"xy": x * y}),), {"xy": "x"}, Count(3), last=("xy",))
+    recording = Recording("half", "none")
+    old = recording.input("xy", (2,))
+    half = recording.graph({"xy": np.array([old[1] * 0.5, old[0] * 0.5]), "square": old * old})
+    return Loop("powers", "none", (inner, half), {"xy": "x"}, Count(), ("y",), ("square",), ("xy",))
+
+
+def every_other() -> Loop:
+    """Five turns, of which the second and the fourth are given."""
+    return replace(swapping(), name="every_other", every=2)
+
+
+CASES: dict[str, tuple[Callable[[], Loop], dict[str, tuple[int, ...]], int | None]] = {
+    "scan": (swapping, {"a": (37, 3), "b": (37, 3), "more": (37, 5, 3)}, 5),
+    "every other turn": (every_other, {"a": (37, 3), "b": (37, 3), "more": (37, 5, 3)}, 5),
+    "while": (square_root, {"a": (37,), "x": (37,)}, None),
+    "while in scan": (accumulated_roots, {"total": (37,), "number": (37, 4)}, 4),
+    "scan in scan": (powers, {"x": (37, 2), "y": (37, 4, 2)}, 4),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("language", ["C", "CUDA", "CUDA in segments"])
+def test_loops_equal_the_reference(
+    name: str, language: str, opened: Callable[..., GpuLoop], cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if language == "CUDA in segments":
+        monkeypatch.setattr(cuda, "MOST_OPERATIONS", 0)
+    build, shapes, turns = CASES[name]
+    loop, random = build(), np.random.default_rng(5)
+    inputs = {name: random.uniform(0.5, 1.5, shape) for name, shape in shapes.items()}
+    if language == "C":
+        kernel = LoopKernel(loop, np.float64, folder=cache)
+        outputs = kernel.new_outputs(37, turns or 0)
+        kernel(inputs, outputs, 37, turns or 0)
+    else:
+        card = opened(loop, np.float64, turns)
+        outputs = {port: np.full_like(array, np.nan) for port, array in card.new_outputs(37).items()}
+        card(inputs, outputs)
+        card.close()
+        assert live(card) == 0
+    for port, value in evaluate_loop(loop, inputs).items():
+        np.testing.assert_allclose(outputs[port], value, rtol=1e-12, atol=1e-12, err_msg=port)
+
+
+def test_samples_end_by_themselves(opened: Callable[..., GpuLoop]) -> None:
+    inputs = {"a": np.array([4.0, 1e12, np.nan, 2.0]), "x": np.array([2.0, 1.0, 1.0, 1.0])}
+    card = opened(square_root(), np.float64)
+    outputs = card.new_outputs(4)
+    card(inputs, outputs)
+    assert outputs[TURNS].tolist() == [1.0, 20.0, 20.0, 5.0]
+    assert np.isnan(outputs[RESIDUAL][2])
+    np.testing.assert_allclose(outputs["better"], evaluate_loop(square_root(), inputs)["better"], rtol=1e-12)
+    card.close()
+
+
+def test_arrays_on_the_gpu_stay_there(opened: Callable[..., GpuLoop]) -> None:
+    card = opened(swapping(), np.float64, 5)
+    inputs = {name: np.random.default_rng(6).normal(size=shape) for name, shape in CASES["scan"][1].items()}
+    there = {name: OnGpu(array) for name, array in inputs.items()}
+    outputs = {"both": OnGpu(np.zeros((37, 5, 3))), "next_a": OnGpu(np.zeros((37, 3)))}
+    card.launch(there, outputs)
+    for name, value in evaluate_loop(swapping(), inputs).items():
+        np.testing.assert_allclose(outputs[name].array, value, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"input 'more' is float64 \(37, 4, 3\); expected float64 \(37, 5, 3\)"):
+        card.launch({**there, "more": OnGpu(inputs["more"][:, :4].copy())}, outputs)
+    card.close()
+    with pytest.raises(GpuError, match="the kernel of swap is closed"):
+        card.launch(there, outputs)
+
+
+@pytest.mark.parametrize("turns", [None, 0])
+def test_turns_that_nothing_says(turns: int | None, opened: Callable[..., GpuLoop]) -> None:
+    with pytest.raises(ValueError, match=f"swap: turns={turns}; expected a number of turns"):
+        opened(swapping(), np.float64, turns)
+
+
+def test_turns_that_are_not_the_loops(opened: Callable[..., GpuLoop]) -> None:
+    with pytest.raises(ValueError, match="thrice: turns=4; expected 3"):
+        opened(powers().steps[0], np.float64, 4)
+
+
+@pytest.mark.parametrize("name", ["two_joint_arm", "floating"])
+def test_rollouts_equal_the_reference(name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynagate.host.rollouts.GpuLoop", partial(GpuLoop, folder=cache, toolchain=ON_HOST))
+    robot = robot_of(name, tmp_path)
+    q, qd, tau = states_of(robot, 21, 6)
+    tau[3, 2:] = 1e200
+    options = {"steps": 6, "dt": None, "linearise": name == "two_joint_arm"}
+    card, slow = (Rollout(robot, device=device, **options) for device in ("cuda", "numpy"))
+    fast, expected = card(q, qd, tau, dt=0.01), slow(q, qd, tau, dt=0.01)
+    assert fast.diverged.tolist() == expected.diverged.tolist()
+    assert (fast.diverged >= 0).tolist() == [k == 3 for k in range(21)]
+    others = np.arange(21) != 3
+    for field in ("q", "qd", "a", "b"):
+        if (value := getattr(expected, field)) is not None:
+            np.testing.assert_allclose(getattr(fast, field)[others], value[others], rtol=1e-9, atol=1e-9, err_msg=field)
+    cost = np.random.default_rng(3).normal(size=(2, 21, 7, robot.nv))
+    card, slow = (Rollout(robot, device=device, **{**options, "dt": 0.01}) for device in ("cuda", "numpy"))
+    gradient = card.vjp(fast, tau, *cost)
+    for part, value in slow.vjp(fast, tau, *cost).items():
+        np.testing.assert_allclose(gradient[part][others], value[others], rtol=1e-9, atol=1e-9, err_msg=part)
+
+
+def test_a_rollout_without_a_card(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynagate.host.rollouts.GpuLoop", partial(GpuLoop, folder=cache, toolchain=ON_HOST))
+    monkeypatch.setenv("CUDA_ON_HOST_CARDS", "0")
+    with pytest.raises(DeviceError, match="GPU 0: cudaGetDeviceCount: no CUDA-capable device is detected"):
+        Rollout("two_joint_arm", steps=3, dt=0.01, device="cuda")
+
+
+@needs_nvcc
+@pytest.mark.parametrize("linearise", [False, True])
+def test_nvcc_keeps_the_state_in_registers(linearise: bool, tmp_path: Path) -> None:
+    loop = rollout_loop(robots.load("two_joint_arm"), StepOptions(0.01), linearise=linearise)
+    source = tmp_path / "loop.cu"
+    source.write_text(emit_cuda_loop(loop))
+    command = [shutil.which("nvcc") or "nvcc", "-cubin", "-arch=sm_90", "-Xptxas", "-v", source]
+    done = subprocess.run([*command, "-o", tmp_path / "loop.cubin"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in done.stderr

@@ -1,0 +1,141 @@
+"""Walking as Gymnasium environments: the checker, seeds, both simulators, falls, what is refused, and training."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from dynagate.base.errors import Error
+from dynagate.integrators.environments import CONTROL, Walking
+from dynagate.integrators.legged import LEGGED
+from gymnasium.utils.env_checker import check_env
+
+FREEDOMS = {"hopper": 6, "walker": 14, "spider": 18}
+EXAMPLES = Path(__file__).parent.parent / "examples" / "position_based"
+
+
+@pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])
+@pytest.mark.parametrize("robot", LEGGED)
+def test_the_checker_of_gymnasium_passes(robot: str, simulator: Any) -> None:
+    assert LEGGED[robot]().robot.nv == FREEDOMS[robot]
+    env = gymnasium.make(f"dynagate/{robot.capitalize()}-v0", simulator=simulator, disable_env_checker=True)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*observation space (min|max)imum value is.*infinity")
+        check_env(env.unwrapped, skip_render_check=True)
+
+
+def moved(env: Walking, seed: int, actions: int = 4) -> np.ndarray:
+    random = np.random.default_rng(0)
+    rows = [env.reset(seed=seed)[0]]
+    rows += [env.step(random.uniform(-1.0, 1.0, env.action_space.shape))[0] for _ in range(actions)]
+    return np.array(rows)
+
+
+def test_a_seed_makes_the_same_episode() -> None:
+    env, other = Walking("spider"), Walking("spider")
+    assert np.array_equal(moved(env, 3), moved(other, 3))
+    assert not np.array_equal(moved(env, 3), moved(env, 4))
+
+
+@pytest.mark.parametrize("robot", LEGGED)
+def test_stances_stand_and_pushes_agree(robot: str) -> None:
+    """0.15 s after a push of 0.3 m/s both simulators have moved the base as far within a quarter, and it stands."""
+    bases = []
+    for simulator in ("pbfd", "newton-euler"):
+        env = Walking(robot, simulator=simulator)  # type: ignore[arg-type]
+        env.reset(seed=0, options={"push": 0.3, "noise": 0.0})
+        for _ in range(3):
+            _, reward, fallen, _, info = env.step(np.zeros(env.action_space.shape, np.float32))
+            assert info["converged"]
+            assert not fallen
+            assert reward > 0.9
+        bases.append(env.q[[0, env.legged.height]])
+    assert bases[1][0] > 0.01
+    assert np.isclose(bases[0][0], bases[1][0], rtol=0.25)
+    assert np.abs(bases[0][1] - bases[1][1]) < 0.025  # PBFD yields under the weight, dry friction's contacts do not
+
+
+def test_the_end_of_an_episode() -> None:
+    env = Walking("hopper", span=2 * CONTROL)
+    env.reset(seed=0)
+    still = np.zeros(3, np.float32)
+    assert [env.step(still)[3] for _ in range(2)] == [False, True]
+    for limit in ({"tilt": 0.0}, {"least": 2.0}):
+        env = Walking("hopper")
+        env.legged = replace(env.legged, **limit)
+        env.reset(seed=0)
+        _, reward, fallen, _, _ = env.step(still)
+        assert fallen
+        assert reward < 0.5
+
+
+@pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])
+def test_a_state_that_is_lost_ends_the_episode(simulator: Any) -> None:
+    """Numbers that are not finite, or speeds beyond 1000, never reach the observation."""
+    env = Walking("walker", simulator=simulator)
+    env.reset(options={"push": 1e6})
+    observation, reward, fallen, _, info = env.step(np.zeros(8, np.float32))
+    assert fallen
+    assert not info["converged"]
+    assert np.isfinite(observation).all()
+    assert np.isfinite(reward)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"robot": "horse"}, "robot 'horse'; expected one of hopper, walker, spider"),
+        ({"simulator": "mujoco"}, "simulator 'mujoco'; expected one of pbfd, newton-euler"),
+        ({"dt": 0.02}, "dt is 0.02 s; expected 0.05 s over a whole number"),
+        ({"dt": 0.0}, "dt is 0 s; expected 0.05 s over a whole number"),
+        ({"span": 0.01}, "span is 0.01 s; expected 0.05 or more"),
+    ],
+)
+def test_options_that_are_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(Error, match=text):
+        Walking(**options)
+
+
+def test_options_of_reset_that_are_refused() -> None:
+    with pytest.raises(Error, match="reset has no option shove; expected push, noise"):
+        Walking().reset(options={"shove": 1.0})
+
+
+def run_script(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dict[str, Any]:
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.setattr(sys, "argv", [name, "--short", "--folder", str(folder), *arguments])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert (folder / f"{name}.png").stat().st_size > 10_000
+    return json.loads((folder / f"{name}.json").read_text())
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("backend", ["loky", "ray"])
+def test_training_in_short(backend: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PPO on PBFD, tested on both simulators; the same with its environments on Ray workers."""
+    pytest.importorskip("stable_baselines3")
+    if backend == "ray":
+        pytest.importorskip("ray")
+    (row,) = run_script("learn", tmp_path, monkeypatch, "--backend", backend, "--jobs", "1")["robots"]
+    assert row["actions"] == 128
+    assert set(row["after"]) == {"pbfd", "newton-euler"}
+    assert row["after"] != row["before"]
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore")
+def test_rollouts_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The swimmer's search is the same on Ray workers."""
+    pytest.importorskip("ray")
+    here = run_script("swimmer", tmp_path, monkeypatch)
+    there = run_script("swimmer", tmp_path, monkeypatch, "--backend", "ray", "--jobs", "2")
+    assert there == here

@@ -1,0 +1,268 @@
+"""dynagate.jax: JAX's own gradient checkers on functions and rollouts, on every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Robot, robots
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+from dynagate.jax import function, rollout  # noqa: E402
+from jax.test_util import check_grads  # noqa: E402
+
+from tests.robots import hopper  # noqa: E402
+
+ARM = robots.load("two_joint_arm")
+LOOSE = {"atol": 1e-4, "rtol": 1e-4}
+
+
+@pytest.fixture(autouse=True)
+def _doubles() -> Iterator[None]:
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="module")
+def floating(tmp_path_factory: pytest.TempPathFactory) -> Robot:
+    return hopper(tmp_path_factory.mktemp("hopper"))
+
+
+def normal(*shapes: tuple[int, ...]) -> list[Any]:
+    random = np.random.default_rng(1)
+    return [random.normal(size=shape) for shape in shapes]
+
+
+def test_values_are_those_of_the_accelerator() -> None:
+    q, qd, tau = normal((5, 2), (5, 2), (5, 2))
+    with dynagate.open(ARM) as accelerator:
+        expected = accelerator(q=q, qd=qd, tau=tau)
+    results = jax.jit(function(ARM, "forward_dynamics_gradient"))(q, qd=qd, tau=tau)
+    for name, value in results._asdict().items():
+        np.testing.assert_array_equal(value, expected[name], err_msg=name)
+    alone = function(ARM, "forward_dynamics_gradient")(q[0], qd[0], tau[0])
+    np.testing.assert_allclose(alone.minv, expected.minv[0], rtol=1e-12)
+
+
+def test_entries_that_are_always_zero_are_written() -> None:
+    q = np.ones((1000, 2))
+    with dynagate.open(ARM, "link_jacobians") as accelerator:
+        expected = accelerator(q=q).link_jacobians
+    assert (expected == 0.0).any()
+    for _ in range(3):  # memory that others have used
+        np.testing.assert_array_equal(function(ARM, "link_jacobians")(q).link_jacobians, expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "order"), [("forward_dynamics", 2), ("inverse_dynamics", 1), ("step", 1), ("mass_matrix", 1)]
+)
+def test_gradients_of_an_arm(name: str, order: int) -> None:
+    f = function(ARM, name)
+    check_grads(lambda *x: tuple(f(*x)), normal(*[(2,)] * len(f.inputs)), order, **LOOSE)
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "link_positions"])
+def test_gradients_by_the_entries_of_quaternions(name: str, floating: Robot) -> None:
+    """Quaternions of any length: the operator divides by it."""
+    f = function(floating, name)
+    inputs = normal(*[(2, floating.nq if port == "q" else floating.nv) for port in f.inputs])
+    check_grads(lambda *x: tuple(f(*x)), inputs, 1, **LOOSE)
+
+
+def test_gradients_of_the_reference() -> None:
+    f = function(ARM, "forward_dynamics", backend="numpy")
+    check_grads(lambda *x: f(*x).qdd, normal((2,), (2,), (2,)), 1, **LOOSE)
+
+
+def test_gradients_by_the_parameters_of_a_link() -> None:
+    from dynagate.dynamics.parameters import parameters_of
+
+    f = function(ARM, "inverse_dynamics", variable=("forearm",))
+    state = normal((2,), (2,), (2,))
+    check_grads(lambda p: f(*state, p).tau, [np.asarray(parameters_of(ARM.links[1]))], 1, **LOOSE)
+
+
+def test_vmap_and_jacobians() -> None:
+    f = function(ARM)
+    q, qd, tau = normal((4, 2), (4, 2), (2, 4))
+    mapped = jax.vmap(lambda q, tau: f(q, qd[0], tau).qdd, (0, 1))(q, tau)
+    np.testing.assert_allclose(mapped, f(q, np.broadcast_to(qd[0], (4, 2)), tau.T).qdd, rtol=1e-12)
+    whole = function(ARM, "forward_dynamics_gradient")(q[0], qd[0], tau[:, 0])
+    for jacobian in (jax.jacfwd, jax.jacrev):
+        np.testing.assert_allclose(jacobian(lambda q: f(q, qd[0], tau[:, 0]).qdd)(q[0]), whole.dqdd_dq, rtol=1e-9)
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_gradients_of_rollouts(steps: int) -> None:
+    run = rollout(ARM, steps, 0.01)
+    check_grads(run, normal((3, 2), (3, 2), (3, steps, 2)), 1, modes=("rev",), **LOOSE)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "numpy"])
+def test_rollouts_are_those_of_the_class(backend: str) -> None:
+    q, qd, tau = normal((3, 2), (3, 2), (3, 6, 2))
+    states = jax.jit(jax.vmap(rollout(ARM, 6, 0.01, backend=backend)))(q, qd, tau)
+    expected = dynagate.Rollout(ARM, steps=6, dt=0.01)(q, qd, tau)
+    np.testing.assert_allclose(states.q, expected.q, rtol=1e-12)
+    np.testing.assert_allclose(states.qd, expected.qd, rtol=1e-12)
+
+
+def test_gradients_of_rollouts_with_quaternions(floating: Robot) -> None:
+    run = rollout(floating, 3, 0.01)
+    check_grads(run, normal((2, floating.nq), (2, floating.nv), (2, 3, floating.nv)), 1, modes=("rev",), **LOOSE)
+
+
+def test_integers_forward_and_the_exact_gradient_back() -> None:
+    f, exact = function(ARM, backend="fixed"), function(ARM)
+    state = normal((3, 2), (3, 2), (3, 2))
+    with dynagate.open(ARM, "forward_dynamics", device="fixed") as bits:
+        expected = bits(**dict(zip(f.inputs, state, strict=True))).qdd
+    np.testing.assert_array_equal(jax.jit(f)(*state).qdd, expected)
+    gradient, straight = (jax.grad(lambda q, f=f: f(q, *state[1:]).qdd.sum())(state[0]) for f in (f, exact))
+    np.testing.assert_array_equal(gradient, straight)
+
+
+def test_integers_forward_and_back() -> None:
+    state = normal((3, 2), (3, 2), (3, 2))
+    f = function(ARM, backend="fixed", gradient="bits")
+    gradient = jax.grad(lambda q: f(q, *state[1:]).qdd.sum())(state[0])
+    with dynagate.open(ARM, "forward_dynamics_vjp", device="fixed") as bits:
+        product = bits(**dict(zip(f.inputs, state, strict=True)), lam_qdd=np.ones((3, 2)))
+    np.testing.assert_array_equal(gradient, product.vjp_q)
+
+
+def test_an_opened_accelerator_as_backend() -> None:
+    state = normal((3, 2), (3, 2), (3, 2))
+    with dynagate.open(ARM, "forward_dynamics,inverse_dynamics", device="fixed") as bits:
+        f = function(ARM, backend=bits)
+        expected = bits.forward_dynamics(**dict(zip(f.inputs, state, strict=True))).qdd
+        np.testing.assert_array_equal(f(*state).qdd, expected)
+        with pytest.raises(ValueError, match="computes .* expected mass_matrix of two_joint_arm from q"):
+            function(ARM, "mass_matrix", backend=bits)
+
+
+def test_what_overflows_is_no_number() -> None:
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.graph.region import Region
+
+    small = Policy(word=12, guard_bits=0.0, samples=8)
+    region = Region.of(ARM)
+    with dynagate.open(ARM, "forward_dynamics", device="fixed", policy=small, region=region) as bits:
+        states = region.sample("forward_dynamics", 2000, seed=3)
+        formatted = bits.device.formatted  # type: ignore[attr-defined]
+        for port in formatted.graph.inputs:
+            low, high = zip(*(formatted.bounds[i] for i in port.nodes), strict=True)
+            states[port.name] = np.clip(states[port.name], low, high)
+        lost = bits(**states).overflow
+        assert lost.any()
+        results = function(ARM, backend=bits)(**states).qdd
+    np.testing.assert_array_equal(np.isnan(results).any(axis=1), lost)
+
+
+def test_what_is_not_finite_stays_in_its_sample() -> None:
+    q, qd, tau = normal((9, 2), (9, 2), (9, 2))
+    q[4] = np.inf
+    finite = np.isfinite(function(ARM)(q, qd, tau).qdd).all(axis=1)
+    assert finite.tolist() == [k != 4 for k in range(9)]
+
+
+def test_empty_batches() -> None:
+    assert function(ARM)(*[np.zeros((0, 2))] * 3).qdd.shape == (0, 2)
+    assert rollout(ARM, 3, 0.01)(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 3, 2))).q.shape == (0, 4, 2)
+
+
+STATE = [np.zeros(2)] * 3
+REFUSED: list[tuple[Any, type, str]] = [
+    (lambda: function(ARM)(*STATE[:2]), TypeError, "forward_dynamics lacks input 'tau'; expected q, qd, tau"),
+    (lambda: function(ARM)(*STATE, u=1), TypeError, "has no input 'u'; expected q, qd, tau"),
+    (lambda: function(ARM)(*STATE, q=1), TypeError, "has input 'q' twice"),
+    (lambda: function(ARM)(*STATE, 1), TypeError, "takes 3 inputs, not 4"),
+    (lambda: function(ARM)("q", *STATE[1:]), TypeError, "input 'q' is a str; expected an array of numbers"),
+    (lambda: function(ARM)(np.zeros(2, int), *STATE[1:]), TypeError, "input 'q' is int64; expected float32 or float64"),
+    (
+        lambda: function(ARM)(STATE[0], np.zeros(2, np.float32), STATE[2]),
+        TypeError,
+        "input 'qd' is float32 and 'q' float64; expected one dtype",
+    ),
+    (lambda: function(ARM)(np.zeros(3), *STATE[1:]), ValueError, "input 'q' has shape (3,)"),
+    (lambda: function(ARM)(np.zeros((4, 2)), *STATE[1:]), ValueError, "input 'qd' has leading axes ()"),
+    (lambda: function(ARM, backend="gpu"), ValueError, "backend 'gpu'; expected one of compiled, cpu, cuda, numpy"),
+    (lambda: function(ARM, backend=3), TypeError, "backend is a int; expected one of"),
+    (lambda: function(ARM, gradient="bits"), ValueError, "gradient 'bits' with backend 'compiled'; expected 'float'"),
+    (
+        lambda: function(ARM, "mass_matrix", backend="fixed", gradient="bits"),
+        ValueError,
+        "gradient 'bits' of mass_matrix",
+    ),
+    (lambda: function(ARM, "all"), ValueError, "functions 'all' together; expected one"),
+    (lambda: function(ARM, colour=1), ValueError, "options colour; expected some of form"),
+    (lambda: jax.jit(function(ARM, backend="cuda"))(*STATE), ValueError, "runs on cuda, and JAX computes on cpu"),
+    (lambda: rollout(ARM, 3, 0.01, backend="cuda"), ValueError, "backend 'cuda' of a rollout; expected one of"),
+    (lambda: rollout(ARM, 3, None), ValueError, "dt=None for an operator; expected a constant time step"),
+    (lambda: rollout(ARM, 3, 0.01, dtype="int32"), TypeError, "dtype int32; expected float32 or float64"),
+    (
+        lambda: rollout(ARM, 3, 0.01, dtype="float32")(STATE[0], STATE[0], np.zeros((3, 2))),
+        TypeError,
+        "inputs of a rollout of two_joint_arm are float64; expected float32",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSED, ids=lambda x: x if isinstance(x, str) else "")
+def test_refused_by_name(call: Any, error: type, text: str) -> None:
+    import re
+
+    with pytest.raises(error, match=re.escape(text)) as caught:
+        call()
+    assert isinstance(caught.value, dynagate.Error)
+
+
+def test_symmetric_inputs_have_no_gradient() -> None:
+    f = function(ARM, "forward_dynamics_gradient_given_minv")
+    state = [*STATE, np.eye(2)]
+    assert f(*state).dqdd_dq.shape == (2, 2)
+    with pytest.raises(ValueError, match="input 'minv' of forward_dynamics_gradient_given_minv is symmetric"):
+        jax.grad(lambda q: f(q, *state[1:]).dqdd_dq.sum())(state[0])
+
+
+def test_single_precision_is_the_default() -> None:
+    with jax.enable_x64(False):
+        f, run = function(ARM), rollout(ARM, 3, 0.01)
+        assert f(*STATE).qdd.dtype == np.float32
+        assert run(STATE[0], STATE[0], np.zeros((3, 2))).q.dtype == np.float32
+        with pytest.raises(TypeError, match=r"dtype float64 in JAX's 32-bit mode; expected jax\.config\.update"):
+            rollout(ARM, 3, 0.01, dtype="float64")
+
+
+def test_a_kernel_that_is_not_in_the_process() -> None:
+    """A program from JAX's cache on disk, whose operator was not made."""
+    from dynagate.jax.handlers import ROWS, _handlers
+
+    _handlers()
+    call = jax.ffi.ffi_call(ROWS, jax.ShapeDtypeStruct((2,), np.float64))
+    with pytest.raises(Exception, match="dynagate kernel 5 is not in this process"):
+        call(np.zeros(2), key=np.int64(5), size=np.int64(2), zeros=np.array([], np.int64)).block_until_ready()
+
+
+def test_without_jax_the_extra_is_named(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    for name in ("jax", "torch"):
+        program = f"import sys; sys.modules['{name}'] = None; import dynagate.{name}"
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+        assert f"dynagate.{name} needs the package '{name}'; pip install 'dynagate[{name}]'" in done.stderr
+
+
+def test_the_example_identifies_the_payload() -> None:
+    import runpy
+
+    space = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "jax_payload.py"))
+    assert space["last"] < 1e-20 * space["first"]
+    assert abs(space["moment"][1] - space["moment"][2]) < 1e-9

@@ -1,0 +1,149 @@
+"""dynagate.torch: PyTorch's own checkers on functions and rollouts, on every backend. `make test-torch` installs it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Robot, robots
+
+torch = pytest.importorskip("torch")
+
+from dynagate.torch import function, rollout  # noqa: E402
+from torch.autograd import gradcheck, gradgradcheck  # noqa: E402
+
+from tests.robots import hopper  # noqa: E402
+
+ARM = robots.load("two_joint_arm")
+LOOSE = {"atol": 1e-4, "rtol": 1e-4}
+
+
+@pytest.fixture(scope="module")
+def floating(tmp_path_factory: pytest.TempPathFactory) -> Robot:
+    return hopper(tmp_path_factory.mktemp("hopper"))
+
+
+def normal(*shapes: tuple[int, ...], grad: bool = True) -> list[Any]:
+    random = np.random.default_rng(1)
+    return [torch.from_numpy(random.normal(size=shape)).requires_grad_(grad) for shape in shapes]
+
+
+def test_values_are_those_of_the_accelerator() -> None:
+    state = normal((5, 2), (5, 2), (5, 2))
+    with dynagate.open(ARM) as accelerator:
+        expected = accelerator(**{k: x.detach().numpy() for k, x in zip(("q", "qd", "tau"), state, strict=True)})
+    results = function(ARM, "forward_dynamics_gradient")(*state)
+    for name, value in results._asdict().items():
+        np.testing.assert_array_equal(value.detach(), expected[name], err_msg=name)
+
+
+def test_entries_that_are_always_zero_are_written() -> None:
+    q = torch.ones(1000, 2, dtype=torch.float64)
+    with dynagate.open(ARM, "link_jacobians") as accelerator:
+        expected = accelerator(q=q.numpy()).link_jacobians
+    for _ in range(3):  # memory that others have used
+        np.testing.assert_array_equal(function(ARM, "link_jacobians")(q).link_jacobians, expected)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "numpy"])
+def test_first_and_second_derivatives(backend: str) -> None:
+    f = function(ARM, backend=backend)
+    inputs = normal((2, 2), (2, 2), (2, 2))
+    assert gradcheck(lambda *x: f(*x).qdd, inputs)
+    assert gradgradcheck(lambda *x: f(*x).qdd, inputs)
+
+
+def test_derivatives_by_the_entries_of_quaternions(floating: Robot) -> None:
+    inputs = normal((2, floating.nq), (2, floating.nv), (2, floating.nv))
+    assert gradcheck(lambda *x: function(floating)(*x).qdd, inputs, **LOOSE)
+    run = rollout(floating, 3, 0.01, dtype=torch.float64)
+    assert gradcheck(lambda *x: tuple(run(*x)), [*inputs[:2], *normal((2, 3, floating.nv))], **LOOSE)
+
+
+def test_derivatives_of_rollouts() -> None:
+    run = rollout(ARM, 4, 0.01, dtype=torch.float64)
+    assert gradcheck(lambda *x: tuple(run(*x)), normal((3, 2), (3, 2), (3, 4, 2)))
+
+
+def test_operators_pass_the_check_of_pytorch() -> None:
+    f, run = function(ARM), rollout(ARM, 3, 0.01, dtype=torch.float64)
+    torch.library.opcheck(f._custom.custom, tuple(normal((3, 2), (3, 2), (3, 2))))
+    torch.library.opcheck(run._forward, tuple(normal((3, 2), (3, 2), (3, 3, 2))))
+
+
+def test_compiled_without_a_break() -> None:
+    f = function(ARM)
+
+    def cost(*x: Any) -> Any:
+        return (f(*x).qdd ** 2).sum()
+
+    inputs = normal((3, 2), (3, 2), (3, 2))
+    compiled = torch.compile(cost, fullgraph=True, backend="aot_eager")
+    gradients = [torch.autograd.grad(each(*inputs), inputs) for each in (cost, compiled)]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_vmap() -> None:
+    f, run = function(ARM), rollout(ARM, 3, 0.01, dtype=torch.float64)
+    q, qd, tau, path = normal((4, 2), (4, 2), (2, 4), (4, 3, 2), grad=False)
+    mapped = torch.func.vmap(lambda q, tau: f(q, qd[0], tau).qdd, (0, 1))(q, tau)
+    torch.testing.assert_close(mapped, f(q, qd[:1].expand(4, 2), tau.T).qdd)
+    torch.testing.assert_close(torch.func.vmap(run)(q, qd, path).q, run(q, qd, path).q)
+
+
+def test_integers_forward_and_back() -> None:
+    f, straight = function(ARM, backend="fixed", gradient="bits"), function(ARM, backend="fixed")
+    state = normal((3, 2), (3, 2), (3, 2))
+    named = {k: x.detach().numpy() for k, x in zip(f.inputs, state, strict=True)}
+    with dynagate.open(ARM, "forward_dynamics_vjp", device="fixed") as bits:
+        product = bits(**named, lam_qdd=np.ones((3, 2)))
+    with dynagate.open(ARM, "forward_dynamics", device="fixed") as bits:
+        np.testing.assert_array_equal(f(*state).qdd.detach(), bits(**named).qdd)
+    for exact, each in ((product.vjp_q, f), (None, straight)):
+        (gradient,) = torch.autograd.grad(each(*state).qdd.sum(), state[:1])
+        if exact is None:
+            (exact,) = torch.autograd.grad(function(ARM)(*state).qdd.sum(), state[:1])
+        np.testing.assert_array_equal(gradient, exact)
+
+
+STATE = [torch.zeros(2)] * 3
+REFUSED: list[tuple[Any, type, str]] = [
+    (lambda: function(ARM)(*STATE[:2]), TypeError, "forward_dynamics lacks input 'tau'; expected q, qd, tau"),
+    (lambda: function(ARM)([0.0, 0.0], *STATE[1:]), TypeError, "input 'q' is a list; expected a tensor"),
+    (lambda: function(ARM)(STATE[0].half(), *STATE[1:]), TypeError, "input 'q' is float16; expected float32 or"),
+    (
+        lambda: function(ARM)(STATE[0], STATE[1].double(), STATE[2]),
+        TypeError,
+        "input 'qd' is float64 and 'q' float32; expected one dtype",
+    ),
+    (
+        lambda: function(ARM)(STATE[0], STATE[1].to("meta"), STATE[2]),
+        ValueError,
+        "input 'qd' is on meta and 'q' on cpu; expected one device",
+    ),
+    (lambda: function(ARM, backend="cuda")(*STATE), ValueError, "runs on cuda, and its inputs are on cpu; expected"),
+    (
+        lambda: rollout(ARM, 3, 0.01)(STATE[0].double(), STATE[1].double(), torch.zeros(3, 2).double()),
+        TypeError,
+        "inputs of a rollout of two_joint_arm are float64; expected float32",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "text"), REFUSED, ids=lambda x: x if isinstance(x, str) else "")
+def test_refused_by_name(call: Any, error: type, text: str) -> None:
+    with pytest.raises(error, match=re.escape(text)) as caught:
+        call()
+    assert isinstance(caught.value, dynagate.Error)
+
+
+def test_the_example_trains_a_policy() -> None:
+    import runpy
+
+    space = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "torch_policy.py"))
+    assert space["last"] < 0.05 * space["first"]
