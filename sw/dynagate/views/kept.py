@@ -16,6 +16,7 @@ from dynagate.hw.build import Build
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.schedule import MOST_STAGES
 from dynagate.hw.units.table import HARDWARE, Own
+from dynagate.integrators.turn import graph_of
 
 Step = Callable[[str], Any]
 
@@ -31,7 +32,7 @@ def kept_build(path: str | PathLike[str], step: Step | None = None) -> Build:
     place = Path(path)
     say(f"reading {place}")
     design = load(place)
-    formatted = formatted_design(place)
+    formatted = formatted_design(place, graph_of=graph_of)
     robot = robot_of(design)
     for planned in _plans(formatted, design, say):
         if _ready(planned) == [node.ready for node in design.nodes]:

@@ -94,7 +94,9 @@ def _facts(built: Build) -> Table:
         ("latency", f"{plan.latency} cycles"),
         ("samples under way", plan.latency // plan.ii + 1),
     ]
-    if built.design.functions:
+    if design.ring is not None:
+        rows.append(("ring", f"keeps the states of up to {design.ring.capacity} trajectories"))
+    if design.functions:
         rows += [(f"function {f.name}", f"code {f.code}, delivered in cycle {f.latency}") for f in design.functions]
     return Table(("", ""), rows)
 
