@@ -14,6 +14,9 @@ import click
 EXTRAS = {
     "build": "hw",
     "bitstream": "hw",
+    "report": "hw",
+    "schedule": "hw",
+    "wave": "hw",
     "run": "sim",
     "synth": "synth",
     "sweep": "sweep",

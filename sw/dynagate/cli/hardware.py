@@ -112,7 +112,7 @@ def build(
         raise click.UsageError("--choice without --axi; expected both: a register of the shell chooses the outputs")
     shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32, choice)
     with Steps() as step:
-        built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
+        built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:
         click.echo((built.folder / DATASHEET).read_text())
     else:
@@ -120,7 +120,7 @@ def build(
     click.echo(built.folder)
 
 
-def _build(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
+def built_as_asked(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
     """`dynagate.build` from the options of the command line."""
     from dynagate.hw.build import build_request
 
@@ -187,7 +187,7 @@ def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any)
     from dynagate.hw.synth import synthesise, table
 
     with Steps() as step:
-        built = _build(robot, region, step=step, **request)
+        built = built_as_asked(robot, region, step=step, **request)
         results = [synthesise(built, family, step=step) for family in families]
     click.echo(table(built, results))
     click.echo(built.folder)

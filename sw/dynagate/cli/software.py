@@ -162,7 +162,9 @@ def bench(
         write_text(json_file, json.dumps(result, indent=1) + "\n")
     if figures:
         with written_together(figures) as scratch:
-            report.figures(result, scratch)
+            from dynagate.bench.figures import figures as draw_figures
+
+            draw_figures(result, scratch)
 
 
 def _refuse_beside_boards() -> None:

@@ -66,6 +66,12 @@ POSTURE: dict[str, Any] = {
     "--backend", default="loky", show_default=True, type=click.Choice(BACKENDS), help="joblib's: loky is this machine."
 )
 @click.option("--cluster", metavar="ADDRESS", help="With --backend dask: its scheduler, such as tcp://host:8786.")
+@click.option(
+    "--goal",
+    type=Value(parameters.error_limit, "a number between 0 and 1"),
+    metavar="ERROR",
+    help="Mark this error in the figure.",
+)
 @folder_option("CSV, JSON, PNG; a sweep that was stopped goes on from it.", required=True)
 def sweep(
     robot: Robot,
@@ -77,6 +83,7 @@ def sweep(
     jobs: int,
     backend: str,
     cluster: str | None,
+    goal: float | None,
     folder: Path,
     algorithm: dict[str, Any],
 ) -> None:
@@ -115,7 +122,7 @@ def sweep(
         click.echo(f"  the figure is left out: it needs matplotlib; {install('sweep')}", err=True)
         return
     with written_together(folder) as scratch:
-        draw(points, f"{robot.name} {name}", scratch / "sweep.png")
+        draw(points, f"{robot.name} {name}", scratch / "sweep.png", goal)
 
 
 def _check_backend(backend: str, jobs: int, cluster: str | None) -> None:
