@@ -17,8 +17,8 @@ OPTIONS = {
     "Formats": "word error target floor near-rest formats policy global",
     "Hardware": "ii stages axi tlast words choice budget family board clock",
     "Measurement": "states steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "
-    "jobs backend cluster",
-    "Output": "folder project-folder only-project report json figures cuda pack",
+    "jobs backend cluster goal",
+    "Output": "folder output open project-folder only-project report json figures cuda pack",
     "What to remove": "dry-run designs days",
 }
 """The options of each group, in the groups' order in a help text. A command's options keep their own order."""
@@ -26,7 +26,7 @@ OPTIONS = {
 ROBOT = f"The path of a URDF file, or a robot that ships: {', '.join(robots.names())}."
 
 COMMANDS = {
-    "Look": "info bench",
+    "Look": "info report schedule wave bench",
     "Hardware": "build run synth bitstream together",
     "Software": "emit",
     "Studies": "sweep closed-loop",
