@@ -72,11 +72,13 @@ def with_extra(extra: str) -> set[str]:
 
 
 def declared(extra: str) -> list[str]:
-    """The requirements of the package and of an extra as pyproject.toml has them, extras of its own resolved."""
+    """The requirements of the package and of an extra that hold for this Python, as pyproject.toml has them, extras of
+    its own resolved."""
     texts = list(PROJECT["dependencies"])
     for text in PROJECT["optional-dependencies"].get(extra, ()):
         requirement = Requirement(text)
-        texts += [t for e in requirement.extras for t in declared(e)] if requirement.name == "dynagate" else [text]
+        if requirement.marker is None or requirement.marker.evaluate():
+            texts += [t for e in requirement.extras for t in declared(e)] if requirement.name == "dynagate" else [text]
     return texts
 
 
