@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,17 @@ def states(links: int, seeds: int, first: int = 0) -> tuple[np.ndarray, np.ndarr
     """q and q̇ (seeds, links), uniform within ±π/2, a seed each."""
     drawn = [np.random.default_rng(first + s).uniform(-np.pi / 2, np.pi / 2, (2, links)) for s in range(seeds)]
     return np.array(drawn)[:, 0], np.array(drawn)[:, 1]
+
+
+def best(call: Callable[[], object], repeats: int = 15) -> float:
+    """Processor time in s of the fastest of some calls; one more before them compiles."""
+    call()
+    times = []
+    for _ in range(repeats):
+        begin = time.process_time()
+        call()
+        times.append(time.process_time() - begin)
+    return min(times)
 
 
 def options(text: str | None) -> argparse.ArgumentParser:

@@ -9,11 +9,10 @@ time of one thread, the best of some repetitions.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
-from chain import axes, chain, options, states, written
+from chain import axes, best, chain, options, states, written
 from dynagate.integrators import Variational
 
 METHODS = [(residual, solver) for residual in ("increment", "svi") for solver in ("riqn", "broyden", "newton")]
@@ -33,13 +32,8 @@ def step_time(links: int, residual: str, solver: str, steps: int, repeats: int, 
         most=60,
     )
     state = integrator.start(*states(links, 1))
-    integrator.advance(state, 1)
-    best = np.inf
-    for _ in range(repeats):
-        begin = time.process_time()
-        trajectory = integrator.advance(state, steps)
-        best = min(best, time.process_time() - begin)
-    return best / steps * 1e6, float(trajectory.iterations.mean())
+    taken = best(lambda: integrator.advance(state, steps), repeats)
+    return taken / steps * 1e6, float(integrator.advance(state, steps).iterations.mean())
 
 
 def measure(sizes: tuple[int, ...] = FEW + MANY, seconds: float = 0.4, guess: int = 3) -> dict[str, Any]:
