@@ -172,6 +172,25 @@ def test_options_name_what_they_need(extra: str, arguments: list[str], message: 
     assert not list(tmp_path.iterdir())
 
 
+def test_integrators_name_their_extras(tmp_path: Path) -> None:
+    program = (
+        "from importlib import import_module\n"
+        "for name in sys.argv[1:]:\n"
+        "    sys.modules['quantecon'] = None\n"
+        "    try:\n"
+        "        import_module('dynagate.integrators.' + name)\n"
+        "    except RuntimeError as error:\n"
+        "        print(name, type(error).__name__, error, sep='|')\n"
+    )
+    modules = ["variational", "position_based", "complementarity", "environments"]
+    numba = "MissingExtraError|loops over links need Numba: pip install 'dynagate[integrators]'"
+    done = alone("", program, *modules, folder=tmp_path)
+    assert done.stdout.splitlines() == [f"{name}|{numba}" for name in modules], done.stderr
+    done = alone("integrators", program, "complementarity", folder=tmp_path)
+    friction = "complementarity|MissingExtraError|dry friction needs quantecon: pip install 'dynagate[integrators]'"
+    assert done.stdout.splitlines() == [friction], done.stderr
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("extra", COMMANDS)
 def test_wheel_with_one_extra_works_in_an_environment_of_its_own(extra: str, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from dynagate import Robot
 from dynagate.robot import Joint, Link
+from matplotlib.figure import Figure
 
 LENGTH, MASS, ROOT = 1.5, 1.0, 10.0
 UNIT = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -53,7 +54,7 @@ def options(text: str | None) -> argparse.ArgumentParser:
     return parser
 
 
-def written(folder: Path, name: str, results: dict[str, Any], figure: Any = None) -> None:
+def written(folder: Path, name: str, results: dict[str, Any], figure: Figure | None = None) -> None:
     """Writes NAME.json, and NAME.png of a matplotlib figure, and says where."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.json").write_text(json.dumps(results, indent=1) + "\n")
@@ -62,11 +63,7 @@ def written(folder: Path, name: str, results: dict[str, Any], figure: Any = None
     print(f"{folder / name}.json" + (f", {folder / name}.png" if figure is not None else ""))
 
 
-def axes(width: float = 6.0) -> tuple[Any, Any]:
+def axes(width: float = 6.0) -> tuple[Figure, Any]:
     """A figure without a display."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt.subplots(figsize=(width, 4.0))
+    figure = Figure(figsize=(width, 4.0))
+    return figure, figure.subplots()
