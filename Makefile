@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := sw hw sim fixedpoint tests examples
+SOURCES := sw hw sim fixedpoint tests examples packaging docs/hooks.py docs/docstrings.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rtl test-torch synth bench lint format constraints clean
+.PHONY: help run test test-rtl test-torch synth bench docs lint format constraints wheel clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,10 @@ synth: $(VENV)/test.stamp  ## Synthesise with Yosys: make synth ROBOT=hyq FUNCTI
 bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
 	$(BIN)/python -m tests.bench
 
+docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without a broken link
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo build/site/index.html
+
 lint: $(VENV)/test.stamp  ## Check style and types
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/ruff format --check $(SOURCES)
@@ -46,9 +50,14 @@ format: $(VENV)/test.stamp  ## Format the code
 	$(BIN)/ruff format $(SOURCES)
 
 constraints: $(VENV)/test.stamp  ## Write constraints.txt from what is installed
+	$(PIP) --editable '.[release]'
 	@mkdir -p build
 	@{ head -1 constraints.txt; $(BIN)/python -m pip freeze --all --exclude-editable | grep -v "^pip=="; } > build/constraints.txt
 	mv build/constraints.txt constraints.txt
+
+wheel: $(VENV)/test.stamp  ## Build sdist and wheel, check them, and try the wheel on each Python that is here
+	$(PIP) --editable '.[release]'
+	$(BIN)/python packaging/try_wheel.py
 
 clean:  ## Remove what was built, the environment included
 	rm -rf build dist $(VENV) *.egg-info
@@ -66,3 +75,7 @@ $(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
 $(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
 	$(PIP) --editable '.[hw,sim,synth,bench,sweep,mpc,test]'
 	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/docs.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
+	$(PIP) --editable '.[docs]'
+	@touch $@

@@ -5,14 +5,17 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import dynagate
 import numpy as np
-from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error, MissingExtraError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
+from dynagate.base.figures import grid, new_figure, origin, plain_logarithmic, saved
 from dynagate.fixedpoint.assign import ONE_WORD, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.confidence import block_floors, measured
 from dynagate.fixedpoint.goal import Goal, dsp_blocks
@@ -22,6 +25,8 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 
 POLICIES = ("global", "word", "optimised")
+DRAWN_INTERVAL = 8
+"""Cycles. The figure shows multiplier blocks of this initiation interval, at which products share them."""
 QUANTILE = 0.999
 SEED = 41
 FRESH = 16384
@@ -205,22 +210,26 @@ def write_csv(points: Sequence[Point], path: Path) -> None:
         writer.writerows(asdict(point) for point in points)
 
 
-def draw(points: Sequence[Point], title: str, path: Path) -> None:
-    """Error against word length, and error against cost. Raises RuntimeError: matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("figures need matplotlib: pip install 'dynagate[sweep]'") from None
-    figure = Figure(figsize=(10, 4), layout="constrained")
+def draw(points: Sequence[Point], title: str, path: Path, goal: float | None = None) -> None:
+    """Error against word length, and error against cost. goal: an error to mark. Raises MissingExtraError: matplotlib
+    is not installed."""
+    figure = new_figure(10, 4.4, "sweep")
     left, right = figure.subplots(1, 2)
     for policy in dict.fromkeys(point.policy for point in points):
         chosen = [p for p in points if p.policy == policy and 0.0 < p.error < 1e3]
-        left.semilogy([p.word for p in chosen], [p.error for p in chosen], marker="o", markersize=3, label=policy)
-        right.loglog([p.dsp for p in chosen], [p.error for p in chosen], marker="o", markersize=3, label=policy)
+        errors = [p.error for p in chosen]
+        left.semilogy([p.word for p in chosen], errors, marker="o", markersize=3, label=policy)
+        shared = [math.ceil(p.dsp / DRAWN_INTERVAL) for p in chosen]
+        right.loglog(shared, errors, marker="o", markersize=3, label=policy)
     left.set_xlabel("bits")
-    right.set_xlabel("DSP48E2 blocks, one multiplier a product")
+    left.xaxis.get_major_locator().set_params(integer=True)
+    right.set_xlabel(f"DSP48E2 blocks at II = {DRAWN_INTERVAL}, modelled: those of all products / {DRAWN_INTERVAL}")
+    plain_logarithmic(right.xaxis)
     for axes in (left, right):
         axes.set_ylabel(f"relative L2 error, {QUANTILE:.1%} of the states")
+        if goal is not None:
+            axes.axhline(goal, color="#d55e00", linestyle=":", label=f"goal {goal:g}")
+        grid(axes)
         axes.legend()
     figure.suptitle(title, parse_math=False)
-    figure.savefig(path, dpi=150)
+    saved(figure, path, [origin(f"dynagate {dynagate.__version__}, integer executor, no compiler")])

@@ -10,13 +10,11 @@ from dynagate.base.untrusted import plain_text
 from dynagate.design.design import Register
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph.region import KINDS, REST
+from dynagate.hw.timeline import pass_lines
 from dynagate.hw.units.table import HARDWARE, Own
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
-
-BAR = 60
-"""Characters of the pipeline chart's time axis."""
 
 
 def datasheet(built: Build) -> str:
@@ -32,7 +30,23 @@ def table(header: tuple[str, ...], rows: Sequence[tuple[Any, ...]]) -> str:
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
 
 
+def summary(built: Build) -> str:
+    """The head of the datasheet and what the design takes, for a terminal."""
+    design = built.design
+    rows = [
+        *_facts(built),
+        ("multipliers", f"{design.units.get('multiply', 0)}; {design.dsp_blocks} DSP48E2 blocks (counted)"),
+        ("registers", f"{design.registers.words} words, {design.registers.bits} bits (datapath values)"),
+    ]
+    lines = [f"  {name:<24}{text.replace('`', '')}" for name, text in rows]
+    return "\n".join([f"{plain_text(built.robot.name)} {built.graph.name}", *lines])
+
+
 def _head(built: Build) -> str:
+    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{table(('', ''), _facts(built))}"
+
+
+def _facts(built: Build) -> list[tuple[str, str]]:
     plan, design = built.plan, built.design
     problem = plan.schedule.problem
     widths = [f.width for f in built.formatted.formats]
@@ -48,13 +62,9 @@ def _head(built: Build) -> str:
     if design.axi is not None:
         conversion = design.axi.conversion
         total = conversion.input + plan.latency + conversion.output
-        rows.append(
-            (
-                f"with {design.axi.word} conversion",
-                f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles",
-            )
-        )
-    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{table(('', ''), rows)}"
+        cycles = f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles"
+        rows.append((f"with {design.axi.word} conversion", cycles))
+    return rows
 
 
 def _interfaces(built: Build) -> str:
@@ -134,21 +144,7 @@ def _blocks(built: Build) -> str:
 
 def _pipeline(built: Build) -> str:
     """When each pass works on a sample."""
-    plan, graph = built.plan, built.graph
-    spans: dict[int, tuple[int, int, int]] = {}
-    for i in plan.position:
-        if graph.nodes[i].op == "input":
-            continue
-        first, last, count = spans.get(graph.scope_of[i], (plan.start(i), 0, 0))
-        spans[graph.scope_of[i]] = min(first, plan.start(i)), max(last, plan.ready(i)), count + 1
-    width = max(len(scope) for scope in graph.scopes)
-    lines = []
-    for scope, (first, last, count) in sorted(spans.items(), key=lambda item: item[1]):
-        begin = first * BAR // plan.latency
-        length = max((last - first) * BAR // plan.latency, 1)
-        bar = " " * begin + "█" * length
-        lines.append(f"{graph.scopes[scope]:<{width}} |{bar:<{BAR}}| {first:>4} to {last:<4} {count} operations")
-    return "## A sample's way, in cycles since its acceptance\n\n```\n" + "\n".join(lines) + "\n```"
+    return "## A sample's way, in cycles since its acceptance\n\n```\n" + pass_lines(built.plan) + "\n```"
 
 
 def _units(built: Build) -> str:

@@ -21,7 +21,7 @@ from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.axi import Axi
-from dynagate.hw.boards import Board
+from dynagate.hw.boards import TOOLS, Board
 from dynagate.hw.build import SHELL_TOP, TOP, Build, Step, build_request
 from dynagate.hw.choice import Choice, choose, rate_text
 from dynagate.hw.datasheet import register_table, table
@@ -130,7 +130,7 @@ FLOWS = {
             "Makefile": ("vivado.mk", "calls Vivado"),
         },
         ("accelerator.bit",),
-        "vivado",
+        TOOLS["vivado-xdma"],
         constraints="board.xdc",
         link="xdma:/dev/xdma0",
         registers_at="byte 0 of the XDMA driver's user device (`/dev/xdma0_user`)",
@@ -142,7 +142,7 @@ FLOWS = {
             "Makefile": ("vivado.mk", "calls Vivado"),
         },
         ("accelerator.bit", "accelerator.hwh"),
-        "vivado",
+        TOOLS["zynq"],
         link="pynq:accelerator.bit",
         registers_at="the address of `accelerator_0` in the processor's address map",
         seen="The last line is the worst slack. Both files go to the board, into one folder.",
@@ -156,7 +156,7 @@ FLOWS = {
             "Makefile": ("vitis.mk", "calls Vivado and v++"),
         },
         ("accelerator.xclbin",),
-        "v++",
+        TOOLS["vitis"],
         clock="ap_clk",
         reset="ap_rst_n",
         link="xrt:accelerator.xclbin",

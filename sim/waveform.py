@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import nullcontext
+from io import BufferedReader
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +18,45 @@ from dynagate.fixedpoint.evaluate import quantise_inputs
 from dynagate.hw.build import Build, BuildError
 from dynagate.hw.datapath import Datapath
 
+CONTROL = ("clk", "i_valid", "i_ready", "o_valid", "o_ready")
+"""Signals of the datapath itself that are shown before the nodes'."""
 
-def write_vcd(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], path: str | PathLike[str]) -> None:
+Inputs = Mapping[str, npt.NDArray[np.float64]]
+
+
+def write_vcd(built: Build, inputs: Inputs, path: str | PathLike[str]) -> None:
     """Stream the states through Amaranth's own simulator and write what happens as a VCD file.
 
     It runs some hundred cycles a second on the two-joint arm; a large robot takes minutes a sample. Raises BuildError:
     the file cannot be written.
     """
+    target = Path(path)
+    with scratch(target.parent, BuildError, target.name) as place:
+        _simulate(built, inputs, place / target.name)
+        (place / target.name).replace(target)
+
+
+def write_waves(built: Build, inputs: Inputs, path: str | PathLike[str]) -> tuple[Path, Path]:
+    """`write_vcd`, and beside the VCD file one for GTKWave, in which the nodes are grouped by pass and link. Returns
+    both paths. Both files are written, or none."""
+    target = Path(path)
+    save = target.with_suffix(".gtkw")
+    if save == target:
+        raise BuildError(f"{target} is the name of the GTKWave file; expected one such as {target.with_suffix('.vcd')}")
+    with scratch(target.parent, BuildError, target.name) as place:
+        wave = place / target.name
+        _simulate(built, inputs, wave)
+        draft = place / save.name
+        with draft.open("w", encoding="utf-8") as file, wave.open("rb") as source:
+            _write_groups(built, _variables(source), target, file)
+        if save.is_dir():
+            raise IsADirectoryError(None, f"{save.name} is a folder")
+        wave.replace(target)
+        draft.replace(save)
+    return target, save
+
+
+def _simulate(built: Build, inputs: Inputs, file: Path) -> None:
     from amaranth.sim import Simulator
 
     integers = quantise_inputs(built.formatted, inputs)
@@ -41,14 +76,70 @@ def write_vcd(built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], path:
         for _ in range(count):
             await context.tick().until(top.o.valid)
 
-    target = Path(path)
-    with scratch(target.parent, BuildError, target.name) as place, warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the simulator's remarks on names that a VCD cannot have
         top = Datapath(built.plan)
         simulator = Simulator(top)
         simulator.add_clock(1e-8)
         simulator.add_testbench(send)
         simulator.add_testbench(receive)
-        with simulator.write_vcd(str(place / target.name)):
+        with simulator.write_vcd(str(file)):
             simulator.run()
-        (place / target.name).replace(target)
+
+
+def _variables(source: BufferedReader) -> dict[str, list[str]]:
+    """Per name of a signal in a VCD file, the paths under which it is there, as GTKWave writes them."""
+    from vcd.reader import ScopeDecl, TokenKind, VarDecl, tokenize
+
+    scopes: list[str] = []
+    paths: dict[str, list[str]] = {}
+    for token in tokenize(source):
+        if token.kind is TokenKind.ENDDEFINITIONS:
+            break
+        if token.kind is TokenKind.UPSCOPE:
+            scopes.pop()
+        elif isinstance(token.data, ScopeDecl):
+            scopes.append(token.data.ident)
+        elif isinstance(token.data, VarDecl):
+            bits = f"[{token.data.size - 1}:0]" if token.data.size > 1 else ""
+            name = token.data.reference
+            paths.setdefault(name, []).append(".".join((*scopes, name)) + bits)
+    return paths
+
+
+def _write_groups(built: Build, paths: Mapping[str, list[str]], wave: Path, file: IO[str]) -> None:
+    """The handshakes, the inputs, and the nodes by pass and link in the order of their first cycle."""
+    from vcd.gtkw import GTKWSave
+
+    plan, graph = built.plan, built.graph
+    save = GTKWSave(file)
+    save.dumpfile(str(wave.resolve()))
+    save.savefile(str(wave.with_suffix(".gtkw").resolve()))
+    save.timestart(0)
+    for name in CONTROL:
+        for path in paths.get(name, ())[:1]:
+            save.trace(path, datafmt="bin")
+    inputs = [i for i in graph.input_nodes if i in plan.position]
+    with save.group("inputs"):
+        for i in inputs:
+            _trace(save, built, i, paths)
+    nodes = [i for i in plan.position if graph.nodes[i].op != "input"]
+    order = {name: k for k, name in enumerate(graph.scopes)}
+    nodes.sort(key=lambda i: (order[graph.scope_paths[i][0]], graph.scope_paths[i][1:], plan.start(i)))
+    for scope, of_scope in groupby(nodes, lambda i: graph.scope_paths[i][0]):
+        with save.group(scope):
+            for link, of_link in groupby(of_scope, lambda i: graph.scope_paths[i][1:]):
+                with save.group(" ".join([scope, *link])) if link else nullcontext():
+                    for i in of_link:
+                        _trace(save, built, i, paths)
+
+
+def _trace(save: Any, built: Build, node: int, paths: Mapping[str, list[str]]) -> None:
+    """A node's signal, under its own name and format. Of several paths, the one in the node's own module."""
+    plan = built.plan
+    module = "".join(f".{part}" for part in plan.module(node))
+    known = paths.get(plan.signal_names[node], ())
+    if known:
+        path = next((path for path in known if f"{module}.{plan.signal_names[node]}" in path), known[0])
+        alias = f"{built.graph.nodes[node].name} {built.formatted.formats[node]}"
+        save.trace(path, alias=alias, datafmt="signed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, evaluate, robots, trace
-from dynagate.bench import boards, codegen, comparison, deadline, grid, measure, peers, report, rollouts
+from dynagate.bench import boards, codegen, comparison, deadline, figures, grid, measure, peers, report, rollouts
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph.ops import TRIG
@@ -106,9 +107,43 @@ def test_missing_grid_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_figures_are_drawn(result: dict[str, Any], tmp_path: Path) -> None:
     peer = {"times": dict.fromkeys(comparison.STAGES, (1000.0, 1.0)), "float32_error": [1e-5, 2e-5]}
-    made = report.figures({**result, "pinocchio": peer}, tmp_path)
-    assert [path.name for path in made] == ["single_call.png", "partitions.png", "batches.png"]
-    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in made)
+    for name, changed in (("whole", {**result, "pinocchio": peer}), ("without", result)):
+        paths = figures.figures(changed, tmp_path / name)
+        assert [path.name for path in paths] == ["single_call.png", "partitions.png", "batches.png"]
+        assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths)
+
+
+def test_figures_say_where_they_come_from(
+    result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: dict[str, Any] = {}
+    real = figures.saved
+
+    def keeping(figure: Any, path: Path, notes: Sequence[str]) -> Path:
+        drawn[path.stem] = figure
+        return real(figure, path, notes)
+
+    monkeypatch.setattr(figures, "saved", keeping)
+    figures.figures(result, tmp_path)
+    machine = result["machine"]
+    for figure in drawn.values():
+        (axes,) = figure.get_axes()
+        assert axes.xaxis.get_gridlines()[0].get_visible()
+        below = figure.get_supxlabel()
+        assert all(str(machine[part]) in below for part in ("cpu", "compiler", "date")), below
+        assert "distance of the quartiles" in below
+    assert "without Pinocchio: not asked for" in drawn["single_call"].get_supxlabel()
+    (axes,) = drawn["single_call"].get_axes()
+    assert axes.texts[0].get_text() == f"{result['single_call']['inverse_dynamics']['float64']['ns']:.0f}"
+    assert "completely fused: one kernel" in drawn["partitions"].get_supxlabel()
+    (axes,) = drawn["partitions"].get_axes()
+    assert axes.get_title().endswith("partitions of the gradient in C")
+    (axes,) = drawn["batches"].get_axes()
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert len(axes.collections) == len(labels)  # a band each
+    drawn["batches"].canvas.draw()
+    box = axes.get_legend().get_window_extent()
+    assert box.x0 >= axes.get_window_extent().x1 - 1.0, "the legend covers curves"
 
 
 def test_missing_pinocchio_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

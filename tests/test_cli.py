@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import subprocess
@@ -10,11 +11,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click.shell_completion
 import dynagate.cli.info
 import pytest
 from click.testing import CliRunner
 from dynagate import FUNCTIONS, Region, RobotError, robots, trace
-from dynagate.cli import main
+from dynagate.cli import groups, main
 from dynagate.cli.output import write_text
 from dynagate.fixedpoint.assign import assign
 from dynagate.fixedpoint.files import write_formats
@@ -33,10 +35,15 @@ def test_help_lists_the_commands() -> None:
 
 
 def test_build_prints_the_folder(tmp_path: Path) -> None:
-    status, text = call("build", "two_joint_arm", "--function", "mass_matrix", "--ii", "2", "--folder", tmp_path)
+    arguments = ["build", "two_joint_arm", "--function", "mass_matrix", "--ii", "2", "--folder", str(tmp_path)]
+    done = CliRunner().invoke(main, arguments)
+    status, text = done.exit_code, done.output
     assert status == 0
+    assert Path(done.stdout.strip()).is_dir()  # alone, for other programs to read
     folder = Path(text.splitlines()[-1])
     assert sorted(p.name for p in folder.iterdir() if p.is_file()) == ["datapath.v", "datasheet.md", "design.json"]
+    assert re.search(r"^  latency +\d+ cycles in the datapath", text, flags=re.M)
+    assert re.search(r"^  multipliers +\d+; \d+ DSP48E2 blocks \(counted\)", text, flags=re.M)
 
 
 def test_build_adds_axi_and_prints_the_datasheet(designs: Path) -> None:
@@ -74,6 +81,17 @@ def test_synth_prints_what_a_netlist_has(designs: Path) -> None:
     status, text = call("synth", "two_joint_arm", "--function", "mass_matrix", "--ii", "2", "--folder", designs)
     assert status == 0, text
     assert re.search(r"^  xcup +\d+ +\d+ +\d+ .* 0$", text, flags=re.M)
+
+
+def test_run_asks_for_programs_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name in ("make", "perl", "dnf"):
+        (tmp_path / name).symlink_to("/bin/true")
+    status, text = call("run", "two_joint_arm", "--folder", tmp_path / "designs")
+    assert status == 1
+    assert "needs the program 'c++', which is not on the path; dnf install gcc-c++ ('dynagate doctor'" in text
+    assert not (tmp_path / "designs").exists()
+    assert not steps(text)
 
 
 def test_run_passes_with_status_zero(designs: Path) -> None:
@@ -345,6 +363,7 @@ def test_every_command_is_explained_in_a_line_and_by_examples(tmp_path: Path, mo
     """The examples are command lines that are accepted."""
     monkeypatch.chdir(tmp_path)
     arm(tmp_path).rename("my_robot.urdf")
+    Path("build/designs").mkdir(parents=True)
     _, overview = call("--help")
     assert "hyq, iiwa14, two_joint_arm" in overview
     for name, command in main.commands.items():
@@ -356,7 +375,86 @@ def test_every_command_is_explained_in_a_line_and_by_examples(tmp_path: Path, mo
         for example in examples:
             assert example[0] == name
             with command.make_context(name, example[1:]) as context:
-                assert context.params["robot"]
+                assert context.params.get("robot", True)
+
+
+def test_help_puts_options_into_groups() -> None:
+    """None is left over but --help, and none of a group is unknown to all commands."""
+    listed = set()
+    for name, command in main.commands.items():
+        _, text = call(name, "--help")
+        titles = re.findall(r"^(\w[^:\n]*):$", text, flags=re.M)
+        assert titles == [title for title in (*groups.OPTIONS, "Options") if title in titles], name
+        left_over = re.findall(r"^  (-.*?)  ", text[text.index("\nOptions:\n") :], flags=re.M)
+        assert left_over == ["-h, --help"], f"{name}: put {left_over[:-1]} into a group of dynagate.cli.groups"
+        listed |= {option for parameter in command.params for option in parameter.opts}
+    assert {f"--{option}" for names in groups.OPTIONS.values() for option in names.split()} <= listed
+    _, text = call("build", "--help")
+    assert text.index("Robot:\n  ROBOT ") < text.index("Formats:\n  --word") < text.index("Hardware:\n  --ii")
+
+
+def completed(*words: str) -> list[str]:
+    """What a shell is told that the last word can become."""
+    *before, last = words
+    complete = click.shell_completion.ShellComplete(main, {}, "dynagate", "_DYNAGATE_COMPLETE")
+    return [item.value for item in complete.get_completions(before, last)]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("do", ["doctor"]),
+        ("run ii", ["iiwa14"]),
+        ("sweep iiwa14 --function mass", ["mass_matrix", "mass_matrix_inverse"]),
+        ("build iiwa14 --function mass_matrix,centre", ["mass_matrix,centre_of_mass"]),
+        ("bitstream iiwa14 --board v", ["vcu118"]),
+        ("synth iiwa14 --family e", ["ecp5"]),
+        ("build iiwa14 --target ", ["DSP48E2", "DSP48E1", "18x18"]),
+        ("build iiwa14 --function mass_matrix --form ", ["composite_bodies"]),
+        ("info iiwa14 --frame b", ["base"]),
+        ("build iiwa14 --budget l", ["lut="]),
+        ("build two_joint_arm --outputs qdd,dqdd_dqd", ["qdd,dqdd_dqd"]),
+        ("build two_joint_arm --variable f", ["forearm"]),
+        ("info two_joint_arm --lock e", ["elbow="]),
+        ("info nobody --lock e", []),
+    ],
+)
+def test_shells_complete_names(words: str, expected: list[str]) -> None:
+    assert completed(*words.split(" ")) == expected
+
+
+def test_the_line_for_bash_completes() -> None:
+    """`eval "$(...)"` of the manual, in bash itself."""
+    program = """
+        eval "$(_DYNAGATE_COMPLETE=bash_source dynagate)"
+        COMP_WORDS=(dynagate bitstream iiwa14 --board k) COMP_CWORD=4
+        _dynagate_completion dynagate
+        echo "${COMPREPLY[@]}"
+    """
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(["bash", "-c", program], env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert done.stdout == "kv260\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "first"),
+    [
+        ("info two_joint_arm --form aba", "forward_dynamics aba"),
+        ("emit two_joint_arm --folder c", "tracing two_joint_arm forward_dynamics_gradient"),
+        ("build two_joint_arm --function mass_matrix --ii 2", "tracing two_joint_arm mass_matrix"),
+        ("together two_joint_arm --function mass_matrix,forward_dynamics", "planning two_joint_arm mass_matrix"),
+        ("clean --dry-run", "looking for what can go"),
+    ],
+)
+def test_progress_is_told_from_the_start(
+    words: str, first: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path / "cache"))
+    result = CliRunner().invoke(main, words.split())
+    assert result.exit_code == 0, result.output
+    assert result.stderr.splitlines()[0] == f"  {first}"
+    assert result.stdout  # the result, apart from progress
 
 
 def test_python_m_dynagate_is_the_command() -> None:

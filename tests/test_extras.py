@@ -77,9 +77,8 @@ def declared(extra: str) -> list[str]:
     texts = list(PROJECT["dependencies"])
     for text in PROJECT["optional-dependencies"].get(extra, ()):
         requirement = Requirement(text)
-        if requirement.marker is None or requirement.marker.evaluate():
-            texts += [t for e in requirement.extras for t in declared(e)] if requirement.name == "dynagate" else [text]
-    return texts
+        texts += [t for e in requirement.extras for t in declared(e)] if requirement.name == "dynagate" else [text]
+    return [text for text in texts if (marker := Requirement(text).marker) is None or marker.evaluate()]
 
 
 def modules(dist: Distribution) -> set[str]:
@@ -140,12 +139,23 @@ def test_missing_modules_are_named_with_their_extra(tmp_path: Path) -> None:
     assert done.stdout.splitlines() == [
         "build|1|Error: 'dynagate build' needs the module 'amaranth'; pip install 'dynagate[hw]'",
         "bitstream|1|Error: 'dynagate bitstream' needs the module 'amaranth'; pip install 'dynagate[hw]'",
+        "report|1|Error: 'dynagate report' needs the module 'amaranth'; pip install 'dynagate[hw]'",
+        "schedule|1|Error: 'dynagate schedule' needs the module 'amaranth'; pip install 'dynagate[hw]'",
+        "wave|1|Error: 'dynagate wave' needs the module 'amaranth'; pip install 'dynagate[hw]'",
         "run|1|Error: 'dynagate run' needs the module 'amaranth'; pip install 'dynagate[sim]'",
         "synth|1|Error: 'dynagate synth' needs the module 'amaranth'; pip install 'dynagate[synth]'",
         "sweep|1|Error: 'dynagate sweep' needs the module 'scipy'; pip install 'dynagate[sweep]'",
         "closed-loop|1|Error: 'dynagate closed-loop' needs the module 'crocoddyl'; pip install 'dynagate[mpc]'",
         "bench|1|Error: 'dynagate bench' needs the module 'amaranth'; pip install 'dynagate[bench]'",
     ], done.stderr
+
+
+def test_doctor_works_without_extras(tmp_path: Path) -> None:
+    """It is asked where something is missing: what it imports itself must not be."""
+    done = alone("", "from dynagate.cli import main\nmain()", "doctor", folder=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "to get it: pip install 'dynagate[sim]'" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "sw" / "dynagate"
 ORDER = [
     *("base", "robot", "dynamics", "graph", "fixedpoint", "design", "native", "integrators", "chains", "hw", "sim"),
-    *("host", "operators", "jax", "torch", "bench", "mpc", "cli"),
+    *("views", "host", "operators", "jax", "torch", "bench", "mpc", "cli"),
 ]
 """The folders in the order of the data: an import goes to the same folder or to one on its left."""
 

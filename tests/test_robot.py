@@ -40,6 +40,15 @@ def test_armature_must_fit_the_robot() -> None:
             robot.with_armature(armature)
 
 
+def test_a_rotor_is_felt_through_its_gear() -> None:
+    robot = robots.load("two_joint_arm")
+    assert [link.joint.armature for link in robot.with_armature([1e-4, 2e-4], gear=[-100, 50]).links] == [1.0, 0.5]
+    with pytest.raises(RobotError, match="3 gears for 2 joints of robot 'two_joint_arm'"):
+        robot.with_armature(1e-4, gear=[1, 2, 3])
+    with pytest.raises(RobotError, match="joint 'shoulder' has damping 0 and armature inf; expected finite"):
+        robot.with_armature(1e-4, gear=1e200)
+
+
 def test_payload_is_a_body_bolted_on(tmp_path: Path) -> None:
     inertia = ((0.001, 0.0, 0.0), (0.0, 0.002, 0.0), (0.0, 0.0, 0.003))
     bolt = """<joint name="bolt" type="fixed"><parent link="forearm"/><child link="tool"/></joint>

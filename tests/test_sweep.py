@@ -172,6 +172,23 @@ def test_command_writes_csv_json_and_a_figure(tmp_path: Path) -> None:
     assert [line.split()[:2] for line in done.stdout.splitlines()[1:]] == [["word", "12"], ["word", "13"]]
 
 
+def test_figure_has_a_grid_plain_ticks_the_goal_and_its_origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [module.Point("word", bits, 1e-3, 2.0**-bits, 0.0, 8 * (40 + bits), 100, 100) for bits in (12, 24, 30)]
+    figures: list[Any] = []
+    real = module.new_figure
+    monkeypatch.setattr(module, "new_figure", lambda *a: figures.append(real(*a)) or figures[-1])
+    module.draw(points, "two_joint_arm", tmp_path / "sweep.png", goal=1e-5)
+    (figure,) = figures
+    left, right = figure.get_axes()
+    for axes in (left, right):
+        assert axes.xaxis.get_gridlines()[0].get_visible()
+        assert "goal 1e-05" in [text.get_text() for text in axes.get_legend().get_texts()]
+    assert list(right.get_lines()[0].get_xdata()) == [52, 64, 70]
+    assert "at II = 8, modelled" in right.get_xlabel()
+    assert all("×" not in tick.get_text() and "mathdefault" not in tick.get_text() for tick in right.get_xticklabels())
+    assert re.search(r"cores; dynagate .*numpy .*; \d{4}-\d\d-\d\d$", figure.get_supxlabel())
+
+
 def test_command_without_matplotlib_leaves_the_figure_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     arguments = ["sweep", "two_joint_arm", "--word", "12", "--policy", "word", "--states", "50", "--folder", tmp_path]

@@ -51,7 +51,7 @@ def test_links_of_a_branch_are_numbered_together() -> None:
 
 
 def test_options_are_those_of_the_reader() -> None:
-    assert set(ReadingOptions.__annotations__) == set(inspect.signature(read_urdf).parameters) - {"path"}
+    assert set(ReadingOptions.__annotations__) == set(inspect.signature(read_urdf).parameters) - {"path", "expanded"}
     with pytest.raises(TypeError, match="unexpected keyword argument 'lock_joints'"):
         robots.load("iiwa14", lock_joints={})  # type: ignore[call-arg]
 
@@ -166,7 +166,10 @@ BAD = {
         "joint 'shoulder' has friction 0.1; Coulomb friction is not modelled",
     ),
     "negative damping": (changed(("<axis", '<dynamics damping="-1"/><axis')), "joint 'shoulder' has damping -1"),
-    "mimic": (changed(("<axis", '<mimic joint="elbow"/><axis')), "joint 'shoulder' mimics another joint"),
+    "mimic": (
+        changed(("<axis", '<mimic joint="hip"/><axis')),
+        "joint 'shoulder' mimics joint 'hip', which the file does",
+    ),
     "unknown link": (
         changed(('<child link="forearm"/>', '<child link="hand"/>')),
         "joint 'elbow' has child link 'hand'",
@@ -345,7 +348,7 @@ def with_fingers(*inside: str) -> str:
 LIMIT = '<limit lower="-2.6" upper="2.6" velocity="5.0" effort="30"/>'
 ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
     "friction": (changed(("<axis", '<dynamics friction="0.1"/><axis')), {"ignore_friction": True}),
-    "mimic": (with_fingers('<mimic joint="elbow" offset="0.2"/>'), {"lock": {"finger_0": 0.2}}),
+    "mimic": (with_fingers('<mimic joint="hip" offset="0.2"/>'), {"lock": {"finger_0": 0.0}}),
     "unphysical": (changed(('ixx="0.017"', 'ixx="0.5"')), {"allow_unphysical": True}),
     "negative mass": (changed(('value="1.2"', 'value="-1.2"')), {"allow_unphysical": True}),
     "mass missing beyond": (changed((INERTIAL, "")), {"lock": {"elbow": 0.0}}),
@@ -377,7 +380,7 @@ def test_a_refusal_names_the_option_that_accepts_the_file(case: str, tmp_path: P
 
 
 def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
-    text = with_fingers('<mimic joint="elbow"/>', '<mimic joint="finger_0"/>', '<dynamics friction="2"/>')
+    text = with_fingers('<mimic joint="hip"/>', '<mimic joint="finger_1"/>', '<dynamics friction="2"/>')
     text = text.replace('ixx="0.017"', 'ixx="0.5"')
     with pytest.raises(RobotError) as caught:
         read(text, tmp_path, lock={"shoulder": 0.5})
@@ -386,8 +389,8 @@ def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
     for line, start in zip(
         lines,
         [
-            "  joint 'finger_0' mimics another joint",
-            "  joint 'finger_1' mimics another joint",
+            "  joint 'finger_0' mimics joint 'hip', which the file does not define",
+            "  joint 'finger_1' mimics a joint that mimics it in turn",
             "  joint 'finger_2' has friction 2",
             "  link 'forearm' has principal moments of inertia",
             "to read it, add lock={'shoulder': 0.5, 'finger_0': 0.0, 'finger_1': 0.0}, ignore_friction=True",
@@ -398,6 +401,22 @@ def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
         assert line.startswith(start)
     options = eval(f"dict({lines[4].removeprefix('to read it, add ')})")
     assert [link.name for link in read(text, tmp_path, **options).links] == ["forearm", "tip_2"]
+
+
+def test_a_world_that_is_not_defined_is_the_base(tmp_path: Path) -> None:
+    text = ARM.replace('<link name="base"/>', "").replace('<parent link="base"/>', '<parent link="world"/>')
+    with pytest.warns(RobotWarning, match="robot.urdf: link 'world' is not defined and taken for the base"):
+        robot = read(text, tmp_path)
+    assert robot.links == robots.load("two_joint_arm").links
+    with pytest.raises(RobotError, match="which the file does not define, as the base that floating_base=True frees"):
+        read(text, tmp_path, floating_base=True)
+
+
+def test_limits_that_leave_nothing_to_move_are_none(tmp_path: Path) -> None:
+    text = re.sub('lower="[^"]*" upper="[^"]*"', 'lower="0" upper="0"', ARM)
+    with pytest.raises(RobotError, match=r"2 faults:(?s:.*)to read it, add unlimited=True\n"):
+        read(text, tmp_path)
+    assert read(text, tmp_path, unlimited=True).nv == 2
 
 
 def test_no_more_than_ten_faults_are_shown(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ else:
 
 FLOWS = ("vivado-xdma", "vitis", "zynq", "ecp5")
 """How a bitstream is made: `hw.project` has a row for each."""
+TOOLS = {"vivado-xdma": "vivado", "zynq": "vivado", "vitis": "v++"}
+"""The vendor's program of a flow, which must be on the path; those of "ecp5" come as wheels."""
 LINKS = ("xdma", "xrt", "pynq", "uart")
 """How the host speaks to the board."""
 

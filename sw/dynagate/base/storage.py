@@ -47,11 +47,15 @@ def sweep(folder: Path) -> None:
     """Remove the user's own scratch folders that are a day old or older. What cannot be read or removed stays."""
     with suppress(OSError):
         for path in folder.iterdir():
-            if path.name.startswith(LEFT_BEHIND) and _is_left(path.lstat()):
+            if is_left(path):
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_left(status: os.stat_result) -> bool:
+def is_left(path: Path) -> bool:
+    """Whether a path is a scratch folder of the user's own, a day old or older."""
+    if not path.name.startswith(LEFT_BEHIND):
+        return False
+    status = path.lstat()
     old = time.time() - status.st_mtime > DAY
     return old and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 

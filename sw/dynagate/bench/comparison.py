@@ -66,9 +66,7 @@ def compare(
         peer = peers.pinocchio(robot, single=pinocchio_single)
         say("CasADi: compiling (minutes, the first time) and measuring")
         generated = codegen.casadi(robot)
-    say("single calls")
-    single = _single_calls(robot, region)
-    say("batches")
+    single = _single_calls(robot, region, say)
     result: dict[str, Any] = {
         "robot": robot.name,
         "degrees_of_freedom": robot.nv,
@@ -76,9 +74,9 @@ def compare(
         "pinocchio": peer if isinstance(peer, str) else asdict(peer),
         "casadi": generated if isinstance(generated, str) else asdict(generated),
         "single_call": single,
-        "throughput": _throughput(robot, region, threads),
-        "partitions": _partitions(robot, region, batches),
-        "batches": _batches(robot, region, batches, threads),
+        "throughput": _throughput(robot, region, threads, say),
+        "partitions": _partitions(robot, region, batches, say),
+        "batches": _batches(robot, region, batches, threads, say),
     }
     say("rollouts")
     result["rollouts"] = rollouts.measured(robot, region, pinocchio=pinocchio)
@@ -111,9 +109,10 @@ def _options(name: str) -> dict[str, Any]:
     return {key: value for key, value in {"frame": "fewest", "mass": "shared"}.items() if key in known}
 
 
-def _single_calls(robot: Robot, region: Region) -> dict[str, Any]:
+def _single_calls(robot: Robot, region: Region, say: Say) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for name in STAGES:
+        say(f"single calls: {name}")
         inputs = region.sample(name, 1, SEED)
         graph = trace(robot, name, **_options(name))
         rows[name] = {
@@ -123,10 +122,11 @@ def _single_calls(robot: Robot, region: Region) -> dict[str, Any]:
     return rows
 
 
-def _throughput(robot: Robot, region: Region, threads: int) -> list[dict[str, Any]]:
+def _throughput(robot: Robot, region: Region, threads: int, say: Say) -> list[dict[str, Any]]:
     """Large batches through the user's class, bound to their arrays; the largest by several threads as well."""
     rows = []
     for name, dtype, layout, count in product(STAGES, (np.float32, np.float64), HOST_LAYOUTS, sorted({1, threads})):
+        say(f"batches: {name}, {np.dtype(dtype)}, {layout}, {count} threads")
         options = {"dtype": dtype, "threads": count, **_options(name), **HOST_LAYOUTS[layout]}
         row = {"function": name, "dtype": str(np.dtype(dtype)), "layout": layout, "threads": count}
         with open(robot, name, **options) as accelerator:
@@ -145,9 +145,10 @@ def _filled(accelerator: Accelerator, region: Region, batch: int) -> dict[str, A
     return inputs
 
 
-def _partitions(robot: Robot, region: Region, batches: Sequence[int]) -> list[dict[str, Any]]:
+def _partitions(robot: Robot, region: Region, batches: Sequence[int], say: Say) -> list[dict[str, Any]]:
     """What a call is cut into, float32 on one thread: split (∂ID alone in C, the rest in float64 numpy), fused (all in
     C, kernel by kernel), completely fused (one kernel)."""
+    say("partitions of a call")
     kernel = {name: open(robot, name, dtype=np.float32, **_options(name)) for name in (*PARTS, GRADIENT)}
     reference = {name: trace(robot, name, **_options(name)) for name in PARTS}
     rows = []
@@ -177,7 +178,7 @@ def _partitions(robot: Robot, region: Region, batches: Sequence[int]) -> list[di
     return rows
 
 
-def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int) -> list[dict[str, Any]]:
+def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int, say: Say) -> list[dict[str, Any]]:
     """End to end per batch: numpy arrays in, numpy arrays out, bound to them."""
     rows = []
     devices: list[tuple[str, dict[str, Any]]] = [
@@ -188,6 +189,7 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int)
         ("numpy", {}),
     ]
     for device, options in devices:
+        say(f"end to end: {device}")
         with open(robot, GRADIENT, device=device, **options, **_options(GRADIENT)) as accelerator:
             for batch in batches:
                 run = accelerator.bind(**_filled(accelerator, region, batch))

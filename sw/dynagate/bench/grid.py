@@ -76,6 +76,7 @@ def grid(robot: Robot, batches: Sequence[int]) -> list[dict[str, Any]] | str:
 
 def described(robot: Robot) -> str:
     """The robot as a URDF, fixed joints merged away."""
+    robot.check_uncoupled("the comparison with GRiD")
     top = etree.Element("robot", name="robot")
     etree.SubElement(top, "link", name="base")
     for k, link in enumerate(robot.links):

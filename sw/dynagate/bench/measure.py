@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.machine import processor
 from dynagate.native.compile import CompileError, compiler, run
 from dynagate.native.kernel import Kernel
 
@@ -95,12 +97,7 @@ def _library() -> ctypes.CDLL:
 
 def machine() -> dict[str, Any]:
     """What the figures were measured on."""
-    model, flags = platform.processor(), ""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.is_file():
-        fields = dict(line.split(":", 1) for line in cpuinfo.read_text().splitlines() if ":" in line)
-        fields = {key.strip(): value.strip() for key, value in fields.items()}
-        model, flags = fields.get("model name", model), fields.get("flags", "")
+    model, flags = processor()
     vectors = next((name for name in ("avx512f", "avx2", "asimd", "sse2") if name in flags), "unknown")
     version = subprocess.run([compiler(), "--version"], capture_output=True, text=True, check=False).stdout
     return {
@@ -110,4 +107,5 @@ def machine() -> dict[str, Any]:
         "compiler": version.splitlines()[0] if version else "unknown",
         "python": platform.python_version(),
         "numpy": np.__version__,
+        "date": date.today().isoformat(),
     }

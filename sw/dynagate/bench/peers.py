@@ -89,6 +89,7 @@ def compiled(file: str, flags: Sequence[str], prefix: Path, also: Sequence[str] 
 
 def described(robot: Robot) -> str:
     """The robot as `robot_model.hpp` reads it."""
+    robot.check_uncoupled("the comparison with Pinocchio")
     lines = [str(len(robot.links))]
     for link in robot.links:
         joint = link.joint

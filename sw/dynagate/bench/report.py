@@ -1,11 +1,9 @@
-"""The comparison as text and as figures in the manner of the paper's: single calls, partitions, batches."""
+"""The comparison as text: single calls, batches, end to end."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from dynagate.base.errors import MissingExtraError
 from dynagate.bench import deadline, rollouts
 
 GRADIENT = "forward_dynamics_gradient"
@@ -106,19 +104,33 @@ def _ratio(times: dict[str, Any], name: str, ns: float) -> str:
 
 def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
     """Device -> batch -> microseconds, end to end."""
+    return _by_device(result, "ns")
+
+
+def spreads(result: dict[str, Any]) -> dict[str, dict[int, float]]:
+    """Device -> batch -> distance of the quartiles in microseconds; 0 of what is modelled."""
+    return _by_device(result, "spread")
+
+
+def _by_device(result: dict[str, Any], column: str) -> dict[str, dict[int, float]]:
+    """A column of the rows, in thousandths."""
     lines: dict[str, dict[int, float]] = {}
+
+    def add(label: str, row: dict[str, Any]) -> None:
+        lines.setdefault(label, {})[row["batch"]] = row.get(column, 0.0) / 1e3
+
     for row in result["batches"]:
         label = f"{row['device']} {row['dtype']}" + (f" {row['threads']} threads" if row["threads"] > 1 else "")
-        label += " packed" if row["packed"] else ""
-        lines.setdefault(label, {})[row["batch"]] = row["ns"] / 1e3
+        add(label + (" packed" if row["packed"] else ""), row)
     for row in result["partitions"]:
-        lines.setdefault(f"partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
+        add(f"partition {row['partition']}", row)
     if not isinstance(result["cuda"], str):
         for row in result["cuda"]["host"]:
-            lines.setdefault(f"cuda float32, {row['results']} results", {})[row["batch"]] = row["ns"] / 1e3
+            add(f"cuda float32, {row['results']} results", row)
         for row in result["cuda"]["partitions"] if not isinstance(result["cuda"]["partitions"], str) else ():
-            lines.setdefault(f"cuda partition {row['partition']}", {})[row["batch"]] = row["ns"] / 1e3
-    lines["FPGA (modelled)"] = {row["batch"]: row["ns"] / 1e3 for row in result["fpga_modelled"]["batches"]}
+            add(f"cuda partition {row['partition']}", row)
+    for row in result["fpga_modelled"]["batches"]:
+        add("FPGA (modelled)", row)
     return lines
 
 
@@ -129,50 +141,3 @@ def _grid(result: dict[str, Any]) -> list[str]:
     return lines + [
         f"  {label:<28}" + "".join(f"{row[n]:>10.1f}" for n in batches) for label, row in lines_by_label.items()
     ]
-
-
-def figures(result: dict[str, Any], folder: Path) -> list[Path]:
-    """PNG files: single calls by stage, partitions, end to end. Raises RuntimeError: matplotlib is not installed."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtraError("figures need matplotlib: pip install 'dynagate[bench]'") from None
-    folder.mkdir(parents=True, exist_ok=True)
-    peer = result["pinocchio"]
-    paths = []
-
-    single = Figure(figsize=(7, 4), layout="constrained")
-    axes = single.subplots()
-    stages = list(result["single_call"])
-    bars = {dtype: [result["single_call"][s][dtype]["ns"] for s in stages] for dtype in ("float64", "float32")}
-    if not isinstance(peer, str):
-        bars = {"Pinocchio": [peer["times"][s][0] for s in stages], **bars}
-    for k, (label, values) in enumerate(bars.items()):
-        axes.bar([x + 0.27 * (k - 1) for x in range(len(stages))], values, 0.25, label=label)
-    axes.set_xticks(range(len(stages)), [s.replace("_", "\n") for s in stages], fontsize=8)
-    axes.set_ylabel("ns per call")
-    axes.set_title(f"{result['robot']}: one call, one core", parse_math=False)
-    axes.legend()
-    paths.append(_saved(single, folder / "single_call.png"))
-
-    for name, belongs, title in (
-        ("partitions", lambda label: "partition" in label, "partitions of the gradient in C, and on a GPU"),
-        ("batches", lambda label: "partition" not in label, "gradient, end to end"),
-    ):
-        drawn = Figure(figsize=(7, 4), layout="constrained")
-        axes = drawn.subplots()
-        for label, row in series(result).items():
-            if belongs(label):
-                dashed = "--" if "modelled" in label else "-"
-                axes.loglog(list(row), list(row.values()), dashed, marker="o", markersize=3, label=label)
-        axes.set_xlabel("samples in the batch")
-        axes.set_ylabel("µs per batch")
-        axes.set_title(f"{result['robot']}: {title}", parse_math=False)
-        axes.legend(fontsize=8)
-        paths.append(_saved(drawn, folder / f"{name}.png"))
-    return paths
-
-
-def _saved(figure: Any, path: Path) -> Path:
-    figure.savefig(path, dpi=150)
-    return path

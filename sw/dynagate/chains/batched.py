@@ -88,6 +88,7 @@ class ForwardDynamics:
         self._lapack = (algorithm, device) == ("jsiia", "cpu") and (
             dense or ("lapack" if self.links >= LAPACK_LINKS else "ldl")
         ) == "lapack"
+        robot.check_uncoupled("forward dynamics of long chains")
         tree = Tree(robot, reduced=False)
         (check_bodies if algorithm.startswith("cfa") else check_serial)(tree)
         numbers = _link_numbers(tree)

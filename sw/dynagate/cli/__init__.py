@@ -7,6 +7,8 @@ import click
 from dynagate import __version__, robots
 from dynagate.cli.errors import Commands
 from dynagate.cli.hardware import bitstream, build, run, synth, together
+from dynagate.cli.installation import clean, doctor
+from dynagate.cli.look import report, schedule, wave
 from dynagate.cli.software import bench, emit, info
 from dynagate.cli.studies import closed_loop, sweep
 
@@ -26,5 +28,21 @@ def main() -> None:
     """URDF in, verified dynamics accelerator out."""
 
 
-for command in (build, run, synth, bitstream, together, info, emit, sweep, closed_loop, bench):
+for command in (
+    build,
+    run,
+    synth,
+    bitstream,
+    together,
+    report,
+    schedule,
+    wave,
+    info,
+    emit,
+    sweep,
+    closed_loop,
+    bench,
+    doctor,
+    clean,
+):
     main.add_command(command)

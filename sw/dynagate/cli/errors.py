@@ -10,6 +10,7 @@ import click
 
 from dynagate.base.errors import Error, add_note
 from dynagate.cli.extras import EXTRAS, install
+from dynagate.cli.groups import Overview
 
 FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
 
@@ -23,7 +24,7 @@ _BOTH = re.compile(r"\b[a-z_]+=[^\n]*? \((--[^\n]*?)\)(?=[ ;.,]|$)", re.MULTILIN
 _KEYWORDS = re.compile(r"\b(lock|velocity|acceleration|effort|unlimited|lax)=(True)?(?=[\s,;.)]|$)")
 
 
-class Commands(click.Group):
+class Commands(Overview):
     """A group whose commands end without a traceback where the user can mend what is wrong."""
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import os
+import shutil
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -12,6 +14,9 @@ import click
 EXTRAS = {
     "build": "hw",
     "bitstream": "hw",
+    "report": "hw",
+    "schedule": "hw",
+    "wave": "hw",
     "run": "sim",
     "synth": "synth",
     "sweep": "sweep",
@@ -24,6 +29,39 @@ EXTRAS = {
 def install(extra: str) -> str:
     """What to type."""
     return f"pip install 'dynagate[{extra}]'"
+
+
+MANAGERS = {
+    "apt-get": ("apt-get install {}", {"c++": "g++", "cc": "gcc"}),
+    "dnf": ("dnf install {}", {"c++": "gcc-c++", "g++": "gcc-c++", "cc": "gcc"}),
+    "pacman": ("pacman -S {}", {"c++": "gcc", "g++": "gcc", "cc": "gcc"}),
+    "brew": ("brew install {}", {"c++": "gcc", "g++": "gcc", "cc": "gcc"}),
+    "conda": ("conda install -c conda-forge {}", {"c++": "gxx", "g++": "gxx", "cc": "gcc"}),
+}
+"""What the system's package managers are told, and the packages that are not called as the program."""
+
+
+def system_install(program: str) -> str:
+    """The command of this system's package manager that installs a program; its name alone where none is known."""
+    for manager, (command, names) in MANAGERS.items():
+        if shutil.which(manager):
+            return command.format(names.get(program, program))
+    return f"the system's package with {program}"
+
+
+def simulation_programs() -> list[str]:
+    """What compiles a simulation, besides what comes by pip."""
+    return list(dict.fromkeys(["make", "perl", "c++", os.environ.get("CXX", "g++")]))
+
+
+def require_programs(what: str, programs: Sequence[str]) -> None:
+    """Ends the command, before any work, where a program is not on the path. what: needs it."""
+    for program in programs:
+        if shutil.which(program) is None:
+            raise click.ClickException(
+                f"{what} needs the program '{program}', which is not on the path; {system_install(program)} "
+                "('dynagate doctor' lists all that is missing)"
+            )
 
 
 def is_there(module: str) -> bool:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dynagate.cli import parameters
-from dynagate.cli.extras import is_there, needs
+from dynagate.cli.extras import is_there, needs, require_programs, simulation_programs
+from dynagate.cli.groups import command
 from dynagate.cli.options import (
     Functions,
     algorithm_options,
@@ -50,7 +51,7 @@ BUDGETS = ("dsp", "lut", "register_bits")
 MOST_MEGAHERTZ = 1000
 
 
-@click.command(
+@command(
     short_help="Write Verilog, design.json and a datasheet.",
     epilog=examples("build iiwa14 --ii 8", "build my_robot.urdf --function forward_dynamics --error 1e-3 --axi 512"),
 )
@@ -99,7 +100,9 @@ def build(
     """Build the Verilog of ROBOT's datapath and print the folder where it lies."""
     from dynagate.cli.progress import Steps
     from dynagate.hw.axi import Axi
+    from dynagate.hw.build import DATASHEET
     from dynagate.hw.cost import Budget
+    from dynagate.hw.datasheet import summary
 
     if tlast and axi is None:
         raise click.UsageError("--tlast without --axi; expected both: TLAST is a signal of the AXI streams")
@@ -109,13 +112,15 @@ def build(
         raise click.UsageError("--choice without --axi; expected both: a register of the shell chooses the outputs")
     shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32, choice)
     with Steps() as step:
-        built = _build(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
+        built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:
-        click.echo((built.folder / "datasheet.md").read_text())
+        click.echo((built.folder / DATASHEET).read_text())
+    else:
+        click.echo(summary(built), err=True)  # the folder alone is for other programs to read
     click.echo(built.folder)
 
 
-def _build(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
+def built_as_asked(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
     """`dynagate.build` from the options of the command line."""
     from dynagate.hw.build import build_request
 
@@ -156,7 +161,7 @@ def _request(
     )
 
 
-@click.command(
+@command(
     short_help="Count what Yosys makes of a datapath.",
     epilog=examples("synth iiwa14 --ii 8 --error 1e-3", "synth two_joint_arm --family xc7 --family ecp5"),
 )
@@ -182,13 +187,13 @@ def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any)
     from dynagate.hw.synth import synthesise, table
 
     with Steps() as step:
-        built = _build(robot, region, step=step, **request)
+        built = built_as_asked(robot, region, step=step, **request)
         results = [synthesise(built, family, step=step) for family in families]
     click.echo(table(built, results))
     click.echo(built.folder)
 
 
-@click.command(
+@command(
     short_help="Compare functions in one datapath with each alone.",
     epilog=examples("together iiwa14 --ii 8", "together iiwa14 --function inverse_dynamics,forward_dynamics"),
 )
@@ -218,7 +223,7 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
     click.echo(comparison.text())
 
 
-@click.command(
+@command(
     short_help="Build, simulate and check every result.",
     epilog=examples(
         "run iiwa14 --ii 8 --states 1024",
@@ -240,6 +245,7 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], step
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
 
     The exit status is 0 where all of them pass, else 1."""
+    require_programs("'dynagate run'", simulation_programs())
     from dynagate.cli.progress import Steps
     from dynagate.host.report import reports_on_simulator
     from dynagate.host.rollout_report import rollout_report
@@ -261,7 +267,7 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], step
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
-@click.command(
+@command(
     short_help="Make a bitstream, or the project for it.",
     epilog=examples(
         "bitstream iiwa14 --board vcu118", "bitstream two_joint_arm --board pynq-z2 --function inverse_dynamics"

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, with_options
-from dynagate.dynamics import ALL, FUNCTIONS, ROLLOUT, TOGETHER, Function, function
+from dynagate.dynamics import ALL, FRAME_FUNCTIONS, FUNCTIONS, ROLLOUT, TOGETHER, Function, function
 from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
@@ -39,7 +40,7 @@ class Functions(click.ParamType):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         for name in value.split(",") if value != ALL else ():
-            if name not in (*FUNCTIONS, ROLLOUT):
+            if name not in (*FUNCTIONS, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
                 self.fail(
                     f"no function '{name}'{parameters.nearest(name, [*FUNCTIONS, ROLLOUT])}; expected one or more of "
                     f"{', '.join(FUNCTIONS)}, or {ALL}, or {ROLLOUT}",
@@ -51,14 +52,46 @@ class Functions(click.ParamType):
         except ArgumentError as error:
             self.fail(str(error), param, ctx)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return parameters.several([*FUNCTIONS, ALL], incomplete)
+
+
+def _functions_before(ctx: click.Context) -> list[Function]:
+    """Those on a command line that is not complete; all where it names none."""
+    name = ctx.params.get("name")
+    return [function(name)] if name else list(FUNCTIONS.values())
+
+
+def _complete_form(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return parameters.completions(_forms(_functions_before(ctx)), incomplete)
+
+
+def _complete_outputs(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    outputs = [output.name for row in _functions_before(ctx) for output in row.outputs]
+    return parameters.several(dict.fromkeys(outputs), incomplete)
+
+
+def _complete_link(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    return parameters.completions([link.name for link in parameters.links_before(ctx)], incomplete)
+
+
+class OneFunction(click.Choice[str]):
+    """A listed function's name, or that of a function of one frame."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and value.startswith(tuple(FRAME_FUNCTIONS)):
+            return Functions().convert(value, param, ctx)
+        return super().convert(value, param, ctx)
+
 
 def function_option(text: str, *, several: bool = False) -> Command:
     more = f"; several with commas, or {ALL} for {', '.join(TOGETHER)}; or {ROLLOUT}" if several else ""
+    more += f"; or, with _ and the name of a frame, {', '.join(FRAME_FUNCTIONS)}"
     return click.option(
         "--function",
         "name",
         default="forward_dynamics_gradient",
-        type=Functions() if several else click.Choice(list(FUNCTIONS)),
+        type=Functions() if several else OneFunction(list(FUNCTIONS)),
         metavar="FUNCTION",
         show_default=True,
         help=f"{text}: {', '.join(FUNCTIONS)}{more}.",
@@ -193,6 +226,9 @@ class _Frame(click.ParamType):
             self.fail(f"{value}; expected {', '.join(FRAMES)}, or a link's index, 0 or more", param, ctx)
         return value if index is None else index
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return parameters.completions(FRAMES, incomplete)
+
 
 def algorithm_options(command: Command) -> Command:
     """The command gets them as one mapping, `algorithm`, checked for its function; for any where it has none."""
@@ -208,7 +244,10 @@ def algorithm_options(command: Command) -> Command:
     return with_options(
         gathered,
         click.option(
-            "--form", metavar="FORM", help="Algorithm, as `dynagate info` lists them; the first unless given."
+            "--form",
+            metavar="FORM",
+            shell_complete=_complete_form,
+            help="Algorithm, as `dynagate info` lists them; the first unless given.",
         ),
         click.option(
             "--frame",
@@ -250,12 +289,14 @@ def outputs_option(command: Command) -> Command:
             "--variable",
             multiple=True,
             metavar="LINK",
+            shell_complete=_complete_link,
             help="Make the inertial parameters of this link inputs; may be given again.",
         ),
         click.option(
             "--outputs",
             default="",
             metavar="OUTPUT,OUTPUT,...",
+            shell_complete=_complete_outputs,
             callback=lambda ctx, param, text: tuple(filter(None, text.split(","))),
             help="Compute these outputs alone.  [default: all]",
         ),
@@ -274,9 +315,14 @@ def _check_outputs(row: Function, outputs: Sequence[str]) -> None:
             )
 
 
+def _forms(functions: Sequence[Function]) -> list[str]:
+    """The names of the forms of some functions, each once."""
+    return list(dict.fromkeys(form for row in functions for form in row.forms))
+
+
 def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dict[str, Any]) -> None:
     """Raises BadParameter: none of the functions has this form or option, or the robot no such link."""
-    forms = list(dict.fromkeys(form for function in functions for form in function.forms))
+    forms = _forms(functions)
     form = algorithm.get("form")
     if form is not None and form not in forms:
         known = f"{functions[0].name} has {', '.join(forms)}" if len(functions) == 1 else f"expected {', '.join(forms)}"

@@ -6,15 +6,19 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from dynagate import robots
 from dynagate.cli.output import is_special
+from dynagate.robot import Link
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
@@ -85,6 +89,11 @@ class Named(click.ParamType):
             self.fail(f"{value}; expected {self.expected}", param, ctx)
         return name, number
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names, or the joints of the robot before it."""
+        names = self.names or [link.joint.name for link in links_before(ctx)]
+        return completions([f"{name}=" for name in names], incomplete)
+
 
 def mapping(ctx: click.Context, param: click.Parameter, pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """Callback of repeated options of type `Named`: numbers by name, each name once, and none beside one for all."""
@@ -125,7 +134,7 @@ class Words(click.ParamType):
 
 
 class RobotName(click.ParamType):
-    """A shipped robot's name or the path of a URDF file, which is there."""
+    """A shipped robot's name or the path of a URDF, xacro or MJCF file, which is there."""
 
     name = "robot"
 
@@ -140,11 +149,28 @@ class RobotName(click.ParamType):
             self.fail(f"no shipped robot '{value}'{nearest(value, shipped)}; {expected}", param, ctx)
         return value
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        shipped = [name for name in robots.names() if name.startswith(incomplete)]
-        return [click.shell_completion.CompletionItem(name) for name in shipped] or [
-            click.shell_completion.CompletionItem(incomplete, type="file")
-        ]
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return completions(robots.names(), incomplete) or [CompletionItem(incomplete, type="file")]
+
+
+def completions(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """The names that begin as what is typed."""
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
+def several(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Names with commas between them, of which the last is not complete."""
+    before, comma, last = incomplete.rpartition(",")
+    return [CompletionItem(f"{before}{comma}{item.value}") for item in completions(names, last)]
+
+
+def links_before(ctx: click.Context) -> Sequence[Link]:
+    """The links of the robot on a command line that is not complete; none where there is no robot that can be read."""
+    with suppress(Exception), warnings.catch_warnings():  # completion has nowhere to say what is wrong
+        warnings.simplefilter("ignore")
+        name = ctx.params.get("robot") or ctx.args[0]  # an option without its value keeps click from telling which
+        return robots.load(name).links
+    return ()
 
 
 def nearest(name: str, names: Sequence[str]) -> str:
@@ -166,6 +192,9 @@ class Folder(click.ParamType):
             self.fail(f"cannot write into {folder}: {fault}; expected a folder that can be written", param, ctx)
         return folder
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="dir")]
+
 
 class File(click.ParamType):
     """A file to write, in a folder that is there."""
@@ -183,6 +212,9 @@ class File(click.ParamType):
         if not is_special(file) and (fault := _fault_in(file.resolve().parent)):
             self.fail(f"cannot write {file}: {fault}; expected a file that can be written", param, ctx)
         return file
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
 
 
 def _fault_in(folder: Path) -> str | None:

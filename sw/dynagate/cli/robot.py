@@ -35,8 +35,9 @@ def with_options(command: Command, *options: Command) -> Command:
     return command
 
 
-def robot_options(command: Command) -> Command:
-    """ROBOT and how it is read. The command gets a Robot first."""
+def robot_options(command: Command, *, source: click.ParamType | None = None, metavar: str | None = None) -> Command:
+    """ROBOT and how it is read. The command gets a Robot first. source, metavar: type and name of the argument, in
+    place of `RobotName` and ROBOT."""
 
     @functools.wraps(command)
     def loaded(robot: str, **rest: Any) -> Any:
@@ -46,7 +47,7 @@ def robot_options(command: Command) -> Command:
 
     return with_options(
         loaded,
-        click.argument("robot", type=parameters.RobotName()),
+        click.argument("robot", type=source or parameters.RobotName(), metavar=metavar),
         click.option("--floating-base", is_flag=True, help="The root link moves freely instead of being the base."),
         click.option(
             "--lock",
@@ -137,7 +138,7 @@ class _Effort(Named):
 
 
 def _region(robot: Robot, limits: dict[str, dict[str, Any]], *, usual: bool) -> Region:
-    joints = [link.joint.name for link in robot.links]
+    joints = [link.joint.name for link in robot.links if link.joint.nv]
     for option, numbers in limits.items():
         check_joints(option, numbers, joints)
     if limits["acceleration"] and limits["effort"]:

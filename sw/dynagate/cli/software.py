@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import needs, require
+from dynagate.cli.groups import command
 from dynagate.cli.options import (
     algorithm_options,
     examples,
@@ -30,7 +31,7 @@ from dynagate.robot import Robot
 MOST_SAMPLES, MOST_THREADS = 10_000_000, 1024
 
 
-@click.command(
+@command(
     short_help="List what each function costs, in each form.",
     epilog=examples("info iiwa14", "info my_robot.urdf --form aba --json"),
 )
@@ -48,7 +49,7 @@ def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any])
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
 
-@click.command(
+@command(
     short_help="Write a function as C or CUDA source.",
     epilog=examples("emit iiwa14 --folder generated", "emit iiwa14 --function forward_dynamics --cuda --folder cuda"),
 )
@@ -85,7 +86,7 @@ def emit(robot: Robot, name: str, cuda: bool, pack: bool, folder: Path, algorith
         click.echo(folder / file)
 
 
-@click.command(
+@command(
     short_help="Measure the gradient on every device here.",
     epilog=examples(
         "bench iiwa14 --no-pinocchio",
@@ -161,7 +162,9 @@ def bench(
         write_text(json_file, json.dumps(result, indent=1) + "\n")
     if figures:
         with written_together(figures) as scratch:
-            report.figures(result, scratch)
+            from dynagate.bench.figures import figures as draw_figures
+
+            draw_figures(result, scratch)
 
 
 def _refuse_beside_boards() -> None:

@@ -14,6 +14,7 @@ import click
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import install, is_there, needs, require
+from dynagate.cli.groups import command
 from dynagate.cli.options import (
     WORDS,
     algorithm_options,
@@ -42,7 +43,7 @@ POSTURE: dict[str, Any] = {
 }
 
 
-@click.command(
+@command(
     short_help="Measure error and cost over word lengths.",
     epilog=examples(
         "sweep iiwa14 --word 12:24 --folder sweep",
@@ -65,6 +66,12 @@ POSTURE: dict[str, Any] = {
     "--backend", default="loky", show_default=True, type=click.Choice(BACKENDS), help="joblib's: loky is this machine."
 )
 @click.option("--cluster", metavar="ADDRESS", help="With --backend dask: its scheduler, such as tcp://host:8786.")
+@click.option(
+    "--goal",
+    type=Value(parameters.error_limit, "a number between 0 and 1"),
+    metavar="ERROR",
+    help="Mark this error in the figure.",
+)
 @folder_option("CSV, JSON, PNG; a sweep that was stopped goes on from it.", required=True)
 def sweep(
     robot: Robot,
@@ -76,6 +83,7 @@ def sweep(
     jobs: int,
     backend: str,
     cluster: str | None,
+    goal: float | None,
     folder: Path,
     algorithm: dict[str, Any],
 ) -> None:
@@ -88,7 +96,7 @@ def sweep(
     from dynagate.fixedpoint.sweep import sweep as swept
     from dynagate.graph import trace
 
-    with _client(cluster), tqdm(unit="point") as bar:
+    with _client(cluster), tqdm(desc="  points", unit=" points") as bar:
         graph = trace(robot, name, **algorithm)
 
         def step(done: int, of: int) -> None:
@@ -114,7 +122,7 @@ def sweep(
         click.echo(f"  the figure is left out: it needs matplotlib; {install('sweep')}", err=True)
         return
     with written_together(folder) as scratch:
-        draw(points, f"{robot.name} {name}", scratch / "sweep.png")
+        draw(points, f"{robot.name} {name}", scratch / "sweep.png", goal)
 
 
 def _check_backend(backend: str, jobs: int, cluster: str | None) -> None:
@@ -148,7 +156,7 @@ def _client(cluster: str | None) -> Iterator[None]:
 
 
 def _check_posture(option: str, positions: dict[str, float], region: Region) -> None:
-    joints = [link.joint.name for link in region.robot.links]
+    joints = [link.joint.name for link in region.robot.links if link.joint.nv]
     check_joints(option, positions, joints)
     for joint, position in positions.items():
         low, high = region.lower[joints.index(joint)], region.upper[joints.index(joint)]
@@ -174,8 +182,8 @@ def _without_quaternions(command: Command) -> Command:
     return checked
 
 
-@click.command(
-    "closed-loop",
+@command(
+    name="closed-loop",
     short_help="Control the robot with rounded derivatives.",
     epilog=examples(
         "closed-loop iiwa14 --rtl 11",

@@ -39,7 +39,7 @@ def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph
     options = dict(design.options)
     if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
         options["frame"] = {int(first): link for first, link in options["frame"].items()}
-    graph = late_terms_last(graph_of(_robot(design.robot), design.function, **options))
+    graph = late_terms_last(graph_of(robot_of(design), design.function, **options))
     if [node.name for node in design.nodes] != [node.name for node in graph.nodes]:
         raise ArgumentError("its nodes are not those of its robot and function")
     bounds = {
@@ -54,7 +54,9 @@ def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph
     return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**design.arithmetic)).check()
 
 
-def _robot(content: dict[str, Any]) -> Robot:
+def robot_of(design: Design) -> Robot:
+    """The robot of a design."""
+    content = design.robot
     links = [Link(**{**_tuples(link), "joint": Joint(**_tuples(link["joint"]))}) for link in content["links"]]
     return Robot(content["name"], tuple(links), tuple(content["gravity"]), content["rounding"])
 

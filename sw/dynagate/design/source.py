@@ -37,6 +37,7 @@ APART = (
     "hw/pll.py",
     "hw/project.py",
     "hw/synth.py",
+    "hw/timeline.py",
     "hw/uart.py",
     "hw/units/mult18x18.py",
     "hw/wrapper.py",

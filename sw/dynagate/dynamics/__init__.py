@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
@@ -15,11 +15,13 @@ from dynagate.dynamics import (
     articulated,
     body_columns,
     constraint_forces,
+    coupled,
     forward_dynamics,
     gradients,
     inverse_dynamics,
     kinematics,
     mass_matrix,
+    named_frames,
     serial,
     step,
 )
@@ -33,14 +35,15 @@ from dynagate.robot import Robot, RobotError
 
 CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
 SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobians", "turns"
+ROTATION, TWIST, JACOBIAN = "rotation", "twist", "jacobian"
 PARAMETERS = "parameters"
 
 
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
-    forces (links, 6), scalar (), point (3,), points (links, 3), jacobians (links, 6, nv), turns (nv, 2), cosine and
-    sine of each joint, or parameters (10,).
+    forces (links, 6), scalar (), point (3,), rotation (3, 3), twist (6,), jacobian (6, nv), points (links, 3),
+    jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint, or parameters (10,).
     like: the input of the listed functions that has numbers of the same size, where the name is not one of theirs."""
 
     name: str
@@ -57,6 +60,9 @@ class Argument:
             FORCES: (links, 6),
             SCALAR: (),
             POINT: (3,),
+            ROTATION: (3, 3),
+            TWIST: (6,),
+            JACOBIAN: (6, nv),
             POINTS: (links, 3),
             JACOBIANS: (links, 6, nv),
             TURNS: (nv, 2),
@@ -125,10 +131,17 @@ class Function:
 
     def _knows(self, form: str, tree: Tree) -> bool:
         try:
-            self.checks.get(form, lambda tree: None)(tree)
+            self._check(form, tree)
         except RobotError:
             return False
         return True
+
+    def _check(self, form: str, tree: Tree) -> None:
+        """Raises RobotError: the form does not know the robot."""
+        if tree.coupling:
+            coupled.check(tree, self.derivative_of or self.name, form, next(iter(self.forms)))
+        if form in self.checks:
+            self.checks[form](tree)
 
     @property
     def needs_inverse(self) -> bool:
@@ -158,13 +171,17 @@ class Function:
             raise ArgumentError(f"{self.name} is made from a graph; expected dynagate.trace(robot, '{self.name}')")
         tree = robot if isinstance(robot, Tree) else Tree(robot)
         form = form or next(iter(self.forms))
-        if form in self.checks:
-            self.checks[form](tree)
+        self._check(form, tree)
         if self.needs_inverse:
             mass_matrix.check_invertible(tree)
         if len(inputs) > len(self.inputs):
             options["external"] = inputs[-1]
-        result = self.forms[form](tree, *inputs[: len(self.inputs)], **options)
+        own = inputs[: len(self.inputs)]
+        if tree.coupling:
+            names = [argument.name for argument in self.inputs], [argument.name for argument in self.outputs]
+            result = coupled.results(tree, self.name, self.forms[form], names, own, options)
+        else:
+            result = self.forms[form](tree, *own, **options)
         return result if len(self.outputs) > 1 else (result,)
 
     def chosen_outputs(self, names: Sequence[str] | None) -> tuple[Argument, ...]:
@@ -206,6 +223,10 @@ def _arguments(names: str) -> tuple[Argument, ...]:
         "centre_of_mass": POINT,
         "link_positions": POINTS,
         "link_jacobians": JACOBIANS,
+        "frame_position": POINT,
+        "frame_rotation": ROTATION,
+        "frame_velocity": TWIST,
+        "frame_jacobian": JACOBIAN,
     }
 
     def kind(name: str) -> str:
@@ -345,6 +366,7 @@ FUNCTIONS: dict[str, Function] = {
         ),
     ]
 }
+"""The functions of a robot by name: inputs and outputs with their shapes, and the forms of each."""
 
 
 FUNCTIONS |= {
@@ -384,17 +406,49 @@ _TURN = Function(
 
 
 def function(name: str) -> Function:
-    """The function with this name; several names with commas between them, or "all", are functions together. Raises
-    ValueError that lists the names."""
+    """The function with this name; several names with commas between them, or "all", are functions together, and
+    FRAME_FUNCTIONS with _ and a frame's name are of that frame (`Robot.frame`). Raises ValueError that lists the
+    names."""
+    for row in FRAME_FUNCTIONS:
+        if name.startswith(f"{row}_") and "," not in name:
+            return _frame_function(row, name.removeprefix(f"{row}_"))
     if name == ALL or "," in name:
         return functions_together(TOGETHER if name == ALL else name.split(","))
     if name == ROLLOUT:
         return _TURN
     if name not in FUNCTIONS:
         raise ArgumentError(
-            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, '{ALL}' or '{ROLLOUT}'"
+            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, '{ALL}', '{ROLLOUT}', "
+            f"or {', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame"
         )
     return FUNCTIONS[name]
+
+
+FRAME_FUNCTIONS: dict[str, tuple[str, str, Algorithm]] = {
+    "frame_pose": ("q", "frame_position frame_rotation", named_frames.pose),
+    "frame_velocity": ("q qd", "frame_velocity", named_frames.velocity),
+    "frame_jacobian": ("q", "frame_jacobian", named_frames.jacobian),
+}
+"""Functions of one frame, whose name follows theirs, as in frame_pose_tool0."""
+
+
+@lru_cache(maxsize=64)
+def _frame_function(row: str, frame: str) -> Function:
+    """Raises ValueError: the name cannot be part of an identifier."""
+    if not (frame.isascii() and f"_{frame}".isidentifier()):
+        raise ArgumentError(
+            f"frame '{frame}' cannot be part of a function's name; give it one of letters, digits and _ by "
+            f"robot.with_frame('name', on='{frame}')"
+        )
+    inputs, outputs, algorithm = FRAME_FUNCTIONS[row]
+    return Function(
+        f"{row}_{frame}",
+        _arguments(inputs),
+        _arguments(outputs),
+        {"recursive": partial(algorithm, name=frame)},
+        {},
+        {"recursive": partial(named_frames.check, name=frame)},
+    )
 
 
 def functions_together(names: Sequence[str]) -> Function:
@@ -448,6 +502,7 @@ __all__ = [
     "ALL",
     "CODE",
     "EXTERNAL",
+    "FRAME_FUNCTIONS",
     "FUNCTIONS",
     "ROLLOUT",
     "TAU_OR_QDD",

@@ -386,6 +386,12 @@ def bias_torques(
     return result
 
 
+def check_mass(mass: str) -> None:
+    """Raises ValueError: this is no place where M comes from."""
+    if mass not in ("body", "shared"):
+        raise ArgumentError(f"mass '{mass}'; expected 'body' or 'shared'")
+
+
 def forward_dynamics_gradient(
     tree: Tree,
     q: Sequence[Scalar],
@@ -403,8 +409,7 @@ def forward_dynamics_gradient(
     mass: where M comes from: "body" frames, where it is ready early and its numbers are smallest, or "shared" with
     the gradient's composite inertias, which takes fewer operations. Raises ValueError for anything else.
     """
-    if mass not in ("body", "shared"):
-        raise ArgumentError(f"mass '{mass}'; expected 'body' or 'shared'")
+    check_mass(mass)
     # first, so that of equal numbers the ones in body frames stay: the pivots of M are the longest way
     early = mass_matrix(tree, q) if mass == "body" else None
     kin = in_one_frame(tree, q, qd, frame, prefix)

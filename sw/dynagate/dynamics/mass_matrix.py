@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.coupling import Elimination
 from dynagate.dynamics.joints import JointTransform
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, symmetric, zeros
 from dynagate.dynamics.tree import Tree
@@ -51,11 +52,14 @@ def check_invertible(tree: Tree) -> None:
     mass between them: M has no inverse, at any configuration."""
     tree, random = tree.nominal, np.random.default_rng(0)
     for _ in range(CONFIGURATIONS):
-        q = normalised(tree.robot, random.uniform(-1.0, 1.0, tree.nq))
-        weightless = _weightless(mass_matrix(tree, q.tolist()).astype(np.float64))
+        q = normalised(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist()
+        coupling = tree.coupling
+        m = coupling.symmetric(mass_matrix(tree, coupling.configuration(q))) if coupling else mass_matrix(tree, q)
+        weightless = _weightless(m.astype(np.float64))
         if not weightless:
             return
-    groups = [sorted({tree.link_of[d] for d in group}) for group in weightless]
+    dofs = tree.coupling.leaders if tree.coupling else range(tree.nv)
+    groups = [sorted({tree.link_of[dofs[d]] for d in group}) for group in weightless]
     links = tree.robot.links
     listed = "; ".join(_joints(tree, group) for group in groups)
     empty = [next((links[i].name for i in group if links[i].mass == 0.0), links[group[-1]].name) for group in groups]
@@ -108,7 +112,7 @@ class Factor(NamedTuple):
     inverse_d: list[Scalar]
 
 
-def factorise(tree: Tree, m: Array) -> Factor:
+def factorise(tree: Elimination, m: Array) -> Factor:
     a = m.copy()
     lower = zeros(tree.nv, tree.nv)
     inverse_d: list[Scalar] = [0.0] * tree.nv
@@ -131,7 +135,7 @@ Factorise = Callable[[Tree, Array], Factor]
 """The ways to M = Lᵀ D L: `factorise`, and `pivot_pairs.factorise_by_pairs`."""
 
 
-def solve(tree: Tree, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
+def solve(tree: Elimination, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
     """x (nv,) with M x = rhs, by two sparse substitutions."""
     x = list(rhs)
     with scope("solve"):
@@ -145,7 +149,7 @@ def solve(tree: Tree, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
     return x
 
 
-def inverse_from_factor(tree: Tree, factor: Factor) -> Array:
+def inverse_from_factor(tree: Elimination, factor: Factor) -> Array:
     """M⁻¹ = L⁻¹ D⁻¹ L⁻ᵀ; L⁻¹ has the sparsity of L, so M⁻¹ is zero between branches that share no link."""
     inverse_lower = zeros(tree.nv, tree.nv)
     minv = zeros(tree.nv, tree.nv)

@@ -42,7 +42,7 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
             return array(list(forward(tree, position, velocity, tau, external)))
 
         with scope("step"):
-            return METHODS[integrator].step(tree.robot, acceleration, array(list(q)), array(list(qd)), dt)
+            return METHODS[integrator].step(tree.moving, acceleration, array(list(q)), array(list(qd)), dt)
 
     return stepped
 

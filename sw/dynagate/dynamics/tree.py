@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.joints import JointTransform, joint_transform
 from dynagate.dynamics.parameters import inertia_of
 from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
@@ -28,13 +29,19 @@ class Tree:
     gravity (3,), m/s² in the base frame. dofs[i]: the degrees of freedom of joint i; link_of[d]: the link that has d;
     support[i]: all degrees of freedom that move link i; chain[d]: those between the base and d, d included, where a
     joint's own follow one another; damping[d]: N m s/rad or N s/m; armature[d]: kg m² or kg.
+
+    Where joints mimic others, `coupling` says how; all else here is of the robot with each joint free, and
+    `coupled` makes the robot's functions of it. moving: the robot with its couplings, whose q and v these are.
+    turns[i]: from the axes of link i here to those that the robot gives it.
     """
 
     def __init__(
         self, robot: Robot, *, reduced: bool = True, parameters: Mapping[int, Sequence[Scalar]] | None = None
     ) -> None:
-        self._given, self._parameters = robot, dict(parameters or {})
-        self._turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
+        self.moving, self._given, self._parameters = robot, robot.uncoupled(), dict(parameters or {})
+        self.coupling = Coupling(robot) if robot.followers else None
+        robot = self._given
+        self.turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
         robot = robot.aligned()
         if reduced:
             robot, self._moved = moved_frames(robot)
@@ -68,12 +75,12 @@ class Tree:
     @cached_property
     def nominal(self) -> Tree:
         """The tree with numbers alone: the robot's own inertias for those that are inputs."""
-        return Tree(self._given) if self._parameters else self
+        return Tree(self.moving) if self._parameters else self
 
     @property
     def _variable(self) -> dict[int, Inertia]:
         """The inertias that are inputs, by link, in the tree's frames."""
-        return {i: inertia_of(x, self._turns[i], self._moved[i]) for i, x in self._parameters.items()}
+        return {i: inertia_of(x, self.turns[i], self._moved[i]) for i, x in self._parameters.items()}
 
     def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
         """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
@@ -93,7 +100,7 @@ class Tree:
     def external_force(self, i: int, external: Array) -> Force:
         """Row i of the external forces (links, 6), given in the link's frame as the robot's file has it, in axes turned
         to the joint's, about the origin that the tree has moved along z."""
-        moment, force = (self._turns[i].T @ external[i, part] for part in (slice(3), slice(3, 6)))
+        moment, force = (self.turns[i].T @ external[i, part] for part in (slice(3), slice(3, 6)))
         return Force(moment - cross(array([0.0, 0.0, self._moved[i]]), force), force)
 
     def slides(self, d: int) -> bool:

@@ -26,12 +26,13 @@ def _best(robot: Robot, cost: Callable[[Robot, int], float]) -> dict[int, int]:
 
     Chains that hang from the base do not meet, so each is tried on its own.
     """
+    robot = robot.uncoupled()
     chosen: dict[int, int] = {}
     known: dict[Robot, int] = {}
     for first, members in chains(Tree(robot)).items():
         place = {-1: -1, **{link: k for k, link in enumerate(members)}}
         links = tuple(replace(robot.links[i], parent=place[robot.links[i].parent]) for i in members)
-        chain = replace(robot, links=links)
+        chain = replace(robot, links=links, frames=())
         if chain not in known:
             costs = {k: cost(chain, k) for k in range(-1, len(members))}
             known[chain] = min(costs, key=lambda k: (costs[k], k))

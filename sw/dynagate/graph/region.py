@@ -18,7 +18,7 @@ from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import kinds_of_samples, pooled, with_code
-from dynagate.robot import Link, Robot, RobotError
+from dynagate.robot import Joint, Link, Robot, RobotError
 
 DEFAULT_ACCELERATION = 10.0
 """rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
@@ -107,8 +107,8 @@ class Region:
         for link in robot.links:
             joint = link.joint
             free = 1.0 if joint.has_quaternion else math.pi
-            low = [-free if joint.lower is None else joint.lower] * joint.nq
-            high = [free if joint.upper is None else joint.upper] * joint.nq
+            least, most = _positions(robot, joint, free)
+            low, high = [least] * joint.nq, [most] * joint.nq
             if joint.type == "floating":
                 low[:3], high[:3] = [-POSITION] * 3, [POSITION] * 3
             lower += low
@@ -134,7 +134,7 @@ class Region:
         return f"positions within limits, {speeds}, {name} up to {span(limits)} (rad, m, s, N)"
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
-        """(low, high) per entry of an input; None for one that follows from the others (tau or qdd, minv)."""
+        """(low, high) per entry of the input of this name; None for one that follows from others (tau or qdd, minv)."""
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))
         if name == "f_ext":
@@ -169,6 +169,7 @@ class Region:
         Functions together take turns, sample by sample.
         λ and δ of derivatives are up to 1 in each entry, in every kind.
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
+        count: of states; the same seed gives the same ones. external_forces: whether f_ext is an input too.
         variable: links whose inertial parameters are inputs; they carry up to PAYLOAD within REACH.
         Raises ValueError: count is less than 1, or there is no such kind or function.
         """
@@ -231,7 +232,10 @@ class Region:
         return {**{key: state[key] for key in needed}, **loads}
 
     def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
-        """`sample` for the inputs that a graph has, external forces among them or not."""
+        """`sample` for the inputs that a graph has, external forces among them or not.
+
+        count, seed, kind: as `sample` takes them.
+        """
         external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
         links = {link.name for link in self.robot.links}
         variable = [port.name for port in graph.inputs if port.name in links]
@@ -300,6 +304,23 @@ def _parameter_bounds(link: Link) -> list[tuple[float, float]]:
     return [(x + low, x + high) for x, (low, high) in zip(parameters_of(link).tolist(), added, strict=True)]
 
 
+def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
+    """Lower and upper limit (`Robot.reach`), up to `free` where there is none. Raises RobotError: nothing is left."""
+    low, high = robot.reach(joint)
+    least, most = -free if low is None else low, free if high is None else high
+    if robot.followers and least >= most:
+        names = ", ".join(f"'{link.joint.name}'" for link in robot.links if _follows(link, joint))
+        raise RobotError(
+            f"the limits of {names}, which mimic joint '{joint.name}', leave it no range; expected limits that meet, "
+            "or lock= for them"
+        )
+    return least, most
+
+
+def _follows(link: Link, joint: Joint) -> bool:
+    return link.joint.mimic is not None and link.joint.mimic.joint == joint.name
+
+
 def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Limits) -> tuple[float, ...]:
     """The limits of this name per degree of freedom: those that are given, and the URDF's for the rest."""
     limits: list[float] = []
@@ -307,7 +328,11 @@ def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Lim
     for link in robot.links:
         joint = link.joint
         limit = joint.velocity if name == "velocity" else joint.effort
-        if not limit and (overrides is None or (isinstance(overrides, Mapping) and joint.name not in overrides)):
+        if (
+            joint.nv
+            and not limit
+            and (overrides is None or (isinstance(overrides, Mapping) and joint.name not in overrides))
+        ):
             missing.append(joint.name)
         limits += [limit or 0.0] * joint.nv
     if missing:
@@ -317,7 +342,7 @@ def _of_joints(robot: Robot, name: Literal["velocity", "effort"], overrides: Lim
 
 def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) -> tuple[float, ...]:
     if isinstance(values, Mapping):
-        unknown = set(values) - {link.joint.name for link in robot.links}
+        unknown = set(values) - {link.joint.name for link in robot.links if link.joint.nv}
         if unknown:
             raise RobotError(f"{name} names joint '{min(unknown)}', which robot '{robot.name}' does not have")
         limits = list(default)

@@ -23,7 +23,7 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
     its joint in this time.
     """
     tree = tree.nominal
-    robot = tree.robot
+    robot, coupling = tree.robot, tree.coupling
     length = max(float(np.abs([link.joint.translation, link.com]).max()) for link in robot.links) or 1.0
     gravity = float(np.linalg.norm(robot.gravity))
     time = np.sqrt(length / gravity) if gravity > 0.0 else 1.0
@@ -41,6 +41,9 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
     torque = inertia * unit / time**2
     force = float((torque / np.where(slides, 1.0, length)).max())
     moves = {"q": unit, "qd": unit / time, "qdd": unit / time**2, "tau": torque}
+    if coupling:
+        moves = {name: size[coupling.leaders] for name, size in moves.items()}
+        position, torque, inertia = position[coupling.leaders_q], moves["tau"], inertia[coupling.leaders]
     by_name = {
         **moves,
         "q": position,
@@ -53,7 +56,9 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
         "f_ext": np.repeat([force * length, force], 3),
         **{link.name: _parameter_sizes(link.mass or 1.0, length) for link in robot.links},
     }
-    return [np.broadcast_to(by_name.get(a.like or a.name, 1.0), a.shape(robot)).astype(np.float64) for a in arguments]
+    return [
+        np.broadcast_to(by_name.get(a.like or a.name, 1.0), a.shape(tree.moving)).astype(np.float64) for a in arguments
+    ]
 
 
 def _parameter_sizes(mass: float, length: float) -> Array:

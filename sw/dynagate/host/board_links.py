@@ -14,18 +14,42 @@ from dynagate.host.links import Link
 
 @dataclass(frozen=True)
 class Row:
-    """Where the class of a link is, imported when used. place: what stands behind the name, for errors."""
+    """Where the class of a link is, imported when used. place: what stands behind the name, for errors. devices:
+    patterns of the system's files for the boards. package: the module that it needs besides dynagate. install: what
+    brings this module."""
 
     module: str
     name: str
     place: str
+    devices: tuple[str, ...] = ()
+    package: str = ""
+    install: str = ""
 
 
 LINKS = {
-    "xdma": Row("dynagate.host.xdma_link", "XdmaLink", "/dev/xdma0"),
-    "pynq": Row("dynagate.host.pynq_link", "PynqLink", "PATH.bit"),
-    "xrt": Row("dynagate.host.xrt_link", "XrtLink", "PATH.xclbin"),
-    "uart": Row("dynagate.host.uart_link", "UartLink", "/dev/ttyUSB0"),
+    "xdma": Row("dynagate.host.xdma_link", "XdmaLink", "/dev/xdma0", devices=("/dev/xdma*_user",)),
+    "pynq": Row(
+        "dynagate.host.pynq_link",
+        "PynqLink",
+        "PATH.bit",
+        package="pynq",
+        install="pip install 'dynagate[board]' --no-build-isolation, on the board",
+    ),
+    "xrt": Row(
+        "dynagate.host.xrt_link",
+        "XrtLink",
+        "PATH.xclbin",
+        package="pyxrt",
+        install="source /opt/xilinx/xrt/setup.sh",
+    ),
+    "uart": Row(
+        "dynagate.host.uart_link",
+        "UartLink",
+        "/dev/ttyUSB0",
+        devices=("/dev/ttyUSB*", "/dev/ttyACM*"),
+        package="serial",
+        install="pip install 'dynagate[uart]'",
+    ),
 }
 
 TYPES = (int, float, str)

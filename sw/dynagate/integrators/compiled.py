@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from dynagate.base.errors import MissingExtraError
-from dynagate.native.cache import cache_folder
+from dynagate.native.cache import LOOPS, cache_folder
 
 try:
     import numba
@@ -59,7 +59,7 @@ def _folder() -> str:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
-    folder = cache_folder() / "loops" / digest.hexdigest()[:16]
+    folder = cache_folder() / LOOPS / digest.hexdigest()[:16]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = folder.stat()

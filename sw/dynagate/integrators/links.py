@@ -35,6 +35,7 @@ class Links(NamedTuple):
 
 def check_joints(robot: Robot) -> None:
     """Raises RobotError that names the first joint which is neither revolute nor prismatic."""
+    robot.check_uncoupled("the variational integrator")
     for link in robot.links:
         if link.joint.type not in SUPPORTED:
             raise RobotError(

@@ -43,6 +43,7 @@ class Links(NamedTuple):
 
 def links_of(robot: Robot) -> Links:
     """The robot's links as arrays."""
+    robot.check_uncoupled("the position-based integrator")
     links = robot.links
     link_of = [i for i, link in enumerate(links) for _ in range(link.joint.nv)]
     last = np.full(len(links), -1)  # the last dof at or above each link

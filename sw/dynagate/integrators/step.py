@@ -108,7 +108,7 @@ class _Step:
     def _stopped(self, q: Array, qd: Array) -> tuple[Array, Array]:
         q, qd = q.copy(), qd.copy()
         for link, iq, iv in self.robot.slices():
-            for limit, sign in ((link.joint.lower, -1.0), (link.joint.upper, 1.0)):
+            for limit, sign in zip(self.robot.reach(link.joint), (-1.0, 1.0), strict=True) if link.joint.nv else ():
                 if limit is not None:
                     a, b = iq.start, iv.start
                     beyond = (q[a] - limit) * sign

@@ -140,6 +140,7 @@ def _range(robot: Robot, region: Region) -> tuple[Array, Array]:
     """Lower and upper positions, of wide joints the turn about what is nearest to zero."""
     if robot.nq != robot.nv:
         raise RobotError(f"robot '{robot.name}' has quaternions; expected joints of one degree of freedom")
+    robot.check_uncoupled("the closed loop")
     low, high = np.array(region.lower), np.array(region.upper)
     middle = np.clip(0.0, low, high)
     return np.maximum(low, middle - math.pi), np.minimum(high, middle + math.pi)

@@ -15,11 +15,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from dynagate.base.storage import DAY, scratch
+from dynagate.base.storage import DAY, is_left, scratch
 
 CACHE_VARIABLE = "DYNAGATE_CACHE"
 CHECKSUM = "sha256"
 """The file in a kept folder with the checksum of all others."""
+
+LOOPS = "loops"
+"""The folder in the cache with compiled loops over links (`integrators.compiled`)."""
 
 UNUSED_DAYS = 60
 """What was not used for so long is removed when something else is compiled."""
@@ -66,10 +69,11 @@ def _make_own(target: Path, failure: type[Exception]) -> None:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise failure(f"cannot keep {target.name} in {target.parent} ({error.strerror}); {ADVICE}") from error
-    _check_own(target.parent, failure)
+    check_own(target.parent, failure)
 
 
-def _check_own(path: Path, failure: type[Exception]) -> None:
+def check_own(path: Path, failure: type[Exception]) -> None:
+    """Raises `failure`: the file or folder is somebody else's, or others may write it."""
     status = path.stat()
     if status.st_uid not in (os.geteuid(), 0):  # root can change anything anyway
         raise failure(f"{path} belongs to user {status.st_uid}; {OWN}")
@@ -80,7 +84,7 @@ def _check_own(path: Path, failure: type[Exception]) -> None:
 def _is_complete(target: Path, failure: type[Exception]) -> bool:
     try:
         for path in (target.parent, target, *target.rglob("*")):
-            _check_own(path, failure)
+            check_own(path, failure)
         return (target / CHECKSUM).read_bytes() == _checksum(target).encode()
     except OSError:
         return False
@@ -99,6 +103,27 @@ def _replace(target: Path, product: Path, aside: Path) -> None:
     with suppress(FileNotFoundError):
         target.rename(aside)
     product.rename(target)
+
+
+def entries(cache: Path) -> list[Path]:
+    """What this package put into a cache: kept folders, loops, and scratch folders that killed processes left. Nothing
+    else that lies there, no links and nothing of other users."""
+    own = [path for path in cache.iterdir() if _is_own_folder(path)] if cache.is_dir() else []
+    return sorted(path for path in own if (path / CHECKSUM).is_file() or path.name == LOOPS or is_left(path))
+
+
+def _is_own_folder(path: Path) -> bool:
+    status = path.lstat()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+
+
+def size_of(folder: Path) -> int:
+    """Bytes in the files of a folder; a file that another process removes meanwhile counts nothing."""
+    size = 0
+    for path in folder.rglob("*"):
+        with suppress(FileNotFoundError):
+            size += path.lstat().st_size if path.is_file() else 0
+    return size
 
 
 def _remove_unused(cache: Path) -> None:

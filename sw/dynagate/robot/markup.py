@@ -27,19 +27,20 @@ OVERLOOKED = {
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
 
-def parse(path: Path, *, lax: bool) -> tuple[Any, list[str]]:
-    """The file's <robot> element, and what was overlooked to get it.
+def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, list[str]]:
+    """The file's <robot> element, and what was overlooked to get it. text: what was made of the file, to read instead.
 
     lax: overlook the errors listed in OVERLOOKED. Entities, document types and what is too large are refused as ever.
     Raises RobotError.
     """
     from lxml import etree
 
-    if not path.is_file():
+    if text is None and not path.is_file():
         raise RobotError(f"no such file ({path}); expected a URDF file")
-    if path.stat().st_size > MAX_BYTES:
-        raise RobotError(f"{path.stat().st_size} bytes; a URDF of more than {MAX_BYTES} bytes is refused")
-    text = path.read_bytes()
+    size = path.stat().st_size if text is None else len(text)
+    if size > MAX_BYTES:
+        raise RobotError(f"{size} bytes; a URDF of more than {MAX_BYTES} bytes is refused")
+    text = path.read_bytes() if text is None else text
     overlooked: list[str] = []
     try:
         root = etree.fromstring(text, parser=_parser())
@@ -53,8 +54,23 @@ def parse(path: Path, *, lax: bool) -> tuple[Any, list[str]]:
     if root.getroottree().docinfo.doctype:
         raise RobotError("has a document type declaration; entities are refused, expected plain URDF")
     if root.tag != "robot":
-        raise RobotError(f"root element is <{root.tag}>; expected <robot>")
+        other = ", or Robot.from_mjcf for MJCF" if root.tag == "mujoco" else ""
+        raise RobotError(f"root element is <{root.tag}>; expected <robot>{other}")
     return root, overlooked
+
+
+def is_mjcf(path: Path) -> bool:
+    """Whether a file that can be read begins with MuJoCo's root element."""
+    try:
+        with path.open("rb") as file:
+            head = COMMENT.sub(b"", file.read(HEAD))
+    except OSError:
+        return False
+    return re.match(rb"(\xef\xbb\xbf)?\s*(<\?xml[^>]*\?>)?\s*<mujoco[\s>/]", head) is not None
+
+
+HEAD = 2**16
+COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 
 def _parser(*, recover: bool = False) -> Any:
@@ -99,7 +115,7 @@ def numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
     text = attribute(element, key, where)
     here = f"{where}: <{element.tag} {key}='{text}'>"
     if "$" in text:
-        raise RobotError(f"{here} is a macro; expected a file that xacro has expanded")
+        raise RobotError(f"{here} is a macro; expected a file that xacro has expanded, or Robot.from_xacro")
     if not all(NUMBER.fullmatch(word) for word in text.split()):
         raise RobotError(f"{here} is not made of numbers")
     values = np.array([float(word) for word in text.split()])

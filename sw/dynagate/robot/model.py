@@ -34,6 +34,12 @@ DIRECTIONS: dict[str, tuple[int, ...]] = {
 0 to 2 turn about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`)."""
 
 JOINT_TYPES = tuple(DIRECTIONS)
+SINGLE = tuple(kind for kind, directions in DIRECTIONS.items() if len(directions) == 1)
+"""Types of one degree of freedom."""
+
+SMALLEST_RATIO = 1e-6
+"""Of a joint that mimics another: squared, it still counts beside 1 in a float."""
+
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 
 
@@ -61,6 +67,16 @@ def matrix3(values: Any) -> Matrix3:
 
 
 @dataclass(frozen=True)
+class Mimic:
+    """How a joint follows another: q = multiplier * q of `joint` + offset, in rad or m, by a gear, belt or linkage that
+    takes no power. The multiplier is not 0: such a joint is fixed."""
+
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True)
 class Joint:
     """The joint above a link: where it sits on the parent link, its axis, and its limits.
 
@@ -70,6 +86,7 @@ class Joint:
     through the gear, kg m². A prismatic joint has m for rad and N for N m.
     Spherical and floating joints have no axis and no position limits; their velocity limit, damping and armature hold
     for each degree of freedom.
+    mimic: the joint that this one follows; it then adds nothing to the robot's q and v.
     """
 
     name: str
@@ -83,11 +100,12 @@ class Joint:
     effort: float | None = None
     damping: float = 0.0
     armature: float = 0.0
+    mimic: Mimic | None = None
 
     @property
     def nv(self) -> int:
-        """Degrees of freedom."""
-        return len(DIRECTIONS[self.type])
+        """Degrees of freedom: none where the joint follows another."""
+        return 0 if self.mimic else len(DIRECTIONS[self.type])
 
     @property
     def nq(self) -> int:
@@ -97,6 +115,17 @@ class Joint:
     @property
     def has_quaternion(self) -> bool:
         return self.type in ("spherical", "floating")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A place on a robot that has a name. link: index of the link that carries it, -1 for the base. rotation,
+    translation (m): its pose in that link's frame."""
+
+    name: str
+    link: int
+    rotation: Matrix3 = IDENTITY
+    translation: Vector3 = (0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -156,17 +185,20 @@ class Robot:
     """A tree of links, parents before children, each moved by the joint above it. A floating base is a first link with
     a floating joint.
 
+    name: as in its file. links: each with its joint, its inertia and its parent.
     q (nq,) lists the joints' configurations in the order of the links and v (nv,) their velocities. A floating joint
     has (x, y, z, qx, qy, qz, qw), position and unit quaternion in the parent's frame, and (linear, angular) velocity in
     the link's own frame, as Pinocchio has them; a spherical joint has the quaternion and the angular velocity.
     gravity: acceleration of free fall in the base frame, m/s². rounding: the largest angle in rad by which the reader
-    turned a joint or an inertia of the file to make right angles exact; no part of what the robot is.
+    turned a joint or an inertia of the file to make right angles exact; no part of what the robot is. frames: places
+    with a name besides the links, such as links on fixed joints; no function but those of frames depends on them.
     """
 
     name: str
     links: tuple[Link, ...]
     gravity: Vector3 = field(default=STANDARD_GRAVITY)
     rounding: float = field(default=0.0, compare=False, repr=False)
+    frames: tuple[Frame, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
@@ -175,8 +207,12 @@ class Robot:
             raise RobotError(f"robot '{self.name}' has no moving joint; expected at least one")
         if len(self.gravity) != 3 or not np.isfinite(self.gravity).all():
             raise RobotError(f"robot '{self.name}' has gravity {self.gravity}; expected three finite numbers in m/s²")
+        for frame in self.frames:
+            self._check_frame(frame)
         for index, link in enumerate(self.links):
             self._check(index, link)
+            if link.joint.mimic is not None:
+                self._check_mimic(link.joint, link.joint.mimic)
 
     def _check(self, index: int, link: Link) -> None:
         for kind, name in (("link", link.name), ("joint", link.joint.name)):
@@ -205,6 +241,104 @@ class Robot:
         if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
             raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
 
+    def _check_frame(self, frame: Frame) -> None:
+        if not frame.name.isprintable():
+            raise RobotError(f"frame {frame.name!r}: {UNPRINTABLE}")
+        if not -1 <= frame.link < len(self.links):
+            raise RobotError(f"frame '{frame.name}' is on link {frame.link}; expected -1 to {len(self.links) - 1}")
+        turn = np.array(frame.rotation)
+        if not np.isfinite([*turn.flat, *frame.translation]).all():
+            raise RobotError(f"frame '{frame.name}' has a pose that is not finite; expected finite numbers")
+        if np.abs(turn @ turn.T - np.eye(3)).max() > 1e-9 or np.linalg.det(turn) < 0.0:
+            raise RobotError(f"frame '{frame.name}' has rotation {turn.tolist()}; expected a rotation matrix")
+
+    def frame(self, name: str) -> Frame:
+        """A link or a frame by its name. Raises RobotError that lists the names."""
+        for i, link in enumerate(self.links):
+            if link.name == name:
+                return Frame(name, i)
+        for frame in self.frames:
+            if frame.name == name:
+                return frame
+        names = [link.name for link in self.links] + [frame.name for frame in self.frames]
+        raise RobotError(f"robot '{self.name}' has no frame '{name}'; expected one of {', '.join(names)}")
+
+    def with_frame(
+        self, name: str, on: str, translation: Sequence[float] = (0.0, 0.0, 0.0), rotation: Any = IDENTITY
+    ) -> Robot:
+        """With a frame at this pose in another one, by their names: translation in m, rotation (3, 3). Raises
+        RobotError: there is no frame to put it on, the name is taken, or this is no pose."""
+        below = self.frame(on)
+        if name in {link.name for link in self.links} | {frame.name for frame in self.frames}:
+            raise RobotError(f"robot '{self.name}' has a frame '{name}' already; expected a name that is not taken")
+        if np.shape(rotation) != (3, 3) or np.shape(translation) != (3,):
+            shapes = f"{np.shape(rotation)} and {np.shape(translation)}"
+            raise RobotError(
+                f"frame '{name}' has rotation and translation of shapes {shapes}; expected (3, 3) and (3,)"
+            )
+        own = Frame(name, below.link, matrix3(rotation), vector3(translation))
+        self._check_frame(own)
+        turn = np.array(below.rotation)
+        moved = summed(turn @ np.array(own.translation), below.translation)
+        placed = replace(own, rotation=matrix3(without_noise(turn @ np.array(rotation))), translation=vector3(moved))
+        return replace(self, frames=(*self.frames, placed))
+
+    def _check_mimic(self, joint: Joint, mimic: Mimic) -> None:
+        if joint.type not in SINGLE:
+            raise RobotError(
+                f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(SINGLE)} to mimic another"
+            )
+        leaders = [link.joint for link in self.links if link.joint.name == mimic.joint]
+        if not leaders:
+            raise RobotError(f"joint '{joint.name}' mimics joint '{mimic.joint}', which the robot does not have")
+        if len(leaders) > 1:
+            raise RobotError(f"joint '{joint.name}' mimics '{mimic.joint}', which is the name of {len(leaders)} joints")
+        (leader,) = leaders
+        if leader.mimic is not None or leader.type not in SINGLE:
+            kind = "mimics another" if leader.mimic else f"is {leader.type}"
+            raise RobotError(
+                f"joint '{joint.name}' mimics joint '{leader.name}', which {kind}; expected a joint of one degree of "
+                "freedom of its own"
+            )
+        size = abs(mimic.multiplier)
+        if not (SMALLEST_RATIO <= size <= 1.0 / SMALLEST_RATIO and math.isfinite(mimic.offset)):
+            raise RobotError(
+                f"joint '{joint.name}' mimics joint '{mimic.joint}' with multiplier {mimic.multiplier:g} and offset "
+                f"{mimic.offset:g}; expected a multiplier of size {SMALLEST_RATIO:g} to {1.0 / SMALLEST_RATIO:g} and a "
+                "finite offset"
+            )
+
+    @property
+    def followers(self) -> tuple[str, ...]:
+        """The joints that mimic another, by name."""
+        return tuple(link.joint.name for link in self.links if link.joint.mimic)
+
+    def reach(self, joint: Joint) -> tuple[float | None, float | None]:
+        """Lower and upper limit of a joint, no further than where the joints that mimic it reach theirs."""
+        low, high = joint.lower, joint.upper
+        for link in self.links:
+            mimic, own = link.joint.mimic, (link.joint.lower, link.joint.upper)
+            if mimic is None or mimic.joint != joint.name or own[0] is None or own[1] is None:
+                continue
+            ends = sorted((x - mimic.offset) / mimic.multiplier for x in (own[0], own[1]))
+            low, high = max(ends[0], ends[0] if low is None else low), min(ends[1], ends[1] if high is None else high)
+        return low, high
+
+    def uncoupled(self) -> Robot:
+        """The robot with every joint that mimics another free."""
+        if not self.followers:
+            return self
+        links = [replace(link, joint=replace(link.joint, mimic=None)) for link in self.links]
+        return replace(self, links=tuple(links))
+
+    def check_uncoupled(self, what: str) -> None:
+        """Raises RobotError: joints mimic others, which what is named does not know."""
+        if self.followers:
+            names = ", ".join(f"'{name}'" for name in self.followers)
+            raise RobotError(
+                f"joints {names} of robot '{self.name}' mimic others, which {what} does not know; hold them by lock="
+            )
+
     @property
     def nq(self) -> int:
         """Numbers in a configuration."""
@@ -228,6 +362,7 @@ class Robot:
 
     @property
     def parents(self) -> tuple[int, ...]:
+        """The parent of each link by its number, -1 for the base."""
         return tuple(link.parent for link in self.links)
 
     def ancestors(self, i: int) -> list[int]:
@@ -263,17 +398,29 @@ class Robot:
             )
         return replace(self, links=tuple(links))
 
-    def with_armature(self, armature: float | Sequence[float]) -> Robot:
-        """With rotor inertias (kg m², one number or one per joint), which URDF cannot express."""
-        count = len(self.links)
-        values = [armature] * count if isinstance(armature, int | float) else list(armature)
-        if len(values) != count:
-            raise RobotError(f"{len(values)} armatures for {count} joints of robot '{self.name}'")
+    def with_armature(self, armature: float | Sequence[float], gear: float | Sequence[float] = 1.0) -> Robot:
+        """With rotor inertias, which URDF cannot express: kg m² about the rotors' own axes, one number or one per
+        joint.
+
+        gear: turns of the rotor per turn of the joint, likewise; the joint feels gear² times the rotor's inertia. For a
+        sliding joint, rad per m. What the rotor's turning does to the link that carries it is left out.
+        Raises RobotError: the numbers are not as many as the joints, or not finite, or an inertia is negative.
+        """
         links = [
-            replace(link, joint=replace(link.joint, armature=float(value)))
-            for link, value in zip(self.links, values, strict=True)
+            replace(link, joint=replace(link.joint, armature=ratio * ratio * inertia))
+            for link, inertia, ratio in zip(
+                self.links, self._per_joint("armatures", armature), self._per_joint("gears", gear), strict=True
+            )
         ]
         return replace(self, links=tuple(links))
+
+    def _per_joint(self, what: str, numbers: float | Sequence[float]) -> list[float]:
+        """One number for each joint."""
+        count = len(self.links)
+        values = [numbers] * count if isinstance(numbers, int | float) else list(numbers)
+        if len(values) != count:
+            raise RobotError(f"{len(values)} {what} for {count} joints of robot '{self.name}'")
+        return [float(value) for value in values]
 
     def with_payload(self, link: str, mass: float, com: Vector3, inertia: Matrix3) -> Robot:
         """With a body held by a link. com and inertia (about com): in the link's frame. Raises RobotError: no such link
@@ -287,10 +434,33 @@ class Robot:
 
     @classmethod
     def from_urdf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-        """Read a URDF file. Options and errors: see `dynagate.robot.urdf.read_urdf`."""
+        """The robot of a URDF file. path: of the file.
+
+        options: `floating_base`, `gravity` (m/s²), `lock` (rad or m by joint), `damping`, `ignore_friction`,
+        `allow_unphysical`, `unlimited`, `lax` and `round_rotations` (rad), which `dynagate.robot.urdf.read_urdf`
+        explains.
+        Raises RobotError: the file is missing, not XML, or describes no tree of supported joints with physical
+        inertias. The text names the joint or link and the option that accepts it.
+        """
         from dynagate.robot.urdf import read_urdf
 
         return read_urdf(path, **options)
+
+    @classmethod
+    def from_mjcf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
+        """Read MuJoCo's format. Options and errors: see `dynagate.robot.mjcf.read_mjcf`."""
+        from dynagate.robot.mjcf import read_mjcf
+
+        return read_mjcf(path, **options)
+
+    @classmethod
+    def from_xacro(
+        cls, path: str | PathLike[str], arguments: Mapping[str, str] | None = None, **options: Unpack[ReadingOptions]
+    ) -> Robot:
+        """Read a URDF that is written with macros. Options and errors: see `dynagate.robot.macros.read_xacro`."""
+        from dynagate.robot.macros import read_xacro
+
+        return read_xacro(path, arguments, **options)
 
 
 SMALLEST = 1e-100

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,16 @@ import numpy as np
 
 from dynagate.robot.faults import Faults
 from dynagate.robot.markup import attribute, finite, number, numbers, only, parse
+from dynagate.robot.mimicry import NoLeader, followed
 from dynagate.robot.model import (
     JOINT_TYPES,
+    SINGLE,
     STANDARD_GRAVITY,
+    Frame,
     Joint,
     Link,
     Matrix3,
+    Mimic,
     Robot,
     RobotError,
     RobotWarning,
@@ -30,11 +34,15 @@ from dynagate.robot.model import (
     check_inertia,
     matrix3,
     vector3,
+    without_noise,
 )
 from dynagate.robot.rotations import NEAR, Rounding
 
 ROOT_JOINT = "root_joint"
 """The joint of a floating base, named as Pinocchio names it; a number follows where the file has a joint so named."""
+
+WORLD = "world"
+"""The link that a file need not define: the base."""
 
 NOTHING: tuple[float, Vector3, Matrix3] = (0.0, (0.0, 0.0, 0.0), ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)))
 
@@ -76,11 +84,13 @@ def read_urdf(
     unlimited: bool = False,
     lax: bool = False,
     round_rotations: float = 1e-9,
+    expanded: bytes | None = None,
 ) -> Robot:
     """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
     floating_base: the root link moves freely, by a floating joint called ROOT_JOINT, instead of being the base.
-    lock: joints to hold at a position (rad or m), by name, as if they were fixed there.
+    lock: joints to hold at a position (rad or m), by name, as if they were fixed there. A joint that mimics another
+    follows it (`Joint.mimic`), and stays where it is while the other is held.
     damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction, which
     is not modelled and otherwise refused by name. allow_unphysical: accept masses and inertias that no body has.
     unlimited: revolute joints without usable position limits have none, so that they are sampled from -π to π, and
@@ -89,6 +99,7 @@ def read_urdf(
     round_rotations: rotations within this angle of a right one, in rad, are taken for it. Files write π/2 with ten
     digits or so, and 5e-12 instead of 0 costs a multiplier. Where they write it with fewer, a RobotWarning says which
     value would do; 0 takes the file at its word. `Robot.rounding` is the largest angle by which that turned anything.
+    expanded: what macros have made of the file, to read instead of it.
 
     Raises RobotError: the file is missing, too large, not XML, or describes no tree of supported joints with
     physical inertias. The text starts with the file's name and lists all that is wrong, by joint or link, with the
@@ -100,11 +111,13 @@ def read_urdf(
     )
     options.check()
     try:
-        root, overlooked = parse(path, lax=lax)
+        root, overlooked = parse(path, lax=lax, text=expanded)
         reader = _Reader(root, options)
         robot = reader.robot()
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
+    if reader.implied:
+        warnings.warn(f"{path.name}: link 'world' is not defined and taken for the base", RobotWarning, stacklevel=3)
     for text in overlooked:
         warnings.warn(f"{path.name}: lax overlooks {text}", RobotWarning, stacklevel=3)
     if text := _near_right_angles(reader.rounding):
@@ -150,21 +163,46 @@ class _Reader:
         self.name = root.get("name") or "robot"
         self.link_elements = _named(root, "link")
         self.joint_elements = _named(root, "joint")
+        self.implied = self._imply_world(root)
         self.links: list[Link] = []
+        self.frames: list[Frame] = []
+        self.pinned: list[tuple[str, str, str, float]] = []  # fault, joint, type and the one position of its limits
         self.unread = False  # something had a fault, so masses are not known
+
+    def _imply_world(self, root: Any) -> bool:
+        """The link that Drake's files take for granted, where the base is fixed and some joint has it as its parent."""
+        parents = {parent.get("link") for parent in root.iterfind("joint/parent")}
+        if self.options.floating_base or WORLD not in parents or WORLD in self.link_elements:
+            return False
+        self.link_elements[WORLD] = root.makeelement("link", name=WORLD)
+        return True
 
     def robot(self) -> Robot:
         top, children = self._tree()
         if self.options.floating_base:
             self._link(top, -1, Joint(self._root_joint(), "floating"))
+        else:
+            self.frames.append(Frame(top, -1))
         self._walk(top, children)
+        for text, name, kind, position in self.pinned:
+            # where nothing else moves, the limits are not filled in
+            if kind == "revolute" and not self.links:
+                self.faults.add(text, unlimited=True)
+            else:
+                self.faults.add(text, lock={name: position})
         if not self.unread and not self.options.allow_unphysical:
             self._check_masses()
         if not self.links and not self.faults:
             self.faults.add(f"robot '{self.name}' has no moving joint on its fixed base", floating_base=True)
         if self.faults:
             raise self.faults.error()
-        return Robot(self.name, tuple(self.links), vector3(self.options.gravity), rounding=self.rounding.turned)
+        return Robot(
+            self.name,
+            tuple(self.links),
+            vector3(self.options.gravity),
+            rounding=self.rounding.turned,
+            frames=tuple(self.frames),
+        )
 
     def _tree(self) -> tuple[str, dict[str, list[str]]]:
         """The root link, and per link the joints below it. Raises RobotError where they are no tree."""
@@ -199,7 +237,8 @@ class _Reader:
         if not name:
             raise RobotError(f"joint '{joint}' has no <{end} link=>")
         if name not in self.link_elements:
-            raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define")
+            free = ", as the base that floating_base=True frees" if name == WORLD and end == "parent" else ""
+            raise RobotError(f"joint '{joint}' has {end} link '{name}', which the file does not define{free}")
         return str(name)
 
     def _root_joint(self) -> str:
@@ -235,38 +274,55 @@ class _Reader:
         """Through a joint: a moving one begins a link, by which the place is then; a fixed one's link is merged."""
         element = self.joint_elements[name]
         kind = attribute(element, "type", f"joint '{name}'")
-        held = self._held(element, name, kind)
+        mimic = None if kind == "fixed" else self._followed(name, kind)
+        held = mimic if isinstance(mimic, float) else self._held(element, name, kind, mimic)
         if held is not None:
             self._turn_held(place, element, name, kind, held)
             kind = "fixed"
         if kind != "fixed":
             joint = self._joint(element, name, kind, place)
+            if isinstance(mimic, Mimic):
+                joint = replace(joint, mimic=mimic)
             self._link(place.name, place.owner, joint)
             place.owner, place.rotation, place.translation = len(self.links) - 1, np.eye(3), np.zeros(3)
-        elif place.owner >= 0:
-            self._merge(place)
+        else:
+            self._frame(place)
+            if place.owner >= 0:
+                self._merge(place)
 
-    def _held(self, element: Any, name: str, kind: str) -> float | None:
-        """Where a moving joint is held: by the option, or as if by it where nothing else accepts the joint."""
-        if kind == "fixed":
-            return None
+    def _frame(self, place: _Place) -> None:
+        """The name of a fixed link, where it is on what carries it."""
+        pose = matrix3(place.rotation), vector3(without_noise(place.translation))
+        self.frames.append(Frame(place.name, place.owner, *pose))
+
+    def _followed(self, name: str, kind: str) -> Mimic | float | None:
+        """How a moving joint follows another, or where that leaves it; at 0 where nothing else accepts the joint."""
         _check_type(name, kind)
+        try:
+            mimic = followed(name, self.joint_elements, self.options.lock)
+        except NoLeader as fault:
+            self.faults.add(str(fault), lock={name: fault.at})
+            return fault.at
+        if isinstance(mimic, Mimic) and kind not in SINGLE:
+            raise RobotError(f"joint '{name}' is {kind} and mimics another; expected one of {', '.join(SINGLE)}")
+        return mimic
+
+    def _held(self, element: Any, name: str, kind: str, mimic: Mimic | None) -> float | None:
+        """Where a moving joint is held: by the option, or as if by it where nothing else accepts the joint."""
+        if kind == "fixed" or mimic is not None:
+            return None
         if name in self.options.lock:
             return self.options.lock[name]
         where = f"joint '{name}'"
         limit = only(element, "limit", where)
-        mimic = only(element, "mimic", where)
-        if mimic is not None:
-            position = number(mimic, "offset", where) if mimic.get("offset") else 0.0
-            text = f"{where} mimics another joint; mimic joints are not supported"
-        elif kind in ("revolute", "prismatic") and limit is not None and limit.get("lower") and limit.get("upper"):
+        if kind in ("revolute", "prismatic") and limit is not None and limit.get("lower") and limit.get("upper"):
             position, upper = number(limit, "lower", where), number(limit, "upper", where)
             if position != upper or (self.options.unlimited and kind == "revolute"):
                 return None
             text = f"{where} has limits [{position}, {upper}]; expected lower < upper"
         else:
             return None
-        self.faults.add(text, lock={name: position})
+        self.pinned.append((text, name, kind, position))
         return position
 
     def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
@@ -287,7 +343,7 @@ class _Reader:
         free = kind in ("spherical", "floating")
         axis = np.array([0.0, 0.0, 1.0]) if free else self._axis(element, where)
         limit = only(element, "limit", where)
-        lower, upper = (None, None) if free or kind == "continuous" else self._range(limit, name, kind)
+        lower, upper = (None, None) if free or kind == "continuous" else self._range(element, limit, name, kind)
         most: dict[str, float | None] = {}
         for key in ("velocity", "effort"):
             value = None if limit is None or limit.get(key) is None else number(limit, key, where)
@@ -309,8 +365,8 @@ class _Reader:
             damping=self._damping(element, where),
         )
 
-    def _range(self, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
-        """Position limits, None where the joint has none."""
+    def _range(self, element: Any, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
+        """Position limits, None where the joint has none. A joint that mimics another needs none of its own."""
         where = f"joint '{name}'"
         if limit is None or limit.get("lower") is None or limit.get("upper") is None:
             text = f"{where} is {kind} but has no <limit lower= upper=>"
@@ -319,6 +375,8 @@ class _Reader:
             if lower < upper:
                 return lower, upper
             text = f"{where} has limits [{lower}, {upper}]; expected lower < upper"
+        if element.find("mimic") is not None:
+            return None, None
         if kind == "prismatic":
             self.faults.add(f"{text} in m", lock={name: 0.0})
         elif not self.options.unlimited:
@@ -399,7 +457,10 @@ class _Reader:
     def _check_masses(self) -> None:
         """Bodies must be possible, and a link without mass moves only what is below it: frames between the axes of one
         joint are made so."""
-        moved = [link.mass for link in self.links]
+        moved = self._moved()
+        followed = {
+            link.joint.mimic.joint for link, mass in zip(self.links, moved, strict=True) if link.joint.mimic and mass
+        }
         for i in reversed(range(len(self.links))):
             link = self.links[i]
             if link.mass != 0.0 or np.any(link.inertia):
@@ -407,15 +468,20 @@ class _Reader:
                     check_inertia(link.name, link.mass, link.com, link.inertia)
                 except RobotError as error:
                     self.faults.add(str(error), allow_unphysical=True)
-                moved[i] = moved[i] or 1.0
-            if moved[i] == 0.0:
+            if not moved[i] and link.joint.mimic is None and link.joint.name not in followed:
                 text = f"link '{link.name}' moves but has no mass, nor has any link beyond it; expected an <inertial>"
                 if link.joint.has_quaternion:
                     self.faults.add(text)
                 else:
                     self.faults.add(text, lock={link.joint.name: 0.0})
+
+    def _moved(self) -> list[bool]:
+        """Per link, whether it or one beyond it has a mass or an inertia."""
+        moved = [link.mass != 0.0 or bool(np.any(link.inertia)) for link in self.links]
+        for i, link in reversed(list(enumerate(self.links))):
             if link.parent >= 0:
-                moved[link.parent] += moved[i]
+                moved[link.parent] |= moved[i]
+        return moved
 
 
 class _Collected:

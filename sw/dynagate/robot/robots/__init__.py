@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynagate.robot.markup import is_mjcf
 from dynagate.robot.model import ReadingOptions, Robot, RobotError
 
 if TYPE_CHECKING:
@@ -26,14 +27,21 @@ def path(name: str) -> Path:
     return _FOLDER / f"{name}.urdf"
 
 
+SUFFIXES = (".urdf", ".xml", ".mjcf", ".xacro")
+
+
 def is_path(text: str) -> bool:
     """Whether `load` takes it for a file's path, not for a shipped robot's name."""
-    return text.endswith((".urdf", ".xml")) or "/" in text
+    return text.endswith(SUFFIXES) or "/" in text
 
 
 def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-    """A shipped robot by name, or any robot by the path of its URDF file: a `Path`, or a text that ends in .urdf or
-    .xml or has a slash. Options as for `Robot.from_urdf`. Raises RobotError."""
+    """A shipped robot by name, or any robot by the path of its file: a `Path`, or a text that ends in one of SUFFIXES
+    or has a slash. A file that ends in .xacro is expanded, one whose root is <mujoco> is read as MJCF, any other as
+    URDF. Options as for `Robot.from_urdf`. Raises RobotError; MissingExtraError that names xacro's or MJCF's extra."""
     if not isinstance(name_or_path, str) or is_path(name_or_path):
-        return Robot.from_urdf(name_or_path, **options)
+        file = Path(name_or_path)
+        if file.suffix == ".xacro":
+            return Robot.from_xacro(file, **options)
+        return Robot.from_mjcf(file, **options) if is_mjcf(file) else Robot.from_urdf(file, **options)
     return Robot.from_urdf(path(name_or_path), **options)

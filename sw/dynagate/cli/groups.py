@@ -1,0 +1,78 @@
+"""Help in groups: the options of a command by what they concern, the commands by what they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from dynagate import robots
+
+OPTIONS = {
+    "Robot": "floating-base lock ignore-friction allow-unphysical round-rotations unlimited lax",
+    "Region, the states that count": "velocity acceleration effort",
+    "Function and algorithm": "function form frame mass prefix variable outputs",
+    "Steps and rollouts": "dt integrator linearise variable-dt friction friction-speed stops",
+    "Formats": "word error target floor near-rest formats policy global",
+    "Hardware": "ii stages axi tlast words choice budget family board clock",
+    "Measurement": "states steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "
+    "jobs backend cluster",
+    "Output": "folder project-folder only-project report json figures cuda pack",
+    "What to remove": "dry-run designs days",
+}
+"""The options of each group, in the groups' order in a help text. A command's options keep their own order."""
+
+ROBOT = f"The path of a URDF file, or a robot that ships: {', '.join(robots.names())}."
+
+COMMANDS = {
+    "Look": "info bench",
+    "Hardware": "build run synth bitstream together",
+    "Software": "emit",
+    "Studies": "sweep closed-loop",
+    "Installation": "doctor clean",
+}
+"""The commands of each group, in the order of the overview."""
+
+_GROUP_OF = {f"--{option}": group for group, names in OPTIONS.items() for option in names.split()}
+
+
+class Command(click.Command):
+    """A command whose help lists its options in groups. Options of no group come last, with --help."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows: dict[str, list[tuple[str, str]]] = {group: [] for group in (*OPTIONS, "Options")}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Argument):
+                rows["Robot"].append((parameter.make_metavar(ctx), ROBOT))
+            elif record := parameter.get_help_record(ctx):
+                rows[_GROUP_OF.get(parameter.opts[0], "Options")].append(record)
+        _write(formatter, rows.items())
+
+
+class Overview(click.Group):
+    """A group of commands whose help lists them by what they are for. Commands of no group come last."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        listed = {title: names.split() for title, names in COMMANDS.items()}
+        grouped = {name for names in listed.values() for name in names}
+        listed["Commands"] = [name for name in self.commands if name not in grouped]
+        _write(
+            formatter,
+            (
+                (title, [(name, self.commands[name].get_short_help_str(limit=80)) for name in names])
+                for title, names in listed.items()
+            ),
+        )
+
+
+def _write(formatter: click.HelpFormatter, sections: Iterable[tuple[str, list[tuple[str, str]]]]) -> None:
+    for title, rows in sections:
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def command(**settings: Any) -> Callable[[Callable[..., Any]], Command]:
+    """`click.command` with help in groups. settings: short_help, epilog, name."""
+    return click.command(cls=Command, **settings)

@@ -1,0 +1,77 @@
+"""Commands about the installation itself: doctor, clean."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from dynagate.cli import parameters
+from dynagate.cli.groups import command
+from dynagate.cli.options import examples
+from dynagate.cli.parameters import Value
+from dynagate.native.cache import UNUSED_DAYS, cache_folder
+
+
+@command(
+    short_help="Say what is installed, what is missing, what to type.",
+    epilog=examples("doctor"),
+)
+def doctor() -> None:
+    """Print what dynagate needs and what of it is here.
+
+    It looks at programs, the packages of each extra, compilers, the GPU, the cache and the devices of boards.
+    The exit status is 0 where all that 'dynagate run' needs is here, else 1."""
+    from dynagate.cli.diagnosis import State, diagnosed, is_ready, table
+    from dynagate.cli.progress import Steps
+
+    with Steps() as step:
+        rows = list(diagnosed(step))
+    click.echo(table(rows))
+    if is_ready(rows):
+        click.echo("all that 'dynagate run' needs is here: dynagate run iiwa14")
+        return
+    missing = [row.name for row in rows if row.state is State.MISSING]
+    click.echo(f"missing for 'dynagate run': {', '.join(missing)}")
+    sys.exit(1)
+
+
+@command(
+    short_help="Remove the cache, and old designs on request.",
+    epilog=examples("clean --dry-run", "clean --designs build/designs --days 30"),
+)
+@click.option("--dry-run", is_flag=True, help="Print what would be removed and remove nothing.")
+@click.option(
+    "--designs",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="Remove old designs below this folder too; other files in it stay.",
+)
+@click.option(
+    "--days",
+    default=str(UNUSED_DAYS),
+    show_default=True,
+    type=Value(parameters.real(lambda x: x >= 0.0), "a number of days, 0 or more"),
+    help="With --designs: remove what was built so long ago.",
+)
+def clean(dry_run: bool, designs: Path | None, days: float) -> None:
+    """Remove what dynagate compiled into its cache, and with --designs old designs, and print how much that frees.
+
+    Nothing outside the cache is touched without --designs. All that is removed is made again when it is needed."""
+    from dynagate.cli.cleaning import cleaned, in_cache, megabytes, old_designs
+    from dynagate.cli.progress import Steps
+
+    with Steps() as step:
+        step("looking for what can go")
+        places = [(cache_folder(), "compiled folders", in_cache(cache_folder()))]
+        if designs is not None:
+            places.append((designs, "designs", old_designs(designs, days)))
+        results = [cleaned(*place, dry_run=dry_run, step=step) for place in places]
+    for result in results:
+        click.echo(result.text())
+    click.echo(f"{'would free' if dry_run else 'freed'} {megabytes(sum(result.bytes for result in results))}")
+    faults = [fault for result in results for fault in result.faults]
+    for fault in faults:
+        click.echo(f"  stays: {fault}", err=True)
+    sys.exit(1 if faults else 0)

@@ -1,0 +1,129 @@
+"""Joints that mimic others: the few coordinates that a robot has, and the many that its joints have.
+
+The joints' coordinates follow from the robot's by q = G q_r + offset with a constant G, so that q̇ = G q̇_r, τ_r = Gᵀ τ
+and M_r = Gᵀ M G.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics.spatial import Array, Scalar, zeros
+from dynagate.robot.model import Robot
+
+
+class Elimination(Protocol):
+    """The order in which M is factorised from the last degree of freedom to the first. chain[d]: those that d's row of
+    the factor has, d last; where(d): its scope."""
+
+    nv: int
+    chain: list[list[int]]
+
+    def where(self, d: int) -> tuple[str, ...]: ...
+
+
+class _Follows(NamedTuple):
+    """A number of the joints: ratio times this number of the robot, and an offset."""
+
+    place: int
+    ratio: float
+    offset: float = 0.0
+
+
+class Coupling:
+    """G and the offset of a robot, and, as an `Elimination`, the sparsity of M_r with what its factor fills in.
+
+    leaders_q, leaders: per number of q_r and v_r, the joints' number that it is.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        places = {link.joint.name: (q.start, v.start) for link, q, v in robot.slices()}
+        self.nq, self.nv = robot.nq, robot.nv
+        self._q: list[_Follows] = []
+        self._v: list[_Follows] = []
+        self.leaders_q: list[int] = []
+        self.leaders: list[int] = []
+        for link, q, v in robot.slices():
+            if mimic := link.joint.mimic:
+                iq, iv = places[mimic.joint]
+                self._q.append(_Follows(iq, mimic.multiplier, mimic.offset))
+                self._v.append(_Follows(iv, mimic.multiplier))
+            else:
+                self.leaders_q += range(len(self._q), len(self._q) + link.joint.nq)
+                self.leaders += range(len(self._v), len(self._v) + link.joint.nv)
+                self._q += [_Follows(k, 1.0) for k in range(q.start, q.stop)]
+                self._v += [_Follows(k, 1.0) for k in range(v.start, v.stop)]
+        used = np.zeros((len(self._v), self.nv), dtype=bool)
+        for d, follows in enumerate(self._v):
+            used[d, follows.place] = True
+        self.chain = _elimination(robot.uncoupled(), used)
+
+    def where(self, d: int) -> tuple[str, ...]:
+        return (f"dof{d}",)
+
+    def configuration(self, q: Sequence[Scalar]) -> list[Scalar]:
+        """The joints' q of the robot's (nq,)."""
+        return [_times(q[f.place], f.ratio) + f.offset if f.offset else _times(q[f.place], f.ratio) for f in self._q]
+
+    def rates(self, v: Sequence[Scalar]) -> list[Scalar]:
+        """G v: the joints' velocities or accelerations of the robot's (nv,)."""
+        return [_times(v[f.place], f.ratio) for f in self._v]
+
+    def torques(self, tau: Sequence[Scalar]) -> list[Scalar]:
+        """Gᵀ τ (nv,)."""
+        result: list[Scalar] = [0.0] * self.nv
+        for torque, f in zip(tau, self._v, strict=True):
+            result[f.place] = result[f.place] + _times(torque, f.ratio)
+        return result
+
+    def columns(self, matrix: Array) -> Array:
+        """X G: (..., nv) of (..., joints' degrees of freedom)."""
+        result = zeros(*matrix.shape[:-1], self.nv)
+        for d, f in enumerate(self._v):
+            result[..., f.place] = result[..., f.place] + _each(matrix[..., d], f.ratio)
+        return result
+
+    def matrix(self, matrix: Array) -> Array:
+        """Gᵀ X G (nv, nv)."""
+        return self.columns(self.columns(matrix).T).T
+
+    def symmetric(self, matrix: Array) -> Array:
+        """Gᵀ X G of a symmetric X, every entry the same as its mirror image."""
+        result = self.matrix(matrix)
+        for a in range(self.nv):
+            for b in range(a):
+                result[b, a] = result[a, b]
+        return result
+
+
+def _times(x: Scalar, ratio: float) -> Scalar:
+    return x if ratio == 1.0 else -x if ratio == -1.0 else x * ratio
+
+
+def _each(values: Array, ratio: float) -> Any:
+    return values if ratio == 1.0 else -values if ratio == -1.0 else values * ratio
+
+
+def _elimination(free: Robot, used: npt.NDArray[np.bool_]) -> list[list[int]]:
+    """Per coordinate, last to first, what its row of the factor may have: its ancestors in the elimination tree of
+    M_r (Liu, "The role of elimination trees in sparse factorization", 1990). free: the robot with its joints free;
+    used: which coordinates (nv,) each of its degrees of freedom follows."""
+    dofs = [range(v.start, v.stop) for _, _, v in free.slices()]
+    full = np.zeros((free.nv, free.nv), dtype=bool)
+    for i in range(len(free.links)):
+        for j in free.ancestors(i):
+            full[np.ix_(dofs[i], dofs[j])] = full[np.ix_(dofs[j], dofs[i])] = True
+    filled = (used.T.astype(int) @ full.astype(int) @ used.astype(int)) > 0
+    chain: list[list[int]] = [[] for _ in range(len(filled))]
+    above = [-1] * len(filled)
+    for k in reversed(range(len(filled))):
+        lower = np.flatnonzero(filled[k, :k])
+        filled[np.ix_(lower, lower)] = True
+        above[k] = int(lower[-1]) if len(lower) else -1
+    for k in range(len(filled)):
+        chain[k] = [*(chain[above[k]] if above[k] >= 0 else []), k]
+    return chain

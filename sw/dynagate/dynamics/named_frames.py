@@ -1,0 +1,65 @@
+"""Pose, velocity and Jacobian of a frame that a robot names: a link, what is bolted to one, or a place added to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.frames import Poses, poses
+from dynagate.dynamics.spatial import Array, Scalar, array, zeros
+from dynagate.dynamics.tree import Tree
+from dynagate.robot.model import RobotError
+
+
+class _Seen(NamedTuple):
+    """A frame in the base: the link that carries it, all links' poses, and its own."""
+
+    link: int
+    links: Poses
+    rotation: Array
+    position: Array
+
+
+def check(tree: Tree, name: str) -> None:
+    """Raises RobotError: the robot has no such frame, or it is fixed to the base."""
+    if tree.moving.frame(name).link < 0:
+        raise RobotError(f"frame '{name}' of robot '{tree.moving.name}' is fixed to the base; expected one that moves")
+
+
+def _seen(tree: Tree, q: Sequence[Scalar], name: str) -> _Seen:
+    frame = tree.moving.frame(name)
+    links = poses(tree, q, "base")
+    turn = tree.turns[frame.link]
+    above, origin = links.rotation[frame.link], links.position[frame.link]
+    with scope("frame"):
+        rotation = above @ (turn.T @ array(frame.rotation))
+        position = origin + above @ (turn.T @ array(frame.translation))
+    return _Seen(frame.link, links, rotation, position)
+
+
+def pose(tree: Tree, q: Sequence[Scalar], name: str) -> tuple[Array, Array]:
+    """Origin (3,) in m and rotation (3, 3) of the frame in the base: v_base = rotation @ v_frame."""
+    seen = _seen(tree.as_given, q, name)
+    return label(seen.position, "frame_position"), label(seen.rotation, "frame_rotation")
+
+
+def jacobian(tree: Tree, q: Sequence[Scalar], name: str) -> Array:
+    """[angular; linear] velocity of the frame's origin in base axes by q̇ (6, nv): Pinocchio's LOCAL_WORLD_ALIGNED with
+    the angular rows first."""
+    tree = tree.as_given
+    seen = _seen(tree, q, name)
+    result = zeros(6, tree.nv)
+    with scope("frame"):
+        for d in tree.support[seen.link]:
+            j = tree.link_of[d]
+            motion = tree.axis_at(d, seen.links.rotation[j], seen.links.position[j] - seen.position)
+            result[:3, d], result[3:, d] = motion
+    return label(result, "frame_jacobian")
+
+
+def velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], name: str) -> Array:
+    """[angular; linear] velocity (6,) of the frame's origin in base axes, rad/s and m/s."""
+    columns = jacobian(tree, q, name)
+    with scope("frame"):
+        return label(columns @ array(list(qd)), "frame_velocity")

@@ -1,0 +1,68 @@
+"""Which joint a <mimic> follows in the end, and how: chains of them are one product of multipliers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dynagate.robot.markup import attribute, number, only
+from dynagate.robot.model import SINGLE, SMALLEST_RATIO, Mimic, RobotError
+
+
+class NoLeader(RobotError):
+    """A <mimic> that follows no moving joint of one degree of freedom. at: where the joint may be held instead."""
+
+    def __init__(self, text: str, at: float) -> None:
+        self.at = at
+        super().__init__(text)
+
+
+def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) -> Mimic | float | None:
+    """How joint `name` follows one that moves by itself; a number where it stays at that position, because what it
+    follows is fixed or held, or the multiplier is 0; None where it mimics none.
+
+    joints: the elements of the file. Raises NoLeader: a joint is not there, mimics itself over others, has no single
+    position, or the multiplier is too large or small; RobotError: numbers that cannot be read.
+    """
+    seen = [name]
+    ratio, offset = 1.0, 0.0
+    while (mimic := only(joints[seen[-1]], "mimic", f"joint '{seen[-1]}'")) is not None and seen[-1] not in lock:
+        where = f"joint '{seen[-1]}'"
+        leader = attribute(mimic, "joint", where)
+        offset += ratio * (number(mimic, "offset", where) if mimic.get("offset") else 0.0)
+        ratio *= number(mimic, "multiplier", where) if mimic.get("multiplier") else 1.0
+        if leader in seen:
+            circle = " -> ".join(f"'{joint}'" for joint in [*seen[seen.index(leader) :], leader])
+            raise NoLeader(f"joint '{name}' mimics a joint that mimics it in turn ({circle})", 0.0)
+        if leader not in joints:
+            raise NoLeader(f"{where} mimics joint '{leader}', which the file does not define", 0.0)
+        seen.append(leader)
+    last = seen[-1]
+    if len(seen) == 1:
+        return None
+    if last in lock:
+        return _within(name, ratio * lock[last] + offset)
+    kind = attribute(joints[last], "type", f"joint '{last}'")
+    if kind == "fixed" or ratio == 0.0:
+        return _within(name, offset)
+    if kind not in SINGLE:
+        raise NoLeader(f"joint '{name}' mimics joint '{last}', which is {kind} and has no single position", 0.0)
+    if not SMALLEST_RATIO <= abs(ratio) <= 1.0 / SMALLEST_RATIO or abs(offset) > LARGEST:
+        raise NoLeader(
+            f"joint '{name}' mimics joint '{last}' with multiplier {ratio:g} and offset {offset:g}; expected a "
+            f"multiplier of size {SMALLEST_RATIO:g} to {1.0 / SMALLEST_RATIO:g} and an offset up to {LARGEST:g}",
+            0.0,
+        )
+    return Mimic(last, ratio, offset)
+
+
+LARGEST = 1e6
+"""rad or m: a float knows an angle beyond this to less than ten digits."""
+
+
+def _within(name: str, position: float) -> float:
+    if not abs(position) <= LARGEST:
+        raise NoLeader(
+            f"joint '{name}' would be held at {position:g} by what it mimics; expected up to {LARGEST:g}", 0.0
+        )
+    return position

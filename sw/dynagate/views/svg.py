@@ -1,0 +1,103 @@
+"""Inline SVG: rectangles, lines and text on a canvas, written by the standard library's XML writer, which escapes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from xml.etree import ElementTree
+
+NAMESPACE = "http://www.w3.org/2000/svg"
+FONT = "system-ui, 'DejaVu Sans', sans-serif"
+INK, FAINT, GRID, PAPER = "#1b2530", "#5b6773", "#d9dee3", "#ffffff"
+BLUE, ORANGE, GREEN, RED, SKY, PURPLE, YELLOW = (
+    "#0072b2",
+    "#e69f00",
+    "#009e73",
+    "#d55e00",
+    "#56b4e9",
+    "#cc79a7",
+    "#f0e442",
+)
+"""Okabe and Ito's colours, which colour-blind readers tell apart."""
+
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml_text(text: str) -> str:
+    """The text with every character that XML does not allow replaced."""
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def shortened(text: str, most: int) -> str:
+    """At most so many characters, the last an ellipsis where some are left out."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+class Canvas:
+    """A drawing of width × height pixels. title: what it shows, for screen readers too. Coordinates are pixels from the
+    upper left corner."""
+
+    def __init__(self, width: float, height: float, title: str) -> None:
+        self.width, self.height = width, height
+        size = {"width": _number(width), "height": _number(height)}
+        box = f"0 0 {size['width']} {size['height']}"
+        self._root = ElementTree.Element(
+            "svg", {"xmlns": NAMESPACE, "viewBox": box, **size, "role": "img", "font-family": FONT, "font-size": "12"}
+        )
+        ElementTree.SubElement(self._root, "title").text = xml_text(title)
+        self.rectangle(0, 0, width, height, fill=PAPER)
+
+    def rectangle(
+        self, x: float, y: float, width: float, height: float, *, fill: str, edge: str = "none", hint: str = ""
+    ) -> None:
+        """hint: shown where the pointer rests on it."""
+        place = {"x": _number(x), "y": _number(y), "width": _number(width), "height": _number(height)}
+        self._add("rect", {**place, "fill": fill, "stroke": edge}, hint)
+
+    def line(self, points: Iterable[tuple[float, float]], *, color: str = FAINT, width: float = 1.0) -> None:
+        """Straight pieces through the points."""
+        listed = " ".join(f"{_number(x)},{_number(y)}" for x, y in points)
+        self._add("polyline", {"points": listed, "fill": "none", "stroke": color, "stroke-width": _number(width)})
+
+    def arrow(self, points: list[tuple[float, float]], *, color: str = FAINT) -> None:
+        """A line whose last piece ends in a head."""
+        self.line(points, color=color)
+        (x0, y0), (x1, y1) = points[-2:]
+        length = max(abs(x1 - x0) + abs(y1 - y0), 1e-9)
+        dx, dy = 5 * (x1 - x0) / length, 5 * (y1 - y0) / length
+        corners = [(x1, y1), (x1 - dx - dy / 2, y1 - dy + dx / 2), (x1 - dx + dy / 2, y1 - dy - dx / 2)]
+        self._add("polygon", {"points": " ".join(f"{_number(x)},{_number(y)}" for x, y in corners), "fill": color})
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        color: str = INK,
+        size: int = 12,
+        anchor: str = "start",
+        bold: bool = False,
+    ) -> None:
+        """y: of the baseline. anchor: which end x is, "start", "middle" or "end"."""
+        style = {
+            "fill": color,
+            "font-size": str(size),
+            "text-anchor": anchor,
+            **({"font-weight": "600"} if bold else {}),
+        }
+        self._add("text", {"x": _number(x), "y": _number(y), **style}).text = xml_text(text)
+
+    def markup(self) -> str:
+        """The drawing as text: a file of its own, or part of a page."""
+        return ElementTree.tostring(self._root, encoding="unicode")
+
+    def _add(self, tag: str, attributes: dict[str, str], hint: str = "") -> ElementTree.Element:
+        element = ElementTree.SubElement(self._root, tag, attributes)
+        if hint:
+            ElementTree.SubElement(element, "title").text = xml_text(hint)
+        return element
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

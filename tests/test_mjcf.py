@@ -1,0 +1,202 @@
+"""MJCF through MuJoCo's compiler: the robot has MuJoCo's mass matrix, torques and accelerations."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dynagate import Robot, RobotError, RobotWarning, evaluate, robots, trace
+from dynagate.dynamics.joints import rotation_of
+
+from tests.samples import inputs_of
+
+mujoco = pytest.importorskip("mujoco")
+
+ARM = """<mujoco model="arm"><compiler angle="degree" autolimits="true"/>
+  <option gravity="0.5 0 -9.7"/>
+  <default><joint damping="0.4" armature="0.05"/><geom contype="0" conaffinity="0"/></default>
+  <asset><mesh name="shell" file="not_there.obj"/><material name="grey"/></asset>
+  <worldbody><body name="base" quat="1 0 0 1" pos="0.1 0 0.2"><inertial mass="4" pos="0 0 0" diaginertia="1 1 1"/>
+    <geom type="mesh" mesh="shell" material="grey"/>
+    <body name="upper" pos="0 0 0.3" quat="1 0 1 0">
+      <inertial mass="3" pos="0.1 0.02 0.2" quat="0.9 0.1 0.3 0.2" diaginertia="0.03 0.02 0.025"/>
+      <joint name="shoulder" axis="0 1 0.2" pos="0 0.1 0.05" range="-90 120" ref="20" actuatorfrcrange="-40 30"/>
+      <body name="sledge" pos="0.2 0 0.1" euler="10 20 30">
+        <inertial mass="1.5" pos="0 0.1 0" fullinertia="0.02 0.03 0.025 0.001 0.002 -0.001"/>
+        <joint name="slide" type="slide" axis="1 0 1" range="-0.3 0.2" ref="0.1" pos="0.3 0 0"/>
+        <joint name="roll" axis="0 0 1" pos="0.05 0 0" damping="0" ref="30"/>
+        <body name="tool" pos="0 0 0.2" quat="1 0 0 1"><geom size="0.05" mass="0.3"/></body>
+      </body></body></body></worldbody></mujoco>"""
+
+TREE = """<mujoco model="tree"><compiler angle="radian"/>
+  <worldbody><body name="trunk" pos="0 0 1" quat="0.9 0.1 0.2 0.3"><freejoint name="root"/>
+    <geom type="box" size="0.2 0.1 0.05" mass="5"/>
+    <body name="leg" pos="0.2 0.1 0"><joint name="hip" type="ball" pos="0 0 0.02" damping="0.2" armature="0.01"/>
+      <geom type="capsule" fromto="0 0 0 0 0.1 -0.3" size="0.03" mass="1.2"/>
+      <body pos="0 0.1 -0.3"><joint axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 0 0 -0.3" size="0.02" mass="0.7"/></body>
+    </body>
+    <body name="tail" pos="-0.2 0 0"><joint name="yaw" axis="0 0 1"/><joint name="pitch" axis="0 1 0" ref="0.4"/>
+      <geom type="capsule" fromto="0 0 0 -0.3 0 0.1" size="0.02" mass="0.5"/></body>
+  </body></worldbody></mujoco>"""
+
+CART = """<mujoco><worldbody><body name="cart"><joint name="x" type="slide" axis="1 0 0"/>
+  <geom type="box" size="0.2 0.1 0.1" mass="1"/>
+  <body name="pole"><joint name="hinge" axis="0 1 0"/>
+    <geom type="capsule" fromto="0 0 0 0 0 0.6" size="0.02" mass="0.1"/>
+  </body></body></worldbody></mujoco>"""
+
+
+def read(text: str, folder: Path, **options: Any) -> Robot:
+    path = folder / "robot.xml"
+    path.write_text(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RobotWarning)
+        return Robot.from_mjcf(path, **options)
+
+
+def in_mujoco(robot: Robot, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """qpos, and B and c with qvel = B v and its rate B v̇ + c: a free joint's linear velocity is in the world's axes."""
+    qpos, b, c = q.copy(), np.eye(robot.nv), np.zeros(robot.nv)
+    for part in robot.quaternions():
+        qpos[part] = np.roll(q[part], 1)
+    for link, iq, iv in robot.slices():
+        if link.joint.type == "floating":
+            rotation = rotation_of(q[iq][3:].tolist()).astype(float)
+            b[iv.start : iv.start + 3, iv.start : iv.start + 3] = rotation
+            c[iv.start : iv.start + 3] = rotation @ np.cross(v[iv][3:], v[iv][:3])
+    return qpos, b, c
+
+
+@pytest.mark.parametrize("text", [ARM, TREE, CART], ids=["arm", "tree", "cart"])
+def test_dynamics_are_mujocos(text: str, tmp_path: Path) -> None:
+    robot = read(text, tmp_path)
+    without_mesh = re.sub(r"<asset>.*?</asset>|<geom type=\"mesh\"[^>]*>", "", text, flags=re.DOTALL)
+    model = mujoco.MjModel.from_xml_string(without_mesh)
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_EULER
+    data = mujoco.MjData(model)
+    assert (robot.nq, robot.nv) == (model.nq, model.nv)
+    random = np.random.default_rng(4)
+    q, v, a = random.uniform(-1.5, 1.5, robot.nq), random.uniform(-3, 3, robot.nv), random.uniform(-9, 9, robot.nv)
+    for part in robot.quaternions():
+        q[part] /= np.linalg.norm(q[part])
+    qpos, b, c = in_mujoco(robot, q, v)
+    state = {"q": q[None], "qd": v[None], "qdd": a[None]}
+    data.qpos[:], data.qvel[:], data.qacc[:] = qpos, b @ v, b @ a + c
+    mujoco.mj_inverse(model, data)
+    # MuJoCo's inverse dynamics has damping as a passive force, which the torques must overcome
+    torque = b.T @ data.qfrc_inverse
+    m = np.zeros((robot.nv, robot.nv))
+    mujoco.mj_fullM(model, data, m)
+    ours = {name: evaluate(trace(robot, name), inputs_of(name, state)) for name in ("inverse_dynamics", "mass_matrix")}
+    np.testing.assert_allclose(ours["mass_matrix"]["m"][0], b.T @ m @ b, atol=1e-12 * np.abs(m).max())
+    np.testing.assert_allclose(ours["inverse_dynamics"]["tau"][0], torque, atol=1e-11 * np.abs(torque).max())
+    data.qfrc_applied[:] = np.linalg.solve(b.T, random.uniform(-20, 20, robot.nv))
+    mujoco.mj_forward(model, data)
+    state["tau"] = (b.T @ data.qfrc_applied)[None]
+    qdd = evaluate(trace(robot, "forward_dynamics"), inputs_of("forward_dynamics", state))["qdd"][0]
+    expected = np.linalg.solve(b, data.qacc - c)
+    np.testing.assert_allclose(qdd, expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_what_the_file_says_of_joints(tmp_path: Path) -> None:
+    robot = read(ARM, tmp_path)
+    assert (robot.name, robot.gravity) == ("arm", (0.5, 0.0, -9.7))
+    assert [link.name for link in robot.links] == ["upper", "sledge.slide", "sledge"]
+    shoulder, slide, roll = (link.joint for link in robot.links)
+    assert (shoulder.type, slide.type, roll.type) == ("revolute", "prismatic", "continuous")
+    np.testing.assert_allclose([shoulder.lower, shoulder.upper], np.radians([-90, 120]))
+    assert (shoulder.effort, shoulder.damping, shoulder.armature) == (30.0, 0.4, 0.05)
+    assert (slide.lower, slide.upper, roll.damping, roll.lower) == (-0.3, 0.2, 0.0, None)
+    # the tool, which has no joint, is part of what carries it
+    assert robot.links[2].mass == pytest.approx(1.8)
+    names = [(link.name, link.joint.name, link.joint.type) for link in read(TREE, tmp_path).links]
+    assert names[:3] == [
+        ("trunk", "root", "floating"),
+        ("leg", "hip", "spherical"),
+        ("body_3", "joint_2", "continuous"),
+    ]
+
+
+def test_held_joints_are_where_they_are_held(tmp_path: Path) -> None:
+    free, held = read(ARM, tmp_path), read(ARM, tmp_path, lock={"slide": 0.15, "shoulder": 0.3}, gravity=(0, 0, -1))
+    assert (held.nv, held.gravity) == (1, (0.0, 0.0, -1.0))
+    m = evaluate(trace(free, "mass_matrix"), {"q": np.array([[0.3, 0.15, 0.7]])})["m"][0, 2, 2]
+    np.testing.assert_allclose(evaluate(trace(held, "mass_matrix"), {"q": np.array([[0.7]])})["m"], [[[m]]], rtol=1e-12)
+
+
+EXTRAS = """<equality><joint joint1="x" joint2="hinge"/></equality><tendon><fixed name="t"><joint joint="x" coef="1"/>
+  </fixed></tendon><actuator><motor joint="x"/></actuator></mujoco>"""
+
+
+def test_what_is_left_out_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "cart.xml"
+    path.write_text(CART.replace("</mujoco>", EXTRAS).replace('name="x"', 'name="x" stiffness="3"'))
+    message = "cart.xml: left out, being no dynamics of a free tree: 1 equality constraints, 1 tendons, 1 actuators"
+    with pytest.warns(RobotWarning, match=re.escape(message) + r".*, 1 springs, contacts$"):
+        assert Robot.from_mjcf(path).nv == 2
+
+
+REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "not XML": ("<mujoco", {}, "robot.xml: MuJoCo refuses it: "),
+    "no mass": (
+        CART.replace('mass="1"', 'mass="0"'),
+        {},
+        "MuJoCo refuses it: Error: mass and inertia of moving bodies",
+    ),
+    "nan": (CART.replace('mass="1"', 'mass="nan"'), {}, "has a NaN among its numbers"),
+    "infinite": (
+        CART.replace('axis="1 0 0"', 'axis="1e300 0 0"'),
+        {},
+        "joint 'x' has axis [0.0, 0.0, 0.0]; expected a direction",
+    ),
+    "negative damping": (CART.replace('axis="1 0 0"', 'axis="1 0 0" damping="-1"'), {}, "joint 'x' has damping -1"),
+    "negative": (CART.replace('mass="1"', 'mass="-1"'), {}, "MuJoCo refuses it: "),
+    "huge": (CART.replace('mass="1"', 'mass="1e999"'), {}, "MuJoCo refuses it: "),
+    "nothing moves": ("<mujoco><worldbody/></mujoco>", {}, "has no moving joint; expected at least one"),
+    "friction": (
+        CART.replace('name="x"', 'name="x" frictionloss="2"'),
+        {},
+        "joint 'x' has frictionloss 2; Coulomb friction is not modelled; to read it, add ignore_friction=True",
+    ),
+    "lock": (CART, {"lock": {"y": 0.0}}, "lock names joint 'y', which the file does not define"),
+    "lock nan": (CART, {"lock": {"x": np.nan}}, "lock={'x': nan}; expected a finite position"),
+    "lock free": (TREE, {"lock": {"root": 0.0}}, "joint 'root' is floating and has no single position to lock it at"),
+    "floating base": (CART, {"floating_base": True}, "floating_base= is for URDF; expected a <freejoint/> in the file"),
+    "gravity": (CART, {"gravity": (0, 0)}, "gravity=(0, 0); expected three finite numbers"),
+    "mesh without masses": (
+        CART.replace('type="box" size="0.2 0.1 0.1"', 'type="mesh" mesh="a"').replace(
+            "<worldbody>", '<asset><mesh name="a" file="a.obj"/></asset><worldbody>'
+        ),
+        {},
+        "a.obj",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", list(REFUSED))
+def test_refused(case: str, tmp_path: Path) -> None:
+    text, options, message = REFUSED[case]
+    with pytest.raises(RobotError, match=re.escape(message)):
+        read(text, tmp_path, **options)
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(RobotError, match="expected an MJCF file"):
+        Robot.from_mjcf(tmp_path / "none.xml")
+    with pytest.raises(TypeError, match="unexpected keyword argument 'mass'"):
+        read(CART, tmp_path, mass=1)
+
+
+def test_loaded_by_what_the_file_holds(tmp_path: Path) -> None:
+    path = tmp_path / "cart.xml"
+    path.write_text(CART)
+    with pytest.warns(RobotWarning, match="contacts"):
+        assert robots.load(str(path)).name == "cart"
+    with pytest.raises(RobotError, match="root element is <mujoco>; expected <robot>, or Robot.from_mjcf for MJCF"):
+        Robot.from_urdf(path)
