@@ -121,7 +121,7 @@ def measure(graph: Graph, region: Region, policy: str, word: int, states: int) -
             median, error, overflow = _errors(formatted, inputs, expected, floors)
         except AccuracyError:  # longer words than one DSP block takes: the one word length stays
             pass
-    adders = [i for i, node in enumerate(graph.nodes) if OPS[node.op].counted in ("add", "neg")]
+    adders = [i for i, node in enumerate(formatted.graph.nodes) if OPS[node.op].counted in ("add", "neg")]
     return Point(
         policy,
         word,

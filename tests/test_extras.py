@@ -72,7 +72,8 @@ def with_extra(extra: str) -> set[str]:
 
 
 def declared(extra: str) -> list[str]:
-    """The requirements of the package and of an extra as pyproject.toml has them, extras of its own resolved."""
+    """The requirements of the package and of an extra that hold for this Python, as pyproject.toml has them, extras of
+    its own resolved."""
     texts = list(PROJECT["dependencies"])
     for text in PROJECT["optional-dependencies"].get(extra, ()):
         requirement = Requirement(text)
@@ -179,6 +180,25 @@ def test_options_name_what_they_need(extra: str, arguments: list[str], message: 
     assert message in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_integrators_name_their_extras(tmp_path: Path) -> None:
+    program = (
+        "from importlib import import_module\n"
+        "for name in sys.argv[1:]:\n"
+        "    sys.modules['quantecon'] = None\n"
+        "    try:\n"
+        "        import_module('dynagate.integrators.' + name)\n"
+        "    except RuntimeError as error:\n"
+        "        print(name, type(error).__name__, error, sep='|')\n"
+    )
+    modules = ["variational", "position_based", "complementarity", "environments"]
+    numba = "MissingExtraError|loops over links need Numba: pip install 'dynagate[integrators]'"
+    done = alone("", program, *modules, folder=tmp_path)
+    assert done.stdout.splitlines() == [f"{name}|{numba}" for name in modules], done.stderr
+    done = alone("integrators", program, "complementarity", folder=tmp_path)
+    friction = "complementarity|MissingExtraError|dry friction needs quantecon: pip install 'dynagate[integrators]'"
+    assert done.stdout.splitlines() == [friction], done.stderr
 
 
 @pytest.mark.long

@@ -1,23 +1,26 @@
-"""Position-based steps as a loop of graphs: in numpy and in C they are those of the loops over links."""
+"""Position-based steps as a loop of graphs: in numpy, C and CUDA they are those of the loops over links."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import evaluate, robots
+from dynagate import robots
 from dynagate.base.errors import ArgumentError
-from dynagate.graph import Graph
-from dynagate.graph.loop import Loop, evaluate_loop
+from dynagate.graph.loop import evaluate_loop
 from dynagate.integrators import PositionBased
 from dynagate.integrators.position_based_loop import trajectory_loop
 from dynagate.integrators.position_based_robots import swimmer
+from dynagate.native.cuda_loop import emit_cuda_loop
+from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
 
-from tests.cuda_text import as_host_code
+from tests.test_gpu import ON_HOST, needs_nvcc
 
 BATCH, STEPS = 12, 6
 
@@ -53,21 +56,32 @@ def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, d
         assert results["left"].max() <= 1.0
 
 
-def test_an_iteration_in_cuda(tmp_path: Path) -> None:
-    """The graphs of an iteration as CUDA text, compiled as host code: the decision has zeros among what it selects."""
-    search = trajectory_loop(robots.load("two_joint_arm"), 0.1, np.ones(2), 100).steps[1]
-    assert isinstance(search, Loop)
+def test_the_loop_in_cuda(tmp_path: Path) -> None:
+    """As host code: each trajectory's search ends by itself, after other numbers of iterations than its neighbours'."""
+    robot, dt = robot_with(0.3, 0.03), 0.1
+    loop = trajectory_loop(robot, dt, PositionBased(robot, dt)._settings.scale, 1000)
     random = np.random.default_rng(0)
-    for graph in search.steps:
-        assert isinstance(graph, Graph)
-        inputs = {port.name: random.uniform(-2.0, 2.0, (64, *port.shape)) for port in graph.inputs}
-        if "relaxed" in inputs:
-            inputs["relaxed"] = np.abs(inputs["relaxed"])
-        folder = tmp_path / graph.name
-        folder.mkdir()
-        results = as_host_code(graph, inputs, folder)
-        for name, value in evaluate(graph, inputs).items():
-            np.testing.assert_allclose(results[name], value, rtol=1e-9, atol=1e-9)
+    q0, qd0 = random.uniform(-1.0, 1.0, (BATCH, 2)), random.uniform(-4.0, 4.0, (BATCH, 2))
+    inputs = {"q": q0, "before": q0 - dt * qd0, "tau": random.uniform(-1.0, 1.0, (BATCH, STEPS, 2))}
+    card = GpuLoop(loop, np.float64, STEPS, folder=tmp_path, toolchain=ON_HOST)
+    outputs = card.new_outputs(BATCH)
+    card(inputs, outputs)
+    card.close()
+    expected = evaluate_loop(loop, inputs)
+    assert np.abs(outputs["best"] - expected["best"]).max() < 1e-12
+    assert np.abs(outputs["counted"] - expected["counted"]).max() <= 1
+    assert np.ptp(outputs["counted"], axis=0).min() >= 2
+    assert outputs["left"].max() <= 1.0
+
+
+@needs_nvcc
+def test_nvcc_takes_the_loop(tmp_path: Path) -> None:
+    loop = trajectory_loop(robots.load("two_joint_arm"), 0.1, np.ones(2), 100)
+    (tmp_path / "loop.cu").write_text(emit_cuda_loop(loop, double=True))
+    command = [shutil.which("nvcc") or "nvcc", "-cubin", "-arch=sm_90", "-Xptxas", "-v", tmp_path / "loop.cu"]
+    done = subprocess.run([*command, "-o", tmp_path / "loop.cubin"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes spill stores, 0 bytes spill loads" in done.stderr
 
 
 def test_joints_with_quaternions_are_refused() -> None:

@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, robots, trace
+from dynagate.chains.sample import random_chain
 from dynagate.cli import main, studies
 from dynagate.fixedpoint import sweep as module
+from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.sweep import SweepError, sweep
 from dynagate.graph import Graph
+from dynagate.graph.ops import OPS
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +42,18 @@ def test_longer_words_err_less_and_own_points_less_than_a_global_one(graph: Grap
         assert points["optimised", word].error <= points["word", word].error
         assert points["optimised", word].register_bits <= 1.05 * points["word", word].register_bits
     assert points["optimised", 22].dsp < points["word", 22].dsp
+
+
+def test_a_point_counts_what_is_built() -> None:
+    """Late terms last make a difference of a sum and a negation: fewer nodes than were traced."""
+    robot = random_chain(2, 1)
+    region, graph = Region.of(robot), trace(robot, "forward_dynamics")
+    formatted = assign(graph, region, Policy(word=20))
+    assert len(formatted.graph.nodes) < len(graph.nodes)
+    widths = [f.width for f in formatted.formats]
+    sums = [w for node, w in zip(formatted.graph.nodes, widths, strict=True) if OPS[node.op].counted in ("add", "neg")]
+    point = module.measure(graph, region, "word", 20, 50)
+    assert (point.lut, point.register_bits) == (sum(sums), sum(widths))
 
 
 def test_stopped_sweep_goes_on(graph: Graph, region: Region, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

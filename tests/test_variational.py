@@ -3,12 +3,14 @@ its trajectories against another integrator, short forms of its figures, and wha
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import dynagate
@@ -39,7 +41,7 @@ import figure_3  # noqa: E402
 import figure_4a  # noqa: E402
 import figure_4b  # noqa: E402
 import measurements  # noqa: E402
-from chain import chain, states  # noqa: E402
+from chain import chain, states, written  # noqa: E402
 
 BERNOULLI = {0: 1.0, 1: -0.5, 2: 1 / 6, 4: -1 / 30, 6: 1 / 42, 8: -1 / 30, 10: 5 / 66, 12: -691 / 2730, 14: 7 / 6}
 
@@ -378,22 +380,33 @@ def test_graphs_are_functions_of_their_own() -> None:
     assert np.array_equal(one["momentum"], alone["momentum"])
 
 
-def test_figure_2() -> None:
+def drawn(script: ModuleType, results: dict[str, Any], folder: Path) -> None:
+    """Writes the script's figure and numbers."""
+    name = script.__name__
+    written(folder, name, results, script.draw(results))
+    assert json.loads((folder / f"{name}.json").read_text()).keys() == {str(key) for key in results}
+    assert (folder / f"{name}.png").stat().st_size > 10_000
+
+
+def test_figure_2(tmp_path: Path) -> None:
     results = figure_2.measure(steps=500, seeds=2)
+    drawn(figure_2, results, tmp_path)
     assert max(results["riqn largest"]) < 4e-4
     assert min(results["euler largest"]) > 20 * max(results["riqn largest"])
 
 
-def test_figure_3() -> None:
+def test_figure_3(tmp_path: Path) -> None:
     results = figure_3.measure((2, 10), seconds=0.004)
+    drawn(figure_3, results, tmp_path)
     assert list(results["microseconds"]) == [
         f"{a} + {b}" for a in ("DRNEA", "SVI") for b in ("RIQN", "Broyden", "Newton")
     ]
     assert set(figure_3.ratios(results)) == {"10"}
 
 
-def test_figure_4a() -> None:
+def test_figure_4a(tmp_path: Path) -> None:
     results = figure_4a.measure()
+    drawn(figure_4a, results, tmp_path)
     newton, riqn = np.array(results["newton"]), np.array(results["riqn"])
     assert len(newton) == 4
     assert len(riqn) == 7
@@ -401,7 +414,7 @@ def test_figure_4a() -> None:
     assert (riqn[1:] < riqn[:-1]).all()
 
 
-def test_figure_4b() -> None:
+def test_figure_4b(tmp_path: Path) -> None:
     """10 links, 1e-9, IG1: the paper's 4 ± 0.0 and 5.69."""
     results = figure_4b.measure(10, 1e-9, 1, solvers=("newton", "riqn"))
     assert (results["newton"]["mean"], results["newton"]["deviation"]) == (4.0, 0.0)
@@ -409,6 +422,7 @@ def test_figure_4b() -> None:
     many = figure_4b.measure(50, 1e-8, 3, steps=30, solvers=("newton", "riqn"))
     assert 2.5 < many["newton"]["mean"] < 3.1
     assert 4.0 < many["riqn"]["mean"] < 6.3
+    drawn(figure_4b, {"10 links": results, "50 links": many}, tmp_path)
 
 
 def test_order_and_floors() -> None:

@@ -100,7 +100,7 @@ def draw(data: Data) -> Figure:
     figure, (left, right) = axes(2)
     bars: list[Any] = []
     for row in data["robots"]:
-        left.plot(*zip(*row["reward by actions"], strict=True), label=row["robot"])
+        left.plot(*zip(*row["reward by actions"], strict=True), "o-", markersize=3, label=row["robot"])
         bars += [(f"{row['robot']}\n{simulator}", row["after"][simulator]["metres"]) for simulator in row["after"]]
     left.set(xlabel="actions", ylabel="reward of an action")
     left.legend()

@@ -9,12 +9,12 @@ time of one thread, the best of some repetitions.
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import numpy as np
-from chain import axes, chain, options, states, written
+from chain import axes, best, chain, options, states, written
 from dynagate.integrators import Variational
+from matplotlib.figure import Figure
 
 METHODS = [(residual, solver) for residual in ("increment", "svi") for solver in ("riqn", "broyden", "newton")]
 NAMES = {"increment": "DRNEA", "svi": "SVI", "riqn": "RIQN", "newton": "Newton", "broyden": "Broyden"}
@@ -33,13 +33,8 @@ def step_time(links: int, residual: str, solver: str, steps: int, repeats: int, 
         most=60,
     )
     state = integrator.start(*states(links, 1))
-    integrator.advance(state, 1)
-    best = np.inf
-    for _ in range(repeats):
-        begin = time.process_time()
-        trajectory = integrator.advance(state, steps)
-        best = min(best, time.process_time() - begin)
-    return best / steps * 1e6, float(trajectory.iterations.mean())
+    taken = best(lambda: integrator.advance(state, steps), repeats)
+    return taken / steps * 1e6, float(integrator.advance(state, steps).iterations.mean())
 
 
 def measure(sizes: tuple[int, ...] = FEW + MANY, seconds: float = 0.4, guess: int = 3) -> dict[str, Any]:
@@ -72,6 +67,15 @@ def ratios(results: dict[str, Any]) -> dict[str, dict[str, float]]:
     return table
 
 
+def draw(results: dict[str, Any]) -> Figure:
+    figure, plot = axes()
+    for name, values in results["microseconds"].items():
+        plot.loglog(results["links"], values, marker="o", markersize=3, label=name)
+    plot.set(xlabel="degrees of freedom", ylabel="time of a step (µs)", title="Figure 3: time of a step, dt = 1 ms")
+    plot.legend(fontsize=8)
+    return figure
+
+
 def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--seconds", type=float, default=0.4, help="for each method and number of links")
@@ -83,12 +87,7 @@ def main() -> None:
     for name, values in results["microseconds"].items():
         print(f"{name:18}", " ".join(f"{value:7.1f}" for value in values), "µs")
     print(results["ratios"])
-    figure, plot = axes()
-    for name, values in results["microseconds"].items():
-        plot.loglog(results["links"], values, marker="o", markersize=3, label=name)
-    plot.set(xlabel="degrees of freedom", ylabel="time of a step (µs)", title="Figure 3: time of a step, dt = 1 ms")
-    plot.legend(fontsize=8)
-    written(arguments.folder, "figure_3", results, figure)
+    written(arguments.folder, "figure_3", results, draw(results))
 
 
 if __name__ == "__main__":

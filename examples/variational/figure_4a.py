@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from chain import axes, chain, options, states, written
 from dynagate.integrators import Variational
+from matplotlib.figure import Figure
 
 
 def measure(links: int = 50, tolerance: float = 1e-8, guess: int = 1, seed: int = 0) -> dict[str, Any]:
@@ -29,17 +30,25 @@ def measure(links: int = 50, tolerance: float = 1e-8, guess: int = 1, seed: int 
     }
 
 
-def main() -> None:
-    arguments = options(__doc__).parse_args()
-    results = measure()
+LABELS = {"newton": "Newton", "riqn": "RIQN"}
+
+
+def draw(results: dict[str, Any]) -> Figure:
     figure, plot = axes()
-    for name, label in (("newton", "Newton"), ("riqn", "RIQN")):
-        print(f"{label:7}", " ".join(f"{value:8.1e}" for value in results[name]))
+    for name, label in LABELS.items():
         plot.semilogy(np.arange(1, len(results[name]) + 1), results[name], marker="o", label=label)
     plot.axhline(results["tolerance"], color="grey", linestyle=":")
     plot.set(xlabel="residual evaluation", ylabel="residual (N m s)", title="Figure 4a: convergence, 50 links")
     plot.legend()
-    written(arguments.folder, "figure_4a", results, figure)
+    return figure
+
+
+def main() -> None:
+    arguments = options(__doc__).parse_args()
+    results = measure()
+    for name, label in LABELS.items():
+        print(f"{label:7}", " ".join(f"{value:8.1e}" for value in results[name]))
+    written(arguments.folder, "figure_4a", results, draw(results))
 
 
 if __name__ == "__main__":

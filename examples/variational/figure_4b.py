@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from chain import axes, chain, options, states, written
 from dynagate.integrators import Variational
+from matplotlib.figure import Figure
 
 SETUPS = {"50 links, 1e-8, IG3": (50, 1e-8, 3, 300, 12), "10 links, 1e-9, IG1": (10, 1e-9, 1, 1000, 3)}
 """Links, tolerance, guess, steps, seeds. A chain of 50 links falls into ever faster motion: its count grows with time
@@ -45,18 +46,24 @@ def measure(
     return results
 
 
-def main() -> None:
-    arguments = options(__doc__).parse_args()
-    results = {name: measure(*setup) for name, setup in SETUPS.items()}
+def draw(results: dict[str, dict[str, Any]]) -> Figure:
+    """results: of `measure` by setup."""
     figure, plot = axes()
     for name, rows in results.items():
-        for solver, row in rows.items():
-            print(f"{name:20} {SOLVERS[solver]:8} {row['mean']:5.2f} ± {row['deviation']:4.2f}, at most {row['most']}")
         for solver in ("newton", "riqn"):
             plot.plot(np.array(rows[solver]["counts"][0]), linewidth=0.7, label=f"{SOLVERS[solver]}, {name}")
     plot.set(xlabel="step", ylabel="residual evaluations", title="Figure 4b: evaluations per step, dt = 1 ms")
     plot.legend(fontsize=8)
-    written(arguments.folder, "figure_4b", results, figure)
+    return figure
+
+
+def main() -> None:
+    arguments = options(__doc__).parse_args()
+    results = {name: measure(*setup) for name, setup in SETUPS.items()}
+    for name, rows in results.items():
+        for solver, row in rows.items():
+            print(f"{name:20} {SOLVERS[solver]:8} {row['mean']:5.2f} ± {row['deviation']:4.2f}, at most {row['most']}")
+    written(arguments.folder, "figure_4b", results, draw(results))
 
 
 if __name__ == "__main__":

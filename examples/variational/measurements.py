@@ -7,13 +7,11 @@ Times are CPU time of one thread, the best of some repetitions.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import dynagate
 import numpy as np
-from chain import chain, options, states, written
+from chain import best, chain, options, states, written
 from dynagate.fixedpoint.assign import Policy
 from dynagate.integrators import Variational, device_inverse
 from dynagate.integrators.articulated_loops import pose
@@ -22,17 +20,6 @@ from dynagate.integrators.links import links_of
 from dynagate.integrators.variational_loops import residual
 from dynagate.integrators.variational_svi import discrete_momenta
 from figure_3 import step_time
-
-
-def best(call: Callable[[], object], repeats: int = 15) -> float:
-    """Seconds of the fastest of some calls."""
-    call()
-    times = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        call()
-        times.append(time.process_time() - begin)
-    return min(times)
 
 
 def floors(sizes: tuple[int, ...] = (10, 50, 100)) -> dict[str, Any]:

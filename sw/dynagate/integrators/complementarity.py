@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from quantecon.optimize import lcp_lemke
 
+from dynagate.base.errors import MissingExtraError
 from dynagate.integrators.compiled import compiled
 from dynagate.integrators.contact import Contact, ContactError, Plane, Point
 from dynagate.integrators.position_based_inertia import add_inertia, add_products, gather_stiffness
@@ -19,6 +19,11 @@ from dynagate.integrators.position_based_links import Floats, Integers, Links, l
 from dynagate.integrators.position_based_newton_euler import bias, mechanical_energy
 from dynagate.integrators.position_based_points import Points, points_of, position_of
 from dynagate.robot import Robot
+
+try:
+    from quantecon.optimize import lcp_lemke
+except ImportError as error:
+    raise MissingExtraError("dry friction needs quantecon: pip install 'dynagate[integrators]'") from error
 
 SOFT = 1e-6
 """Compliance of contacts beside a point's own mobility."""
