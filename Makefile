@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := sw hw sim fixedpoint tests examples
+SOURCES := sw hw sim fixedpoint tests examples docs/hooks.py docs/docstrings.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rtl test-torch synth bench lint format constraints clean
+.PHONY: help run test test-rtl test-torch synth bench docs lint format constraints clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ synth: $(VENV)/test.stamp  ## Synthesise with Yosys: make synth ROBOT=hyq FUNCTI
 
 bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
 	$(BIN)/python -m tests.bench
+
+docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without a broken link
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo build/site/index.html
 
 lint: $(VENV)/test.stamp  ## Check style and types
 	$(BIN)/ruff check $(SOURCES)
@@ -66,3 +70,7 @@ $(VENV)/run.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
 $(VENV)/test.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
 	$(PIP) --editable '.[hw,sim,synth,bench,sweep,mpc,test]'
 	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/docs.stamp: $(VENV)/python.stamp pyproject.toml constraints.txt
+	$(PIP) --editable '.[docs]'
+	@touch $@

@@ -30,6 +30,7 @@ NOISE_MARGIN = 2.0
 class Policy:
     """One word length for all nodes, the binary point of each from its range.
 
+    word: bits. arithmetic: how results are rounded, and what happens to those that do not fit.
     guard_bits: integer bits beyond what the largest sample needs, so that states between the samples fit; may be a
     fraction (0.5 is a factor √2); None takes from the sample's tail how far each node may go. samples, seed: the states
     the ranges come from, uniform in the region; half as many are at its limits, and a quarter near rest, besides.

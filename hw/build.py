@@ -81,8 +81,12 @@ class BuildError(Error, RuntimeError):
 
 @dataclass(frozen=True)
 class Build:
-    """What was built and from what. folder holds datapath.v, design.json, datasheet.md and, with a shell,
-    accelerator.v."""
+    """What was built and from what.
+
+    folder: holds datapath.v, design.json, datasheet.md and, with a shell, accelerator.v. robot, region: of the request.
+    formatted: the graph with a format for each node. plan: the schedule, and the units that compute it. design: what
+    design.json holds.
+    """
 
     folder: Path
     robot: Robot
@@ -93,10 +97,12 @@ class Build:
 
     @property
     def graph(self) -> Graph:
+        """The graph whose nodes the datapath computes."""
         return self.formatted.graph
 
     @property
     def verilog(self) -> Path:
+        """The module `datapath`: integers in, integers out."""
         return self.folder / "datapath.v"
 
     @property
@@ -142,8 +148,10 @@ def build(
     """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
     chip. A design that is there already is kept, a damaged one mended.
 
-    ii to region: as in `DesignRequest`. form to stops: as in `dynamics.AlgorithmOptions`. folder: where
-    designs are kept, each in a folder of its own. step: called with what is about to happen.
+    ii, policy, goal, formats, axi, budget, stages, region: as in `DesignRequest`.
+    form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, linearise, variable_dt, friction,
+    friction_speed, stops: as in `AlgorithmOptions`.
+    folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
     holds nothing new.
@@ -175,8 +183,11 @@ def build_request(
     step: Step | None = None,
     planner: Planner | None = None,
 ) -> Build:
-    """`build` of a request in one object. planner: chooses the interval once the formats are there, in place of
-    `request.ii`."""
+    """`build` of a request in one object.
+
+    folder, step: as `build` takes them. planner: chooses the interval once the formats are there, in place of
+    `request.ii`. Raises as `build` does.
+    """
     storage.check_folder(Path(folder), BuildError, "designs")
     storage.sweep(Path(folder))
     say = step or (lambda text: None)

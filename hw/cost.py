@@ -106,14 +106,17 @@ class BudgetError(Error, ValueError):
 
 @dataclass(frozen=True)
 class Budget:
-    """What a plan may take at most: DSP48E2 blocks, lookup tables (estimated), bits of registers between units."""
+    """What a plan may take at most; None for what is not limited.
+
+    dsp: DSP48E2 blocks. lut: lookup tables, estimated. register_bits: bits of registers between units.
+    """
 
     dsp: int | None = None
     lut: int | None = None
     register_bits: int | None = None
 
     def check(self, planned: Plan) -> None:
-        """Raises BudgetError."""
+        """Raises BudgetError: the planned datapath takes more, and what most of it goes to."""
         limits = planned.schedule.problem.limits
         way_out = f"a larger interval than {planned.ii} or a larger error takes fewer"
         if self.dsp is not None and planned.dsp_blocks() > self.dsp:

@@ -30,8 +30,10 @@ EARLY_SLACK = 4
 
 @dataclass(frozen=True)
 class Stages:
-    """Register stages that a target wants beyond the least, 0 to MOST_STAGES: behind every shared product, behind every
-    sum. Raises ValueError."""
+    """Register stages that a target wants beyond the least, 0 to MOST_STAGES each.
+
+    multiply: behind every shared product. add: behind every sum. Raises ValueError: one is not in this range.
+    """
 
     multiply: int = 0
     add: int = 0

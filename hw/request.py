@@ -22,6 +22,7 @@ from dynagate.robot import Robot
 class DesignRequest:
     """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
 
+    robot, function: what is computed; several functions have commas between them.
     ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
     policy: word length and binary points (24 bits by default).
     goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.

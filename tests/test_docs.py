@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,17 +13,23 @@ from dynagate import robots
 from dynagate.host.report import check_on_simulator
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 APART = "contributing.md"
 """It adds to the tables of operations and functions, so `test_contributing` runs it in interpreters of its own."""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != APART], ids=lambda p: p.name)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != APART], ids=lambda p: str(p.relative_to(ROOT)))
 def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, designs: Path) -> None:
+    """And, of a tutorial, its commands between."""
     monkeypatch.chdir(designs.parent.parent)  # where `make run` keeps its design too
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     space: dict[str, object] = {}
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.S):
-        exec(compile(block, page.name, "exec"), space)
+    languages = "python|sh" if page.parent.name == "tutorials" else "python"
+    for language, block in re.findall(rf"```({languages})\n(.*?)```", page.read_text(), flags=re.S):
+        if language == "sh":
+            subprocess.run(["bash", "-ec", block], check=True)
+        else:
+            exec(compile(block, page.name, "exec"), space)
 
 
 def test_readme_shows_what_make_run_prints(designs: Path) -> None:
@@ -31,7 +40,32 @@ def test_readme_shows_what_make_run_prints(designs: Path) -> None:
     assert report.text() in (ROOT / "README.md").read_text()
 
 
+def test_figures_of_the_readme_are_those_of_the_pages() -> None:
+    """Of performance, and of what `make run` prints."""
+    text = (ROOT / "README.md").read_text()
+    table = text[: text.index("\n```")]
+    linked = re.findall(r"^\| [^|]* \| \[([^]]*)\]\((docs/[^)#]*)#", table, flags=re.M)
+    printed = re.findall(r"^\| [^|]* \| ([^|]*) \(`make run`, below\) \|$", table, flags=re.M)
+    assert (len(linked), len(printed)) == (3, 2)
+    sources = [(figures, (ROOT / page).read_text()) for figures, page in linked]
+    sources += [(figures, text[text.index("What `make run` prints") :]) for figures in printed]
+    for figures, source in sources:
+        for figure in re.findall(
+            r"(?<![A-Z])\d[\d.]*(?: ns| µs|×|(?: cycles))?", figures.replace("Pinocchio's C++", "")
+        ):
+            assert re.search(rf"(?<![\d.]){re.escape(figure)}", source), f"no '{figure}' where the README has it from"
+
+
+def anchors(page: Path) -> set[str]:
+    """Those of a page's headings, as GitHub and the site make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.S | re.M)
+    titles = [re.sub(r"[^\w\- ]", "", title.lower()) for title in re.findall(r"^#+ (.*)$", text, flags=re.M)]
+    return {title.replace(" ", "-") for title in titles}
+
+
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target, anchor in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", page.read_text()):
+            path = page.parent / target if target else page
+            assert path.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in anchors(path), f"{page.name}: {target}#{anchor}"

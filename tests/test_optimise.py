@@ -98,11 +98,11 @@ def test_goal_is_met_on_states_that_chose_nothing(name: str, error: float, dsp_l
 @pytest.mark.parametrize(
     ("name", "function", "frame", "prefix", "cycles", "multipliers", "dsp"),
     [
-        pytest.param("iiwa14", FUNCTION, None, False, 182, 450, 480, marks=pytest.mark.long),
+        pytest.param("iiwa14", FUNCTION, None, False, 130, 450, 480, marks=pytest.mark.long),
         pytest.param("iiwa14", f"{FUNCTION}_given_minv", None, True, 82, 450, 480, marks=pytest.mark.long),
         pytest.param("iiwa14", f"{FUNCTION}_given_minv", 2, False, 82, 450, 480, marks=pytest.mark.long),
-        ("iiwa14", "forward_dynamics", None, False, 170, 450, 480),
-        ("hyq", FUNCTION, None, False, 112, 180, 480),
+        ("iiwa14", "forward_dynamics", None, False, 115, 450, 480),
+        ("hyq", FUNCTION, None, False, 90, 180, 480),
     ],
 )
 def test_datapaths_are_as_short_and_small_as_wanted(

@@ -345,6 +345,7 @@ FUNCTIONS: dict[str, Function] = {
         ),
     ]
 }
+"""The functions of a robot by name: inputs and outputs with their shapes, and the forms of each."""
 
 
 FUNCTIONS |= {

@@ -18,7 +18,7 @@ Scalars = Sequence[Scalar] | Array
 
 
 def neutral(robot: Robot) -> Array:
-    """q (nq,) with every joint at zero and every quaternion the identity."""
+    """The configuration q (nq,) of a robot with every joint at zero, rad or m, and every quaternion the identity."""
     q = np.zeros(robot.nq)
     q[[part.stop - 1 for part in robot.quaternions()]] = 1.0
     return q
@@ -32,11 +32,14 @@ def normalised(robot: Robot, q: Array) -> Array:
 
 
 def integrate(robot: Robot, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
-    """The configurations (..., nq) reached from q (..., nq) with the constant velocity v (..., nv) in unit time.
+    """The configurations (..., nq) that a robot reaches from q (..., nq), rad or m, with the constant velocity v
+    (..., nv), rad/s or m/s, in one second. The leading axes are broadcast.
 
     This is what a derivative by q means: column j is the slope along v = ε e_j. A quaternion is multiplied from the
     right by exp(ω/2); a floating joint follows the screw (linear, angular) of its own frame (Solà, Deray & Atchuthan,
     "A micro Lie theory", 2018, eqs. 172-174). Complex v of tiny size gives complex steps.
+
+    Raises ValueError: the leading axes do not go together.
     """
     q, v = np.asarray(q), np.asarray(v)
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])

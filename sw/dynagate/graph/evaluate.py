@@ -52,7 +52,11 @@ def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[An
 
 
 def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
-    """Outputs by name, (batch, *shape). See `evaluate_nodes` for inputs and errors."""
+    """Outputs of a graph by name, (batch, *shape), in the units of the function table.
+
+    inputs: by name, (batch, *shape), float64, or complex128 for complex steps.
+    Raises ValueError: an input is missing, unknown or of the wrong shape, or a quaternion has not length 1.
+    """
     values = evaluate_nodes(graph, inputs)
     batch = len(np.asarray(next(iter(inputs.values()))))
     dtype = np.result_type(*(values[i] for i in graph.input_nodes), np.float64)

@@ -76,7 +76,11 @@ def _scope(node: Node) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Graph:
-    """nodes: parents first, so a node's id is its position. Equal sources give equal graphs, ids and names included."""
+    """A function of a robot as scalar operations. Equal sources give equal graphs, ids and names included.
+
+    name: of the function. robot: the robot's name. nodes: parents first, so a node's id is its position.
+    inputs, outputs: ports, each an array of node ids of the shape that the function table lists.
+    """
 
     name: str
     robot: str
@@ -142,6 +146,7 @@ class Graph:
         return tuple(place[path[0]] for path in self.scope_paths)
 
     def counts(self) -> Counts:
+        """How many operations of each kind there are, and how many follow one another on the longest path."""
         kinds = Counter(OPS[node.op].counted for node in self.nodes)
         depth = [0] * len(self.nodes)
         for i, node in enumerate(self.nodes):

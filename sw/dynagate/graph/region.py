@@ -134,7 +134,7 @@ class Region:
         return f"positions within limits, {speeds}, {name} up to {span(limits)} (rad, m, s, N)"
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
-        """(low, high) per entry of an input; None for one that follows from the others (tau or qdd, minv)."""
+        """(low, high) per entry of the input of this name; None for one that follows from others (tau or qdd, minv)."""
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))
         if name == "f_ext":
@@ -169,6 +169,7 @@ class Region:
         Functions together take turns, sample by sample.
         λ and δ of derivatives are up to 1 in each entry, in every kind.
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
+        count: of states; the same seed gives the same ones. external_forces: whether f_ext is an input too.
         variable: links whose inertial parameters are inputs; they carry up to PAYLOAD within REACH.
         Raises ValueError: count is less than 1, or there is no such kind or function.
         """
@@ -231,7 +232,10 @@ class Region:
         return {**{key: state[key] for key in needed}, **loads}
 
     def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
-        """`sample` for the inputs that a graph has, external forces among them or not."""
+        """`sample` for the inputs that a graph has, external forces among them or not.
+
+        count, seed, kind: as `sample` takes them.
+        """
         external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
         links = {link.name for link in self.robot.links}
         variable = [port.name for port in graph.inputs if port.name in links]

@@ -34,10 +34,12 @@ class Accelerator:
 
     Threads may share one: a call waits until that of another thread is done. For calls side by side open one for each
     thread. Once closed it refuses calls with DeviceError.
+
+    device: what computes; `dynagate.open` makes both. overflow: "mask", so that results have `overflow`; or "raise", so
+    that a batch that overflows raises OverflowedError. Raises ValueError: overflow is neither.
     """
 
     def __init__(self, device: Device, *, overflow: str = MASK) -> None:
-        """overflow: "mask", results have `overflow`; or "raise", a batch that overflows raises OverflowedError."""
         check_overflow(overflow)
         self.device, self._raises = device, overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
@@ -143,9 +145,9 @@ class Accelerator:
             inputs["q"][...] = q
             accelerations = run().qdd
 
-        inputs: numpy arrays, those of `new_inputs` for the greatest speed; arrays of another dtype or layout than the
-        device's are converted in each call. out: results to be written over; new ones unless given. Entries that are
-        always zero are set to zero here and not in each call: leave them as they are.
+        inputs: numpy arrays (*leading, *shape), as of a call, those of `new_inputs` for the greatest speed; arrays of
+        another dtype or layout than the device's are converted in each call. out: results to be written over; new ones
+        unless given. Entries that are always zero are set to zero here and not in each call: leave them as they are.
 
         The bound call keeps the arrays, which then cannot be resized in place (numpy refuses it). It goes on reading
         and writing the same memory if an array is given another shape or dtype in place or made read-only. Arrays on a
@@ -323,8 +325,12 @@ class Accelerator:
         return {name: array.reshape((*leading, *array.shape[1:])) for name, array in arrays.items()}
 
     def unpack(self, results: Results) -> Results:
-        """Results of this accelerator, opened with `pack=True`, in their full shapes. `device.packing` says per output
-        where each entry is in its vector, -1 for those that are always zero."""
+        """Results in their full shapes (*leading, *shape).
+
+        results: of this accelerator, opened with `pack=True`, (*leading, entries) for each output.
+        `device.packing` says per output where each entry is in its vector, -1 for those that are always zero.
+        Raises ValueError: the accelerator does not pack its results.
+        """
         packing = self.device.packing
         if packing is None:
             raise ArgumentError(f"{self!r} does not pack its results; expected one opened with pack=True")
@@ -360,8 +366,9 @@ class Accelerator:
 class BoundCall:
     """A call of an accelerator on the same arrays each time; `Accelerator.bind` makes it and says what holds.
 
-    results: what each call writes over and returns. Several threads may make the call at a time, and then see each
-    other's numbers.
+    results: what each call writes over and returns, (*leading, *shape) for each output. Several threads may make the
+    call at a time, and then see each other's numbers. accelerator, call, kept: whose call it is, what computes it, and
+    the arrays that it reads and writes.
     """
 
     __slots__ = ("_accelerator", "_call", "_kept", "results")

@@ -17,7 +17,8 @@ class Results(Mapping[str, Any]):
     Each is an array (..., *shape): the leading axes of the inputs, then the shape below. It is float64 unless the
     device was opened for float32, and lies on the GPU where the inputs do. With `pack=True` an output is (..., entries)
     instead. Results keep their arrays: assigning to an attribute raises AttributeError, writing into an array does not.
-    `Results(tau=array)` makes results of arrays of your own, to be written by a call as `out`.
+    `Results(tau=array)` makes results of arrays of your own, to be written by a call as `out`. overflow: (...), of
+    accelerators alone.
 
     Any other name raises AttributeError (KeyError for `[]`) with a text that lists the outputs. Two results are equal
     only if they are the same object; compare their arrays with numpy.
@@ -85,7 +86,7 @@ class Results(Mapping[str, Any]):
             self.set_overflow(overflow)
 
     def set_overflow(self, overflow: npt.NDArray[np.bool_]) -> None:
-        """For the accelerator that has written the results."""
+        """For the accelerator that has written the results. overflow: (*leading), True where a value did not fit."""
         vars(self)["overflow"] = overflow
 
     def __getitem__(self, name: str) -> Any:

@@ -99,8 +99,8 @@ class Rollout:
     policy, region ("fixed", "sim"): formats, and the states and torques that they are for. ii, goal, formats, stages,
     folder, pauses, seed ("sim"): as `dynagate.build` and `dynagate.open` take them.
     form: of forward dynamics. friction: Coulomb friction of each degree of freedom or of all, N m or N, smoothed as
-    F q̇ / √(q̇² + friction_speed²). stops: joints end at their limits, where they lose their speed. Damping is the
-    robot's own.
+    F q̇ / √(q̇² + friction_speed²), friction_speed in rad/s or m/s.
+    stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
 
     Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
     there is no GPU.

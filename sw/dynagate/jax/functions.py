@@ -65,6 +65,7 @@ def function(
     `variable` are inputs, and differentiated by as any other.
 
     backend: what computes the values.
+
     - "compiled": C on the CPU, CUDA on an NVIDIA GPU, on JAX's own buffers; "cpu" and "cuda" on these alone.
     - "numpy": float64, the reference. "fixed": the integers of the hardware, bit for bit. An opened accelerator
       (`dynagate.open`): a simulation or a board. These three are called back on the host; values of samples that

@@ -156,6 +156,7 @@ class Robot:
     """A tree of links, parents before children, each moved by the joint above it. A floating base is a first link with
     a floating joint.
 
+    name: as in its file. links: each with its joint, its inertia and its parent.
     q (nq,) lists the joints' configurations in the order of the links and v (nv,) their velocities. A floating joint
     has (x, y, z, qx, qy, qz, qw), position and unit quaternion in the parent's frame, and (linear, angular) velocity in
     the link's own frame, as Pinocchio has them; a spherical joint has the quaternion and the angular velocity.
@@ -228,6 +229,7 @@ class Robot:
 
     @property
     def parents(self) -> tuple[int, ...]:
+        """The parent of each link by its number, -1 for the base."""
         return tuple(link.parent for link in self.links)
 
     def ancestors(self, i: int) -> list[int]:
@@ -264,7 +266,11 @@ class Robot:
         return replace(self, links=tuple(links))
 
     def with_armature(self, armature: float | Sequence[float]) -> Robot:
-        """With rotor inertias (kg m², one number or one per joint), which URDF cannot express."""
+        """The robot with rotor inertias, which URDF cannot express.
+
+        armature: kg m² (kg for a prismatic joint), one number or one per joint. Raises RobotError: as many numbers as
+        there are joints were expected, or one is negative or not finite.
+        """
         count = len(self.links)
         values = [armature] * count if isinstance(armature, int | float) else list(armature)
         if len(values) != count:
@@ -287,7 +293,14 @@ class Robot:
 
     @classmethod
     def from_urdf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-        """Read a URDF file. Options and errors: see `dynagate.robot.urdf.read_urdf`."""
+        """The robot of a URDF file. path: of the file.
+
+        options: `floating_base`, `gravity` (m/s²), `lock` (rad or m by joint), `damping`, `ignore_friction`,
+        `allow_unphysical`, `unlimited`, `lax` and `round_rotations` (rad), which `dynagate.robot.urdf.read_urdf`
+        explains.
+        Raises RobotError: the file is missing, not XML, or describes no tree of supported joints with physical
+        inertias. The text names the joint or link and the option that accepts it.
+        """
         from dynagate.robot.urdf import read_urdf
 
         return read_urdf(path, **options)

@@ -66,6 +66,7 @@ def function(
     `variable` are inputs, and differentiated by as any other.
 
     backend: what computes the values.
+
     - "compiled": C for tensors on the CPU, CUDA for those on an NVIDIA GPU, where they are and on PyTorch's current
       stream; "cpu" and "cuda" for these alone.
     - "numpy": float64, the reference. "fixed": the integers of the hardware, bit for bit. An opened accelerator

@@ -1,0 +1,118 @@
+"""The documentation site: it builds without a broken link, and its reference has every public name in full."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import pytest
+from dynagate.cli import main
+
+ROOT = Path(__file__).parent.parent
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+ARRAYS = re.compile(r"\b(ArrayLike|NDArray|Array|Results)\b")
+SHAPE = re.compile(r"\(\*?(\.\.\.|nq\b|nv\b|leading\b|batch\b)")
+
+
+def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(site)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def documented() -> dict[str, Callable[..., Any]]:
+    """Public functions, classes, and methods of these, by name; exceptions apart."""
+    things: dict[str, Callable[..., Any]] = {}
+    for name in dynagate.__all__:
+        thing = getattr(dynagate, name)
+        if inspect.isclass(thing) and not issubclass(thing, Exception):
+            members = {key: getattr(value, "__func__", value) for key, value in vars(thing).items()}
+            public = {key: value for key, value in members.items() if key == "__call__" or key[0] != "_"}
+            things |= {f"{name}.{key}": value for key, value in public.items() if inspect.isfunction(value)}
+        if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Exception)):
+            things[name] = thing
+    return things
+
+
+def test_the_site_builds_with_every_public_name(tmp_path: Path) -> None:
+    done = build(ROOT / "mkdocs.yml", tmp_path)
+    assert done.returncode == 0, done.stderr
+    text = "".join(page.read_text() for page in (tmp_path / "reference").glob("*.html"))
+    headings = set(re.findall(r'<h[1-6] id="(dynagate\.[\w.]+)"', text))
+    assert {f"dynagate.{name}" for name in dynagate.__all__} <= headings
+    assert {"dynagate.jax.function", "dynagate.torch.function", "dynagate.mpc.actions.ActionModel"} <= headings
+    assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?://', (tmp_path / "index.html").read_text())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("link", ["nowhere.md", "calls.md#nowhere", "../nowhere.py"])
+def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
+    for name in ("docs", "sw", "hw", "sim", "fixedpoint", "examples"):
+        if name == "docs":
+            shutil.copytree(ROOT / name, tmp_path / name)
+        else:
+            (tmp_path / name).symlink_to(ROOT / name)
+    for name in ("mkdocs.yml", "README.md", "CHANGELOG.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path)
+    with (tmp_path / "docs" / "when.md").open("a") as page:
+        page.write(f"\n[broken]({link})\n")
+    done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
+    assert done.returncode == 1
+    assert f"when.md' contains a link '{link}'" in done.stderr
+
+
+@pytest.mark.parametrize("name", documented())
+def test_a_docstring_names_what_it_takes(name: str) -> None:
+    """Every parameter; shapes where there are arrays."""
+    thing = documented()[name]
+    text = inspect.getdoc(thing) or ""
+    signature = {key: value for key, value in inspect.signature(thing).parameters.items() if key not in ("self", "cls")}
+    parameters = {key: str(value.annotation) for key, value in signature.items() if value.kind != value.VAR_KEYWORD}
+    missing = [key for key in parameters if not re.search(rf"\b{key}\b", text)]
+    assert text, f"'{name}' has no docstring"
+    assert not missing, f"the docstring of '{name}' says nothing of {missing}"
+    if any(ARRAYS.search(annotation) for annotation in parameters.values()):
+        assert SHAPE.search(text), f"the docstring of '{name}' has no shapes"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "open",
+        "build",
+        "build_request",
+        "trace",
+        "evaluate",
+        "integrate",
+        "Accelerator.bind",
+        "Accelerator.__call__",
+        "Rollout",
+        "Rollout.__call__",
+        "Rollout.vjp",
+        "Region.of",
+        "Robot.from_urdf",
+        "Robot.with_armature",
+        "DesignRequest",
+        "Goal",
+        "Stages",
+    ],
+)
+def test_a_docstring_names_the_errors(name: str) -> None:
+    assert re.search(r"\bRaises (\w+Error|as)\b", inspect.getdoc(documented()[name]) or "")
+
+
+@pytest.mark.parametrize("page", ["howto.md", "when.md", *(f"tutorials/{path.name}" for path in TUTORIALS)])
+def test_commands_on_a_page_have_these_options(page: str) -> None:
+    text = (ROOT / "docs" / page).read_text()
+    commands = [shlex.split(line) for line in re.findall(r"(?:^|`)dynagate ([a-z-]+ [^`\n]*)", text, flags=re.M)]
+    for name, *arguments in commands:
+        command = main.commands[name]
+        options = {option for parameter in command.params for option in parameter.opts}
+        assert {word for word in arguments if word.startswith("--")} <= options, f"{page}: dynagate {name} {arguments}"
