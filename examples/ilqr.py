@@ -2,9 +2,8 @@
 
     python examples/ilqr.py [--device cpu] [--steps 100] [--folder build/ilqr]
 
-It writes motion.png and cost.json. On the devices fixed and sim, the line search runs on the chip, A and B are the
-CPU's. The method is that of Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological
-movement systems", 2004.
+It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim). The method is that of
+Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004.
 """
 
 import argparse
@@ -31,11 +30,11 @@ class Problem:
     def __init__(self, robot: Robot, start: np.ndarray, goal: np.ndarray, steps: int, device: str = "cpu") -> None:
         self.n, self.steps, self.goal = robot.nv, steps, goal
         self.start = np.concatenate([start, np.zeros(self.n)])
-        region = Region.of(robot, velocity=FAST, acceleration=400.0)
+        region = Region.of(robot, velocity=FAST, acceleration=600.0)
         chip = {"region": region} if device in ("fixed", "sim") else {}
         inside = np.concatenate([np.minimum(-np.array(region.lower), region.upper), region.velocity])
         self.bound = inside if chip else np.full(2 * self.n, WILD)
-        self.rollout = Rollout(robot, steps=steps, dt=0.01, linearise=True, device="cpu" if chip else device)
+        self.rollout = Rollout(robot, steps=steps, dt=0.01, linearise=True, device=device, **chip)
         self.step = Rollout(robot, steps=1, dt=0.01, device=device, **chip)
         still = {"q": np.stack([start, goal]), "qd": np.zeros((2, self.n)), "qdd": np.zeros((2, self.n))}
         self.first, self.hold = evaluate(trace(robot, "inverse_dynamics"), still)["tau"]

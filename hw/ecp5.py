@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from amaranth.hdl import ClockDomain, Instance, Module, Signal
 from amaranth.lib import wiring
@@ -25,20 +25,16 @@ from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.design.words import WORD
 from dynagate.hw import pll, uart
-from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, Nextpnr, Serial
+from dynagate.hw.build import Build, shell_of
 from dynagate.hw.datapath import Datapath
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.plan import Plan
-from dynagate.hw.shell import Shell
 from dynagate.hw.synth import SynthesisError
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import dsp_blocks
 from dynagate.hw.units.table import products_of
 from dynagate.hw.yosys import YosysError, run_yosys
-
-if TYPE_CHECKING:
-    from dynagate.hw.build import Build, link_parameters
 
 FLOW = "ecp5"
 TOP = "board"
@@ -220,11 +216,10 @@ class _Flow:
         self.slowest: dict[int, str] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
         say("Amaranth: accelerator to RTLIL")
-        axi = built.design.axi
-        assert axi is not None
-        self._beats = axi.beats.input
+        assert built.design.axi is not None
+        self._beats = built.design.axi.beats.input
         datapath = Datapath(built.plan, built.design.device_hash)
-        shell = Shell(datapath, Axi(axi.width, axi.last, axi.word, axi.choice), link_parameters(built))
+        shell = shell_of(built, datapath)
         for name, component in (("datapath", datapath), ("accelerator", shell)):
             self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
 

@@ -137,6 +137,13 @@ def test_a_design_without_a_narrow_shell_is_refused(designs: Path, tmp_path: Pat
             ecp5.bitstream(built, ULX3S, tmp_path / "out")
 
 
+def test_a_rollout_keeps_its_ring(designs: Path, tmp_path: Path) -> None:
+    arm = robots.load("two_joint_arm")
+    built = build(arm, "rollout", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
+    ecp5._Flow(built, ULX3S, tmp_path, 3_000_000, lambda text: None)
+    assert "\\accelerator.ring.states" in (tmp_path / "accelerator.il").read_text()
+
+
 def test_missing_tools_are_named(small: Build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path))
     with pytest.raises(

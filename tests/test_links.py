@@ -29,7 +29,7 @@ from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import SilenceError
 from dynagate.hw.axi import PER_SAMPLE, Axi
 from dynagate.hw.build import Build
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.regmap import REGISTERS, VERSION
 from dynagate.sim.runner import expected_words
 
 from tests.designs import resealed
@@ -688,7 +688,7 @@ def test_tlast_of_results_is_checked(simulated_shell_bench: Bench) -> None:
         link.read(simulated_shell_bench.results(3))
 
 
-IDENTITY = {"identity": (0x12345678, "0x44594E47"), "version": (3, "0x2")}
+IDENTITY = {"identity": (0x12345678, "0x44594E47"), "version": (VERSION + 1, f"0x{VERSION:X}")}
 
 
 @pytest.mark.parametrize("name", list(IDENTITY))

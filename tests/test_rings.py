@@ -69,7 +69,7 @@ def with_one_that_leaves(batch: int, turns: int, seed: int = 0) -> tuple[np.ndar
 
 
 def integers(built: Build) -> ChipRollout:
-    return ChipRollout(IntegerRing(built.design, built.formatted))
+    return ChipRollout(IntegerRing(built.formatted))
 
 
 def same(a: Trajectories, b: Trajectories) -> None:

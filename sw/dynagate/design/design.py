@@ -195,7 +195,7 @@ class Design:
 
     robot, region, options, arithmetic, counts: as the dataclasses of these names have them. cycles: latency of each
     class of units. units: their number by kind. axi: None for a bare datapath. functions: of several.
-    ring: of a rollout; `stream` is then what its datapath has, and `hw.rollout` says what the ring's streams hold.
+    ring: of a rollout; `stream` is then what its datapath has, and `design.ring` says what the ring's streams hold.
     """
 
     format: int

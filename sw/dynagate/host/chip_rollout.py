@@ -23,14 +23,14 @@ LAST = (1 << 32) - 1
 class ChipRollout:
     """A robot's motion under given torques on a chip that keeps the states. Call it; use it as a context.
 
-    design: what was built. device: what holds it.
+    device: what computes the turns.
     """
 
     function = "rollout"
 
     def __init__(self, device: RingDevice) -> None:
-        self.device, self.design = device, device.design
-        self._ports = {port.name: port for port in self.design.input.ports}
+        self.device = device
+        self._inputs = {each.name: each for each in device.inputs}
         self._closed = False
 
     def __call__(
@@ -91,13 +91,13 @@ class ChipRollout:
         row = np.nonzero(shown)[0]
         dtype = self.device.dtype
         outputs: dict[str, Array] = {}
-        for port in self.design.output.ports:
-            own = np.full((batch, states, *port.shape), np.nan, dtype)
+        for name, shape in self.device.outputs.items():
+            own = np.full((batch, states, *shape), np.nan, dtype)
             if values is not None:
-                part = values[port.name][shown].astype(dtype)
+                part = values[name][shown].astype(dtype)
                 part[flagged[shown]] = np.nan
                 own[row, place] = part
-            outputs[port.name] = own
+            outputs[name] = own
         outputs["q_next"][:, 0], outputs["qd_next"][:, 0] = arrays["q"], arrays["qd"]
         moved = {name: x if name.endswith("_next") else x[:, 1:] for name, x in outputs.items()}
         shaped = {name: x.reshape(*leading, *x.shape[1:]) for name, x in moved.items()}
@@ -107,7 +107,7 @@ class ChipRollout:
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
-        nq, nv = (self._ports[name].shape[0] for name in ("q", "qd"))
+        nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
         leading = np.shape(q0)[:-1]
         torques = np.asarray(tau, dtype=np.float64)
         turns = torques.shape[-2] if torques.ndim == len(leading) + 2 else 0
@@ -119,20 +119,19 @@ class ChipRollout:
             "qd": _of_shape("qd0", qd0, (*leading, nv)).reshape(-1, nv),
             "tau": _of_shape("tau", torques, (*leading, turns, nv)).reshape(-1, turns, nv),
         }
-        if ("dt" in self._ports) != (dt is not None):
-            expected = "a time step, which is an input" if "dt" in self._ports else "none: it is a constant"
+        if ("dt" in self._inputs) != (dt is not None):
+            expected = "a time step, which is an input" if "dt" in self._inputs else "none: it is a constant"
             raise ArgumentError(f"dt={dt!r} for this design; expected {expected}")
         if dt is not None:
             step = _of_shape("dt", np.broadcast_to(np.asarray(dt, np.float64), leading), leading).reshape(-1)
             if not (step > 0.0).all():
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
             arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
-        for name, port in self._ports.items():
-            flat = arrays[name].reshape(-1, len(port.fields))
-            for k, index in enumerate(port.fields):
-                field = self.design.input.fields[index]
-                check_range(port, k, flat[:, k], field.range, field.format.step)
-        check_unit_vectors("q0", self._ports["q"].unit_vectors, arrays["q"])
+        for name, each in self._inputs.items():
+            flat = arrays[name].reshape(-1, len(each.ranges))
+            for k, (bounds, slack) in enumerate(zip(each.ranges, each.steps, strict=True)):
+                check_range(each, k, flat[:, k], bounds, slack)
+        check_unit_vectors("q0", self._inputs["q"].unit_vectors, arrays["q"])
         return arrays, leading
 
     @staticmethod
@@ -165,7 +164,7 @@ class ChipRollout:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ChipRollout of {self.design.robot_name} on {self.device.text}>"
+        return f"<ChipRollout of {self.device.robot_name} on {self.device.text}>"
 
 
 def _of_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:

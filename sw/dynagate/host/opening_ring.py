@@ -1,17 +1,22 @@
-"""From a rollout design to a `ChipRollout` on a device."""
+"""From a rollout design, or a robot, to what computes a `ChipRollout`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import load
 from dynagate.design.rebuilt import formatted_design
+from dynagate.dynamics import ROLLOUT, AlgorithmOptions
+from dynagate.graph.region import Region
 from dynagate.host.board_links import LinkText
 from dynagate.host.devices import Step
 from dynagate.host.ring import DatapathRing, IntegerRing, RingDevice, ShellRing
 from dynagate.host.sim_links import SimLink, SimShellLink
 from dynagate.integrators.turn import graph_of
+from dynagate.robot import Robot
 
 
 def sim_ring(
@@ -47,7 +52,26 @@ def board_ring(folder: Path, *, link: str | None = None, step: Step | None = Non
 
 def fixed_ring(folder: Path, *, step: Step | None = None) -> RingDevice:
     """The integers of a rollout design."""
-    return IntegerRing(load(folder), formatted_design(folder, graph_of=graph_of))
+    ring = load(folder).ring
+    assert ring is not None
+    return IntegerRing(formatted_design(folder, graph_of=graph_of), dict(ring.carry))
+
+
+def ring_of_robot(robot: Robot, algorithm: AlgorithmOptions, device: str, options: Mapping[str, Any]) -> RingDevice:
+    """A robot's rollout in integers, "fixed", or built and simulated, "sim". options: those of the device in
+    `rollouts.DEVICES`."""
+    from dynagate.fixedpoint.assign import assign
+    from dynagate.hw.build import DEFAULT_FOLDER, build_request
+    from dynagate.hw.request import DesignRequest
+
+    own = dict(options)
+    region = own.pop("region", None) or Region.of(robot)
+    if device == "fixed":
+        return IntegerRing(assign(graph_of(robot, ROLLOUT, **algorithm.as_dict()), region, own.get("policy")))
+    simulation = {name: own.pop(name) for name in ("pauses", "seed") if name in own}
+    folder = own.pop("folder", DEFAULT_FOLDER)
+    built = build_request(DesignRequest(robot, ROLLOUT, region=region, algorithm=algorithm, **own), folder=folder)
+    return sim_ring(built.folder, **simulation)
 
 
 RING_DEVICES = {"sim": sim_ring, "fixed": fixed_ring, "board": board_ring}

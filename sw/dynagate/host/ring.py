@@ -20,6 +20,7 @@ from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.inputs import Arrays
 from dynagate.host.links import DeviceError, Link, Transfer
 from dynagate.host.words import stream_words
+from dynagate.integrators.step import CARRY
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
@@ -32,10 +33,24 @@ class Results(NamedTuple):
     flagged: npt.NDArray[np.bool_]
 
 
-class RingDevice(ABC):
-    """A chip that keeps the states of trajectories, or its integers. design: of "rollout". text: what it is."""
+class Input(NamedTuple):
+    """A named array of a turn. unit_vectors: as in `graph.Port`. ranges: what the format of each entry was chosen for.
+    steps: of these formats."""
 
-    design: Design
+    name: str
+    shape: tuple[int, ...]
+    unit_vectors: tuple[tuple[int, int], ...]
+    ranges: tuple[tuple[float, float], ...]
+    steps: tuple[float, ...]
+
+
+class RingDevice(ABC):
+    """A chip that keeps the states of trajectories, or its integers. outputs: shapes of a turn's results by name. text:
+    what it is."""
+
+    robot_name: str
+    inputs: tuple[Input, ...]
+    outputs: dict[str, tuple[int, ...]]
     text: str
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
@@ -55,16 +70,28 @@ class RingDevice(ABC):
 
 
 class IntegerRing(RingDevice):
-    """The integers that the chip computes, in numpy."""
+    """The integers that the chip computes, in numpy. carry: output -> input of the turn's graph."""
 
     text = "integers"
 
-    def __init__(self, design: Design, formatted: FormattedGraph) -> None:
-        self.design, self.formatted = design, formatted
+    def __init__(self, formatted: FormattedGraph, carry: Mapping[str, str] = CARRY) -> None:
+        self.formatted, self.carry = formatted, carry
+        graph, bounds, formats = formatted.graph, formatted.bounds, formatted.formats
+        self.robot_name = graph.robot
+        self.outputs = {port.name: port.shape for port in graph.outputs}
+        self.inputs = tuple(
+            Input(
+                port.name,
+                port.shape,
+                port.unit_vectors,
+                tuple(bounds[i] for i in port.nodes),
+                tuple(formats[i].step for i in port.nodes),
+            )
+            for port in graph.inputs
+        )
 
     def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
-        assert self.design.ring is not None
-        carry = dict(self.design.ring.carry)
+        carry = self.carry
         formats, graph = self.formatted.formats, self.formatted.graph
         carried = {i for port in graph.inputs if port.name in carry.values() for i in port.nodes}
         batch, turns = shown.shape
@@ -84,19 +111,48 @@ class IntegerRing(RingDevice):
         return Results(values, flagged)
 
 
-class DatapathRing(RingDevice):
+class DesignRing(RingDevice):
+    """A rollout design whose turns a driver streams."""
+
+    driver: DatapathDriver | RingDriver
+
+    def __init__(self, design: Design) -> None:
+        assert design.ring is not None
+        self.design, self.ring = design, design.ring
+        source = design.input
+        self.robot_name = design.robot_name
+        self.outputs = {port.name: port.shape for port in design.output.ports}
+        self.inputs = tuple(
+            Input(
+                port.name,
+                port.shape,
+                port.unit_vectors,
+                tuple(source.fields[k].range for k in port.fields),
+                tuple(source.fields[k].format.step for k in port.fields),
+            )
+            for port in source.ports
+        )
+
+    @property
+    def transfer(self) -> Transfer:
+        return self.driver.transfer
+
+    def close(self) -> None:
+        self.driver.close()
+
+
+class DatapathRing(DesignRing):
     """A bare ring behind a link: integers in payloads. All results come out, and the host leaves some away."""
 
     def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
-        self.design = design
-        self.driver = DatapathDriver(ring_design(design), link, progress=progress)
+        super().__init__(design)
+        self.driver: DatapathDriver = DatapathDriver(ring_design(design), link, progress=progress)
         self.text = link.text
 
     def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
-        design, ring = self.driver.design, self.design.ring
-        assert ring is not None
-        turns = Turns.of(steps, ring.capacity)
-        own = turns.inputs(arrays, dict(ring.carry).values())
+        design = self.driver.design
+        turns = Turns.of(steps, self.ring.capacity)
+        own = turns.inputs(arrays, dict(self.ring.carry).values())
         columns = {
             index: quantise(own[port.name].reshape(len(turns.turn), -1)[:, k], design.input.fields[index].format).value
             for port in design.input.ports
@@ -116,39 +172,23 @@ class DatapathRing(RingDevice):
         flagged = (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
         return _placed(shown.shape, turns, outputs, flagged)
 
-    @property
-    def transfer(self) -> Transfer:
-        return self.driver.transfer
 
-    def close(self) -> None:
-        self.driver.close()
-
-
-class ShellRing(RingDevice):
+class ShellRing(DesignRing):
     """A ring in its AXI shell."""
 
     def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
-        self.design = design
-        self.driver = RingDriver(shell_design(design), link, progress=progress)
+        super().__init__(design)
+        self.driver: RingDriver = RingDriver(shell_design(design), link, progress=progress)
         self.text, self.dtype = link.text, self.driver.dtype
 
     def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
-        ring = self.design.ring
-        assert ring is not None
-        turns = Turns.of(steps, ring.capacity)
-        own = turns.inputs(arrays, dict(ring.carry).values())
+        turns = Turns.of(steps, self.ring.capacity)
+        own = turns.inputs(arrays, dict(self.ring.carry).values())
         own["command"] = (START | STOP) - turns.commands(steps)
         comes = np.flatnonzero(shown[turns])
         outputs, empty = self.driver.turns(own, comes, every)
         back = Turns(turns.trajectory[comes], turns.turn[comes])
         return _placed(shown.shape, back, outputs, empty)
-
-    @property
-    def transfer(self) -> Transfer:
-        return self.driver.transfer
-
-    def close(self) -> None:
-        self.driver.close()
 
 
 class RingDriver(ShellDriver):

@@ -120,7 +120,7 @@ def rollout_report(
     finally:
         chip.close()
     say("comparing")
-    integers = _run(IntegerRing(built.design, built.formatted), arrays)
+    integers = _run(IntegerRing(built.formatted), arrays)
     flagged = np.asarray(integers.flagged.any(axis=1))
     ends = np.cumsum(list(counts.values()))
     return RolloutReport(

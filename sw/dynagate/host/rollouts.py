@@ -14,10 +14,8 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import AlgorithmOptions
-from dynagate.graph import trace
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
-from dynagate.graph.region import Region
 from dynagate.host.devices import on_card
 from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph, step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
@@ -29,7 +27,8 @@ if TYPE_CHECKING:
 
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
-    from dynagate.host.turns import Turns
+    from dynagate.graph.region import Region
+    from dynagate.host.chip_rollout import ChipRollout
     from dynagate.hw.plan import Stages
 
 Array = npt.NDArray[Any]
@@ -131,12 +130,12 @@ class Rollout:
         self.options.frictions(robot)
         self.dtype = np.dtype(own.get("dtype", np.float64))
         self._linearise = linearise
-        self._turns: Turns | None = None
+        self.chip: ChipRollout | None = None
         self.kernel: LoopKernel | None = None
         self._compute: Compute | None = None
         self._small: dict[tuple[int, ...], _Small] = {}
         if device in INTEGERS:
-            self._turns = _integer_turns(robot, self.options, linearise, device, own)
+            self.chip = _on_chip(robot, self.options, linearise, device, own)
             return
         self.loop = rollout_loop(robot, self.options, linearise=linearise, every=every)
         self.kernel = self._in_c(self.loop)
@@ -169,8 +168,10 @@ class Rollout:
         if (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading = self._checked(q0, qd0, tau, dt)
+        if self.chip is not None:
+            return self.chip(q0, qd0, tau, every=self.every)
         batch, n = len(state["q"]), self.robot.nv
-        results = self.steps if self._turns is not None else self.steps // self.every
+        results = self.steps // self.every
         q = np.empty((batch, results + 1, self.robot.nq), self.dtype)
         qd = np.empty((batch, results + 1, n), self.dtype)
         q[:, 0], qd[:, 0] = state["q"], state["qd"]
@@ -181,11 +182,7 @@ class Rollout:
                 "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
             }
         diverged = np.full(batch, -1)
-        if self._turns is not None:
-            if batch:
-                diverged = self._turns.run(state, outputs)
-            q, qd = q[:, :: self.every], qd[:, :: self.every]
-        elif batch and self._compute is not None and not self._compute(state, outputs):
+        if batch and self._compute is not None and not self._compute(state, outputs):
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1) * self.every
@@ -222,7 +219,7 @@ class Rollout:
         state, of q along velocities. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
         Raises ValueError: shapes differ, or dt is not constant.
         """
-        if self._turns is not None:
+        if self.chip is not None:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
@@ -373,29 +370,26 @@ def _device_options(device: str, options: RolloutDeviceOptions) -> dict[str, Any
     return own
 
 
-def _integer_turns(robot: Robot, options: StepOptions, linearise: bool, device: str, own: Mapping[str, Any]) -> Turns:
-    """The turns on "fixed" or "sim". Raises ValueError: an option that these do not have."""
-    from dynagate.fixedpoint.assign import assign
-    from dynagate.host.turns import ChipTurns, IntegerTurns
-    from dynagate.hw.build import DEFAULT_FOLDER, build_request
-    from dynagate.hw.request import DesignRequest
+def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, own: Mapping[str, Any]) -> ChipRollout:
+    """The rollout on "fixed" or "sim". Raises ValueError: the time step is no constant."""
+    from dynagate.host.chip_rollout import ChipRollout
+    from dynagate.host.opening_ring import ring_of_robot
 
-    for name, value in (
-        ("linearise", linearise),
-        ("friction", any(options.frictions(robot))),
-        ("stops", options.stops),
-        ("dt=None", options.dt is None),
-    ):
-        if value:
-            raise ArgumentError(f"device '{device}' takes no {name}; expected 'cpu' or 'numpy' for it")
-    algorithm = AlgorithmOptions(options.form, dt=options.dt, integrator=options.integrator)
-    region = own.get("region") or Region.of(robot)
-    if device == "fixed":
-        return IntegerTurns(assign(trace(robot, "step", **algorithm.as_dict()), region, own.get("policy")))
-    asked = {name: own[name] for name in ("ii", "policy", "goal", "formats", "stages") if name in own}
-    request = DesignRequest(robot, "step", region=region, algorithm=algorithm, **asked)
-    built = build_request(request, folder=own.get("folder", DEFAULT_FOLDER))
-    return ChipTurns(built, **{name: own[name] for name in ("pauses", "seed") if name in own})
+    if options.dt is None:
+        raise ArgumentError(
+            f"device '{device}' takes no dt=None; expected a time step, or a design built with variable_dt=True, whose "
+            "dt is the largest"
+        )
+    algorithm = AlgorithmOptions(
+        options.form,
+        dt=options.dt,
+        integrator=options.integrator,
+        linearise=linearise,
+        friction=options.friction,
+        friction_speed=options.friction_speed,
+        stops=options.stops,
+    )
+    return ChipRollout(ring_of_robot(robot, algorithm, device, own))
 
 
 def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
