@@ -10,6 +10,8 @@ import numpy as np
 import pinocchio
 import pytest
 from dynagate import FUNCTIONS, Region, Robot, RobotError, evaluate, trace
+from dynagate.design.files import load
+from dynagate.design.rebuilt import formatted_design, robot_of
 from dynagate.dynamics import Tree
 from dynagate.graph.truth import relative_errors
 from dynagate.robot import Mimic
@@ -277,3 +279,12 @@ def test_forms_that_do_not_know_followers_name_the_one_that_does(path: Path) -> 
     with pytest.raises(RobotError, match="mimic others, which functions together do not know; expected one function"):
         trace(robot, "all")
     assert FUNCTIONS["forward_dynamics"].forms_for(robot) == ["mass_matrix_solve"]
+
+
+def test_a_design_knows_its_robot_again(path: Path, designs: Path) -> None:
+    """Followers and frames are in design.json."""
+    robot = Robot.from_urdf(path)
+    robot = robot.with_frame("tip", robot.links[-1].name, (0.0, 0.1, 0.2))
+    built = dynagate.build(robot, "mass_matrix", ii=4, folder=designs)
+    assert robot_of(load(built.folder)) == robot
+    assert formatted_design(built.folder) == built.formatted

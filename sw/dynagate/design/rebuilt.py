@@ -14,7 +14,7 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph, trace
 from dynagate.graph.late import late_terms_last
-from dynagate.robot import Joint, Link, Robot
+from dynagate.robot import Frame, Joint, Link, Mimic, Robot
 
 
 def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph] = trace) -> FormattedGraph:
@@ -57,8 +57,14 @@ def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph
 def robot_of(design: Design) -> Robot:
     """The robot of a design."""
     content = design.robot
-    links = [Link(**{**_tuples(link), "joint": Joint(**_tuples(link["joint"]))}) for link in content["links"]]
-    return Robot(content["name"], tuple(links), tuple(content["gravity"]), content["rounding"])
+    links = tuple(Link(**{**_tuples(link), "joint": _joint(link["joint"])}) for link in content["links"])
+    frames = tuple(Frame(**_tuples(frame)) for frame in content["frames"])
+    return Robot(content["name"], links, tuple(content["gravity"]), content["rounding"], frames)
+
+
+def _joint(content: dict[str, Any]) -> Joint:
+    mimic = content["mimic"]
+    return Joint(**{**_tuples(content), "mimic": None if mimic is None else Mimic(**mimic)})
 
 
 def _tuples(content: Any) -> Any:

@@ -399,10 +399,9 @@ class Robot:
         return replace(self, links=tuple(links))
 
     def with_armature(self, armature: float | Sequence[float], gear: float | Sequence[float] = 1.0) -> Robot:
-        """With rotor inertias, which URDF cannot express: kg m² about the rotors' own axes, one number or one per
-        joint.
+        """With rotor inertias, which URDF cannot express.
 
-        gear: turns of the rotor per turn of the joint, likewise; the joint feels gear² times the rotor's inertia. For a
+        armature: kg m² about the rotors' own axes, one number or one per joint. gear: turns of the rotor per turn of the joint, likewise; the joint feels gear² times the rotor's inertia. For a
         sliding joint, rad per m. What the rotor's turning does to the link that carries it is left out.
         Raises RobotError: the numbers are not as many as the joints, or not finite, or an inertia is negative.
         """
@@ -448,7 +447,7 @@ class Robot:
 
     @classmethod
     def from_mjcf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-        """Read MuJoCo's format. Options and errors: see `dynagate.robot.mjcf.read_mjcf`."""
+        """Read MuJoCo's format. path: of the file. Options and errors: see `dynagate.robot.mjcf.read_mjcf`."""
         from dynagate.robot.mjcf import read_mjcf
 
         return read_mjcf(path, **options)
@@ -457,7 +456,8 @@ class Robot:
     def from_xacro(
         cls, path: str | PathLike[str], arguments: Mapping[str, str] | None = None, **options: Unpack[ReadingOptions]
     ) -> Robot:
-        """Read a URDF that is written with macros. Options and errors: see `dynagate.robot.macros.read_xacro`."""
+        """Read a URDF that is written with macros. path: of the file. arguments: of its macros, by name. Options and
+        errors: see `dynagate.robot.macros.read_xacro`."""
         from dynagate.robot.macros import read_xacro
 
         return read_xacro(path, arguments, **options)
