@@ -401,8 +401,9 @@ class Robot:
     def with_armature(self, armature: float | Sequence[float], gear: float | Sequence[float] = 1.0) -> Robot:
         """With rotor inertias, which URDF cannot express.
 
-        armature: kg m² about the rotors' own axes, one number or one per joint. gear: turns of the rotor per turn of the joint, likewise; the joint feels gear² times the rotor's inertia. For a
-        sliding joint, rad per m. What the rotor's turning does to the link that carries it is left out.
+        armature: kg m² about the rotors' own axes, one number or one per joint. gear: turns of the rotor per turn of
+        the joint, likewise; the joint feels gear² times the rotor's inertia. For a sliding joint, rad per m. What the
+        rotor's turning does to the link that carries it is left out.
         Raises RobotError: the numbers are not as many as the joints, or not finite, or an inertia is negative.
         """
         links = [
