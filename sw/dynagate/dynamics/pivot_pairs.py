@@ -4,8 +4,8 @@ One after another, a pivot waits for the reciprocal, the product and the sum of 
 p of a chain, with the block [[a, b], [b, c]] of M, are eliminated together: both of their inverses and what they leave
 of M come from 1/a and 1/(a c - b²), which start at once. The numerators are ready while the reciprocals are computed.
 
-Each pair costs some twenty products. It is worth them where a division takes long, which is where pivots span many
-octaves (`fixedpoint.tabulated`).
+Each pair costs some twenty products and longer words. It pays where a division takes long, and not where tables give
+the inverses (`fixedpoint.tabulated`).
 """
 
 from __future__ import annotations
