@@ -15,6 +15,7 @@ from dynagate.base.untrusted import plain_text
 from dynagate.fixedpoint.assign import LARGEST_WORD, FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph
+from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import TRIG
 
 VERSION = 3
@@ -55,9 +56,12 @@ def write_formats(formatted: FormattedGraph, path: str | PathLike[str]) -> None:
 
 
 def read_formats(graph: Graph, path: str | PathLike[str]) -> FormattedGraph:
-    """The formats of a graph. Raises FormatsError: the file cannot be read, is not one of this graph, or has a format
-    that its node cannot have."""
+    """The formats of a graph, whose late terms become last as in `assign`.
+
+    Raises FormatsError: the file cannot be read, is not one of this graph, or has a format that its node cannot have.
+    """
     path = Path(path)
+    graph = late_terms_last(graph)
     content = read_json(path, FormatsError, "formats", "a file that write_formats made")
     if content.get("version") != VERSION:
         raise FormatsError(f"{path} has version {content.get('version')!r}; expected {VERSION}")

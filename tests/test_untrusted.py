@@ -203,8 +203,8 @@ def test_a_datasheet_holds_the_name_as_text_alone(case: str, built: Build) -> No
 
 @pytest.mark.parametrize("case", list(ATTACKS))
 def test_formats_files_give_the_name_back(case: str, graph: Graph, tmp_path: Path) -> None:
-    other = replace(graph, robot=ATTACKS[case])
     formatted = assign(graph, Region.of(robots.load("two_joint_arm")))
+    other = replace(formatted.graph, robot=ATTACKS[case])
     write_formats(replace(formatted, graph=other), tmp_path / "formats.json")
     assert read_formats(other, tmp_path / "formats.json").formats == formatted.formats
     with pytest.raises(FormatsError, match=f"formats.json is for {re.escape(plain_text(other.robot))}") as error:

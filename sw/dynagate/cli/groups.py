@@ -16,7 +16,7 @@ OPTIONS = {
     "Steps and rollouts": "dt integrator linearise variable-dt friction friction-speed stops",
     "Formats": "word error target floor near-rest formats policy global",
     "Hardware": "ii stages axi tlast words choice budget family board clock",
-    "Measurement": "states steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "
+    "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "
     "jobs backend cluster goal",
     "Output": "folder output open project-folder only-project report json figures cuda pack",
     "What to remove": "dry-run designs days",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from dynagate.cli import parameters
+from dynagate.cli import groups, parameters
 from dynagate.cli.extras import needs
 from dynagate.cli.hardware import built_as_asked
 from dynagate.cli.options import algorithm_options, design_options, examples, outputs_option, seed_option
@@ -103,9 +103,9 @@ def _shown(file: Path, *, opened: bool) -> None:
 output_option = functools.partial(click.option, "--output", type=parameters.File(), metavar="FILE")
 
 
-@click.command(
+@groups.command(
     short_help="Show a design as one HTML page.",
-    epilog=examples("report iiwa14 --ii 8 --error 1e-3 --open", "report build/designs/iiwa14-... --output iiwa14.html"),
+    epilog=examples("report iiwa14 --ii 8 --error 1e-3 --open", "report two_joint_arm --output arm.html"),
 )
 @needs("hw", "amaranth", "scipy", "jinja2")
 @design_argument
@@ -128,9 +128,9 @@ def report(builder: Builder, output: Path | None, opened: bool) -> None:
     _shown(target, opened=opened)
 
 
-@click.command(
+@groups.command(
     short_help="Print a design's schedule, or draw it.",
-    epilog=examples("schedule two_joint_arm --function inverse_dynamics --ii 2", "schedule build/designs/... --open"),
+    epilog=examples("schedule two_joint_arm --function inverse_dynamics --ii 2", "schedule iiwa14 --open"),
 )
 @needs("hw", "amaranth", "scipy")
 @design_argument
@@ -154,9 +154,9 @@ def schedule(builder: Builder, output: Path | None, opened: bool) -> None:
         _shown(target, opened=opened)
 
 
-@click.command(
+@groups.command(
     short_help="Write waveforms, and a GTKWave file.",
-    epilog=examples("wave two_joint_arm --function forward_dynamics --ii 4 --samples 4", "wave build/designs/..."),
+    epilog=examples("wave two_joint_arm --ii 4 --samples 4", "wave two_joint_arm --output arm.vcd"),
 )
 @needs("hw", "amaranth", "scipy")
 @design_argument

@@ -59,7 +59,8 @@ class RolloutOperator:
         self.dtype, self.steps = dtype, steps
         self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]
-        self.rollout = Rollout(robot, device=device, dtype=dtype, **self._asked)
+        number: dict[str, Any] = {"dtype": dtype} if device in (CPU, "cuda") else {}  # others compute in one of their own
+        self.rollout = Rollout(robot, device=device, **number, **self._asked)
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
         units = tuple((part.start, part.stop) for part in self.robot.quaternions())
         shapes = {"q0": (self.robot.nq,), "qd0": (n,), "tau": (steps, n)}
