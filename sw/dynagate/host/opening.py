@@ -148,7 +148,7 @@ def open(
     check_overflow(overflow)
     if not is_robot:
         folder = _folder(what)  # type: ignore[arg-type]
-        if chosen in RING_DEVICES and load(folder).ring is not None:
+        if (folder / FILE).is_file() and load(folder).ring is not None:
             return _of_ring(folder, function, chosen, asked, step)  # type: ignore[return-value]
         return Accelerator(_of_design(what, function, chosen, asked, step), overflow=overflow)  # type: ignore[arg-type]
     if chosen == BOARD:

@@ -59,7 +59,7 @@ class RolloutOperator:
         self.dtype, self.steps = dtype, steps
         self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]
-        number: dict[str, Any] = {"dtype": dtype} if device in (CPU, "cuda") else {}  # others compute in one of their own
+        number: dict[str, Any] = {"dtype": dtype} if device in (CPU, "cuda") else {}  # others have one
         self.rollout = Rollout(robot, device=device, **number, **self._asked)
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
         units = tuple((part.start, part.stop) for part in self.robot.quaternions())
