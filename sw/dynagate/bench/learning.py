@@ -84,6 +84,7 @@ def in_torch(robot: Robot) -> Calls:
 
     import dynagate.torch
 
+    torch.set_num_threads(1)
     x = {name: torch.from_numpy(value).requires_grad_() for name, value in states(robot).items()}
     detached = {name: value.detach() for name, value in x.items()}
     weights = torch.ones(BATCH, robot.nv, dtype=torch.float64)
