@@ -18,7 +18,8 @@ from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
-from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph, step_vjp_graph
+from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot, robots

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
-from dynagate.dynamics.configuration import along_columns, direction_matrix, entry_weights
+from dynagate.dynamics.configuration import along_columns, direction_matrix
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.friction import SPEED, Friction, check_friction, friction_of
 from dynagate.dynamics.spatial import select
 from dynagate.graph import Graph, trace
-from dynagate.graph.derivatives import Derivative, output_values
+from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.tangent import rates_of, seeded, values_of
 from dynagate.robot import Robot
@@ -56,7 +56,7 @@ class StepOptions:
         return friction_of(robot, self.friction, self.friction_speed)
 
 
-class _Step:
+class StepRecording:
     """A step in a recording."""
 
     def __init__(self, robot: Robot, options: StepOptions, name: str) -> None:
@@ -105,7 +105,7 @@ class _Step:
 
 def step_graph(robot: Robot, options: StepOptions) -> Graph:
     """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,)."""
-    step = _Step(robot, options, "step")
+    step = StepRecording(robot, options, "step")
     forward = trace(robot, "forward_dynamics", form=options.form, friction=step.friction)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
@@ -122,7 +122,7 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
 
     The rates pass forward dynamics by its closed-form gradient.
     """
-    step, nv = _Step(robot, options, "linearised_step"), robot.nv
+    step, nv = StepRecording(robot, options, "linearised_step"), robot.nv
     gradient = trace(robot, "forward_dynamics_gradient", friction=step.friction)
     count = 3 * nv
     unit = np.eye(count).astype(object)
@@ -143,23 +143,4 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
     jacobian = np.concatenate([along, rates_of(qd, count)])
     return step.graph(
         {"q_next": moved, "qd_next": values_of(qd), "a": jacobian[:, : 2 * nv], "b": jacobian[:, 2 * nv :]}
-    )
-
-
-def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
-    """The reverse of a step: q, qd, tau (and dt) of the step, lam_q and lam_qd (nv,) of the state after it, and cost_q
-    and cost_qd (nv,) of the state before it, to lam_q_next = cost_q + λᵀ ∂x⁺/∂q, lam_qd_next and vjp_tau (nv,).
-
-    λ of a configuration is along velocities.
-    """
-    inner = step_graph(robot, options)
-    step = _Step(robot, options, "step_vjp")
-    names = ("lam_q", "lam_qd", "cost_q", "cost_qd")
-    lam_q, lam_qd, cost_q, cost_qd = (step.recording.input(name, (robot.nv,)) for name in names)
-    values = step.recording.replay(inner, step.recording.inputs)
-    after = output_values(inner.outputs, values)
-    weights = {"q_next": entry_weights(robot, after["q_next"], lam_q), "qd_next": lam_qd}
-    products = Derivative(inner, robot).reverse(values, weights, ["q", "qd", "tau"])
-    return step.graph(
-        {"lam_q_next": cost_q + products["q"], "lam_qd_next": cost_qd + products["qd"], "vjp_tau": products["tau"]}
     )

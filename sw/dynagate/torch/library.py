@@ -113,7 +113,9 @@ class TorchOperator:
             return self._on_cpu(compute, inputs)
         shapes = self._shapes(*inputs)
         batch = math.prod(shapes[0][: len(shapes[0]) - len(graph.outputs[0].shape)])
-        arrays = [x.detach().cpu().numpy().reshape(batch, *port.shape) for x, port in zip(inputs, graph.inputs, strict=True)]
+        arrays = [
+            x.detach().cpu().numpy().reshape(batch, *port.shape) for x, port in zip(inputs, graph.inputs, strict=True)
+        ]
         dtype = arrays[0].dtype
         results = [np.asarray(result, dtype).reshape(s) for result, s in zip(compute(arrays), shapes, strict=True)]
         return [torch.from_numpy(result).to(on) for result in results]
