@@ -37,9 +37,9 @@ class RolloutFunction:
     def __init__(self, operator: RolloutOperator) -> None:
         self.operator = operator
         name = f"{operator.robot.name}_rollout".replace("-", "_").lower()
-        self._forward = registered(name, 3, 2, self._compute, self._shapes)
+        derivative = self._differentiate, self._save
+        self._forward = registered(name, 3, 2, self._compute, self._shapes, derivative)
         self._backward = registered(f"{name}_vjp", 5, 3, self._compute_back, self._shapes_back)
-        self._forward.register_autograd(self._differentiate, setup_context=self._save)
         to_velocities, to_entries = operator.to_velocities, operator.to_entries
         self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
         self._to_entries = None if to_entries is None else TorchOperator(to_entries)
