@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from dynagate.base.errors import ArgumentError
+from dynagate.native.kernel import Kernel
 from dynagate.operators.compute import CUDA, Compiled
 from dynagate.operators.operator import Operator
 
@@ -79,9 +80,11 @@ class TorchOperator:
             self._shapes,
             (self._backward, self._save),
         )
+        self._kernels: dict[torch.dtype, Kernel] = {}
         self._size = math.prod(graph.inputs[0].shape)
         # kernels leave out what is always zero
-        self._zeroed = [any(graph.nodes[i].is_zero for i in port.nodes) for port in graph.outputs]
+        zeros = (any(graph.nodes[i].is_zero for i in port.nodes) for port in graph.outputs)
+        self._zeroed = [k for k, some in enumerate(zeros) if some]
 
     def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return as_tuple(self.custom(*inputs))
@@ -125,12 +128,12 @@ class TorchOperator:
         first = inputs[0]
         dtype, shapes = first.dtype, self._shapes(*inputs)
         outputs = [torch.empty(shape, dtype=dtype) for shape in shapes]
-        for output, zeroed in zip(outputs, self._zeroed, strict=True):
-            if zeroed:  # by one thread: to start PyTorch's own takes longer than to fill it
-                ctypes.memset(output.data_ptr(), 0, output.nbytes)
+        for k in self._zeroed:  # by one thread: to start PyTorch's own takes longer than to fill it
+            ctypes.memset(outputs[k].data_ptr(), 0, outputs[k].nbytes)
         read = [x.contiguous() for x in inputs]  # kept until the call is done
         if batch := first.numel() // self._size:
-            kernel = compute.kernel(_NUMPY[dtype])
+            if (kernel := self._kernels.get(dtype)) is None:
+                kernel = self._kernels[dtype] = compute.kernel(_NUMPY[dtype])
             kernel.at([x.data_ptr() for x in read], [x.data_ptr() for x in outputs], batch)
         return outputs
 
