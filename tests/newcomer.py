@@ -56,14 +56,14 @@ def clone(folder: Path) -> Path:
 
 @dataclass
 class Newcomer:
-    """A shell in `folder` whose home is empty. `call` keeps what a block changes in the environment, as a terminal does."""
+    """A shell in `folder` whose home is empty. What a block changes in the environment stays, as in a terminal."""
 
     folder: Path
     environment: dict[str, str]
 
     @staticmethod
     def at(folder: Path) -> Newcomer:
-        """Pip's settings and its cache stay those of the computer; the interpreter is the tests' own, without their packages."""
+        """Pip's settings and cache stay those of the computer. The interpreter is the tests', without their packages."""
         (folder / "home").mkdir(parents=True)
         (folder / "work").mkdir()
         ours = ("VIRTUAL_ENV", "PYTHONPATH", "PYTEST_CURRENT_TEST", "DYNAGATE_CACHE", "XDG_CACHE_HOME")
@@ -90,7 +90,7 @@ class Newcomer:
         return done.stdout
 
     def follow(self, steps: list[tuple[str, str]]) -> str:
-        """Blocks of shell and Python in their order, in the environment that is active. Returns what they print, with their times."""
+        """Blocks of shell and Python in their order, in the active environment. Returns what they print, and times."""
         (self.folder.parent / "follow.py").write_text(FOLLOW)
         self.environment["STEPS"] = json.dumps(steps)
         return self.call("""python ../follow.py "$STEPS" """)

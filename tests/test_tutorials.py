@@ -35,7 +35,7 @@ def test_a_newcomer_follows_a_tutorial(page: Path, index: str, tmp_path: Path) -
     newcomer.call(install)
     installed = time.monotonic()
     text = newcomer.follow(blocks(page, "sh|python"))
-    print(f"{page.stem}: installed in {installed - start:.0f} s, followed in {time.monotonic() - installed:.0f} s\n{text}")
+    print(f"{page.stem}: {installed - start:.0f} s to install, {time.monotonic() - installed:.0f} s to follow\n{text}")
     assert f"dynagate of {newcomer.folder}/" in text
     assert str(ROOT) not in text
     assert "Warning" not in text
