@@ -63,7 +63,7 @@ class Newcomer:
 
     @staticmethod
     def at(folder: Path) -> Newcomer:
-        """Pip's settings and cache stay those of the computer. The interpreter is the tests', without their packages."""
+        """Pip's settings and cache stay those of the computer. The interpreter is the tests', without packages."""
         (folder / "home").mkdir(parents=True)
         (folder / "work").mkdir()
         ours = ("VIRTUAL_ENV", "PYTHONPATH", "PYTEST_CURRENT_TEST", "DYNAGATE_CACHE", "XDG_CACHE_HOME")

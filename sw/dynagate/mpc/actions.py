@@ -35,7 +35,7 @@ class Step:
         self._linear = _Single(linearised_step_graph(self.robot, chosen))
 
     def next(self, x: Array, u: Array) -> Array:
-        """The next state (2 nv,)."""
+        """The next state (2 nv,), from x (2 nv,), rad, m, rad/s and m/s, and u (nv,), N m or N."""
         results = self._next(x, u)
         return np.concatenate([results["q_next"][0], results["qd_next"][0]])
 
