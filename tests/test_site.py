@@ -131,7 +131,7 @@ def test_a_property_says_what_it_is(name: str) -> None:
 @pytest.mark.parametrize("name", Results.__annotations__)
 def test_a_result_has_a_shape_and_a_unit(name: str) -> None:
     """Products with λ or δ have the unit of what they are multiplied with."""
-    line = re.search(rf'^    {name}: .*\n    """(.*?)"""', inspect.getsource(Results), flags=re.M | re.S)
+    line = re.search(rf'^    {name}: [^\n]*\n    """(.*?)"""', inspect.getsource(Results), flags=re.M | re.S)
     assert line
     assert re.match(r"\(.*?\)", line[1])
     assert UNIT.search(line[1]) or re.search("[λ·]|samples", line[1]), f"'{name}' has no unit: {line[1]}"
