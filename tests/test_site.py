@@ -123,6 +123,30 @@ def test_a_docstring_names_what_it_takes(name: str) -> None:
         assert re.search(rf"\b({'|'.join(bases)})\b", text), f"the docstring of '{name}' says nothing of {error}"
 
 
+FRAMEWORKS = {
+    "jax/functions.py": ["function"],
+    "jax/rollouts.py": ["rollout"],
+    "torch/functions.py": ["function"],
+    "torch/rollouts.py": ["rollout"],
+    "mpc/actions.py": ["Step", "ActionModel", "TerminalModel"],
+    "mpc/casadi.py": ["casadi_function"],
+}
+"""What the reference lists of them; their packages need not be here."""
+
+
+@pytest.mark.parametrize(("file", "name"), [(file, name) for file, names in FRAMEWORKS.items() for name in names])
+def test_a_docstring_of_a_framework_names_what_it_takes_and_raises(file: str, name: str) -> None:
+    module = ast.parse((ROOT / "sw" / "dynagate" / file).read_text())
+    (thing,) = [node for node in module.body if getattr(node, "name", "") == name]
+    assert isinstance(thing, ast.ClassDef | ast.FunctionDef)
+    makers = [node for node in ast.walk(thing) if getattr(node, "name", "") == "__init__"] or [thing]
+    text = ast.get_docstring(thing) or ""
+    arguments = [node.arg for node in ast.walk(makers[0].args) if isinstance(node, ast.arg)]  # type: ignore[attr-defined]
+    missing = [argument for argument in arguments if argument != "self" and not re.search(rf"\b{argument}\b", text)]
+    assert not missing, f"the docstring of '{name}' says nothing of {missing}"
+    assert "Raises" in text
+
+
 @pytest.mark.parametrize("name", properties())
 def test_a_property_says_what_it_is(name: str) -> None:
     assert inspect.getdoc(properties()[name]), f"'{name}' has no docstring"
