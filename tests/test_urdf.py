@@ -325,7 +325,7 @@ def test_huge_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "huge.urdf"
     with path.open("wb") as file:
         file.truncate(17 * 2**20)
-    with pytest.raises(RobotError, match="a URDF of more than 16777216 bytes is refused"):
+    with pytest.raises(RobotError, match="a URDF file of more than 16777216 bytes is refused"):
         Robot.from_urdf(path)
 
 
@@ -497,5 +497,5 @@ def test_lax_refuses_a_huge_file(tmp_path: Path) -> None:
     path = tmp_path / "huge.urdf"
     with path.open("wb") as file:
         file.truncate(17 * 2**20)
-    with pytest.raises(RobotError, match="a URDF of more than 16777216 bytes is refused"):
+    with pytest.raises(RobotError, match="a URDF file of more than 16777216 bytes is refused"):
         Robot.from_urdf(path, lax=True)

@@ -17,6 +17,7 @@ from dynagate.dynamics import AlgorithmOptions
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
+from dynagate.host.inputs import of_shape
 from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph, step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
@@ -229,10 +230,10 @@ class Rollout:
         n, steps = self.robot.nv, self.steps
         leading = trajectories.qd.shape[:-2]
         costs = {
-            name: self._of_shape(name, x, (*leading, steps + 1, n))
+            name: of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         }
-        torque = self._of_shape("tau", tau, (*leading, steps, n)).reshape(-1, steps, n)
+        torque = of_shape("tau", tau, (*leading, steps, n), self.dtype).reshape(-1, steps, n)
         flat = {name: x.reshape(-1, steps + 1, n) for name, x in costs.items()}
         states = {
             "q": trajectories.q.reshape(-1, steps + 1, self.robot.nq),
@@ -286,25 +287,17 @@ class Rollout:
 
         return evaluated
 
-    def _of_shape(self, name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-        array = np.asarray(value, dtype=self.dtype)
-        if array.shape != shape:
-            raise ArgumentError(f"{name} has shape {array.shape}; expected {shape}")
-        if not np.isfinite(array).all():
-            raise ArgumentError(f"{name} is not finite")
-        return array
-
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
         robot = self.robot
         leading = np.shape(q0)[:-1]
-        q = self._of_shape("q0", q0, (*leading, robot.nq)).reshape(-1, robot.nq)
+        q = of_shape("q0", q0, (*leading, robot.nq), self.dtype).reshape(-1, robot.nq)
         check_unit_vectors("q0", [(part.start, part.stop) for part in robot.quaternions()], q)
         state = {
             "q": q,
-            "qd": self._of_shape("qd0", qd0, (*leading, robot.nv)).reshape(-1, robot.nv),
-            "tau": self._of_shape("tau", tau, (*leading, self.steps, robot.nv)).reshape(-1, self.steps, robot.nv),
+            "qd": of_shape("qd0", qd0, (*leading, robot.nv), self.dtype).reshape(-1, robot.nv),
+            "tau": of_shape("tau", tau, (*leading, self.steps, robot.nv), self.dtype).reshape(-1, self.steps, robot.nv),
         }
         if self.options.dt is None:
             step = np.asarray(dt if dt is not None else np.nan, dtype=self.dtype)

@@ -26,8 +26,9 @@ from dynagate.integrators.position_based_state import (
     total_energy,
 )
 
-LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e6
-"""λ beside the mean of the diagonal of JᵀJ: what the first rejected step sets, and what ends the search."""
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = 1e-12, 1e-10, 1e6, 0.2
+"""λ beside the mean of the diagonal of JᵀJ: below the first it is 0, a rejected step sets the second, or five times
+what it was, an accepted one multiplies it by the last, and beyond the third the search ends."""
 
 
 @compiled
@@ -104,7 +105,7 @@ def run_residual(
             try:
                 step = _step(jacobian, forces, damping)
             except Exception:  # a singular Jacobian; Numba can name no narrower one
-                damping = max(5.0 * damping, LEAST_DAMPING)
+                damping = max(5.0 * damping, FIRST_DAMPING)
                 continue
             for a in range(u):
                 move(links, q[a], step[a * n : (a + 1) * n], trial[a])
@@ -114,9 +115,9 @@ def run_residual(
                 value, left = attained, rest
                 q, trial, forces, trial_forces = trial, q, trial_forces, forces
                 jacobian, trial_jacobian, poses, trial_poses = trial_jacobian, jacobian, trial_poses, poses
-                damping = 0.2 * damping if damping > 1e-12 else 0.0
+                damping = SHRINK * damping if damping > LEAST_DAMPING else 0.0
             else:
-                damping = max(5.0 * damping, LEAST_DAMPING)
+                damping = max(5.0 * damping, FIRST_DAMPING)
         fill(last, q[u - 2] if u > 1 else start)
         fill(record.q[k + 1], q[u - 1])
         record.energy[k + 1] = total_energy(links, settings.first, poses, settings.dt)

@@ -10,13 +10,12 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.graph import Graph, trace
-from dynagate.graph.late import late_terms_last
 from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
 from dynagate.robot import Robot
 
 
 def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = None, **options: Any) -> Graph:
-    """The graph of a function as a datapath computes it, late terms last; also of a rollout.
+    """The graph of a function, a rollout among them.
 
     options: those of `dynamics.AlgorithmOptions` that are not defaults. Raises as `trace` does, and ValueError: an
     option of the others' functions.
@@ -27,8 +26,7 @@ def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = Non
     for option in others:
         if option in options:
             raise ArgumentError(f"{name} has no option '{option}'; expected it left out, or another function")
-    graph = turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, step=step, **options)
-    return late_terms_last(graph)
+    return turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, step=step, **options)
 
 
 def turn_graph(

@@ -17,7 +17,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentTypeError, MissingExtraError
 from dynagate.robot.faults import Faults
-from dynagate.robot.markup import MAX_BYTES, finite
+from dynagate.robot.markup import check_file, finite
 from dynagate.robot.model import (
     Frame,
     Joint,
@@ -112,10 +112,7 @@ def _compiled(path: Path) -> Any:
         import mujoco
     except ImportError:
         raise MissingExtraError("MJCF is read by the module 'mujoco'; pip install 'dynagate[mjcf]'") from None
-    if not path.is_file():
-        raise RobotError(f"no such file ({path}); expected an MJCF file")
-    if path.stat().st_size > MAX_BYTES:
-        raise RobotError(f"{path.stat().st_size} bytes; an MJCF file of more than {MAX_BYTES} bytes is refused")
+    check_file(path, "an MJCF")
     said: list[str] = []
     mujoco.set_mju_user_warning(said.append)  # else MuJoCo writes a log file where it is called
     try:
