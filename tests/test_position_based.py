@@ -24,8 +24,7 @@ from dynagate.integrators.position_based_inertia import (
     add_curvature,
     add_inertia,
     add_products,
-    gather_loads,
-    gather_stiffness,
+    gather,
     load_of,
     paired,
     slope,
@@ -131,7 +130,7 @@ def test_algorithms_1_to_3() -> None:
         pose, load, result = np.empty_like(other), np.zeros_like(other), np.empty(n)
         place(m.links, q, pose, twists)
         load_of(m.links, a, pose, load)
-        gather_loads(m.links, load)
+        gather(m.links, load)
         slope(m.links, twists, load, result)
         return result
 
@@ -149,7 +148,7 @@ def test_algorithms_1_to_3() -> None:
     pose, load, hessian, mean = np.empty_like(other), np.zeros_like(other), np.zeros((n, n)), np.zeros((n, n))
     place(m.links, m.q, pose, m.twist)
     load_of(m.links, other, pose, load)
-    gather_loads(m.links, load)
+    gather(m.links, load)
     add_curvature(m.links, m.twist, load, False, hessian)
     add_curvature(m.links, m.twist, load, True, mean)
     assert relative(gradient(m.q, other), differences(value, n)) < 1e-8
@@ -158,7 +157,7 @@ def test_algorithms_1_to_3() -> None:
     pose_a, twist_a, mixed, stiffness = np.empty_like(other), np.empty((n, 6)), np.zeros((n, n)), np.zeros((4, 6, 6))
     place(m.links, qa, pose_a, twist_a)
     add_inertia(m.links, pose_a, pose, 1.0, stiffness)
-    gather_stiffness(m.links, stiffness)
+    gather(m.links, stiffness)
     add_products(m.links, twist_a, m.twist, stiffness, mixed)
     assert relative(mixed, differences(of_a, n).T) < 1e-8
 
@@ -172,7 +171,7 @@ def test_hessian_is_the_mass_matrix() -> None:
     stiffness, hessian = np.zeros((6, 6, 6)), np.zeros((6, 6))
     place(links, q, pose, twist)
     add_inertia(links, pose, pose, 1.0, stiffness)
-    gather_stiffness(links, stiffness)
+    gather(links, stiffness)
     add_products(links, twist, twist, stiffness, hessian)
     mass = evaluate(trace(robot, "mass_matrix"), {"q": q[None]})["m"][0]
     assert relative(hessian, mass) < 1e-12
@@ -220,7 +219,7 @@ def test_elimination_is_the_dense_solution() -> None:
     _, gradient = m.energy(np.zeros(n))
     step, y, dense = np.empty(n), m.stiffness.copy(), np.diag(m.terms[0])
     add_inertia(m.links, m.poses[2], m.poses[2], 1.0 / 0.05**2, y)
-    gather_stiffness(m.links, y)
+    gather(m.links, y)
     add_products(m.links, m.twist, m.twist, y, dense)
     newton_step(m.problem, m.terms[0], m.poses[2], m.twist, m.load, m.stiffness, gradient, step)
     assert np.linalg.eigvalsh(dense)[0] > 0.0
@@ -429,7 +428,7 @@ def test_options_that_are_refused(options: dict[str, Any], text: str) -> None:
         ({"stiffness": float("nan")}, "contact has stiffness nan"),
         ({"friction": -1.0}, "contact has friction -1; model 'pbfd' needs friction ≥ 0"),
         ({"model": "ipc"}, "contact has model 'ipc'; expected 'pbfd' or 'pbd'"),
-        ({"points": []}, "contact has points \\[\\]; expected one Point or more"),
+        ({"points": []}, "contact has points \\[\\]; expected a list of one Point or more"),
     ],
 )
 def test_laws_outside_the_lemmas_are_refused(law: dict[str, Any], text: str) -> None:
@@ -503,4 +502,4 @@ def test_figures_in_short(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     if name == "swimmer":
         assert data["best by generation (m)"][-1] > data["best by generation (m)"][0]
     if name == "cost":
-        assert all(row["energy gained"] < 1.0 for row in data["methods"]["lm"])
+        assert all(row["energy gained"] < 1.0 for row in data["methods"]["JTJ-LM, energy"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from dynagate.base.errors import Error
 from dynagate.integrators.compiled import compiled
+from dynagate.integrators.position_based_inputs import PositionBasedError, is_finite, shown
 from dynagate.integrators.position_based_links import Floats, Integers
 from dynagate.robot import Robot
 
@@ -29,8 +29,8 @@ class Servo:
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0.0):
-                raise ServoError(f"servo has {name} {value:g}; expected a finite number, 0 or more")
+            if not (is_finite(value) and value >= 0.0):
+                raise ServoError(f"servo has {name} {shown(value)}; expected a finite number, 0 or more")
 
 
 class Joints(NamedTuple):
@@ -61,6 +61,12 @@ def joints_of(robot: Robot, servo: Servo | None) -> Joints:
             stiffness[iv] = servo.stiffness
             damping[iv] += servo.damping
     return Joints(place.astype(np.int64), stiffness, damping, armature)
+
+
+def check_servo(joints: Joints, target: Floats) -> None:
+    """Raises PositionBasedError: targets that nothing pulls to."""
+    if np.any(target) and not np.any(joints.stiffness):
+        raise PositionBasedError("target is not 0 and there is no servo; expected servo=Servo(stiffness, damping)")
 
 
 @compiled
