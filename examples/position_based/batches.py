@@ -28,7 +28,7 @@ def measure(short: bool) -> Data:
     threads = sorted({1, processors})
     counts, batches = ((4,), (8,)) if short else ((10, 20, 30, 40), (25, 50, 100, 200, 400))
     few, many = (4, 8) if short else (10, 100)
-    floating, crowds, crowd = ((2,), (4,), 4) if short else ((5, 10, 20, 30), (25, 50, 100, 200), 200)
+    floating, crowds, crowd = ((2,), (4,), 4) if short else ((5, 10, 15, 20), (25, 50, 100, 200), 200)
     steps = 5 if short else round(PBFD_SPAN / PBFD_STEP)
     return {
         "threads": threads,
@@ -89,8 +89,8 @@ def draw(data: Data) -> Figure:
         (panels[5], "PBFD by trajectories", "trajectories"),
     ):
         rows = data[key]
-        panel.loglog([row[where] for row in rows], [row["microseconds a step"] for row in rows], "o-")
-        panel.set(title="PBFD", xlabel=where, ylabel=f"time a step, {most} threads (µs)")
+        panel.plot([row[where] for row in rows], [row["microseconds a step"] for row in rows], "o-")
+        panel.set(title="PBFD", xlabel=where, ylabel=f"time a step, {most} threads (µs)", ylim=(0, None))
     return figure
 
 

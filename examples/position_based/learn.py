@@ -26,6 +26,10 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 
 ENVIRONMENTS = 8
+NOISE = -1.0
+"""Logarithm of the actions' standard deviation at first. At 0 most actions lie beyond -1 or 1, and a policy whose noise
+walked had a mean that stood still."""
+
 CHOICES = {
     "robot": {"choices": (*LEGGED, "all"), "default": "all", "help": "which robot learns (%(default)s)"},
     "steps": {"type": whole, "default": 100_000, "help": "actions that each robot learns from (%(default)s)"},
@@ -80,7 +84,13 @@ def learns(robot: str, short: bool, steps: int, backend: str, jobs: int) -> Data
     torch.set_num_threads(1)
     count, each, span = (2, 32, 1.0) if short else (ENVIRONMENTS, 256, 10.0)
     envs = environments([partial(Walking, robot, span=span)] * count, backend, jobs)
-    model = PPO("MlpPolicy", envs, n_steps=each, batch_size=count * each // 8, seed=1, device="cpu", gamma=0.98)
+    settings = {
+        "n_steps": each,
+        "batch_size": count * each // 8,
+        "gamma": 0.98,
+        "policy_kwargs": {"log_std_init": NOISE},
+    }
+    model = PPO("MlpPolicy", envs, seed=1, device="cpu", **settings)
     tests = partial(tested, robot=robot, episodes=1 if short else 10, span=span)
     before = {simulator: tests(model, simulator=simulator) for simulator in ("pbfd", "newton-euler")}
     curve, begin = Curve(), time.perf_counter()

@@ -74,7 +74,9 @@ def measure(short: bool) -> Data:
         }
     robot, q0, points = falling(3 if short else 10)
     names = [name for name in COMBINATIONS if not short or name != "L-BFGS, forces"]
-    data["falling"] = {name: steps_of(robot, q0, points, name, 12 if short else steps) for name in names}
+    data["falling"] = {
+        name: steps_of(robot, q0, points, name, 12 if short or name == "L-BFGS, forces" else steps) for name in names
+    }
     return data
 
 

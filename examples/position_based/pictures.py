@@ -37,7 +37,7 @@ def skeleton(robot: Robot, q: Any, view: np.ndarray, feet: Sequence[Point] = ())
     frames = []
     for configuration in np.asarray(q, float):
         place(links, configuration, pose, twist)
-        frames.append([(pose[i, :, 3], pose[i, :, :3] @ end + pose[i, :, 3]) for i, end in ends])
+        frames.append(np.array([(pose[i, :, 3], pose[i, :, :3] @ end + pose[i, :, 3]) for i, end in ends]))
     return np.array(frames) @ view
 
 

@@ -38,6 +38,9 @@ friction. Twice the grip leaves some steps of the spider without a solution."""
 STEPS = {"pbfd": 0.025, "newton-euler": 0.0025}
 """Simulator -> its time step in s."""
 
+FORWARD = 2.0
+"""Reward of 1 m/s beside that of standing. At 1.0 the walker learned to stand still."""
+
 Observation = npt.NDArray[np.float32]
 
 
@@ -46,7 +49,7 @@ class Walking(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
 
     Action (motors,), -1 to 1: targets of the servos from the stance, times `Legged.swing`. It holds CONTROL seconds.
     Observation: q without the base's x (and y), then q̇ times 0.1, both as float32.
-    Reward: the speed along x in m/s, 1 for each action that it stands, less 0.1 |action|² / motors.
+    Reward: FORWARD times the speed along x in m/s, 1 for each action that it stands, less 0.1 |action|² / motors.
     It has fallen, and the episode ends, where the base is below `Legged.least` or tilts beyond `Legged.tilt`, or where
     the simulator has lost it: `info["converged"]` says if all steps of the simulator had a solution.
     reset takes `options={"push": v}`: the base's speed along x in m/s, and `{"noise": r}`: the range of joint angles in
@@ -125,7 +128,7 @@ class Walking(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
             self.q, self.qd = q, qd
         fallen = not sound or self._has_fallen()
         speed = float(self.q[0] - begin) / CONTROL
-        reward = speed + (0.0 if fallen else 1.0) - 0.1 * float(bounded @ bounded) / len(bounded)
+        reward = FORWARD * speed + (0.0 if fallen else 1.0) - 0.1 * float(bounded @ bounded) / len(bounded)
         return self._observation(), reward, fallen, self._count >= self._last, {"converged": converged and sound}
 
     def _advance(self, target: Floats) -> tuple[Floats, Floats, bool]:

@@ -20,6 +20,7 @@ from dynagate.integrators.position_based_inputs import (
     PositionBasedError,
     PositionBasedWarning,
     check_inputs,
+    check_kind,
     check_positive,
     check_whole,
 )
@@ -38,7 +39,10 @@ LONGEST_STEP_OF_ORDER_3 = 0.005
 
 
 FREEDOMS_THAT_STICK = 200
-"""With so many degrees of freedom, steps of order 3 stick at the smallest steps that were tried too."""
+"""With so many degrees of freedom, a few steps of order 3 stick at 0.0025 s too."""
+
+ROUNDING = 1e-17
+"""Beside the weight, float64's rounding of positions was seen to leave forces of this times the reach over g dt²."""
 
 
 @dataclass(frozen=True)
@@ -94,18 +98,24 @@ class PositionBased:
         threads: int | None = None,
     ) -> None:
         self._links = links_of(robot)
+        check_kind("contact", contact, Contact)
+        check_kind("drag", drag, Drag)
         damped = any(link.joint.damping or link.joint.armature for link in robot.links)
         self.objective = _check(
             dt, order, method, objective, contact, bool(drag or servo or damped), tolerance, iterations, threads
         )
         _warn_of_order(order, dt, robot.nv)
-        self.robot, self.dt, self.order, self.method = robot, dt, order, method
+        self.robot, self.dt, self.order, self.method, self.tolerance = robot, dt, order, method, tolerance
         self.threads = threads or os.cpu_count() or 1
         self._points = points_of(robot, contact, drag)
         self._joints = joints_of(robot, servo)
         weights = collocation(order)
         pull = float(np.linalg.norm(robot.gravity)) or 9.81
         weight = pull * sum(link.mass for link in robot.links)
+        if weight == 0.0:
+            raise PositionBasedError(f"robot '{robot.name}' has no mass; expected some")
+        self._rounding = ROUNDING * float(self._links.size.max()) / pull / dt**2
+        _warn_of_rounding(self._rounding, tolerance, dt)
         self._settings = Settings(
             dt=float(dt),
             scale=tolerance * weight * self._links.size,
@@ -191,11 +201,13 @@ class PositionBased:
         stuck = record.residual > 1.0
         if np.any(stuck):
             b, k = np.argwhere(stuck)[0]
+            advice = f"take a smaller dt than {self.dt:g} s, or more iterations than {self._settings.most}"
+            if self._rounding > self.tolerance:
+                advice = f"rounding hides smaller ones; take a larger tolerance than {self.tolerance:g}, or a larger dt"
             where = f" of trajectory {b}" if len(stuck) > 1 else ""
             warnings.warn(
                 f"{np.count_nonzero(stuck)} of {stuck.size} steps did not converge, the first of them step {k}{where}, "
-                f"whose largest force is {record.residual[b, k]:.3g} times the tolerance; take a smaller dt than "
-                f"{self.dt:g} s, or more iterations than {self._settings.most}",
+                f"whose largest force is {record.residual[b, k]:.3g} times the tolerance; {advice}",
                 PositionBasedWarning,
                 stacklevel=3,
             )
@@ -239,7 +251,7 @@ def _warn_of_order(order: int, dt: float, nv: int) -> None:
     if order == 3 and nv >= FREEDOMS_THAT_STICK:
         warnings.warn(
             f"order 3 with {nv} degrees of freedom: of a chain of 100 links of 0.2 m, with {FREEDOMS_THAT_STICK}, "
-            "176 of 400 steps were seen to stick at dt 0.0025 s; watch `converged`, or take order 2",
+            "2 of 400 steps were seen to stick at dt 0.0025 s; watch `converged`, or take order 2",
             PositionBasedWarning,
             stacklevel=3,
         )
@@ -256,6 +268,16 @@ def _warn_of_order(order: int, dt: float, nv: int) -> None:
         )
         warnings.warn(
             f"order {order} is experimental: oscillations of frequency ω grow for {limits}; take order 2 or 3",
+            PositionBasedWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_rounding(rounding: float, tolerance: float, dt: float) -> None:
+    if rounding > tolerance:
+        warnings.warn(
+            f"tolerance {tolerance:g} at dt {dt:g} s: the rounding of positions was seen to leave forces of about "
+            f"{rounding:.1g} beside the weight; take a larger tolerance or dt",
             PositionBasedWarning,
             stacklevel=3,
         )

@@ -59,7 +59,13 @@ def check_positive(name: str, value: object) -> None:
 def check_whole(name: str, value: object, least: int = 1) -> None:
     """Raises PositionBasedError."""
     if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least):
-        raise PositionBasedError(f"{name} is {shown(value)}; expected a whole number, {least} or more")
+        raise PositionBasedError(f"{name} is {value!r:.60}; expected a whole number, {least} or more")
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Raises PositionBasedError."""
+    if value is not None and not isinstance(value, kind):
+        raise PositionBasedError(f"{name} is {value!r:.60}; expected a {kind.__name__} or None")
 
 
 def check_inputs(
@@ -91,18 +97,12 @@ def check_inputs(
 
 
 def check_single(
-    robot: Robot,
-    q0: npt.ArrayLike,
-    qd0: npt.ArrayLike | None,
-    steps: int,
-    *,
-    tau: npt.ArrayLike | None = None,
-    target: npt.ArrayLike | None = None,
+    robot: Robot, q0: npt.ArrayLike, qd0: npt.ArrayLike | None, steps: int, **forces: npt.ArrayLike | None
 ) -> Inputs:
     """As `check_inputs`, of one trajectory: q0 (nq,), qd0 (nv,), tau and target (steps, nv)."""
     if np.ndim(_numbers("q0", q0)) != 1:
         raise PositionBasedError(f"q0 has shape {np.shape(q0)}; expected ({robot.nq},), one start")
-    inputs = check_inputs(robot, q0, qd0, steps, tau=tau, target=target)
+    inputs = check_inputs(robot, q0, qd0, steps, **forces)
     return Inputs(inputs.q0[0], inputs.qd0[0], inputs.tau[0], inputs.target[0], True)
 
 

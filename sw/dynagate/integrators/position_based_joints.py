@@ -9,7 +9,7 @@ import numpy as np
 
 from dynagate.base.errors import Error
 from dynagate.integrators.compiled import compiled
-from dynagate.integrators.position_based_inputs import PositionBasedError, is_finite, shown
+from dynagate.integrators.position_based_inputs import PositionBasedError, check_kind, is_finite, shown
 from dynagate.integrators.position_based_links import Floats, Integers
 from dynagate.robot import Robot
 
@@ -43,7 +43,9 @@ class Joints(NamedTuple):
 
 
 def joints_of(robot: Robot, servo: Servo | None) -> Joints:
-    """Raises ServoError: damping or a rotor at a joint with a quaternion, where positions do not give an angle."""
+    """Raises ServoError: damping or a rotor at a joint with a quaternion, where positions do not give an angle;
+    PositionBasedError: another thing than a servo."""
+    check_kind("servo", servo, Servo)
     place = np.full(robot.nv, -1)
     stiffness, damping, armature = np.zeros(robot.nv), np.zeros(robot.nv), np.zeros(robot.nv)
     for link, iq, iv in robot.slices():
