@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 from dynagate import robots
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.loop import evaluate_loop
-from dynagate.integrators import PositionBased
+from dynagate.integrators import Drag, PositionBased, PositionBasedError
 from dynagate.integrators.contact import Contact, ContactError, Plane, Point, corners
 from dynagate.integrators.legged import hopper
 from dynagate.integrators.position_based_joints import Servo
@@ -104,11 +105,39 @@ def test_contact_and_servos_are_those_of_the_loops_over_links(name: str) -> None
     assert np.abs(results["best"] - track.q[:, 1:]).max() < 1e-10
     assert (np.abs(results["counted"] - track.iterations) <= 1).all()
     assert results["rest"].max() <= 1.0
-    if name == "box":
-        kernel = LoopKernel(loop, np.float64)
-        outputs = kernel.new_outputs(BATCH, STEPS)
-        kernel(inputs, outputs, BATCH, STEPS)
-        assert np.abs(outputs["best"] - results["best"]).max() < 1e-12
+
+
+@pytest.mark.parametrize("name", ["box", "hopper", "arm"])
+def test_batches_by_graph_are_those_by_links(name: str) -> None:
+    """A batch that two threads share, and a single start, with their energies."""
+    robot, dt, contact, servo = TOUCHING.get(name, (robot_with(0.3, 0.03), 0.02, None, None))
+    links, graph = (
+        PositionBased(robot, dt, contact=contact, servo=servo, loops=loops, threads=2) for loops in ("links", "graph")
+    )
+    random, n = np.random.default_rng(0), robot.nv
+    stance = {"box": np.array([0.0, 0.245, 0.0]), "hopper": hopper().stance, "arm": np.zeros(2)}[name]
+    starts = stance + random.uniform(-0.01, 0.01, (BATCH + 1, n)), random.uniform(-0.5, 0.5, (BATCH + 1, n))
+    for q0, qd0 in (starts, (starts[0][0], starts[1][0])):
+        expected, track = (sim.run(q0, qd0, STEPS, tau=np.full(n, 0.1)) for sim in (links, graph))
+        assert np.abs(track.q - expected.q).max() < 1e-9
+        np.testing.assert_allclose(track.energy, expected.energy, rtol=1e-8, atol=1e-8)
+        assert (np.abs(track.iterations - expected.iterations) <= 1).all()
+        assert track.converged.all()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"loops": "c"}, "loops 'c'; expected 'links' or 'graph'"),
+        ({"loops": "graph", "order": 3}, "loops 'graph' with order 3; expected order 2, 'lm' and no drag"),
+        ({"loops": "graph", "method": "lbfgs"}, "loops 'graph' with method 'lbfgs'; expected order 2"),
+        ({"loops": "graph", "drag": Drag((1.0, 2.0))}, "loops 'graph' with drag; expected order 2"),
+        ({"loops": "graph", "objective": "forces"}, "loops 'graph' without contact has objective 'energy'; take it"),
+    ],
+)
+def test_what_a_graph_does_not_take_is_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(PositionBasedError, match=re.escape(text)):
+        PositionBased(robots.load("two_joint_arm"), 0.005, **options)
 
 
 @pytest.mark.parametrize("touching", [False, True])

@@ -14,11 +14,12 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
-from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
+from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, select, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.contact import Contact, ContactError, Plane, check_points
+from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_residual import MEMORY
 from dynagate.robot import Robot
@@ -199,11 +200,8 @@ def energy_and_slope(model: Model, q: Array, past: Array, linear: Array, marks: 
             inertia = tree.inertias[i]
             turn = (r + past[i, :9].reshape(3, 3)) * (1.0 / dt**2)  # (turn | shift): the link's acceleration
             shift = (p + past[i, 9:]) * (1.0 / dt**2)
-            weighted = turn @ inertia.second + np.outer(shift, inertia.first)
-            pushed = turn @ inertia.first + shift * inertia.mass
-            inertial = sum(np.ravel(weighted * turn)) + sum(pushed * shift)
-            first = r @ inertia.first
-            total = total + (0.5 * dt**2) * inertial - gravity @ (first + p * inertia.mass)
+            weighted, pushed, inertial = _weighted(inertia, turn, shift)
+            total = total + (0.5 * dt**2) * inertial - gravity @ (r @ inertia.first + p * inertia.mass)
             force = pushed - gravity * inertia.mass
             n = (weighted - np.outer(gravity, inertia.first)) @ r.T + np.outer(force, p)
             moments.append(array([n[2, 1] - n[1, 2], n[0, 2] - n[2, 0], n[1, 0] - n[0, 1]]))
@@ -223,6 +221,30 @@ def energy_and_slope(model: Model, q: Array, past: Array, linear: Array, marks: 
                 moments[parent] = moments[parent] + moments[i]
                 forces[parent] = forces[parent] + forces[i]
     return total, slope
+
+
+def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array, Scalar]:
+    """(turn | shift) M̃ of a link with homogeneous inertia M̃, as (3, 3) and (3,), and that times (turn | shift)."""
+    weighted = turn @ inertia.second + np.outer(shift, inertia.first)
+    pushed = turn @ inertia.first + shift * inertia.mass
+    return weighted, pushed, sum(np.ravel(weighted * turn)) + sum(pushed * shift)
+
+
+def ending(model: Model) -> Graph:
+    """best and start (nv,), the configurations at a step's ends, and past to energy (), kinetic and potential in J."""
+    robot, tree = model.robot, model.tree
+    recording = Recording("ending", robot.name)
+    best, start = (recording.input(name, (robot.nq,)) for name in ("best", "start"))
+    past = recording.input("past", (len(tree.links), 12))
+    oldest, middle, last = (weight / model.dt for weight in collocation(2).first)
+    middle = middle + 2.0 * oldest  # of T_k, of which `past` has -2
+    total: Scalar = 0.0
+    for i, ((r, p), (r0, p0)) in enumerate(zip(poses_of(tree, best), poses_of(tree, start), strict=True)):
+        inertia = tree.inertias[i]
+        turn = past[i, :9].reshape(3, 3) * oldest + r0 * middle + r * last
+        _, _, motion = _weighted(inertia, turn, past[i, 9:] * oldest + p0 * middle + p * last)
+        total = total + 0.5 * motion + tree.base_acceleration @ (r @ inertia.first + p * inertia.mass)
+    return recording.graph({"energy": scalar(total)})
 
 
 def _places(model: Model, poses: Poses) -> list[Array]:

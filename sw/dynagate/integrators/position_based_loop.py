@@ -21,6 +21,7 @@ from dynagate.integrators.position_based_graphs import (
     Model,
     begin,
     damp,
+    ending,
     evaluation,
     largest_over,
     next_damping,
@@ -45,8 +46,8 @@ def trajectory_loop(
 
     Inputs: q and before (nq,), the configurations at the start and one step before; tau (nv,) of each step, N m or N;
     with a servo target (nv,) of each step, rad or m.
-    Kept of every step: best (nq,), the configuration at its end; counted (), its iterations; rest (), the largest
-    force left over its scale: 1 or less has converged.
+    Kept of every step: best (nq,), the configuration at its end; energy (), kinetic and potential in J; counted (), its
+    iterations; rest (), the largest force left over its scale: 1 or less has converged.
     dt: s. scale (nv,): as in `Settings`. iterations: most of them a step.
     Raises RobotError: joints that mimic others; ValueError: a joint with a quaternion; ContactError: a point on no link
     of the robot, or a law with powers that are not whole.
@@ -55,11 +56,11 @@ def trajectory_loop(
     return Loop(
         "position_based",
         robot.name,
-        (begin(model), (root_search if contact else _energy_search)(model, scale, iterations)),
+        (begin(model), (root_search if contact else _energy_search)(model, scale, iterations), ending(model)),
         {"best": "q", "start": "before"},
         Count(),
         per_turn=("tau", "target") if servo else ("tau",),
-        kept=("best", "counted", "rest"),
+        kept=("best", "energy", "counted", "rest"),
     )
 
 

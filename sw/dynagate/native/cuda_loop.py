@@ -90,7 +90,7 @@ def _direct(loop: Loop) -> Iterator[str]:
         return
     computed = [port.name for step in loop.steps if isinstance(step, Graph) for port in step.outputs]
     read = {port.name for step in loop.steps for port in step.inputs} | set(loop.carry) | set(loop.last)
-    inner = {port.name for step in loop.steps if isinstance(step, Loop) for port in step.outputs}
+    inner = {name for step in loop.steps if isinstance(step, Loop) for name in step.values}
     for name in loop.kept:
         if computed.count(name) == 1 and name not in read and name not in inner:
             yield name
