@@ -42,6 +42,8 @@ class Functions(click.ParamType):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         for name in value.split(",") if value != ALL else ():
+            if not name.strip():
+                self.fail(f"'{value}' has an empty name; expected names with commas and no blanks between", param, ctx)
             if name not in (*FUNCTIONS, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
                 self.fail(
                     f"no function '{name}'{parameters.nearest(name, [*FUNCTIONS, ROLLOUT])}; expected one or more of "

@@ -121,6 +121,7 @@ class Graph:
 
     @cached_property
     def input_nodes(self) -> tuple[int, ...]:
+        """The nodes of all inputs, each once, in the order of the ports."""
         return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
 
     @cached_property

@@ -138,7 +138,8 @@ class Region:
         return f"positions within limits, {speeds}, {name} up to {span(limits)} (rad, m, s, N)"
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
-        """(low, high) per entry of the input of this name; None for one that follows from others (tau or qdd, minv)."""
+        """(low, high) per entry of the input of this name, in its units (rad, m, s, N); None for one that follows from
+        others (tau or qdd, minv)."""
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))
         if name == "f_ext":
@@ -166,7 +167,7 @@ class Region:
         friction: FrictionOption = None,
         friction_speed: float = SPEED,
     ) -> dict[str, Array]:
-        """Inputs of the function of this name, (count, ...) each; quaternions take all directions.
+        """Inputs of the function of this name, (count, ...) each, in rad, m, s and N; quaternions take all directions.
 
         kind: "uniform" in the region; "limits", a third each with every joint at its limits, with every speed and
         acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and

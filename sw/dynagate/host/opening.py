@@ -146,9 +146,9 @@ def open(
     step: called with what is about to happen, where it takes a moment.
 
     Returns an `Accelerator`, or a `Rollout` for the function "rollout".
-    Raises ValueError for an unknown device or an option that the device does not take, before any work; RobotError
-    where there is no such robot, DesignError for a design that is missing or damaged, CompileError where there is no
-    compiler.
+    Raises ValueError for an unknown device or an option that the device does not take, before any work; TypeError for
+    an option with another name; RobotError where there is no such robot, DesignError for a design that is missing or
+    damaged, CompileError where there is no compiler.
     """
     for name in options.keys() - Options.__annotations__.keys():
         raise ArgumentTypeError(f"open() got an unexpected keyword argument '{name}'; expected an option of its text")

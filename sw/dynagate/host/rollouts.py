@@ -220,7 +220,8 @@ class Rollout:
         """The gradient of a cost over trajectories, by one reverse sweep over their stored states.
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
-        state, of q along velocities. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
+        state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
+        call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
         Raises ValueError: shapes differ, or dt is not constant.
         """
         if self.chip is not None:

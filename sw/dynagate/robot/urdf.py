@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -89,8 +90,9 @@ def read_urdf(
     """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
     floating_base: the root link moves freely, by a floating joint called ROOT_JOINT, instead of being the base.
-    lock: joints to hold at a position (rad or m), by name, as if they were fixed there. A joint that mimics another
-    follows it (`Joint.mimic`), and stays where it is while the other is held.
+    lock: joints to hold at a position (rad or m), by name, as if they were fixed there; a RobotWarning names a position
+    beyond the joint's limits. A joint that mimics another follows it (`Joint.mimic`), and stays where it is while the
+    other is held.
     damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction,
     which functions with friction=True have and others do not, as a RobotWarning says otherwise. allow_unphysical:
     accept masses and inertias that no body has.
@@ -120,8 +122,8 @@ def read_urdf(
     if reader.implied:
         warnings.warn(f"{path.name}: link 'world' is not defined and taken for the base", RobotWarning, stacklevel=3)
     warn_of_friction(path.name, robot)
-    for text in overlooked:
-        warnings.warn(f"{path.name}: lax overlooks {text}", RobotWarning, stacklevel=3)
+    for text in (*(f"lax overlooks {fault}" for fault in overlooked), *reader.outside):
+        warnings.warn(f"{path.name}: {text}", RobotWarning, stacklevel=3)
     if text := _near_right_angles(reader.rounding):
         warnings.warn(f"{path.name}: {text}", RobotWarning, stacklevel=3)
     return robot
@@ -169,6 +171,7 @@ class _Reader:
         self.links: list[Link] = []
         self.frames: list[Frame] = []
         self.pinned: list[tuple[str, str, str, float]] = []  # fault, joint, type and the one position of its limits
+        self.outside: list[str] = []  # joints that the option holds beyond their limits
         self.unread = False  # something had a fault, so masses are not known
 
     def _imply_world(self, root: Any) -> bool:
@@ -314,6 +317,7 @@ class _Reader:
         if kind == "fixed" or mimic is not None:
             return None
         if name in self.options.lock:
+            self._check_held(element, f"joint '{name}'", kind, self.options.lock[name])
             return self.options.lock[name]
         where = f"joint '{name}'"
         limit = only(element, "limit", where)
@@ -326,6 +330,19 @@ class _Reader:
             return None
         self.pinned.append((text, name, kind, position))
         return position
+
+    def _check_held(self, element: Any, where: str, kind: str, position: float) -> None:
+        """Note a position that the joint does not reach, such as one in degrees."""
+        if kind not in ("revolute", "prismatic"):
+            return
+        with suppress(RobotError):  # limits that cannot be read do not matter here
+            limit = only(element, "limit", where)
+            if limit is None:
+                return
+            lower, upper = number(limit, "lower", where), number(limit, "upper", where)
+            if lower < upper and not lower <= position <= upper:
+                unit = "rad" if kind == "revolute" else "m"
+                self.outside.append(f"{where} is held at {position:g} {unit}, beyond its limits [{lower:g}, {upper:g}]")
 
     def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
         """To where the link below a held joint is."""

@@ -95,6 +95,8 @@ def rollout(
 ) -> RolloutFunction:
     """A rollout for PyTorch: torques of so many steps of dt seconds to states.
 
+    robot: also the path of a URDF file, or the name of one that ships. The rollout takes q0 (*leading, nq), qd0
+    (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form, friction,
