@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from dynagate import Robot, evaluate, robots, trace
@@ -32,6 +33,10 @@ def test_host_code_equals_the_graph(robot: str, name: str, planes: bool, tmp_pat
     _check(robots.load(robot), name, planes, tmp_path)
 
 
+def test_host_code_has_friction(tmp_path: Path) -> None:
+    _check(robots.load("two_joint_arm"), "inverse_dynamics_gradient", False, tmp_path, friction=0.5)
+
+
 @pytest.mark.parametrize("robot", ["hyq", "iiwa14"])  # rows with most entries zero, and with few
 def test_outputs_that_shared_memory_does_not_hold_are_written_directly(
     robot: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -53,8 +58,8 @@ def test_a_long_function_is_cut_into_segments(planes: bool, tmp_path: Path, monk
     _check(robot, NAMES[2], planes, tmp_path)
 
 
-def _check(loaded: Robot, name: str, planes: bool, tmp_path: Path) -> None:
-    graph = graph_of(loaded, name)
+def _check(loaded: Robot, name: str, planes: bool, tmp_path: Path, **options: Any) -> None:
+    graph = trace(loaded, name, **options) if options else graph_of(loaded, name)
     state = states(loaded, 33, seed=2)
     state["minv"] = evaluate(trace(loaded, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
     inputs = inputs_of(name, state)

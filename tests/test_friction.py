@@ -16,6 +16,7 @@ from dynagate import FUNCTIONS, Region, Robot, RobotWarning, Rollout, evaluate, 
 from dynagate.cli import main
 from dynagate.dynamics import function
 from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
+from dynagate.host.report import check_on_simulator
 
 from tests.samples import State, inputs_of, states
 
@@ -183,6 +184,13 @@ def test_a_design_keeps_its_friction(tmp_path: Path) -> None:
     np.testing.assert_allclose(tau, expected("inverse_dynamics", "newton_euler", state)["tau"], atol=1e-12)
     several = dynagate.build(ARM, "inverse_dynamics", **FRICTION, folder=tmp_path)
     assert dynagate.open(several.folder, device="numpy")(**inputs).tau == pytest.approx(tau)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "options"), [("inverse_dynamics_gradient", {}), ("step", {"dt": 0.01})])
+def test_the_datapath_computes_the_integers(name: str, options: dict[str, Any], tmp_path: Path) -> None:
+    report = check_on_simulator(ARM, name, ii=4, states=64, folder=tmp_path, **options, **FRICTION)
+    assert report.passed, report.text()
 
 
 def test_sampled_states_overcome_friction_and_some_are_slow() -> None:

@@ -82,13 +82,19 @@ def _row(robot: Robot, name: str, form: str, options: dict[str, Any], double: di
     return Row(name, form, options, graph.counts(), worst)
 
 
+def _choice(key: str, value: Any) -> str:
+    if value is True:
+        return key
+    return f"{key}={value:g}" if isinstance(value, float) else str(value)
+
+
 def table(robot: Robot, rows: list[Row]) -> str:
     columns = "".join(f"{name:>9}" for name in ("products", "constant", "adds", "1/x", "sin/cos", "depth", "float32"))
     head = f"{'function':<38}{'form':<28}{columns}"
     lines = [f"{robot.name}: {robot.nv} degrees of freedom", head]
     for row in rows:
         c = row.counts
-        form = " ".join([row.form, *(key if value is True else str(value) for key, value in row.options.items())])
+        form = " ".join([row.form, *(_choice(key, value) for key, value in row.options.items())])
         lines.append(
             f"{row.function:<38}{form:<28}{c.mul:>9}{c.mul_const:>9}{c.add:>9}{c.reciprocal:>9}{c.trig:>9}"
             f"{c.depth:>9}{row.float32_error:>9.1e}"

@@ -57,7 +57,7 @@ def trace(
     chosen = algorithm.chosen_outputs(choice.outputs)
     check_variable(robot, choice.variable, [argument.name for argument in algorithm.inputs])
     options = AlgorithmOptions(form, frame, mass, prefix, dt=dt, integrator=integrator).as_dict()
-    given = _Given(external_forces, choice.variable, friction_of(robot, friction, friction_speed))
+    common = _Common(external_forces, choice.variable, friction_of(robot, friction, friction_speed))
     if friction or friction_speed != SPEED:
         algorithm.check_friction()
     warn_of_no_friction(robot, friction)
@@ -67,10 +67,10 @@ def trace(
         if frame in FRAME_SEARCHES:
             options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():
-        return _traced(robot, algorithm, chosen, given, step or (lambda text: None), options)
+        return _traced(robot, algorithm, chosen, common, step or (lambda text: None), options)
 
 
-class _Given(NamedTuple):
+class _Common(NamedTuple):
     """What a robot's functions have in common: external forces, variable links, friction."""
 
     external_forces: bool
@@ -94,23 +94,23 @@ def _traced(
     robot: Robot,
     algorithm: Function,
     chosen: Sequence[Argument],
-    given: _Given,
+    common: _Common,
     step: Step,
     options: dict[str, Any],
 ) -> Graph:
     recording = Recording(algorithm.name, robot.name, step)
-    arguments = algorithm.inputs_with(given.external_forces)
+    arguments = algorithm.inputs_with(common.external_forces)
     inputs: list[Any] = [recording.input(a.name, a.shape(robot), symmetric=a.kind == SYMMETRIC) for a in arguments]
     place = {link.name: i for i, link in enumerate(robot.links)}
-    parameters = {place[name]: list(recording.input(name, (COUNT,))) for name in given.variable}
-    tree = Tree(robot, parameters=parameters, friction=given.friction)
+    parameters = {place[name]: list(recording.input(name, (COUNT,))) for name in common.variable}
+    tree = Tree(robot, parameters=parameters, friction=common.friction)
     if algorithm.derivative_of:
         algorithm.check_options(options.get("form"), options.keys() - {"form"})
 
         def traced(of: str) -> Graph:
             same = of == algorithm.derivative_of or function(of).derivative_of == algorithm.derivative_of
             other = function(of)
-            return _traced(robot, other, other.outputs, given, step, options if same else {})
+            return _traced(robot, other, other.outputs, common, step, options if same else {})
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
     else:
@@ -122,8 +122,8 @@ def _traced(
     }
     unit_vectors = {argument.name: argument.unit_vectors(robot) for argument in arguments}
     sizes = dict(
-        zip(recording.inputs, input_sizes(tree, [*arguments, *map(parameters_input, given.variable)]), strict=True)
+        zip(recording.inputs, input_sizes(tree, [*arguments, *map(parameters_input, common.variable)]), strict=True)
     )
     graph = recording.graph(outputs, unit_vectors, sizes)
-    ports = tuple(replace(port, parameters=port.name in given.variable) for port in graph.inputs)
-    return replace(graph, inputs=ports, friction=given.friction)
+    ports = tuple(replace(port, parameters=port.name in common.variable) for port in graph.inputs)
+    return replace(graph, inputs=ports, friction=common.friction)

@@ -82,9 +82,9 @@ def as_array(name: str, value: Any) -> jax.Array:
         raise ArgumentTypeError(f"input '{name}' is a {type(value).__name__}; expected an array of numbers") from None
 
 
-def prepared(named: Named, given: Mapping[str, Any]) -> list[jax.Array]:
+def prepared(named: Named, values: Mapping[str, Any]) -> list[jax.Array]:
     """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
-    inputs = {name: as_array(name, x) for name, x in given.items()}
+    inputs = {name: as_array(name, x) for name, x in values.items()}
     check_dtypes(inputs)
     leading_axes(named.inputs, list(inputs.values()))
     return with_unit_quaternions(named, inputs, _length, partial(jnp.concatenate, axis=-1))
