@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import AlgorithmOptions
+from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
 from dynagate.host.inputs import of_shape
-from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph, step_vjp_graph
+from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot, robots
@@ -99,8 +101,8 @@ class Rollout:
     dtype ("cpu", "cuda"): float64, the default, or float32.
     policy, region ("fixed", "sim"): formats, and the states and torques that they are for. ii, goal, formats, stages,
     folder, pauses, seed ("sim"): as `dynagate.build` and `dynagate.open` take them.
-    form: of forward dynamics. friction: Coulomb friction of each degree of freedom or of all, N m or N, smoothed as
-    F q̇ / √(q̇² + friction_speed²), friction_speed in rad/s or m/s.
+    form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
+    the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
     stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
 
     Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
@@ -118,8 +120,8 @@ class Rollout:
         every: int = 1,
         device: Literal["cpu", "numpy", "cuda", "fixed", "sim"] = "cpu",
         form: str | None = None,
-        friction: float | tuple[float, ...] = 0.0,
-        friction_speed: float = 0.01,
+        friction: bool | float | tuple[float, ...] = 0.0,
+        friction_speed: float = SPEED,
         stops: bool = False,
         **options: Unpack[RolloutDeviceOptions],
     ) -> None:
@@ -128,7 +130,8 @@ class Rollout:
         own = _device_options(device, options)
         robot = robot if isinstance(robot, Robot) else robots.load(robot)
         self.robot, self.steps, self.every, self.device = robot, steps, every, device
-        self.options.frictions(robot)
+        self.options.friction_of(robot)
+        warn_of_no_friction(robot, friction)
         self.dtype = np.dtype(own.get("dtype", np.float64))
         self._linearise = linearise
         self.chip: ChipRollout | None = None

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from dynagate.graph.loop import Loop
 from dynagate.integrators.step import CARRY
-from dynagate.jax.functions import as_array, normalised, precision
+from dynagate.jax.functions import precision, prepared
 from dynagate.jax.handlers import LOOP, key_of
 from dynagate.jax.primitive import bind
 from dynagate.native.loop import LoopKernel
-from dynagate.operators.inputs import by_name, check_dtypes, leading_axes
+from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
 
@@ -47,11 +47,9 @@ class RolloutFunction:
 
     def __call__(self, *positional: Any, **named: Any) -> States:
         arguments = self.operator.arguments
-        inputs = {name: as_array(name, x) for name, x in by_name(arguments, positional, named).items()}
-        check_dtypes(inputs)
-        leading_axes(arguments.inputs, list(inputs.values()))
-        self.operator.check_dtype(str(inputs["q0"].dtype))
-        return States(*self._run(*normalised(arguments, inputs)))
+        inputs = prepared(arguments, by_name(arguments, positional, named))
+        self.operator.check_dtype(str(inputs[0].dtype))
+        return States(*self._run(*inputs))
 
     def _forward(self, q0: jax.Array, qd0: jax.Array, tau: jax.Array) -> list[jax.Array]:
         kernel = self.operator.rollout.kernel

@@ -83,9 +83,10 @@ class Joint:
     rotation, translation: pose of the joint frame in the parent link's frame, at q = 0.
     axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
     A limit that the file does not give is None. damping: N m s/rad. armature: inertia of the rotor seen
-    through the gear, kg m². A prismatic joint has m for rad and N for N m.
-    Spherical and floating joints have no axis and no position limits; their velocity limit, damping and armature hold
-    for each degree of freedom.
+    through the gear, kg m². friction: Coulomb friction, N m, which functions have on request (`AlgorithmOptions`). A
+    prismatic joint has m for rad and N for N m.
+    Spherical and floating joints have no axis and no position limits; their velocity limit, damping, armature and
+    friction hold for each degree of freedom.
     mimic: the joint that this one follows; it then adds nothing to the robot's q and v.
     """
 
@@ -101,6 +102,7 @@ class Joint:
     damping: float = 0.0
     armature: float = 0.0
     mimic: Mimic | None = None
+    friction: float = 0.0
 
     @property
     def nv(self) -> int:
@@ -238,6 +240,10 @@ class Robot:
             raise RobotError(
                 f"joint '{link.joint.name}' has damping {link.joint.damping:g} and armature {link.joint.armature:g}; "
                 "expected finite numbers, 0 or more"
+            )
+        if not 0.0 <= link.joint.friction < math.inf:
+            raise RobotError(
+                f"joint '{link.joint.name}' has friction {link.joint.friction:g}; expected a finite number, 0 or more"
             )
         if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
             raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
