@@ -57,7 +57,7 @@ def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, d
     for results in (evaluate_loop(loop, inputs), outputs):
         assert np.abs(results["best"] - track.q[:, 1:]).max() < (1e-12 if equal == 1.0 else 1e-5)
         assert (np.abs(results["counted"] - track.iterations) <= 1).mean() >= equal
-        assert results["left"].max() <= 1.0
+        assert results["rest"].max() <= 1.0
 
 
 def sliding_box(**law: Any) -> tuple[Robot, float, Contact, None]:
@@ -103,7 +103,7 @@ def test_contact_and_servos_are_those_of_the_loops_over_links(name: str) -> None
     results = evaluate_loop(loop, inputs)
     assert np.abs(results["best"] - track.q[:, 1:]).max() < 1e-10
     assert (np.abs(results["counted"] - track.iterations) <= 1).all()
-    assert results["left"].max() <= 1.0
+    assert results["rest"].max() <= 1.0
     if name == "box":
         kernel = LoopKernel(loop, np.float64)
         outputs = kernel.new_outputs(BATCH, STEPS)
@@ -129,7 +129,7 @@ def test_the_loop_in_cuda(touching: bool, tmp_path: Path) -> None:
     assert np.abs(outputs["best"] - expected["best"]).max() < 1e-10
     assert np.abs(outputs["counted"] - expected["counted"]).max() <= 1
     assert np.ptp(outputs["counted"], axis=0).max() >= 2
-    assert outputs["left"].max() <= 1.0
+    assert outputs["rest"].max() <= 1.0
 
 
 @needs_nvcc

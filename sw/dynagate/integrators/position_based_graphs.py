@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 
 import numpy as np
 
@@ -19,10 +20,14 @@ from dynagate.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.contact import Contact, ContactError, Plane, check_points
 from dynagate.integrators.position_based_joints import Servo
+from dynagate.integrators.position_based_residual import MEMORY
 from dynagate.robot import Robot
 
 FAR = 1e30
 """What is minimised, before the first iteration, which therefore accepts its guess."""
+
+NO_NUMBER = 1e6
+"""Above any bound of a comparison, and not so far that passes drop the bound beside it."""
 
 Poses = list[tuple[Array, Array]]
 """Per link R (3, 3) and p (3,), in the world or sums of such."""
@@ -90,7 +95,7 @@ def begin(model: Model) -> Graph:
     """What stays the same in a step, and where its search begins.
 
     q, before, tau, with a servo target (nv,) to trial, start, past (links, 12), linear (nv,), with contact marks
-    (points, 3); and held, gradient, lowest, damping, count of no iteration yet.
+    (points, 3); and the values of no iteration yet.
     """
     robot, tree = model.robot, model.tree
     recording = Recording("begin", robot.name)
@@ -108,12 +113,14 @@ def begin(model: Model) -> Graph:
         "linear": array([model.linear(tree, d, q[d], before[d], tau[d], target[d]) for d in range(tree.nv)]),
         "held": nothing,
         "gradient": nothing.copy(),
-        "lowest": np.array(FAR, dtype=object),
-        "damping": np.array(0.0, dtype=object),
-        "count": np.array(-1.0, dtype=object),  # the guess is none
+        "lowest": scalar(FAR),
+        "damping": scalar(0.0),
+        "count": scalar(-1.0),  # the guess is none
     }
     if model.contact:
-        outputs["marks"] = np.stack(_places(model, here))
+        memory = zeros(MEMORY)
+        outputs |= {"marks": np.stack(_places(model, here)), "least_q": nothing.copy(), "lowest_left": scalar(FAR)}
+        outputs |= {"recent": memory + FAR, "slot": array([1.0, *memory[1:]])}
     return recording.graph(outputs)
 
 
@@ -129,12 +136,40 @@ def size(x: Scalar) -> Scalar:
 
 
 def largest_over(slope: Array, scale: Sequence[float]) -> Scalar:
-    """The largest force over its scale."""
+    """The largest force over its scale; NO_NUMBER where one is not a number."""
     largest: Scalar = 0.0
+    total: Scalar = 1.0
     for g, s in zip(slope, scale, strict=True):
         ratio = size(g) * (1.0 / s)
         largest = select(ratio - largest, ratio, largest)
-    return largest
+        total = total + ratio
+    return select(total, largest, NO_NUMBER)
+
+
+def next_damping(rule: ModuleType, damping: Scalar, better: Scalar) -> Scalar:
+    """The damping after an iteration that was accepted or rejected. rule: the module that has the numbers."""
+    reduced = select(damping - rule.LEAST_DAMPING, rule.SHRINK * damping, 0.0)
+    raised = select(5.0 * damping - rule.FIRST_DAMPING, 5.0 * damping, rule.FIRST_DAMPING)
+    return select(better, reduced, raised)
+
+
+def damp(hessian: Array, relaxed: Scalar) -> None:
+    """Adds λ to the diagonal, relaxed beside its mean."""
+    n = len(hessian)
+    damping = relaxed * (sum(hessian[d, d] for d in range(n)) * (1.0 / n))
+    for d in range(n):
+        hessian[d, d] = hessian[d, d] + damping
+
+
+def evaluation(model: Model, at: str, slope: str) -> Graph:
+    """The configuration `at` (nv,), past, linear, with contact marks, to `slope` (nv,) and, without contact, energy."""
+    robot, contact = model.robot, model.contact
+    recording = Recording("evaluation", robot.name)
+    q, linear = (recording.input(name, (robot.nq,)) for name in (at, "linear"))
+    past = recording.input("past", (len(robot.links), 12))
+    marks = recording.input("marks", (len(contact.points), 3)) if contact else None
+    energy, forces = energy_and_slope(model, q, past, linear, marks)
+    return recording.graph({slope: forces} if contact else {"energy": scalar(energy), slope: forces})
 
 
 def poses_of(tree: Tree, q: Array) -> Poses:
