@@ -81,7 +81,7 @@ class Graph:
 
     name: of the function. robot: the robot's name. nodes: parents first, so a node's id is its position.
     inputs, outputs: ports, each an array of node ids of the shape that the function table lists.
-    friction: of the joints, which its torques overcome; sampled torques do so too.
+    friction: of the joints, N m or N, which its torques overcome; sampled torques do so too.
     """
 
     name: str
