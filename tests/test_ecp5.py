@@ -152,6 +152,26 @@ def test_missing_tools_are_named(small: Build, tmp_path: Path, monkeypatch: pyte
         ecp5.bitstream(small, ULX3S, tmp_path / "out")
 
 
+@pytest.mark.parametrize(
+    ("end", "message"),
+    [
+        ("exit 3", "sh failed with status 3:\nlast words"),
+        ("kill -TERM $$", "sh was ended by signal SIGTERM; a time limit or another program stopped it: run it again:"),
+        (
+            "kill -KILL $$",
+            "sh was ended by signal SIGKILL; the system does that where memory runs out: run it again with",
+        ),
+        (
+            "kill -SEGV $$",
+            "sh was ended by signal SIGSEGV; a fault of its own: run it again, or with another version of it",
+        ),
+    ],
+)
+def test_a_tool_that_fails_or_is_killed_says_so(end: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SynthesisError, match=re.escape(message)):
+        ecp5._run(["sh", "-c", f"echo last words; {end}"], tmp_path)
+
+
 def test_constraints_name_the_pins_of_the_top() -> None:
     text = ecp5.constraints(ULX3S)
     located = dict(re.findall(r'LOCATE COMP "(\w+)" SITE "(\w+)";', text))
