@@ -43,7 +43,19 @@ CLOCK, RX, TX, LED, BOOT = "clk_25mhz", "ftdi_txd", "ftdi_rxd", "led_0", "wifi_g
 """Pins of the board: its oscillator; the line from the host and to it; lit while the clock runs; held high, so that the
 board's other processor does not load another bitstream."""
 OUTPUTS = (TX, LED, BOOT)
-SYNTHESIS = "synth_ecp5 -top {top} -abc2"
+MULTIPLEXERS = Path(__file__).parent / "multiplexers_ecp5.v"
+SYNTHESIS = (
+    f"synth_ecp5 -top {TOP} -abc2 -run begin:map_luts",
+    "muxcover -nodecode -mux2=100 -mux4=290 -mux8=500 -mux16=900",
+    f'techmap -map "{MULTIPLEXERS}"',
+    "opt_clean",
+    f"synth_ecp5 -top {TOP} -abc2 -run map_luts:",
+)
+"""Passes of Yosys. Its mapping to tables alone makes four levels of them where operands share a multiplier for 16
+slots, and fabric wires lie between levels. The costs are tables of a multiplexer, times about 140."""
+PLACER = "static"
+"""nextpnr's electrostatic placer: on ECP5 the default one fixes the density of tiles, at so much that iiwa14's inverse
+dynamics finds no wires."""
 RESULT = "bitstream.json"
 ASKED_MHZ = 100.0
 SEEDS = (1, 2, 3)
@@ -256,7 +268,7 @@ class _Flow:
             lambda: _yosys(
                 [
                     *sources,
-                    SYNTHESIS.format(top=TOP),
+                    *SYNTHESIS,
                     f"write_json {json_file}",
                     f"write_verilog -noattr {self.folder / 'netlist.v'}",
                 ]
@@ -275,7 +287,16 @@ class _Flow:
         """MHz of the slowest routed path, which is kept in `slowest`."""
         command = [_tool("nextpnr-ecp5"), f"--{options.device}", "--package", options.package]
         command += ["--speed", str(options.speed), "--json", "netlist.json", "--lpf", "board.lpf"]
-        command += ["--seed", str(seed), "--textcfg", f"seed{seed}.config", "--report", f"seed{seed}.json"]
+        command += [
+            "--placer",
+            PLACER,
+            "--seed",
+            str(seed),
+            "--textcfg",
+            f"seed{seed}.config",
+            "--report",
+            f"seed{seed}.json",
+        ]
         command += ["--timing-allow-fail", "--log", f"seed{seed}.log", "--quiet"]
         self._timed(f"nextpnr: place and route, seed {seed}", "nextpnr", lambda: _run(command, self.folder))
         report = json.loads((self.folder / f"seed{seed}.json").read_text())

@@ -229,7 +229,7 @@ def routed_arm(designs: Path) -> tuple[Build, ecp5.Routed]:
 @pytest.mark.long
 def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, ecp5.Routed]) -> None:
     built, routed = routed_arm
-    assert routed.megahertz <= routed.routed_mhz
+    assert routed.routed_mhz >= routed.megahertz >= 100.0
     assert routed.bitstream.stat().st_size > 100_000
     assert routed.bitstream.read_bytes().find(b"LFE5U-85F") > 0
     content = json.loads((routed.bitstream.parent / "bitstream.json").read_text())
@@ -245,4 +245,4 @@ def test_iiwa14_s_inverse_dynamics_is_routed_for_100_mhz(designs: Path) -> None:
     goal = Goal(1e-3, dsp=MULT18X18)
     built = build(robots.load("iiwa14"), "inverse_dynamics", ii=16, goal=goal, axi=Axi(32), folder=designs)
     routed = ecp5.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
-    assert routed.megahertz >= 100.0
+    assert routed.routed_mhz >= routed.megahertz >= 100.0
