@@ -43,19 +43,10 @@ CLOCK, RX, TX, LED, BOOT = "clk_25mhz", "ftdi_txd", "ftdi_rxd", "led_0", "wifi_g
 """Pins of the board: its oscillator; the line from the host and to it; lit while the clock runs; held high, so that the
 board's other processor does not load another bitstream."""
 OUTPUTS = (TX, LED, BOOT)
-MULTIPLEXERS = Path(__file__).parent / "multiplexers_ecp5.v"
-SYNTHESIS = (
-    f"synth_ecp5 -top {TOP} -abc2 -run begin:map_luts",
-    "muxcover -nodecode -mux2=100 -mux4=290 -mux8=500 -mux16=900",
-    f'techmap -map "{MULTIPLEXERS}"',
-    "opt_clean",
-    f"synth_ecp5 -top {TOP} -abc2 -run map_luts:",
-)
-"""Passes of Yosys. Its mapping to tables alone makes four levels of them where operands share a multiplier for 16
-slots, and fabric wires lie between levels. The costs are tables of a multiplexer, times about 140."""
+SYNTHESIS = "synth_ecp5 -top {top} -abc2"
 PLACER = "static"
-"""nextpnr's electrostatic placer: on ECP5 the default one fixes the density of tiles, at so much that iiwa14's inverse
-dynamics finds no wires."""
+"""nextpnr's electrostatic placer. The default one fills tiles to a density that no option changes for ECP5, until
+iiwa14's inverse dynamics finds no wires."""
 RESULT = "bitstream.json"
 ASKED_MHZ = 100.0
 SEEDS = (1, 2, 3)
@@ -268,7 +259,7 @@ class _Flow:
             lambda: _yosys(
                 [
                     *sources,
-                    *SYNTHESIS,
+                    SYNTHESIS.format(top=TOP),
                     f"write_json {json_file}",
                     f"write_verilog -noattr {self.folder / 'netlist.v'}",
                 ]

@@ -214,6 +214,7 @@ def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None
     cells = flow.synthesise(pll.fastest(25.0, 100.0))
     assert cells["MULT18X18D"] == ecp5.multipliers(small.plan) > small.plan.dsp_blocks() // 2
     assert cells["EHXPLLL"] == 1
+    assert cells["L6MUX21"] >= 3 * 18  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers
     text = (tmp_path / "netlist.v").read_text()
     assert text.count('REG_INPUTA_CLK("CLK0")') == text.count('REG_OUTPUT_CLK("CLK0")') == cells["MULT18X18D"]
     check_netlist(small, tmp_path / "netlist.v", 4)
