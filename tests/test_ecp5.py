@@ -11,6 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from amaranth.hdl import Const, Module, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
 from dynagate import Accelerator, build, robots
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
@@ -22,9 +25,11 @@ from dynagate.host.uart_link import UartLink
 from dynagate.hw import boards, ecp5, pll
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
+from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.synth import SynthesisError
 from dynagate.hw.units.mult18x18 import Ecp5
-from dynagate.hw.units.multiply import Multiply, dsp_blocks, parts
+from dynagate.hw.units.multiply import Fabric, Multiply, dsp_blocks, parts
+from dynagate.hw.yosys import run_yosys
 from dynagate.sim.line import CELLS, SimulatedBoard, netlist_library
 from dynagate.sim.runner import run_unit_bench
 
@@ -72,6 +77,49 @@ def test_a_step_of_a_product_adds_at_most_two_blocks() -> None:
 def test_no_clock_is_claimed_that_the_block_cannot_keep() -> None:
     """Time from clock to output, and setup before the product's register, in Project Trellis' database."""
     assert [round(ecp5.multiplier_limit(speed)) for speed in (6, 7, 8)] == [237, 269, 311]
+
+
+# the multiplexers of operands
+
+
+class Chosen(wiring.Component):
+    """One of some signed numbers, the last of them a constant."""
+
+    def __init__(self, widths: list[int]) -> None:
+        self.widths = widths
+        ways = {f"way_{k}": In(signed(width)) for k, width in enumerate(widths)}
+        super().__init__({**ways, "select": In(range(len(widths) + 1)), "o": Out(signed(max(widths) + 2))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        ways = [*(getattr(self, f"way_{k}") for k in range(len(self.widths))), Const(-3, 4)]
+        with m.If(self.select < len(ways)):  # a number beyond them may choose any
+            m.d.comb += self.o.eq(Fabric.of(platform).choose(m, ways, self.select, "choose"))
+        return m
+
+
+@pytest.mark.parametrize("widths", [[3, 1, 4, 2, 4], [2] * 11 + [3], [3, 2] * 10], ids=["6", "13", "21"])
+def test_multiplexers_of_slices_choose_as_plain_ones(widths: list[int], tmp_path: Path) -> None:
+    """Proved, with Yosys' models of the cells."""
+    for name, platform in (("plain", None), ("slices", Ecp5())):
+        (tmp_path / f"{name}.il").write_text(rtlil_text(Chosen(widths), name, platform))
+    assert "L6MUX21" in (tmp_path / "slices.il").read_text()
+    run_yosys(
+        [
+            f"read_rtlil {tmp_path / 'slices.il'}",
+            "read_verilog +/lattice/common_sim.vh",
+            "hierarchy -top slices",  # with the tables' contents
+            "proc",
+            "flatten",
+            "setattr -mod -unset top slices",
+            f"read_rtlil {tmp_path / 'plain.il'}",
+            "proc",
+            "flatten plain",
+            "miter -equiv -make_outputs plain slices both",
+            "flatten both",
+            "sat -verify -prove trigger 0 both",
+        ]
+    )
 
 
 # the clock
