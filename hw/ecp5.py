@@ -45,8 +45,8 @@ board's other processor does not load another bitstream."""
 OUTPUTS = (TX, LED, BOOT)
 SYNTHESIS = "synth_ecp5 -top {top} -abc2"
 PLACER = "static"
-"""nextpnr's electrostatic placer. The default one fills tiles to a density that no option changes for ECP5, until
-iiwa14's inverse dynamics finds no wires."""
+"""nextpnr's electrostatic placer. The default one fills tiles to a density that no option changes for ECP5, and the
+wires around iiwa14's inverse dynamics run out."""
 RESULT = "bitstream.json"
 ASKED_MHZ = 100.0
 SEEDS = (1, 2, 3)
