@@ -95,8 +95,9 @@ def test_a_state_that_is_lost_ends_the_episode(simulator: Any) -> None:
         ({"robot": "horse"}, "robot 'horse'; expected one of hopper, walker, spider"),
         ({"simulator": "mujoco"}, "simulator 'mujoco'; expected one of pbfd, newton-euler"),
         ({"dt": 0.02}, "dt is 0.02 s; expected 0.05 s over a whole number"),
-        ({"dt": 0.0}, "dt is 0 s; expected 0.05 s over a whole number"),
-        ({"span": 0.01}, "span is 0.01 s; expected 0.05 or more"),
+        ({"dt": 0.0}, "dt is 0; expected a finite number above 0"),
+        ({"span": 0.01}, "span is 0.01 s; expected a finite number, 0.05 or more"),
+        ({"span": float("inf")}, "span is inf s; expected a finite number, 0.05 or more"),
     ],
 )
 def test_options_that_are_refused(options: dict[str, Any], text: str) -> None:
@@ -107,6 +108,14 @@ def test_options_that_are_refused(options: dict[str, Any], text: str) -> None:
 def test_options_of_reset_that_are_refused() -> None:
     with pytest.raises(Error, match="reset has no option shove; expected push, noise"):
         Walking().reset(options={"shove": 1.0})
+    with pytest.raises(Error, match="reset has noise -1; expected a finite number, for noise 0 or more"):
+        Walking().reset(options={"noise": -1.0})
+
+
+def test_actions_that_are_refused() -> None:
+    for action in (np.zeros(1), np.full(3, np.nan)):
+        with pytest.raises(Error, match=r"action is array.*; expected finite numbers of shape \(3,\)"):
+            Walking().step(action)
 
 
 def run_script(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dict[str, Any]:

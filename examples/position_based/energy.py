@@ -12,7 +12,7 @@ from figure import Data, axes, main
 from matplotlib.figure import Figure
 
 DT = 0.0025
-CHAINS = {"10 links": (10, 1.0, 5.0, 1e-7, 1000), "100 links": (100, 0.2, 1.0, 1e-4, 30)}
+CHAINS = {"10 links": (10, 1.0, 5.0, 1e-7, 1000), "100 links": (100, 0.2, 2.5, 1e-4, 30)}
 """Links, length of each in m, seconds, tolerance, most iterations a step."""
 
 
@@ -37,6 +37,7 @@ def measure(short: bool) -> Data:
                 "largest": float(np.abs(swing.energy - swing.energy[0]).max() / scale),
                 "iterations": float(swing.iterations.mean()),
                 "stuck": int((~swing.converged).sum()),
+                "stuck in the first second": int((~swing.converged[: round(1.0 / DT)]).sum()),
             }
         data["chains"][name] = {"times": [k * DT for k in range(0, steps + 1, 4)], "curves": curves}
     return data

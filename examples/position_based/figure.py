@@ -14,7 +14,7 @@ from typing import Any
 import matplotlib as mpl
 
 mpl.use("Agg")
-from dynagate.integrators.position_based import PositionBasedWarning
+from dynagate.integrators import PositionBasedWarning
 from matplotlib.figure import Figure
 
 Data = dict[str, Any]
@@ -50,10 +50,10 @@ def main(
     return data
 
 
-def axes(count: int, width: float = 4.5) -> tuple[Figure, list[Any]]:
-    """A figure with this many axes in a row."""
-    figure = Figure(figsize=(width * count, 3.6), layout="constrained")
-    return figure, list(figure.subplots(1, count, squeeze=False)[0])
+def axes(count: int, rows: int = 1) -> tuple[Figure, list[Any]]:
+    """A figure with this many axes, in rows."""
+    figure = Figure(figsize=(4.5 * count / rows, 3.6 * rows), layout="constrained")
+    return figure, list(figure.subplots(rows, count // rows, squeeze=False).flat)
 
 
 def timed(run: Callable[[int], Any], steps: int) -> tuple[Any, float]:

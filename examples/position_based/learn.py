@@ -10,23 +10,29 @@ from __future__ import annotations
 import sys
 import time
 from functools import partial
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 import torch
-from dynagate.integrators.environments import Walking
+from dynagate.integrators.environments import CONTROL, Walking
 from dynagate.integrators.legged import LEGGED
 from figure import Data, axes, main
 from matplotlib.figure import Figure
+from pictures import OBLIQUE, SIDE, overlay, skeleton
+from pictures import animate as animated
 from ray_environments import environments
-from rollouts import OPTIONS, connect
+from rollouts import OPTIONS, connect, whole
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 
 ENVIRONMENTS = 8
+NOISE = -1.0
+"""Logarithm of the actions' standard deviation at first. At 0 most actions lie beyond -1 or 1, and a policy whose noise
+walked had a mean that stood still."""
+
 CHOICES = {
     "robot": {"choices": (*LEGGED, "all"), "default": "all", "help": "which robot learns (%(default)s)"},
-    "steps": {"type": int, "default": 100_000, "help": "actions that each robot learns from (%(default)s)"},
+    "steps": {"type": whole, "default": 100_000, "help": "actions that each robot learns from (%(default)s)"},
     **OPTIONS,
 }
 
@@ -47,24 +53,30 @@ class Curve(BaseCallback):
 
 
 def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -> Data:
-    """The policy's mean action on a simulator: metres and seconds of an episode, and how many ended in a fall."""
+    """The policy's mean action on a simulator: metres and seconds of an episode, the mean reward of an action, how many
+    episodes ended in a fall, and the configurations of the first."""
     env = Walking(robot, simulator=simulator, span=span)  # type: ignore[arg-type]
-    rows = []
+    rows, track = [], []
     for episode in range(episodes):
         observation, _ = env.reset(seed=1000 + episode)
-        actions, fell, over, converged = 0, False, False, True
+        rewards, fell, over, converged = [], False, False, True
         while not (fell or over):
             action, _ = model.predict(observation, deterministic=True)
-            observation, _, fell, over, info = env.step(action)
-            actions, converged = actions + 1, converged and info["converged"]
-        rows.append((float(env.q[0]), actions * 0.05, fell, converged))
-    distance, seconds, falls, sound = (np.array(column) for column in zip(*rows, strict=True))
+            observation, reward, fell, over, info = env.step(action)
+            rewards.append(reward)
+            converged = converged and info["converged"]
+            if episode == 0:
+                track.append(env.q.tolist())
+        rows.append((float(env.q[0]), len(rewards) * CONTROL, float(np.mean(rewards)), fell, converged))
+    distance, seconds, reward, falls, sound = (np.array(column) for column in zip(*rows, strict=True))
     return {
         "metres": float(distance.mean()),
         "seconds": float(seconds.mean()),
+        "reward of an action": float(reward.mean()),
         "falls": int(falls.sum()),
         "episodes": episodes,
         "episodes with steps that did not converge": int((~sound).sum()),
+        "configurations": track,
     }
 
 
@@ -72,7 +84,13 @@ def learns(robot: str, short: bool, steps: int, backend: str, jobs: int) -> Data
     torch.set_num_threads(1)
     count, each, span = (2, 32, 1.0) if short else (ENVIRONMENTS, 256, 10.0)
     envs = environments([partial(Walking, robot, span=span)] * count, backend, jobs)
-    model = PPO("MlpPolicy", envs, n_steps=each, batch_size=count * each // 8, seed=1, device="cpu", gamma=0.98)
+    settings = {
+        "n_steps": each,
+        "batch_size": count * each // 8,
+        "gamma": 0.98,
+        "policy_kwargs": {"log_std_init": NOISE},
+    }
+    model = PPO("MlpPolicy", envs, seed=1, device="cpu", **settings)
     tests = partial(tested, robot=robot, episodes=1 if short else 10, span=span)
     before = {simulator: tests(model, simulator=simulator) for simulator in ("pbfd", "newton-euler")}
     curve, begin = Curve(), time.perf_counter()
@@ -97,18 +115,32 @@ def measure(short: bool, robot: str, steps: int, backend: str, jobs: int, cluste
 
 
 def draw(data: Data) -> Figure:
-    figure, (left, right) = axes(2)
-    bars: list[Any] = []
-    for row in data["robots"]:
-        left.plot(*zip(*row["reward by actions"], strict=True), "o-", markersize=3, label=row["robot"])
-        bars += [(f"{row['robot']}\n{simulator}", row["after"][simulator]["metres"]) for simulator in row["after"]]
-    left.set(xlabel="actions", ylabel="reward of an action")
-    left.legend()
-    right.bar(*zip(*bars, strict=True))
-    right.set(ylabel="distance of an episode (m)")
-    right.tick_params(axis="x", labelsize=6)
+    """A column for each robot: its reward by actions, dashed that of the Newton-Euler simulator, and how it moves."""
+    figure, panels = axes(2 * len(data["robots"]), rows=2)
+    for column, row in enumerate(data["robots"]):
+        above, below = panels[column], panels[len(data["robots"]) + column]
+        above.plot(*zip(*row["reward by actions"], strict=True), "o-", markersize=3, label="PBFD, as it learns")
+        reward = row["after"]["newton-euler"]["reward of an action"]
+        above.axhline(reward, color="tab:red", linestyle="--", label="Newton-Euler, learned")
+        above.set(title=row["robot"], xlabel="actions", ylabel="reward of an action")
+        above.legend(fontsize=7)
+        lines = picture(row, "pbfd")
+        overlay(below, lines, max(1, len(lines) // 8))
+        below.set(xlabel="x (m)", ylabel="z (m)")
     return figure
 
 
+def picture(row: Data, simulator: str) -> np.ndarray:
+    """Lines of the robot in its first episode after training."""
+    legged = LEGGED[row["robot"]]()
+    view = SIDE if row["robot"] == "hopper" else OBLIQUE
+    return skeleton(legged.robot, row["after"][simulator]["configurations"], view, legged.feet)
+
+
+def animate(data: Data, path: Path) -> None:
+    tracks = {row["robot"]: picture(row, "pbfd") for row in data["robots"]}
+    animated(tracks, path, CONTROL)
+
+
 if __name__ == "__main__":
-    main("learn", measure, draw, sys.argv[1:], more=CHOICES)
+    main("learn", measure, draw, sys.argv[1:], animate, CHOICES)

@@ -1,4 +1,4 @@
-"""Robots of both papers as they move: a chain that swings and one that slides down a slope, in steps of 0.05 s."""
+"""Chains of both papers as they move in steps of 0.05 s: one swings, one slides down a slope (Figure 6 (a) of 2019)."""
 
 from __future__ import annotations
 
@@ -7,21 +7,15 @@ from pathlib import Path
 
 import numpy as np
 import slope
-from dynagate import evaluate, trace
 from dynagate.integrators.contact import Contact
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
-from dynagate.robot import Robot
 from figure import Data, axes, main
-from matplotlib.animation import FuncAnimation, PillowWriter
 from matplotlib.figure import Figure
+from pictures import SIDE, overlay, skeleton
+from pictures import animate as animated
 
 DT = 0.05
-
-
-def joints_of(robot: Robot, q: np.ndarray) -> np.ndarray:
-    """Positions (steps, links, 2) of the links' origins in x and z, m."""
-    return evaluate(trace(robot, "link_positions"), {"q": q})["link_positions"][:, :, [0, 2]]
 
 
 def measure(short: bool) -> Data:
@@ -32,31 +26,24 @@ def measure(short: bool) -> Data:
     contact = Contact(slope.points(count, 2), (slope.SLOPE,), stiffness=1e4, friction=slope.EQUIVALENT / DT)
     slide = PositionBased(sliding, DT, contact=contact).run(q0, None, min(steps, 30))
     return {
-        "swing": joints_of(swinging, swing.q).tolist(),
-        "slide": joints_of(sliding, slide.q).tolist(),
+        "swing": skeleton(swinging, swing.q, SIDE).tolist(),
+        "slide": skeleton(sliding, slide.q, SIDE).tolist(),
         "stuck": int((~swing.converged).sum() + (~slide.converged).sum()),
     }
 
 
 def draw(data: Data) -> Figure:
-    figure, (left, right) = axes(2)
-    for panel, name, every in ((left, "swing", 4), (right, "slide", 3)):
-        for points in np.array(data[name])[::every]:
-            panel.plot(*points.T, "-", color="tab:blue", alpha=0.5)
-        panel.set(title=name, xlabel="x (m)", ylabel="z (m)", aspect="equal")
-    reach = np.array(data["slide"])[:, :, 0].max()
-    right.plot([0.0, reach], [0.0, -reach * np.tan(np.radians(30.0))], "k-")
+    figure, panels = axes(2)
+    for panel, name, every in ((panels[0], "swing", 4), (panels[1], "slide", 3)):
+        overlay(panel, np.array(data[name]), every)
+        panel.set(title=name, xlabel="x (m)", ylabel="z (m)")
+    reach = np.array(data["slide"])[..., 0].max()
+    panels[1].plot([0.0, reach], [0.0, -reach * np.tan(np.radians(30.0))], "k-")
     return figure
 
 
 def animate(data: Data, path: Path) -> None:
-    """The swing as a GIF."""
-    figure, (panel,) = axes(1)
-    track = np.array(data["swing"])
-    reach = np.abs(track).max() * 1.05
-    panel.set(xlim=(-reach, reach), ylim=(-reach, 0.3 * reach), aspect="equal")
-    (line,) = panel.plot([], [], "o-", markersize=3)
-    FuncAnimation(figure, lambda k: line.set_data(*track[k].T), len(track)).save(path, PillowWriter(round(1.0 / DT)))
+    animated({name: np.array(data[name]) for name in ("swing", "slide")}, path, DT)
 
 
 if __name__ == "__main__":

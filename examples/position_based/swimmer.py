@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from cmaes import CMA
@@ -19,6 +20,8 @@ from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_robots import swimmer
 from figure import Data, axes, main
 from matplotlib.figure import Figure
+from pictures import ABOVE, overlay, skeleton
+from pictures import animate as animated
 from rollouts import OPTIONS, connect, spread
 
 DT = 0.05
@@ -80,7 +83,7 @@ def measure(short: bool, backend: str = "loky", jobs: int = 1, cluster: str | No
         "best gait": best.tolist(),
         "best gait, drag equal in all directions (m)": float(np.linalg.norm(equal[0, -1] - equal[0, 0])),
         "path": centres[0, :, :2].tolist(),
-        "configurations": q[0, :: max(1, steps // 10)].tolist(),
+        "configurations": q[0].tolist(),
     }
 
 
@@ -89,20 +92,14 @@ def draw(data: Data) -> Figure:
     left.plot(data["best by generation (m)"])
     left.set(xlabel="generation", ylabel=f"distance in {data['seconds swum']:g} s (m)")
     right.plot(*np.array(data["path"]).T, "k:", label="centre of mass")
-    for q in data["configurations"]:
-        right.plot(*outline(np.array(q)).T, "-")
-    right.set(xlabel="x (m)", ylabel="y (m)", aspect="equal")
+    overlay(right, skeleton(ROBOT, data["configurations"], ABOVE), max(1, len(data["configurations"]) // 10))
+    right.set(xlabel="x (m)", ylabel="y (m)")
     return figure
 
 
-def outline(q: np.ndarray) -> np.ndarray:
-    """The swimmer's joints and ends (5, 2) in the plane, m."""
-    angle, points = 2.0 * np.arctan2(q[5], q[6]), [q[:2]]
-    for turn in (0.0, *q[7:]):
-        angle += turn
-        points.append(points[-1] + 0.5 * np.array([np.cos(angle), np.sin(angle)]))
-    return np.array(points)
+def animate(data: Data, path: Path) -> None:
+    animated({"swimmer": skeleton(ROBOT, data["configurations"], ABOVE)}, path, DT)
 
 
 if __name__ == "__main__":
-    main("swimmer", measure, draw, sys.argv[1:], more=OPTIONS)
+    main("swimmer", measure, draw, sys.argv[1:], animate, OPTIONS)

@@ -3,6 +3,7 @@ complementarity problem that quantecon's Lemke solves. What position-based frict
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -12,8 +13,15 @@ import numpy.typing as npt
 from dynagate.base.errors import MissingExtraError
 from dynagate.integrators.compiled import compiled
 from dynagate.integrators.contact import Contact, ContactError, Plane, Point
-from dynagate.integrators.position_based_inertia import add_inertia, add_products, gather_stiffness
-from dynagate.integrators.position_based_joints import Joints, Servo, joints_of
+from dynagate.integrators.position_based_inertia import add_inertia, add_products, gather
+from dynagate.integrators.position_based_inputs import (
+    PositionBasedWarning,
+    check_positive,
+    check_single,
+    is_finite,
+    shown,
+)
+from dynagate.integrators.position_based_joints import Joints, Servo, check_servo, joints_of
 from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats, Integers, Links, links_of
 from dynagate.integrators.position_based_newton_euler import bias, mechanical_energy
@@ -107,7 +115,7 @@ def _march(
         for d in range(n):
             if joints.place[d] >= 0:
                 force[d] -= joints.stiffness[d] * (slide.q[step, joints.place[d]] + dt * v[d] - target[d])
-        gather_stiffness(links, inertia)
+        gather(links, inertia)
         mass = np.diag(joints.armature + dt * joints.damping + dt**2 * joints.stiffness)  # both act at the step's end
         add_products(links, twist, twist, inertia, mass)
         free = v + dt * np.linalg.solve(mass, force)
@@ -148,7 +156,7 @@ class StewartTrinkle:
     """Semi-implicit Newton-Euler steps with dry friction of coefficient mu, its cone a pyramid of four sides, and
     inelastic contacts. Damping and the servo act at the step's end.
 
-    Raises ContactError: mu, dt or points that have no meaning; ServoError: see `joints_of`."""
+    Raises PositionBasedError: dt; ContactError: mu or points that have no meaning; ServoError: see `joints_of`."""
 
     def __init__(
         self,
@@ -159,17 +167,29 @@ class StewartTrinkle:
         mu: float = 0.5,
         servo: Servo | None = None,
     ) -> None:
-        if not (np.isfinite(dt) and dt > 0.0 and np.isfinite(mu) and mu >= 0.0):
-            raise ContactError(f"dt is {dt:g} s and mu {mu:g}; expected dt above 0, mu 0 or more, both finite")
+        check_positive("dt", dt)
+        if not (is_finite(mu) and mu >= 0.0):
+            raise ContactError(f"mu is {shown(mu)}; expected a finite number, 0 or more")
         self.robot, self.dt, self.mu = robot, dt, mu
         self._links, self._joints = links_of(robot), joints_of(robot, servo)
         self._points = points_of(robot, Contact(points, planes), None)
 
     def run(
-        self, q0: Floats, qd0: Floats | None = None, steps: int = 1, *, target: npt.ArrayLike | None = None
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike | None = None,
+        steps: int = 1,
+        *,
+        target: npt.ArrayLike | None = None,
     ) -> Slide:
-        """q0 (nq,), qd0 (nv,) or None for rest, target (nv,): what the servo holds, 0 by default."""
-        v = np.zeros(self.robot.nv) if qd0 is None else np.array(qd0, float)
+        """q0 (nq,), qd0 (nv,) or None for rest, target (nv,): what the servo holds, 0 by default.
+
+        Warns of steps without a solution. Raises PositionBasedError: shapes, numbers that are not finite, targets
+        without a servo.
+        """
+        inputs = check_single(self.robot, q0, qd0, steps, target=target)
+        check_servo(self._joints, inputs.target)
+        v = inputs.qd0.copy()
         slide = Slide(
             qd=v,
             q=np.full((steps + 1, self.robot.nq), np.nan),
@@ -178,8 +198,21 @@ class StewartTrinkle:
             pivots=np.zeros(steps, np.int64),
             solved=np.ones(steps, np.int64),
         )
-        slide.q[0] = q0
+        slide.q[0] = inputs.q0
         slide.energy[0] = mechanical_energy(self._links, slide.q[0], v)
-        hold = np.zeros(self.robot.nv) if target is None else np.asarray(target, float)
-        _march(self._links, self._joints, self._points, self.dt, self.mu, slide, v, hold)
+        _march(self._links, self._joints, self._points, self.dt, self.mu, slide, v, inputs.target[0])
+        self._warn(slide)
         return slide
+
+    def _warn(self, slide: Slide) -> None:
+        lost = np.flatnonzero(~np.isfinite(slide.energy))
+        unsolved = np.flatnonzero(slide.solved == 0)
+        reason = "the motion is not finite any more" if lost.size else "Lemke's algorithm ended without contact forces"
+        if lost.size or unsolved.size:
+            first, count = (lost[0] - 1, lost.size) if lost.size else (unsolved[0], unsolved.size)
+            warnings.warn(
+                f"{count} of {len(slide.solved)} steps have no solution, the first of them step {first}: {reason}; "
+                f"take a smaller dt than {self.dt:g} s, or fewer points of contact",
+                PositionBasedWarning,
+                stacklevel=3,
+            )

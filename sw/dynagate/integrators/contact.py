@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from dynagate.base.errors import Error
+from dynagate.integrators.position_based_inputs import are_finite, check_positive, is_finite, shown
 from dynagate.robot import Robot
 from dynagate.robot.model import Vector3, vector3
 
@@ -27,10 +28,12 @@ class Plane:
     offset: float = 0.0
 
     def __post_init__(self) -> None:
-        length = math.hypot(*self.normal)
-        if not (math.isfinite(length) and length > 0.0 and math.isfinite(self.offset)):
-            raise ContactError(f"plane with normal {self.normal} and offset {self.offset}; expected finite, not zero")
-        object.__setattr__(self, "normal", vector3(np.array(self.normal) / length))
+        if not (are_finite(self.normal, 3) and any(self.normal) and is_finite(self.offset)):
+            raise ContactError(
+                f"plane with normal {self.normal} and offset {self.offset}; expected three finite numbers, not all 0, "
+                "and one"
+            )
+        object.__setattr__(self, "normal", vector3(np.array(self.normal) / math.hypot(*self.normal)))
 
     @classmethod
     def slope(cls, degrees: float) -> Plane:
@@ -45,6 +48,12 @@ class Point:
 
     link: str
     position: Vector3
+
+    def __post_init__(self) -> None:
+        if not are_finite(self.position, 3):
+            raise ContactError(
+                f"contact point on link '{self.link}' is at {self.position}; expected three finite numbers"
+            )
 
 
 @dataclass(frozen=True)
@@ -81,8 +90,10 @@ class Contact:
             raise ContactError("printed_exponent is a form of the force along the plane, which model 'pbd' has not")
         for name, kind in (("points", Point), ("planes", Plane)):
             items = getattr(self, name)
-            if not items or not all(isinstance(item, kind) for item in items):
-                raise ContactError(f"contact has {name} {items!r:.60}; expected one {kind.__name__} or more")
+            if not (isinstance(items, Sequence) and items and all(isinstance(item, kind) for item in items)):
+                raise ContactError(
+                    f"contact has {name} {items!r:.60}; expected a sequence of one {kind.__name__} or more"
+                )
         pbfd = self.model == "pbfd"
         ranges = {
             "stiffness": (0.0, False),
@@ -93,16 +104,19 @@ class Contact:
         }
         for name, (least, inclusive) in ranges.items():
             value = getattr(self, name)
-            if not (math.isfinite(value) and (value > least or (inclusive and value == least))):
+            if not (is_finite(value) and (value > least or (inclusive and value == least))):
                 sign = "≥" if inclusive else ">"
-                raise ContactError(f"contact has {name} {value:g}; model '{self.model}' needs {name} {sign} {least:g}")
+                raise ContactError(
+                    f"contact has {name} {shown(value)}; model '{self.model}' needs {name} {sign} {least:g}"
+                )
 
     @classmethod
     def of_velocities(
         cls, points: Sequence[Point], planes: Sequence[Plane], *, normal: float, tangential: float, dt: float
     ) -> Contact:
         """Equation 9 of the paper of 2018, D₁ d² + D₂ d² |x/dt|², as the "pbd" law that it is: alpha, beta, gamma = 1,
-        stiffness 2 D₁ (normal, N/m) and friction D₂/dt² (tangential: D₂ in N s²/m³)."""
+        stiffness 2 D₁ (normal, N/m) and friction D₂/dt² (tangential: D₂ in N s²/m³). Raises PositionBasedError: dt."""
+        check_positive("dt", dt)
         return cls(
             points, planes, stiffness=2.0 * normal, friction=tangential / dt**2, alpha=1.0, beta=1.0, model="pbd"
         )
@@ -133,6 +147,4 @@ def check_points(robot: Robot, points: Sequence[Point]) -> list[int]:
                 f"contact point on link '{point.link}', which robot '{robot.name}' has not; expected one of "
                 f"{', '.join(names)}"
             )
-        if not np.isfinite(point.position).all():
-            raise ContactError(f"contact point on link '{point.link}' is at {point.position}; expected finite numbers")
     return [names[point.link] for point in points]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynagate.base.errors import Error
+from dynagate.integrators.position_based_inputs import are_finite, check_positive, is_finite, shown
 from dynagate.integrators.position_based_links import Floats
 from dynagate.robot import Robot
 from dynagate.robot.model import Vector3
@@ -31,16 +32,18 @@ class Drag:
     direction: Vector3 = (1.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(v) and v >= 0.0 for v in self.viscosity):
+        if not (are_finite(self.viscosity, 2) and min(self.viscosity) >= 0.0):
             raise DragError(f"drag has viscosity {self.viscosity}; expected two finite numbers, 0 or more")
-        if not (math.isfinite(self.density) and self.density > 0.0):
-            raise DragError(f"drag has density {self.density}; expected a finite number above 0")
-        if abs(math.hypot(*self.direction) - 1.0) > 1e-9:
+        if not (is_finite(self.density) and self.density > 0.0):
+            raise DragError(f"drag has density {shown(self.density)}; expected a finite number above 0")
+        if not (are_finite(self.direction, 3) and abs(math.hypot(*self.direction) - 1.0) < 1e-9):
             raise DragError(f"drag has direction {self.direction}; expected a unit vector")
 
     @classmethod
     def printed(cls, coefficient: float, dt: float, density: float = 1000.0) -> Drag:
-        """Q = D |ΔP/dt|² for each m³ as the paper of 2018 has it: the viscosity is 2 D/dt in all directions."""
+        """Q = D |ΔP/dt|² for each m³ as the paper of 2018 has it: the viscosity is 2 D/dt in all directions. Raises
+        PositionBasedError: dt."""
+        check_positive("dt", dt)
         return cls((2.0 * coefficient / dt, 2.0 * coefficient / dt), density)
 
     def matrix(self) -> Floats:

@@ -16,7 +16,8 @@ from dynagate.base.errors import ArgumentError, MissingExtraError
 from dynagate.integrators.complementarity import StewartTrinkle
 from dynagate.integrators.contact import Contact, Plane
 from dynagate.integrators.legged import LEGGED
-from dynagate.integrators.position_based import PositionBased, PositionBasedWarning
+from dynagate.integrators.position_based import PositionBased
+from dynagate.integrators.position_based_inputs import PositionBasedWarning, check_positive, is_finite, shown
 from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_kinematics import move, subtract
 from dynagate.integrators.position_based_links import Floats
@@ -37,6 +38,9 @@ friction. Twice the grip leaves some steps of the spider without a solution."""
 STEPS = {"pbfd": 0.025, "newton-euler": 0.0025}
 """Simulator -> its time step in s."""
 
+FORWARD = 2.0
+"""Reward of 1 m/s beside that of standing. At 1.0 the walker learned to stand still."""
+
 Observation = npt.NDArray[np.float32]
 
 
@@ -45,7 +49,7 @@ class Walking(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
 
     Action (motors,), -1 to 1: targets of the servos from the stance, times `Legged.swing`. It holds CONTROL seconds.
     Observation: q without the base's x (and y), then q̇ times 0.1, both as float32.
-    Reward: the speed along x in m/s, 1 for each action that it stands, less 0.1 |action|² / motors.
+    Reward: FORWARD times the speed along x in m/s, 1 for each action that it stands, less 0.1 |action|² / motors.
     It has fallen, and the episode ends, where the base is below `Legged.least` or tilts beyond `Legged.tilt`, or where
     the simulator has lost it: `info["converged"]` says if all steps of the simulator had a solution.
     reset takes `options={"push": v}`: the base's speed along x in m/s, and `{"noise": r}`: the range of joint angles in
@@ -64,17 +68,18 @@ class Walking(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
         dt: float | None = None,
         span: float = 10.0,
     ) -> None:
-        if robot not in LEGGED:
+        if robot not in tuple(LEGGED):
             raise ArgumentError(f"robot '{robot}'; expected one of {', '.join(LEGGED)}")
-        if simulator not in STEPS:
+        if simulator not in tuple(STEPS):
             raise ArgumentError(f"simulator '{simulator}'; expected one of {', '.join(STEPS)}")
         self.legged, self.simulator = LEGGED[robot](), simulator
         self.dt = STEPS[simulator] if dt is None else dt
-        self._hold = round(CONTROL / self.dt) if self.dt > 0.0 else 0
+        check_positive("dt", self.dt)
+        self._hold = round(CONTROL / self.dt)
         if self._hold < 1 or abs(self._hold * self.dt - CONTROL) > 1e-9:
             raise ArgumentError(f"dt is {self.dt:g} s; expected {CONTROL} s over a whole number")
-        if not span >= CONTROL:
-            raise ArgumentError(f"span is {span:g} s; expected {CONTROL} or more")
+        if not (is_finite(span) and span >= CONTROL):
+            raise ArgumentError(f"span is {shown(span)} s; expected a finite number, {CONTROL} or more")
         self._last = round(span / CONTROL)
         servo = Servo(self.legged.stiffness, self.legged.damping)
         own = self.legged.robot
@@ -96,6 +101,9 @@ class Walking(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
         chosen = {"push": 0.0, "noise": 0.02, **(options or {})}
         if unknown := sorted(chosen.keys() - {"push", "noise"}):
             raise ArgumentError(f"reset has no option {', '.join(unknown)}; expected push, noise")
+        for name, value in chosen.items():
+            if not is_finite(value) or (name == "noise" and value < 0.0):
+                raise ArgumentError(f"reset has {name} {shown(value)}; expected a finite number, for noise 0 or more")
         motors, size = self._motors, self.action_space.shape
         offset = np.zeros(self.legged.robot.nv)
         offset[motors] = self.np_random.uniform(-chosen["noise"], chosen["noise"], size)
@@ -106,6 +114,8 @@ class Walking(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
         return self._observation(), {"converged": True}
 
     def step(self, action: npt.NDArray[np.float32]) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+        if np.shape(action) != self.action_space.shape or not np.isfinite(action).all():
+            raise ArgumentError(f"action is {action!r:.60}; expected finite numbers of shape {self.action_space.shape}")
         target = np.zeros(self.legged.robot.nv)
         standing = self.legged.stance[-len(action) :]
         bounded = np.clip(np.asarray(action, float), -1.0, 1.0)
@@ -118,16 +128,16 @@ class Walking(gymnasium.Env[Observation, npt.NDArray[np.float32]]):
             self.q, self.qd = q, qd
         fallen = not sound or self._has_fallen()
         speed = float(self.q[0] - begin) / CONTROL
-        reward = speed + (0.0 if fallen else 1.0) - 0.1 * float(bounded @ bounded) / len(bounded)
+        reward = FORWARD * speed + (0.0 if fallen else 1.0) - 0.1 * float(bounded @ bounded) / len(bounded)
         return self._observation(), reward, fallen, self._count >= self._last, {"converged": converged and sound}
 
     def _advance(self, target: Floats) -> tuple[Floats, Floats, bool]:
         """q and q̇ after CONTROL seconds, and whether all steps had a solution."""
-        if self.simulator == "newton-euler":
-            slide = self._newton.run(self.q, self.qd, self._hold, target=target)
-            return slide.q[-1], slide.qd, bool(slide.solved.all())
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PositionBasedWarning)  # `converged` says it
+            if self.simulator == "newton-euler":
+                slide = self._newton.run(self.q, self.qd, self._hold, target=target)
+                return slide.q[-1], slide.qd, bool(slide.solved.all())
             track = self._positions.run(self.q, self.qd, self._hold, target=target)
         qd = np.empty(self.legged.robot.nv)
         subtract(self._positions._links, track.q[-1], track.q[-2], qd)

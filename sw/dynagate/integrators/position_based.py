@@ -7,17 +7,24 @@ import warnings
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import Error
 from dynagate.integrators.contact import Contact
 from dynagate.integrators.drag import Drag
 from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_energy import run_energy
-from dynagate.integrators.position_based_joints import Servo, joints_of
+from dynagate.integrators.position_based_inputs import (
+    PositionBasedError,
+    PositionBasedWarning,
+    check_inputs,
+    check_kind,
+    check_positive,
+    check_whole,
+)
+from dynagate.integrators.position_based_joints import Servo, check_servo, joints_of
 from dynagate.integrators.position_based_kinematics import move
 from dynagate.integrators.position_based_links import Floats, Integers, links_of
 from dynagate.integrators.position_based_newton_euler import accelerations, body_acceleration, mechanical_energy
@@ -32,15 +39,10 @@ LONGEST_STEP_OF_ORDER_3 = 0.005
 
 
 FREEDOMS_THAT_STICK = 200
-"""With so many degrees of freedom, steps of order 3 stick at the smallest steps that were tried too."""
+"""With so many degrees of freedom, a few steps of order 3 stick at 0.0025 s too."""
 
-
-class PositionBasedError(Error, ValueError):
-    """Options or a start that a position-based integrator cannot run. The text names the option and what it may be."""
-
-
-class PositionBasedWarning(UserWarning):
-    """Steps that may not or did not converge. The text has the measured limit."""
+ROUNDING = 1e-17
+"""Beside the weight, float64's rounding of positions was seen to leave forces of this times the reach over g dt²."""
 
 
 @dataclass(frozen=True)
@@ -95,19 +97,25 @@ class PositionBased:
         iterations: int = 1000,
         threads: int | None = None,
     ) -> None:
+        self._links = links_of(robot)
+        check_kind("contact", contact, Contact)
+        check_kind("drag", drag, Drag)
         damped = any(link.joint.damping or link.joint.armature for link in robot.links)
         self.objective = _check(
             dt, order, method, objective, contact, bool(drag or servo or damped), tolerance, iterations, threads
         )
         _warn_of_order(order, dt, robot.nv)
-        self.robot, self.dt, self.order, self.method = robot, dt, order, method
+        self.robot, self.dt, self.order, self.method, self.tolerance = robot, dt, order, method, tolerance
         self.threads = threads or os.cpu_count() or 1
-        self._links = links_of(robot)
         self._points = points_of(robot, contact, drag)
         self._joints = joints_of(robot, servo)
         weights = collocation(order)
         pull = float(np.linalg.norm(robot.gravity)) or 9.81
         weight = pull * sum(link.mass for link in robot.links)
+        if weight == 0.0:
+            raise PositionBasedError(f"robot '{robot.name}' has no mass; expected some")
+        self._rounding = ROUNDING * float(self._links.size.max()) / pull / dt**2
+        _warn_of_rounding(self._rounding, tolerance, dt)
         self._settings = Settings(
             dt=float(dt),
             scale=tolerance * weight * self._links.size,
@@ -131,9 +139,11 @@ class PositionBased:
 
         tau: torques (N m, N) at revolute and prismatic joints, target: angles or distances that the servo holds; both
         (nv,), (steps, nv) or (batch, steps, nv), 0 by default. Warns if a step has not converged.
-        Raises PositionBasedError: shapes, numbers that are not finite, torques at joints with quaternions.
+        Raises PositionBasedError: shapes, numbers that are not finite, torques or targets at joints with quaternions,
+        targets without a servo.
         """
-        starts, speeds, torques, targets, single = self._inputs(q0, qd0, steps, tau, target)
+        starts, speeds, torques, targets, single = check_inputs(self.robot, q0, qd0, steps, tau=tau, target=target)
+        check_servo(self._joints, targets)
         batch = len(starts)
         record = Record(
             q=np.empty((batch, steps + 1, self.robot.nq)),
@@ -187,46 +197,17 @@ class PositionBased:
         move(self._links, q0, tangent, before)
         return before
 
-    def _inputs(
-        self, q0: Any, qd0: Any, steps: int, tau: Any, target: Any
-    ) -> tuple[Floats, Floats, Floats, Floats, bool]:
-        nq, nv = self.robot.nq, self.robot.nv
-        if steps < 1:
-            raise PositionBasedError(f"steps is {steps}; expected 1 or more")
-        starts = np.array(q0, float)
-        single = starts.ndim == 1
-        starts = np.atleast_2d(starts)
-        batch = len(starts)
-        shapes: dict[str, tuple[Any, tuple[int, ...]]] = {"q0": (q0, (batch, nq)), "qd0": (qd0, (batch, nv))}
-        shapes |= {"tau": (tau, (batch, steps, nv)), "target": (target, (batch, steps, nv))}
-        arrays = []
-        for name, (values, shape) in shapes.items():
-            given_shape = np.shape(values) if values is not None else ()
-            try:
-                array = np.array(np.broadcast_to(0.0 if values is None else np.asarray(values, float), shape))
-            except ValueError:
-                raise PositionBasedError(f"{name} has shape {given_shape}; expected {shape} or its last axes") from None
-            if values is not None and (not given_shape or given_shape[-1] != shape[-1]):
-                raise PositionBasedError(f"{name} has shape {given_shape}; expected {shape} or its last axes")
-            if not np.isfinite(array).all():
-                raise PositionBasedError(f"{name} has a number that is not finite")
-            arrays.append(array)
-        for part in self.robot.quaternions():
-            if np.abs(np.linalg.norm(arrays[0][:, part], axis=-1) - 1.0).max() > 1e-6:
-                raise PositionBasedError(f"q0[{part.start}:{part.stop}] is a quaternion whose length is not 1")
-        if tau is not None and np.any(arrays[2][..., self._joints.place < 0]):
-            raise PositionBasedError("tau is not 0 at a spherical or floating joint, where positions give no angle")
-        return arrays[0], arrays[1], arrays[2], arrays[3], single
-
     def _warn_of_stuck(self, record: Record) -> None:
         stuck = record.residual > 1.0
         if np.any(stuck):
             b, k = np.argwhere(stuck)[0]
+            advice = f"take a smaller dt than {self.dt:g} s, or more iterations than {self._settings.most}"
+            if self._rounding > self.tolerance:
+                advice = f"rounding hides smaller ones; take a larger tolerance than {self.tolerance:g}, or a larger dt"
             where = f" of trajectory {b}" if len(stuck) > 1 else ""
             warnings.warn(
                 f"{np.count_nonzero(stuck)} of {stuck.size} steps did not converge, the first of them step {k}{where}, "
-                f"whose largest force is {record.residual[b, k]:.3g} times the tolerance; take a smaller dt than "
-                f"{self.dt:g} s, or more iterations than {self._settings.most}",
+                f"whose largest force is {record.residual[b, k]:.3g} times the tolerance; {advice}",
                 PositionBasedWarning,
                 stacklevel=3,
             )
@@ -244,17 +225,11 @@ def _check(
     threads: int | None,
 ) -> str:
     """The objective. Raises PositionBasedError."""
-    for name, value in (("dt", dt), ("tolerance", tolerance)):
-        if not (np.isfinite(value) and value > 0.0):
-            raise PositionBasedError(f"{name} is {value:g}; expected a finite number above 0")
-    for name, count in (
-        ("order", order - 1),
-        ("iterations", iterations),
-        ("threads", 1 if threads is None else threads),
-    ):
-        if count < 1:
-            least = 2 if name == "order" else 1
-            raise PositionBasedError(f"{name} is {count + least - 1}; expected {least} or more")
+    check_positive("dt", dt)
+    check_positive("tolerance", tolerance)
+    check_whole("order", order, 2)
+    check_whole("iterations", iterations)
+    check_whole("threads", 1 if threads is None else threads)
     if method not in METHODS:
         raise PositionBasedError(f"method '{method}'; expected one of {', '.join(METHODS)}")
     pbfd = contact is not None and contact.model == "pbfd"
@@ -276,7 +251,7 @@ def _warn_of_order(order: int, dt: float, nv: int) -> None:
     if order == 3 and nv >= FREEDOMS_THAT_STICK:
         warnings.warn(
             f"order 3 with {nv} degrees of freedom: of a chain of 100 links of 0.2 m, with {FREEDOMS_THAT_STICK}, "
-            "176 of 400 steps were seen to stick at dt 0.0025 s; watch `converged`, or take order 2",
+            "2 of 400 steps were seen to stick at dt 0.0025 s; watch `converged`, or take order 2",
             PositionBasedWarning,
             stacklevel=3,
         )
@@ -293,6 +268,16 @@ def _warn_of_order(order: int, dt: float, nv: int) -> None:
         )
         warnings.warn(
             f"order {order} is experimental: oscillations of frequency ω grow for {limits}; take order 2 or 3",
+            PositionBasedWarning,
+            stacklevel=3,
+        )
+
+
+def _warn_of_rounding(rounding: float, tolerance: float, dt: float) -> None:
+    if rounding > tolerance:
+        warnings.warn(
+            f"tolerance {tolerance:g} at dt {dt:g} s: the rounding of positions was seen to leave forces of about "
+            f"{rounding:.1g} beside the weight; take a larger tolerance or dt",
             PositionBasedWarning,
             stacklevel=3,
         )

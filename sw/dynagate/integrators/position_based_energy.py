@@ -10,16 +10,16 @@ from dynagate.integrators.position_based_inertia import (
     add_inertia,
     add_products,
     eliminate,
-    gather_stiffness,
+    gather,
     paired,
 )
-from dynagate.integrators.position_based_joints import joint_terms
-from dynagate.integrators.position_based_kinematics import move, place, subtract
+from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_state import (
     Problem,
     Record,
     add_joints,
+    begin_step,
     field_of,
     fill,
     fill_poses,
@@ -29,9 +29,9 @@ from dynagate.integrators.position_based_state import (
     total_energy,
 )
 
-LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-6, 1e-4, 1e12
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = 1e-6, 1e-4, 1e12, 0.5
 """λ beside the mean of the Hessian's diagonal: below the first it is 0, a rejected step sets the second, or five times
-what it was, an accepted one halves it, and beyond the third the search ends."""
+what it was, an accepted one multiplies it by the last, and beyond the third the search ends."""
 
 
 @compiled
@@ -90,7 +90,7 @@ def mean_of_diagonal(problem: Problem, pose: Floats, twist: Floats, stiffness: F
     """What λ is counted in: the mean of the diagonal of the Hessian's part that is a square's."""
     links, total = problem.links, stiffness.copy()
     add_inertia(links, pose, pose, 1.0 / problem.settings.dt**2, total)
-    gather_stiffness(links, total)
+    gather(links, total)
     mean = 0.0
     for d in range(len(twist)):
         for r in range(6):
@@ -117,7 +117,7 @@ def newton_step(
     if not problem.settings.exact:
         eliminate(links, twist, y, diagonal, gradient, step)
         return True
-    gather_stiffness(links, y)
+    gather(links, y)
     hessian = np.diag(diagonal)
     add_products(links, twist, twist, y, hessian)
     add_curvature(links, twist, load, True, hessian)
@@ -140,14 +140,13 @@ def run_energy(
     load, trial_load = np.empty((nb, 3, 4)), np.empty((nb, 3, 4))
     stiff, trial_stiff = np.empty((nb, 6, 6)), np.empty((nb, 6, 6))
     slope, trial_slope, step, terms = np.empty(n), np.empty(n), np.empty(n), np.empty((2, n))
-    q, trial, last = np.empty(len(before)), np.empty(len(before)), before.copy()
+    q, trial, last, guess = np.empty(len(before)), np.empty(len(before)), before.copy(), np.empty((1, len(before)))
     place(links, last, poses[0], twist)
     place(links, record.q[0], poses[1], twist)
     for k in range(len(tau)):
         start = record.q[k]
-        joint_terms(problem.joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
-        subtract(links, start, last, step)
-        move(links, start, step, q)
+        begin_step(problem, start, last, tau[k], target[k], terms, guess)
+        fill(q, guess[0])
         energy = energy_and_slope(problem, q, poses, terms, twist, load, stiff, slope)
         left, damping, count = largest(slope, settings.scale), 0.0, 0
         mean = mean_of_diagonal(problem, poses[2], twist, stiff)
@@ -170,7 +169,7 @@ def run_energy(
                 q, trial, slope, trial_slope = trial, q, trial_slope, slope
                 poses, trial_poses, twist, trial_twist = trial_poses, poses, trial_twist, twist
                 load, trial_load, stiff, trial_stiff = trial_load, load, trial_stiff, stiff
-                damping = 0.5 * damping if damping > LEAST_DAMPING else 0.0
+                damping = SHRINK * damping if damping > LEAST_DAMPING else 0.0
             else:
                 damping = max(5.0 * damping, FIRST_DAMPING)
         fill(last, start)

@@ -56,14 +56,14 @@ def load_of(links: Links, field: Floats, pose: Floats, load: Floats) -> None:
 
 
 @compiled
-def gather_loads(links: Links, load: Floats) -> None:
-    """Sums over subtrees, in place."""
-    for i in range(len(links.parent) - 1, -1, -1):
+def gather(links: Links, parts: Floats) -> None:
+    """Sums of loads or of stiffnesses over subtrees, in place."""
+    flat = parts.reshape(len(parts), parts.shape[1] * parts.shape[2])
+    for i in range(len(parts) - 1, -1, -1):
         parent = links.parent[i]
         if parent >= 0:
-            for r in range(3):
-                for c in range(4):
-                    load[parent, r, c] += load[i, r, c]
+            for e in range(flat.shape[1]):
+                flat[parent, e] += flat[i, e]
 
 
 @compiled
@@ -134,17 +134,6 @@ def add_inertia(links: Links, a: Floats, b: Floats, factor: float, stiffness: Fl
             y[3 + r, 3 + r] += mass
         for r in range(3):
             y[r, r] += trace
-
-
-@compiled
-def gather_stiffness(links: Links, stiffness: Floats) -> None:
-    """Sums over subtrees, in place."""
-    for i in range(len(links.parent) - 1, -1, -1):
-        parent = links.parent[i]
-        if parent >= 0:
-            for r in range(6):
-                for c in range(6):
-                    stiffness[parent, r, c] += stiffness[i, r, c]
 
 
 @compiled

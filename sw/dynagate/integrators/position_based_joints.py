@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from dynagate.base.errors import Error
 from dynagate.integrators.compiled import compiled
+from dynagate.integrators.position_based_inputs import PositionBasedError, check_kind, is_finite, shown
 from dynagate.integrators.position_based_links import Floats, Integers
 from dynagate.robot import Robot
 
@@ -29,8 +29,8 @@ class Servo:
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping"):
             value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0.0):
-                raise ServoError(f"servo has {name} {value:g}; expected a finite number, 0 or more")
+            if not (is_finite(value) and value >= 0.0):
+                raise ServoError(f"servo has {name} {shown(value)}; expected a finite number, 0 or more")
 
 
 class Joints(NamedTuple):
@@ -43,7 +43,9 @@ class Joints(NamedTuple):
 
 
 def joints_of(robot: Robot, servo: Servo | None) -> Joints:
-    """Raises ServoError: damping or a rotor at a joint with a quaternion, where positions do not give an angle."""
+    """Raises ServoError: damping or a rotor at a joint with a quaternion, where positions do not give an angle;
+    PositionBasedError: another thing than a servo."""
+    check_kind("servo", servo, Servo)
     place = np.full(robot.nv, -1)
     stiffness, damping, armature = np.zeros(robot.nv), np.zeros(robot.nv), np.zeros(robot.nv)
     for link, iq, iv in robot.slices():
@@ -61,6 +63,12 @@ def joints_of(robot: Robot, servo: Servo | None) -> Joints:
             stiffness[iv] = servo.stiffness
             damping[iv] += servo.damping
     return Joints(place.astype(np.int64), stiffness, damping, armature)
+
+
+def check_servo(joints: Joints, target: Floats) -> None:
+    """Raises PositionBasedError: targets that nothing pulls to."""
+    if np.any(target) and not np.any(joints.stiffness):
+        raise PositionBasedError("target is not 0 and there is no servo; expected servo=Servo(stiffness, damping)")
 
 
 @compiled

@@ -6,11 +6,10 @@ import numpy as np
 from scipy.optimize import minimize
 
 from dynagate.integrators.position_based_energy import energy_and_slope
-from dynagate.integrators.position_based_joints import joint_terms
-from dynagate.integrators.position_based_kinematics import move, place, subtract
+from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_residual import forces_and_jacobian
-from dynagate.integrators.position_based_state import Problem, Record, largest, total_energy
+from dynagate.integrators.position_based_state import Problem, Record, begin_step, largest, total_energy
 
 CORRECTIONS = 10
 """Pairs of steps and gradients that the approximation of the Hessian remembers."""
@@ -32,7 +31,7 @@ def run_lbfgs(
     poses, twists, terms = np.empty((u + 2, nb, 3, 4)), np.empty((u, n, 6)), np.empty((2, n))
     load, stiffness, gradient = np.empty((nb, 3, 4)), np.empty((nb, 6, 6)), np.empty(n)
     forces, jacobian = np.empty(u * n), np.empty((u * n, u * n))
-    guess, q, last, tangent = np.empty((u, len(before))), np.empty((u, len(before))), before.copy(), np.empty(n)
+    guess, q, last = np.empty((u, len(before))), np.empty((u, len(before))), before.copy()
     place(links, last, poses[0], twists[0])
     place(links, record.q[0], poses[1], twists[0])
 
@@ -54,10 +53,7 @@ def run_lbfgs(
 
     for k in range(len(tau)):
         start = record.q[k]
-        joint_terms(problem.joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
-        subtract(links, start, last, tangent)
-        for a in range(u):
-            move(links, start, tangent * (settings.times[a + 2] / -settings.times[0]), guess[a])
+        begin_step(problem, start, last, tau[k], target[k], terms, guess)
         options = {
             "maxcor": CORRECTIONS,
             "maxiter": settings.most,

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from dynagate.base.errors import Error
 from dynagate.integrators.compiled import compiled
 from dynagate.integrators.position_based_inertia import add_inertia, eliminate, paired
+from dynagate.integrators.position_based_inputs import check_positive, check_single
 from dynagate.integrators.position_based_joints import Joints, joints_of
 from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats, Links, links_of
@@ -180,26 +182,26 @@ class Motion(NamedTuple):
 
 class NewtonEuler:
     """Steps by forward dynamics: "euler", "semi-implicit", "rk2" (midpoint) or "rk3" (Kutta). With quaternions "rk3" is
-    of order 2."""
+    of order 2. Raises SchemeError: another name; PositionBasedError: dt."""
 
     def __init__(self, robot: Robot, dt: float, scheme: str = "semi-implicit") -> None:
         if scheme not in SCHEMES:
             raise SchemeError(f"scheme '{scheme}'; expected one of {', '.join(SCHEMES)}")
-        if not (np.isfinite(dt) and dt > 0.0):
-            raise SchemeError(f"dt is {dt:g} s; expected a finite number above 0")
+        check_positive("dt", dt)
         self.robot, self.dt, self.scheme = robot, dt, scheme
         self._links, self._joints = links_of(robot), joints_of(robot, None)
 
-    def run(self, q0: Floats, qd0: Floats | None, steps: int, tau: Floats | None = None) -> Motion:
-        """q0 (nq,), qd0 (nv,) or None for rest, tau (nv,) or (steps, nv)."""
+    def run(self, q0: npt.ArrayLike, qd0: npt.ArrayLike | None, steps: int, tau: npt.ArrayLike | None = None) -> Motion:
+        """q0 (nq,), qd0 (nv,) or None for rest, tau (nv,) or (steps, nv).
+
+        Raises PositionBasedError: shapes, numbers that are not finite.
+        """
+        inputs = check_single(self.robot, q0, qd0, steps, tau=tau)
         q = np.full((steps + 1, self.robot.nq), np.nan)
         energy = np.full(steps + 1, np.nan)
-        qd = np.zeros(self.robot.nv) if qd0 is None else np.array(qd0, float)
-        torques = np.zeros((steps, self.robot.nv))
-        if tau is not None:
-            torques[:] = tau
-        q[0] = q0
+        qd = inputs.qd0.copy()
+        q[0] = inputs.q0
         energy[0] = mechanical_energy(self._links, q[0], qd)
-        done = _march(self._links, self._joints, SCHEMES.index(self.scheme), self.dt, torques, q, energy, qd)
+        done = _march(self._links, self._joints, SCHEMES.index(self.scheme), self.dt, inputs.tau, q, energy, qd)
         q[done + 1 :], energy[done + 1 :] = np.nan, np.nan
         return Motion(q, energy, done)

@@ -9,25 +9,31 @@ from dynagate.integrators.position_based_inertia import (
     add_curvature,
     add_inertia,
     add_products,
-    gather_stiffness,
+    gather,
 )
-from dynagate.integrators.position_based_joints import joint_terms
-from dynagate.integrators.position_based_kinematics import move, place, subtract
+from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_state import (
     Problem,
     Record,
     add_joints,
+    begin_step,
     field_of,
     fill,
+    fill_nodes,
     fill_poses,
     forces_left,
     largest,
     total_energy,
 )
 
-LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e6
-"""λ beside the mean of the diagonal of JᵀJ: what the first rejected step sets, and what ends the search."""
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = 1e-12, 1e-10, 1e6, 0.2
+"""λ beside the mean of the diagonal of JᵀJ: below the first it is 0, a rejected step sets the second, or five times
+what it was, an accepted one multiplies it by the last, and beyond the third the search ends."""
+
+MEMORY = 5
+"""Accepted iterations whose largest square of the forces bounds the next. On long chains Newton passes through larger
+squares, as torques near the base outweigh all others."""
 
 
 @compiled
@@ -65,7 +71,7 @@ def forces_and_jacobian(
             else:
                 y = np.zeros_like(stiffness)
             add_inertia(links, poses[a + 2], poses[b + 2], settings.second[a, b + 2] / dt**2, y)
-            gather_stiffness(links, y)
+            gather(links, y)
             add_products(links, twists[a], twists[b], y, block)
             for d in range(n):
                 fill(jacobian[a * n + d, b * n : (b + 1) * n], block[d])
@@ -86,17 +92,18 @@ def run_residual(
     poses, trial_poses, twists = np.empty((u + 2, nb, 3, 4)), np.empty((u + 2, nb, 3, 4)), np.empty((u, n, 6))
     forces, trial_forces = np.empty(u * n), np.empty(u * n)
     jacobian, trial_jacobian = np.empty((u * n, u * n)), np.empty((u * n, u * n))
-    q, trial, last, terms, tangent = np.empty((u, nq)), np.empty((u, nq)), before.copy(), np.empty((2, n)), np.empty(n)
+    q, trial, best = np.empty((u, nq)), np.empty((u, nq)), np.empty((u, nq))
+    last, terms = before.copy(), np.empty((2, n))
+    farthest = np.max(settings.scale) / settings.scale  # in an iteration: 1 rad, or the robot's reach
     place(links, last, poses[0], twists[0])
     place(links, record.q[0], poses[1], twists[0])
     for k in range(len(tau)):
         start = record.q[k]
-        joint_terms(problem.joints, settings.dt, start, last, tau[k], target[k], terms[0], terms[1])
-        subtract(links, start, last, tangent)
-        for a in range(u):
-            move(links, start, tangent * (settings.times[a + 2] / -settings.times[0]), q[a])
+        begin_step(problem, start, last, tau[k], target[k], terms, q)
         forces_and_jacobian(problem, q, poses, terms, twists, forces, jacobian)
         left, value, damping, count = largest(forces, settings.scale), np.dot(forces, forces), 0.0, 0
+        least, recent = value, np.full(MEMORY, value)
+        fill_nodes(best, q)
         fill_poses(trial_poses[0], poses[0])
         fill_poses(trial_poses[1], poses[1])
         while left > 1.0 and count < settings.most and damping < MOST_DAMPING:
@@ -104,19 +111,29 @@ def run_residual(
             try:
                 step = _step(jacobian, forces, damping)
             except Exception:  # a singular Jacobian; Numba can name no narrower one
-                damping = max(5.0 * damping, LEAST_DAMPING)
+                damping = max(5.0 * damping, FIRST_DAMPING)
                 continue
-            for a in range(u):
-                move(links, q[a], step[a * n : (a + 1) * n], trial[a])
-            forces_and_jacobian(problem, trial, trial_poses, terms, twists, trial_forces, trial_jacobian)
-            attained, rest = np.dot(trial_forces, trial_forces), largest(trial_forces, settings.scale)
-            if attained < value or rest <= 1.0:
-                value, left = attained, rest
+            better = largest(step, farthest) < 1.0
+            if better:
+                for a in range(u):
+                    move(links, q[a], step[a * n : (a + 1) * n], trial[a])
+                forces_and_jacobian(problem, trial, trial_poses, terms, twists, trial_forces, trial_jacobian)
+                value, rest = np.dot(trial_forces, trial_forces), largest(trial_forces, settings.scale)
+                better = value < np.max(recent) or rest <= 1.0
+            if better:
+                left, recent[count % MEMORY] = rest, value
                 q, trial, forces, trial_forces = trial, q, trial_forces, forces
                 jacobian, trial_jacobian, poses, trial_poses = trial_jacobian, jacobian, trial_poses, poses
-                damping = 0.2 * damping if damping > 1e-12 else 0.0
+                damping = SHRINK * damping if damping > LEAST_DAMPING else 0.0
+                if value < least:
+                    least = value
+                    fill_nodes(best, q)
             else:
-                damping = max(5.0 * damping, LEAST_DAMPING)
+                damping = max(5.0 * damping, FIRST_DAMPING)
+        if left > 1.0:
+            fill_nodes(q, best)
+            forces_and_jacobian(problem, q, poses, terms, twists, forces, jacobian)
+            left = largest(forces, settings.scale)
         fill(last, q[u - 2] if u > 1 else start)
         fill(record.q[k + 1], q[u - 1])
         record.energy[k + 1] = total_energy(links, settings.first, poses, settings.dt)

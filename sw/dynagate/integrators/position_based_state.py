@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dynagate.integrators.compiled import compiled
-from dynagate.integrators.position_based_inertia import gather_loads, load_of, paired, slope
-from dynagate.integrators.position_based_joints import Joints
+from dynagate.integrators.position_based_inertia import gather, load_of, paired, slope
+from dynagate.integrators.position_based_joints import Joints, joint_terms
+from dynagate.integrators.position_based_kinematics import move, subtract
 from dynagate.integrators.position_based_links import Floats, Integers, Links
 from dynagate.integrators.position_based_points import Points, add_points
 
@@ -54,12 +55,33 @@ def fill(target: Floats, source: Floats) -> None:
 
 
 @compiled
+def fill_nodes(target: Floats, source: Floats) -> None:
+    """target[:] = source, both (nodes, nq)."""
+    for a in range(len(target)):
+        fill(target[a], source[a])
+
+
+@compiled
 def fill_poses(target: Floats, source: Floats) -> None:
     """target[:] = source, both (links, 3, 4)."""
     for i in range(len(target)):
         for r in range(3):
             for c in range(4):
                 target[i, r, c] = source[i, r, c]
+
+
+@compiled
+def begin_step(
+    problem: Problem, start: Floats, last: Floats, tau: Floats, target: Floats, terms: Floats, guess: Floats
+) -> None:
+    """Fills in the joints' terms (2, nv) of a step and the guess (K - 1, nq) at its nodes, which goes on as the motion
+    went. last (nq,): the node before start. tau, target (nv,)."""
+    links, times = problem.links, problem.settings.times
+    joint_terms(problem.joints, problem.settings.dt, start, last, tau, target, terms[0], terms[1])
+    tangent = np.empty(len(links.link_of))
+    subtract(links, start, last, tangent)
+    for a in range(len(guess)):
+        move(links, start, tangent * (times[a + 2] / -times[0]), guess[a])
 
 
 @compiled
@@ -118,7 +140,7 @@ def forces_left(
     stiffness[:] = 0.0
     load_of(links, field, pose, load)
     energy = add_points(problem.points, pose, before, settings.dt, settings.exact, load, stiffness)
-    gather_loads(links, load)
+    gather(links, load)
     slope(links, twist, load, gradient)
     return energy
 
