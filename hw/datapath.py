@@ -23,7 +23,7 @@ from dynagate.graph.parts import code_node
 from dynagate.hw.flow import End, Flow
 from dynagate.hw.overflow import INPUTS, Flags, gather
 from dynagate.hw.plan import Delivery, Plan, UnitClass, operands
-from dynagate.hw.units.multiply import Multiply
+from dynagate.hw.units.multiply import Fabric, Multiply
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 from dynagate.hw.units.table import ELEMENTARY, HARDWARE, Elementary, Own
 
@@ -68,7 +68,7 @@ class Datapath(wiring.Component):
         m = Module()
         m.d.comb += self.design_hash.eq(self.hash)
         plan = self.plan
-        values = _Values(m, plan, self.i.payload)
+        values = _Values(m, plan, self.i.payload, Fabric.of(platform))
         outputs = [values.outputs(delivery) for delivery in plan.deliveries]
         overflows = [values.overflow(delivery) for delivery in plan.deliveries]
         ends = [
@@ -126,8 +126,8 @@ class _Values:
     Registers and sums are in submodules named after the part of the algorithm and the link; what the values of several
     share is in `units`."""
 
-    def __init__(self, m: Module, plan: Plan, payload: Any) -> None:
-        self.plan, self.formatted = plan, plan.formatted
+    def __init__(self, m: Module, plan: Plan, payload: Any, fabric: Fabric) -> None:
+        self.plan, self.formatted, self.fabric = plan, plan.formatted, fabric
         self._modules: dict[tuple[str, ...], Module] = {(): m}
         self.units = self._module(("units",))
         self._updates: dict[tuple[tuple[str, ...], int], list[Any]] = defaultdict(list)  # (module, slot)
@@ -173,15 +173,11 @@ class _Values:
         """An update of the node's registers at the end of this cycle of every sample."""
         self._updates[self.plan.module(i), cycle % self.plan.ii].append(assignment)
 
-    def _by_slot(self, values: dict[int, Value], counter: Signal) -> Value:
-        """One of the values, by slot: a tree of multiplexers on the counter's bits. A slot without a value repeats
-        another's, which adds no input."""
+    def _by_slot(self, values: dict[int, Value], counter: Signal, name: str) -> Value:
+        """One of the values, by slot. A slot without a value repeats another's, which adds no input."""
         some = values[min(values)]
-        level = [values.get(slot, some) for slot in range(self.plan.ii)]
-        for bit in counter:
-            pairs = zip(level[::2], [*level[1::2], level[-1]], strict=False)
-            level = [low if low is high else Mux(bit, high, low) for low, high in pairs]
-        return level[0]
+        ways = [values.get(slot, some) for slot in range(self.plan.ii)]
+        return self.fabric.choose(self.units, ways, counter, f"choose_{name}")
 
     def _make_signals(self, i: int) -> None:
         """The signal named as the node has its value from cycle ready(i) on; _d1, _d2 hold it for longer."""
@@ -294,7 +290,9 @@ class _Values:
 
     def _connect_ports(self, unit: str, core: Any, ports: dict[str, dict[int, Value]]) -> None:
         counter = self._own_counter(unit)
-        self.units.d.comb += [getattr(core, name).eq(self._by_slot(values, counter)) for name, values in ports.items()]
+        self.units.d.comb += [
+            getattr(core, name).eq(self._by_slot(values, counter, f"{unit}_{name}")) for name, values in ports.items()
+        ]
 
     def _own_counter(self, unit: str) -> Signal:
         """The slot, counted beside a unit: the bits of one counter for all units would drive thousands of multiplexers.

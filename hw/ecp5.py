@@ -23,6 +23,7 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
+from dynagate.base.process import ending
 from dynagate.design.words import WORD
 from dynagate.hw import pll, uart
 from dynagate.hw.boards import Board, Nextpnr, Serial
@@ -43,6 +44,9 @@ CLOCK, RX, TX, LED, BOOT = "clk_25mhz", "ftdi_txd", "ftdi_rxd", "led_0", "wifi_g
 board's other processor does not load another bitstream."""
 OUTPUTS = (TX, LED, BOOT)
 SYNTHESIS = "synth_ecp5 -top {top} -abc2"
+PLACER = "static"
+"""nextpnr's electrostatic placer. The default one fills tiles to a density that no option changes for ECP5, and the
+wires around iiwa14's inverse dynamics run out."""
 RESULT = "bitstream.json"
 ASKED_MHZ = 100.0
 SEEDS = (1, 2, 3)
@@ -274,9 +278,18 @@ class _Flow:
         """MHz of the slowest routed path, which is kept in `slowest`."""
         command = [_tool("nextpnr-ecp5"), f"--{options.device}", "--package", options.package]
         command += ["--speed", str(options.speed), "--json", "netlist.json", "--lpf", "board.lpf"]
-        command += ["--seed", str(seed), "--textcfg", f"seed{seed}.config", "--report", f"seed{seed}.json"]
+        command += [
+            "--placer",
+            PLACER,
+            "--seed",
+            str(seed),
+            "--textcfg",
+            f"seed{seed}.config",
+            "--report",
+            f"seed{seed}.json",
+        ]
         command += ["--timing-allow-fail", "--log", f"seed{seed}.log", "--quiet"]
-        self._timed(f"nextpnr: place and route, seed {seed}", "nextpnr", lambda: self._run(command))
+        self._timed(f"nextpnr: place and route, seed {seed}", "nextpnr", lambda: _run(command, self.folder))
         report = json.loads((self.folder / f"seed{seed}.json").read_text())
         self.slowest[seed] = _slowest(report)
         return min(float(clock["achieved"]) for clock in report["fmax"].values())
@@ -285,14 +298,8 @@ class _Flow:
         """The bitstream of a routed seed."""
         target = self.folder / f"{self.board.name}.bit"
         command = [_tool("ecppack"), "--compress", "--input", f"seed{seed}.config", "--bit", target.name]
-        self._timed("ecppack: bitstream", "ecppack", lambda: self._run(command))
+        self._timed("ecppack: bitstream", "ecppack", lambda: _run(command, self.folder))
         return target
-
-    def _run(self, command: Sequence[str]) -> None:
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            tail = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
-            raise SynthesisError(f"{Path(command[0]).name} failed with status {done.returncode}:\n{tail}")
 
     def _timed(self, text: str, tool: str, work: Callable[[], None]) -> None:
         self.say(text)
@@ -348,6 +355,14 @@ def _tool(name: str) -> str:
     if script is None:
         raise SynthesisError(f"{name} is not installed; expected the extra: pip install 'dynagate[synth]'")
     return script
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    """Run a tool in the folder. Raises SynthesisError with the end of what it printed."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
+        raise SynthesisError(f"{Path(command[0]).name} {ending(done.returncode)}:\n{tail}")
 
 
 def _yosys(passes: Sequence[str]) -> None:

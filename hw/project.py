@@ -17,6 +17,7 @@ from typing import Any
 
 from dynagate.base import storage
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.process import ending
 from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
 from dynagate.fixedpoint.assign import FormattedGraph
@@ -237,8 +238,8 @@ def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> l
     missing = [path.name for path in products if not path.is_file()]
     if done.returncode != 0 or missing:
         tail = "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-LAST_LINES:])
-        what = f"status {done.returncode}" if done.returncode else f"{', '.join(missing)} not written"
-        raise ProjectError(f"{flow.tool} failed ({what}); {log} ends in\n{tail}")
+        what = ending(done.returncode) if done.returncode else f"failed ({', '.join(missing)} not written)"
+        raise ProjectError(f"{flow.tool} {what}; {log} ends in\n{tail}")
     return products
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynagate.base.errors import Error
+from dynagate.base.process import ending
 from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ def _placed(folder: Path, netlist: str) -> float | None:
     if done.returncode != 0:
         if "Unable to place cell" in done.stderr or "no Bels remaining" in done.stderr:
             return None
-        raise SynthesisError("nextpnr failed:\n" + "\n".join(done.stderr.splitlines()[-10:]))
+        tail = "\n".join(done.stderr.splitlines()[-10:])
+        raise SynthesisError(f"nextpnr {ending(done.returncode)}:\n{tail}")
     return float(json.loads((folder / "placed.json").read_text())["fmax"]["clk"]["achieved"])
 
 

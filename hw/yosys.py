@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 
 from dynagate.base.errors import Error
+from dynagate.base.process import ending
 
 
 class YosysError(Error, RuntimeError):
@@ -23,4 +24,4 @@ def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-lines:])
-        raise YosysError(f"Yosys failed with status {done.returncode}:\n{tail}")
+        raise YosysError(f"Yosys {ending(done.returncode)}:\n{tail}")

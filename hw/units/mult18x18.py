@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from amaranth.hdl import Cat, ClockSignal, Const, Instance, Module, Signal, Value, signed
 from dynagate.fixedpoint.goal import MULT18X18
+from dynagate.hw.units import slice_multiplexer
 from dynagate.hw.units.multiply import Fabric
 
 BITS = 18
@@ -18,6 +21,12 @@ class Ecp5(Fabric):
     """Lattice ECP5: MULT18X18D."""
 
     multiplier = MULT18X18
+
+    def choose(self, m: Module, ways: Sequence[Value], select: Value, name: str) -> Value:
+        if not slice_multiplexer.suits(ways):
+            return super().choose(m, ways, select, name)
+        m.submodules[name] = inner = Module()
+        return slice_multiplexer.choose(inner, ways, select)
 
     def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
         product = Signal(signed(2 * BITS), name=f"product{name}")

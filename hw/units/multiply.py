@@ -10,9 +10,10 @@ smaller blocks, a step of the chain adds the products of up to two of them.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Signal, Value, signed
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.goal import DSP48E2, Multiplier
@@ -26,6 +27,18 @@ class Fabric:
     """
 
     multiplier: Multiplier = DSP48E2
+
+    @staticmethod
+    def of(platform: object) -> Fabric:
+        return platform if isinstance(platform, Fabric) else Fabric()
+
+    def choose(self, m: Module, ways: Sequence[Value], select: Value, name: str) -> Value:
+        """The way with this number: a tree of multiplexers on the number's bits. Ways that are one object take none."""
+        level = list(ways)
+        for bit in select:
+            pairs = zip(level[::2], [*level[1::2], level[-1]], strict=False)
+            level = [low if low is high else Mux(bit, high, low) for low, high in pairs]
+        return level[0]
 
     def product(self, m: Module, a: Value, b: Value, name: str) -> Value:
         """a b, signed, two cycles later: through operand registers and a product register."""
@@ -106,7 +119,7 @@ class Multiply(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        fabric = platform if isinstance(platform, Fabric) else Fabric()
+        fabric = Fabric.of(platform)
         addend: Value = self.c if self.late_constant else delayed(m, self.c, 2, "c")
         done: list[Value] = []  # low bits that no later step changes
         weight = 0

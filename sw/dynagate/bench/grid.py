@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from lxml import etree
 
+from dynagate.base.process import ending
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.native.cache import cache_folder, kept
@@ -111,5 +112,5 @@ def _run(command: list[str], stdin: str | None = None) -> str:
     done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         said = (done.stderr or done.stdout).splitlines()[-3:]
-        raise CompileError(f"{command[0]} ended with status {done.returncode}: {' '.join(said)}")
+        raise CompileError(f"{command[0]} {ending(done.returncode)}: {' '.join(said)}")
     return done.stdout

@@ -40,6 +40,7 @@ APART = (
     "hw/timeline.py",
     "hw/uart.py",
     "hw/units/mult18x18.py",
+    "hw/units/slice_multiplexer.py",
     "hw/wrapper.py",
     "hw/yosys.py",
 )

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from dynagate.base.errors import Error
+from dynagate.base.process import ending
 from dynagate.base.storage import full_disk
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.emit import Source
@@ -126,5 +127,5 @@ def run(
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
         full = full_disk(folder) if folder else ""
-        raise failure(f"{Path(command[0]).name} failed with status {done.returncode}:\n{tail}{full}")
+        raise failure(f"{Path(command[0]).name} {ending(done.returncode)}:\n{tail}{full}")
     return done.stdout
