@@ -24,6 +24,7 @@ from ray_environments import environments
 from rollouts import OPTIONS, connect, whole
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecMonitor
 
 ENVIRONMENTS = 8
 NOISE = -1.0
@@ -38,7 +39,7 @@ CHOICES = {
 
 
 class Curve(BaseCallback):
-    """Actions so far and the mean reward of an action, after each round of rollouts."""
+    """Actions so far and the mean reward of the last episodes, after each round of rollouts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,13 +49,14 @@ class Curve(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        rewards = self.locals["rollout_buffer"].rewards
-        self.points.append((self.num_timesteps, float(rewards.mean())))
+        rewards = [episode["r"] for episode in self.model.ep_info_buffer or ()]
+        if rewards:
+            self.points.append((self.num_timesteps, float(np.mean(rewards))))
 
 
 def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -> Data:
-    """The policy's mean action on a simulator: metres and seconds of an episode, the mean reward of an action, how many
-    episodes ended in a fall, and the configurations of the first."""
+    """The policy's mean action on a simulator: metres and seconds of an episode, its mean reward, how many ended in a
+    fall, and the configurations of the first."""
     env = Walking(robot, simulator=simulator, span=span)  # type: ignore[arg-type]
     rows, track = [], []
     for episode in range(episodes):
@@ -67,12 +69,12 @@ def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -
             converged = converged and info["converged"]
             if episode == 0:
                 track.append(env.q.tolist())
-        rows.append((float(env.q[0]), len(rewards) * CONTROL, float(np.mean(rewards)), fell, converged))
+        rows.append((float(env.q[0]), len(rewards) * CONTROL, float(np.sum(rewards)), fell, converged))
     distance, seconds, reward, falls, sound = (np.array(column) for column in zip(*rows, strict=True))
     return {
         "metres": float(distance.mean()),
         "seconds": float(seconds.mean()),
-        "reward of an action": float(reward.mean()),
+        "reward": float(reward.mean()),
         "falls": int(falls.sum()),
         "episodes": episodes,
         "episodes with steps that did not converge": int((~sound).sum()),
@@ -83,7 +85,7 @@ def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -
 def learns(robot: str, short: bool, steps: int, backend: str, jobs: int) -> Data:
     torch.set_num_threads(1)
     count, each, span = (2, 32, 1.0) if short else (ENVIRONMENTS, 256, 10.0)
-    envs = environments([partial(Walking, robot, span=span)] * count, backend, jobs)
+    envs = VecMonitor(environments([partial(Walking, robot, span=span)] * count, backend, jobs))
     settings = {
         "n_steps": each,
         "batch_size": count * each // 8,
@@ -99,7 +101,7 @@ def learns(robot: str, short: bool, steps: int, backend: str, jobs: int) -> Data
     envs.close()
     return {
         "robot": robot,
-        "actions": curve.points[-1][0],
+        "actions": model.num_timesteps,
         "seconds": taken,
         "reward by actions": curve.points,
         "before": before,
@@ -120,9 +122,9 @@ def draw(data: Data) -> Figure:
     for column, row in enumerate(data["robots"]):
         above, below = panels[column], panels[len(data["robots"]) + column]
         above.plot(*zip(*row["reward by actions"], strict=True), "o-", markersize=3, label="PBFD, as it learns")
-        reward = row["after"]["newton-euler"]["reward of an action"]
+        reward = row["after"]["newton-euler"]["reward"]
         above.axhline(reward, color="tab:red", linestyle="--", label="Newton-Euler, learned")
-        above.set(title=row["robot"], xlabel="actions", ylabel="reward of an action")
+        above.set(title=row["robot"], xlabel="actions", ylabel="reward of an episode")
         above.legend(fontsize=7)
         lines = picture(row, "pbfd")
         overlay(below, lines, max(1, len(lines) // 8))
