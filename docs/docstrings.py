@@ -7,8 +7,8 @@ from typing import Any
 
 import griffe
 
-ENTRY = re.compile(r'^((?:[a-z]\w*, )*[a-z]\w*)( \("[^)]*\))?: ', flags=re.M)
-"""`form, frame: ` or `threads ("cpu"): ` at the start of a line."""
+ENTRY = re.compile(r'^((?:[a-z]\w*, )*[a-z]\w*)( \((?:"|function )[^)]*\))?: ', flags=re.M)
+"""`form, frame: `, `threads ("cpu"): ` or `steps (function "rollout"): ` at the start of a line."""
 
 RAISES = re.compile(r"^(Raises (?:\w+|as)\b)", flags=re.M)
 

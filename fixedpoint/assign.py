@@ -34,6 +34,7 @@ class Policy:
     guard_bits: integer bits beyond what the largest sample needs, so that states between the samples fit; may be a
     fraction (0.5 is a factor √2); None takes from the sample's tail how far each node may go. samples, seed: the states
     the ranges come from, uniform in the region; half as many are at its limits, and a quarter near rest, besides.
+    Raises ValueError: one of these is out of range.
     """
 
     word: int = 24

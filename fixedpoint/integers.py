@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from dynagate.fixedpoint import elementary
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, Integers, Rescaled, rescale, wide
-from dynagate.fixedpoint.tabulated import table_plan, tabulated
+from dynagate.fixedpoint.tabulated import TABULATED_OCTAVES, table_plan, tabulated
 from dynagate.graph.ops import table
 
 Integer = Callable[[Sequence[Fixed], Format, Arithmetic], Rescaled]
@@ -120,6 +120,7 @@ class FixedOp:
     noise: the variance of the error of such a result, in units of step² / 12.
     most: the magnitude that results have at most and without a margin. None where it is that of their range.
     shares_unit: operands and results have one width, so that one hardware unit serves all operations of the kind.
+    own_octaves: an operation whose operand and result span so many octaves or fewer has a unit of its own nevertheless.
     """
 
     compute: Integer
@@ -127,6 +128,7 @@ class FixedOp:
     noise: float = 0.0
     most: float | None = None
     shares_unit: bool = False
+    own_octaves: int | None = None
 
 
 ELEMENTARY = 2.0
@@ -148,6 +150,6 @@ FIXED = table(
         "cos": FixedOp(_elementary(elementary.cosine), noise=ELEMENTARY, most=1.0, shares_unit=True),
         "sqrt": FixedOp(_elementary(square_root), noise=1.0, shares_unit=True),
         "select": FixedOp(_select, lambda formats: _finest(formats[1:])),
-        "reciprocal": FixedOp(_reciprocal, noise=ELEMENTARY, shares_unit=True),
+        "reciprocal": FixedOp(_reciprocal, noise=ELEMENTARY, shares_unit=True, own_octaves=TABULATED_OCTAVES),
     },
 )

@@ -21,7 +21,6 @@ from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.narrow import Vertex, cheapest_cover
 from dynagate.fixedpoint.noise import variance
 from dynagate.fixedpoint.ranges import Ranges
-from dynagate.fixedpoint.tabulated import TABULATED_OCTAVES
 from dynagate.graph import OPS, Graph
 from dynagate.graph.ops import PRODUCTS, TRIG
 from dynagate.graph.region import Region
@@ -137,12 +136,13 @@ class Within:
         return shared
 
     def _shares_unit(self, i: int) -> bool:
-        """Whether node i is computed by a unit that serves all of its kind. A reciprocal of few octaves has its own."""
+        """Whether node i is computed by a unit that serves all of its kind."""
         node = self.graph.nodes[i]
-        if node.op == "reciprocal":
-            octaves = self._integer[i] + self._integer[node.args[0]] - 2  # less the signs
-            return octaves > TABULATED_OCTAVES
-        return FIXED[node.op].shares_unit
+        row = FIXED[node.op]
+        if row.own_octaves is None:
+            return row.shares_unit
+        octaves = self._integer[i] + self._integer[node.args[0]] - 2  # less the signs
+        return octaves > row.own_octaves
 
     @cached_property
     def _integer(self) -> list[int]:

@@ -24,9 +24,12 @@ WIDTHS = (32, 64, 128, 256, 512)
 
 @dataclass(frozen=True)
 class Axi:
-    """width: bits of both streams. last: TLAST ends every "sample", or a "batch" of them. words: what they carry,
-    "float32" or "float16" for each number, or the datapath's own integers packed, "fixed". choice: a register chooses
-    which outputs of a function are sent, while the accelerator runs."""
+    """What the AXI shell around a datapath has.
+
+    width: bits of both streams, 32, 64, 128, 256 or 512. last: TLAST ends every "sample", or a "batch" of them.
+    words: what they carry, "float32" or "float16" for each number, or the datapath's own integers packed, "fixed".
+    choice: a register chooses which outputs of a function are sent, while the accelerator runs.
+    Raises ValueError: width, last or words is none of these."""
 
     width: int = 512
     last: str = PER_SAMPLE

@@ -8,8 +8,8 @@ lane has one converter, and both pipelines run free: credit says whether what co
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import wiring
@@ -138,6 +138,27 @@ class InputStream(wiring.Component):
         m.d.sync += under_way.eq(Cat(whole, under_way)[: later + 1])
         self.state = State(credit.left, under_way, fifo)
         self.beat = beat
+        fields, bad = self._converted(m, accept, beat)
+        tag = self.tdata.word_select(self.words % (self.width // WORD), WORD)  # in the last beat
+        m.d.comb += [
+            fifo.w_data.eq(
+                Cat(
+                    Cat(*fields)[: self.bits],
+                    bad,
+                    delayed(m, self.tlast, later + 1, "last"),
+                    delayed(m, tag, later + 1, "tag"),
+                )
+            ),
+            fifo.w_en.eq(under_way[-1]),
+            fifo.r_en.eq(self.o_ready),
+            self.o_valid.eq(fifo.r_rdy),
+            Cat(self.o_payload, self.o_bad, self.o_last, self.o_tag).eq(fifo.r_data),
+        ]
+        return m
+
+    def _converted(self, m: Module, accept: Value, beat: Signal) -> tuple[list[Signal], Signal]:
+        """The fields of a sample, which come to rest beat by beat, and whether one of them is bad."""
+        later = self.converter.latency + 1
         arrived = delayed(m, accept, later, "arrived")
         arrived_beat = delayed(m, beat, later, "arrived_beat")
         fields = [Signal(fmt.width, name=f"field_{k}", reset_less=True) for k, fmt in enumerate(self.formats)]
@@ -156,22 +177,7 @@ class InputStream(wiring.Component):
         bad = Signal(reset_less=True)
         with m.If(arrived):
             m.d.sync += bad.eq(((arrived_beat != 0) & bad) | Cat(*bad_here).any())
-        tag = self.tdata.word_select(self.words % (self.width // WORD), WORD)  # in the last beat
-        m.d.comb += [
-            fifo.w_data.eq(
-                Cat(
-                    Cat(*fields)[: self.bits],
-                    bad,
-                    delayed(m, self.tlast, later + 1, "last"),
-                    delayed(m, tag, later + 1, "tag"),
-                )
-            ),
-            fifo.w_en.eq(under_way[-1]),
-            fifo.r_en.eq(self.o_ready),
-            self.o_valid.eq(fifo.r_rdy),
-            Cat(self.o_payload, self.o_bad, self.o_last, self.o_tag).eq(fifo.r_data),
-        ]
-        return m
+        return fields, bad
 
 
 def _packed(fields: Sequence[Value], bad: Value) -> list[Value]:
@@ -324,6 +330,29 @@ class OutputStream(wiring.Component):
         m.d.sync += under_way.eq(Cat(issue, under_way)[:later])
         self.state = State(credit.left, under_way, fifo)
 
+        data = self._data(m, moves, units, held, bad, tag)
+        at_end = final & (1 if self.last == PER_SAMPLE else ends)
+        m.d.comb += [
+            fifo.w_data.eq(Cat(data, delayed(m, at_end, later, "last"))),
+            fifo.w_en.eq(under_way[-1]),
+            Cat(self.tdata, self.tlast).eq(fifo.r_data),
+            self.tvalid.eq(fifo.r_rdy),
+            fifo.r_en.eq(self.tready),
+        ]
+        return m
+
+    def _data(
+        self,
+        m: Module,
+        moves: _Moves,
+        units: Mapping[int, Any],
+        held: Signal,
+        bad: Signal,
+        tag: Signal,
+    ) -> Signal:
+        """The words of a beat, `later` cycles after it is issued. units: the converter of each lane."""
+        beat, slowest = moves.beat, max(unit.latency for unit in units.values())
+        later = slowest + 2
         numbers = self._numbers(held, bad)
         poison = delayed(m, bad, later - 1, "poison")
         data = Signal(self.width, reset_less=True)
@@ -345,15 +374,7 @@ class OutputStream(wiring.Component):
             with m.If(delayed(m, _is_one_of(beat, column.filled), later - 1, f"there_{lane}")):
                 number = converted if self._nan is None else Mux(poison, self._nan, converted)
                 m.d.sync += data.word_select(lane, self.lane).eq(number)
-        at_end = final & (1 if self.last == PER_SAMPLE else ends)
-        m.d.comb += [
-            fifo.w_data.eq(Cat(data, delayed(m, at_end, later, "last"))),
-            fifo.w_en.eq(under_way[-1]),
-            Cat(self.tdata, self.tlast).eq(fifo.r_data),
-            self.tvalid.eq(fifo.r_rdy),
-            fifo.r_en.eq(self.tready),
-        ]
-        return m
+        return data
 
     def _choices(self) -> list[Value]:
         """By function, the number of the layout that its results have."""

@@ -32,6 +32,7 @@ from dynagate.design.source import source_digest
 from dynagate.design.words import FIXED, FLOAT16, beats, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part
 from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
@@ -139,8 +140,8 @@ def build(
     integrator: str | None = None,
     linearise: bool = False,
     variable_dt: bool = False,
-    friction: float | tuple[float, ...] = 0.0,
-    friction_speed: float = 0.01,
+    friction: bool | float | tuple[float, ...] = 0.0,
+    friction_speed: float = SPEED,
     stops: bool = False,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,

@@ -1,6 +1,6 @@
 """What a plan takes of a device: lookup tables, estimated before there is a netlist, and budgets.
 
-The estimate follows Yosys' mapping for UltraScale+. It is within 8 % of the netlists in docs/hardware.md.
+The estimate follows Yosys' mapping for UltraScale+. It is within 8 % of the netlists in docs/schedule.md.
 """
 
 from __future__ import annotations

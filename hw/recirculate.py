@@ -75,6 +75,9 @@ class Recirculate(wiring.Component):
             self.pairs += zip(sources[source], targets[target], strict=True)
         self.in_bits = sum(formats[i].width for i in graph.input_nodes)
         self.out_bits = sum(formats[i].width for i in graph.result_nodes) + len(graph.scopes)
+        beside = {"flagged": 1, "shows": 1, "ends": 1, "since": COUNT, "turns": COUNT}
+        self._beside = StructLayout({**beside, "last": 1, "tag": WORD})
+        self._states = StructLayout({"fields": sum(formats[target].width for _, target in self.pairs), **beside})
         super().__init__(
             {
                 "reset": In(1),
@@ -89,29 +92,16 @@ class Recirculate(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        plan = self.plan
-        states_layout = StructLayout(
-            {
-                "fields": sum(plan.formatted.formats[target].width for _, target in self.pairs),
-                "flagged": 1,
-                **{"shows": 1, "ends": 1, "since": COUNT, "turns": COUNT},
-            }
-        )
-        beside_layout = StructLayout(
-            {"flagged": 1, "shows": 1, "ends": 1, "since": COUNT, "turns": COUNT, "last": 1, "tag": WORD}
-        )
         depth = self.capacity
-        m.submodules.states = states = ResetInserter(self.reset)(SyncFIFO(width=states_layout.size, depth=depth))
+        m.submodules.states = states = ResetInserter(self.reset)(SyncFIFO(width=self._states.size, depth=depth))
         m.submodules.beside = beside = ResetInserter(self.reset)(
-            SyncFIFOBuffered(width=beside_layout.size, depth=depth + SPARE)
+            SyncFIFOBuffered(width=self._beside.size, depth=depth + SPARE)
         )
-        start, stop, bad, last = (self.i.payload[self.in_bits + k] for k in range(len(FLAGS)))
-        tag = self.i.payload[self.in_bits + len(FLAGS) :]
-        result = Signal(self.out_bits)
+        state, leaving = View(self._states, states.r_data), View(self._beside, beside.r_data)
+        result, fields = Signal(self.out_bits), Signal(self.in_bits)
         ready, leave, in_ready, out_valid, out_ready = (
             Signal(name=name) for name in ("ready", "leave", "in_ready", "out_valid", "out_ready")
         )
-        fields = Signal(self.in_bits)
         m.submodules.datapath = Instance(
             "datapath",
             i_clk=ClockSignal(),
@@ -124,23 +114,11 @@ class Recirculate(wiring.Component):
             i_o__ready=out_ready,
             o_design_hash=self.design_hash,
         )
-        state = View(states_layout, states.r_data)
-        entering = Signal(beside_layout)
-        leaving = View(beside_layout, beside.r_data)
-        first_ends = Signal(reset_less=True)
         shows_all = Signal(reset_less=True, init=1)
-        m.d.sync += [first_ends.eq(self.steps == 1), shows_all.eq(self.every <= 1)]
-        m.d.comb += [
-            entering.ends.eq(stop | Mux(start, first_ends, state.ends)),
-            entering.shows.eq(entering.ends | Mux(start, shows_all, state.shows)),
-            entering.flagged.eq(bad | (state.flagged & ~start)),
-            entering.since.eq(Mux(start, 0, state.since)),
-            entering.turns.eq(Mux(start, 0, state.turns)),
-            entering.last.eq(last),
-            entering.tag.eq(tag),
-        ]
+        m.d.sync += shows_all.eq(self.every <= 1)
+        start = self.i.payload[self.in_bits + FLAGS.index("start")]
         held = Signal(range(depth + 1))
-        flagged = leaving.flagged | result[self.out_bits - len(plan.formatted.graph.scopes) :].any()
+        flagged = leaving.flagged | result[self.out_bits - len(self.plan.formatted.graph.scopes) :].any()
         again = ~leaving.ends
         slack = ~again | (held != depth)
         m.d.comb += [
@@ -149,7 +127,7 @@ class Recirculate(wiring.Component):
             self.i.ready.eq((start | states.r_rdy) & beside.w_rdy & in_ready),
             states.r_en.eq(self.entered & ~start),
             beside.w_en.eq(self.entered),
-            beside.w_data.eq(entering),
+            beside.w_data.eq(self._entering(m, state, shows_all)),
             fields.eq(self._with_state(start, state.fields)),
             self.o.valid.eq(out_valid & slack & leaving.shows),
             self.o.payload.eq(Cat(result, flagged, leaving.last, leaving.tag)),
@@ -162,16 +140,39 @@ class Recirculate(wiring.Component):
             m.d.sync += held.eq(0)
         with m.Else():
             m.d.sync += held.eq(held + (leave & again) - (self.entered & ~start))
+        returns = Signal()
+        m.d.sync += returns.eq(leave & again & ~self.reset)
+        m.d.comb += [states.w_en.eq(returns), states.w_data.eq(self._kept(m, leaving, result, flagged, shows_all))]
+        return m
+
+    def _entering(self, m: Module, state: View[Any], shows_all: Signal) -> View[Any]:
+        """What goes beside a turn that enters the datapath."""
+        start, stop, bad, last = (self.i.payload[self.in_bits + k] for k in range(len(FLAGS)))
+        entering = Signal(self._beside)
+        first_ends = Signal(reset_less=True)
+        m.d.sync += first_ends.eq(self.steps == 1)
+        m.d.comb += [
+            entering.ends.eq(stop | Mux(start, first_ends, state.ends)),
+            entering.shows.eq(entering.ends | Mux(start, shows_all, state.shows)),
+            entering.flagged.eq(bad | (state.flagged & ~start)),
+            entering.since.eq(Mux(start, 0, state.since)),
+            entering.turns.eq(Mux(start, 0, state.turns)),
+            entering.last.eq(last),
+            entering.tag.eq(self.i.payload[self.in_bits + len(FLAGS) :]),
+        ]
+        return entering
+
+    def _kept(self, m: Module, leaving: View[Any], result: Value, flagged: Value, shows_all: Signal) -> View[Any]:
+        """The state of the next turn, a cycle after the result."""
         values, misfit = self._rounded(m, result)
-        returns, flagged_late = (Signal(name=name) for name in ("returns", "flagged_late"))
+        flagged_late = Signal()
         since, turns = Signal(COUNT, reset_less=True), Signal(COUNT, reset_less=True)
         m.d.sync += [
-            returns.eq(leave & again & ~self.reset),
             flagged_late.eq(flagged),
             since.eq(Mux(leaving.shows, 0, leaving.since + 1)),
             turns.eq(leaving.turns + 1),
         ]
-        kept = Signal(states_layout)
+        kept = Signal(self._states)
         m.d.comb += [
             kept.fields.eq(values),
             kept.flagged.eq(flagged_late | misfit),
@@ -179,10 +180,8 @@ class Recirculate(wiring.Component):
             kept.ends.eq(turns + 1 == self.steps),
             kept.since.eq(since),
             kept.turns.eq(turns),
-            states.w_en.eq(returns),
-            states.w_data.eq(kept),
         ]
-        return m
+        return kept
 
     def _with_state(self, start: Value, state: Value) -> Value:
         """The fields of a turn, the carried ones from the stream with `start`, else from the states."""

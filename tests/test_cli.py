@@ -191,6 +191,15 @@ def test_right_angles_are_rounded_on_request(tmp_path: Path) -> None:
     assert "costs products" not in text
 
 
+def test_a_joint_held_in_degrees_is_noted(tmp_path: Path) -> None:
+    status, text = call("emit", "two_joint_arm", "--lock", "elbow=90", "--folder", tmp_path / "c")
+    assert status == 0, text
+    assert "two_joint_arm.urdf: joint 'elbow' is held at 90 rad, beyond its limits [-2.6, 2.6]" in text
+    status, text = call("emit", "two_joint_arm", "--lock", "elbow=1.57", "--folder", tmp_path / "c")
+    assert status == 0, text
+    assert "beyond its limits" not in text
+
+
 def test_joints_without_limits_turn_on_request(tmp_path: Path) -> None:
     free = arm(tmp_path, ('lower="-2.6" upper="2.6" ', ""))
     status, text = call("emit", free, "--folder", tmp_path / "c")

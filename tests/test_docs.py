@@ -41,19 +41,28 @@ def test_readme_shows_what_make_run_prints(designs: Path) -> None:
 
 
 def test_figures_of_the_readme_are_those_of_the_pages() -> None:
-    """Of performance, and of what `make run` prints."""
+    """Of performance, and of what `dynagate run` prints."""
     text = (ROOT / "README.md").read_text()
-    table = text[: text.index("\n```")]
+    table = text[: text.index("\n## ")]
     linked = re.findall(r"^\| [^|]* \| \[([^]]*)\]\((docs/[^)#]*)#", table, flags=re.M)
-    printed = re.findall(r"^\| [^|]* \| ([^|]*) \(`make run`, below\) \|$", table, flags=re.M)
+    printed = re.findall(r"^\| [^|]* \| ([^|]*) \(`dynagate run`, below\) \|$", table, flags=re.M)
     assert (len(linked), len(printed)) == (3, 2)
     sources = [(figures, (ROOT / page).read_text()) for figures, page in linked]
-    sources += [(figures, text[text.index("What `make run` prints") :]) for figures in printed]
+    sources += [(figures, text[text.index("## What `dynagate run` prints") :]) for figures in printed]
     for figures, source in sources:
         for figure in re.findall(
             r"(?<![A-Z])\d[\d.]*(?: ns| µs|×|(?: cycles))?", figures.replace("Pinocchio's C++", "")
         ):
             assert re.search(rf"(?<![\d.]){re.escape(figure)}", source), f"no '{figure}' where the README has it from"
+
+
+def test_first_screen_of_the_readme_has_picture_commands_and_figures() -> None:
+    screen = "\n".join((ROOT / "README.md").read_text().splitlines()[:30])
+    assert re.search(r"^!\[[^]]+\]\(docs/pipeline\.svg\)$", screen, flags=re.M)
+    (commands,) = re.findall(r"^```sh\n(.*?)^```", screen, flags=re.S | re.M)
+    assert len(commands.splitlines()) == 3
+    assert commands.endswith("dynagate run iiwa14\n")
+    assert len(re.findall(r"^\| (?!---)[^|]+ \| [^|]+ \|$", screen, flags=re.M)) == 1 + 5
 
 
 def anchors(page: Path) -> set[str]:

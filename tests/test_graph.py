@@ -138,7 +138,7 @@ def test_no_more_operations_than_the_prototype(robot: str, name: str, options: d
 
 
 def test_counts_of_the_main_job() -> None:
-    """The exact figures of the README and docs/dynamics.md: a pass that gets worse is seen here."""
+    """The exact figures of the README and docs/operations.md: a pass that gets worse is seen here."""
     counts = trace(robots.load("iiwa14"), "forward_dynamics_gradient").counts()
     assert (counts.mul, counts.mul_const, counts.add, counts.neg) == (1975, 176, 1802, 19)
     assert (counts.reciprocal, counts.trig, counts.depth) == (5, 12, 58)

@@ -156,6 +156,7 @@ def aged(folder: Path, design: Path, days: float) -> Path:
 def test_clean_removes_old_designs_where_asked(cache: Path, design: Path, tmp_path: Path) -> None:
     old, renamed = aged(tmp_path, design, 61), tmp_path / "my_own_design"
     shutil.copytree(old, renamed)
+    (old / "rollout.v").write_text("")  # as a rollout has it
     (tmp_path / "unrelated").mkdir()
     assert call("clean", DYNAGATE_CACHE=str(cache))[1] == [f"  {cache}: 0 compiled folders, 0.0 MB", "freed 0.0 MB"]
     assert old.is_dir()
@@ -189,6 +190,7 @@ def test_clean_says_what_could_not_be_removed(cache: Path, monkeypatch: pytest.M
 def test_clean_checks_its_options_first(cache: Path, tmp_path: Path) -> None:
     compiled(cache, "kernel-1")
     for options, message in (
+        (["--days", "3"], "--days without --designs; expected both: the cache is emptied whatever its age"),
         (["--days", "-1"], "-1; expected a number of days, 0 or more"),
         (["--designs", str(tmp_path / "none")], "does not exist"),
     ):

@@ -10,6 +10,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, robots
+from dynagate.operators.rollouts import RolloutOperator
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -116,6 +117,22 @@ def test_rollouts_are_those_of_the_class(backend: str) -> None:
 def test_gradients_of_rollouts_with_quaternions(floating: Robot) -> None:
     run = rollout(floating, 3, 0.01)
     check_grads(run, normal((2, floating.nq), (2, floating.nv), (2, 3, floating.nv)), 1, modes=("rev",), **LOOSE)
+
+
+def test_functions_take_friction() -> None:
+    f = function(ARM, "inverse_dynamics", friction=0.5, friction_speed=0.5)
+    state = normal((2,), (2,), (2,))
+    check_grads(lambda *x: f(*x).tau, state, 1, modes=("rev",), **LOOSE)
+    taken = 0.5 * state[1] / np.sqrt(state[1] ** 2 + 0.25)
+    np.testing.assert_allclose(f(*state).tau - function(ARM, "inverse_dynamics")(*state).tau, taken, atol=1e-12)
+
+
+def test_the_sweep_back_over_integers_has_the_options_of_the_steps() -> None:
+    options: Any = {"steps": 4, "dt": 0.01, "dtype": np.dtype(float), "friction": 0.5, "stops": True}
+    arrays = normal((5, 2), (5, 2), (4, 2), (5, 2), (5, 2))
+    integers, exact = (RolloutOperator(ARM, backend=name, **options).backward(*arrays) for name in ("fixed", "cpu"))
+    for by_integers, by_c in zip(integers, exact, strict=True):
+        np.testing.assert_array_equal(by_integers, by_c)
 
 
 def test_integers_forward_and_the_exact_gradient_back() -> None:

@@ -320,7 +320,7 @@ def test_friction_brakes_and_takes_no_more_than_it_says() -> None:
         ({"steps": 0}, "steps=0; expected a whole number of 1 or more"),
         ({"integrator": "rk5"}, "integrator 'rk5'; expected one of euler, semi_implicit_euler, rk2, rk3, rk4"),
         ({"device": "tpu"}, "device 'tpu'; expected one of numpy, cpu, cuda, fixed, sim"),
-        ({"friction": -1.0}, "friction=-1.0; expected numbers of 0 or more"),
+        ({"friction": -1.0}, "friction=-1.0; expected True, or numbers of 0 or more"),
         ({"friction": (1.0,)}, "friction has 1 numbers; expected one, or 2"),
         ({"friction_speed": 0.0}, "friction_speed=0.0; expected a speed of more than 0"),
         ({"form": "lu"}, "forward_dynamics has no form 'lu'; expected one of mass_matrix_solve, aba"),

@@ -159,11 +159,7 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "negative": (CART.replace('mass="1"', 'mass="-1"'), {}, "MuJoCo refuses it: "),
     "huge": (CART.replace('mass="1"', 'mass="1e999"'), {}, "MuJoCo refuses it: "),
     "nothing moves": ("<mujoco><worldbody/></mujoco>", {}, "has no moving joint; expected at least one"),
-    "friction": (
-        CART.replace('name="x"', 'name="x" frictionloss="2"'),
-        {},
-        "joint 'x' has frictionloss 2; Coulomb friction is not modelled; to read it, add ignore_friction=True",
-    ),
+    "negative friction": (CART.replace('name="x"', 'name="x" frictionloss="-2"'), {}, "joint 'x' has friction -2"),
     "lock": (CART, {"lock": {"y": 0.0}}, "lock names joint 'y', which the file does not define"),
     "lock nan": (CART, {"lock": {"x": np.nan}}, "lock={'x': nan}; expected a finite position"),
     "lock free": (TREE, {"lock": {"root": 0.0}}, "joint 'root' is floating and has no single position to lock it at"),
@@ -184,6 +180,15 @@ def test_refused(case: str, tmp_path: Path) -> None:
     text, options, message = REFUSED[case]
     with pytest.raises(RobotError, match=re.escape(message)):
         read(text, tmp_path, **options)
+
+
+def test_friction_loss_is_friction(tmp_path: Path) -> None:
+    text = CART.replace('name="x"', 'name="x" frictionloss="2"')
+    assert read(text, tmp_path).links[0].joint.friction == 2.0
+    with pytest.warns(RobotWarning) as caught:
+        Robot.from_mjcf(tmp_path / "robot.xml")
+    assert any("friction of joint 'x' acts in functions with friction=True" in str(w.message) for w in caught)
+    assert read(text, tmp_path, ignore_friction=True).links[0].joint.friction == 0.0
 
 
 def test_no_such_file(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def design(designs: Path) -> Build:
     return build(ARM, FUNCTION, ii=3, frame={0: -1}, folder=designs)
 
 
-ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator"
+ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed"
 OPTIONS: dict[str, tuple[str, str]] = {
     "numpy": ("pack", "threads"),
     "fixed": ("policy, region", "pack"),

@@ -35,7 +35,12 @@ REFUSED = [
     ),
     ("run missing.urdf", "missing.urdf: no such file; expected a URDF file"),
     ("info .", "no shipped robot '.'"),
-    ("info ./", "./: no such file; expected a URDF file"),
+    ("info ./", "./: is a folder; expected a URDF file"),
+    ("info iiwa14.urdf", "iiwa14.urdf: no such file; expected a URDF file, or iiwa14, which ships"),
+    ("build two_joint_arm --function mass_matrix,", "'mass_matrix,' has an empty name; expected names with commas"),
+    ("schedule two_joint_arm --output x.png", "x.png; expected a name that ends in .svg"),
+    ("wave two_joint_arm --output x.fst", "x.fst; expected a name that ends in .vcd"),
+    ("report two_joint_arm --output x.pdf", "x.pdf; expected a name that ends in .html"),
     ("emit ./here --folder out", "here: not well-formed XML"),
     ("info ''", "no shipped robot ''"),
     # how it is read

@@ -259,7 +259,7 @@ def test_what_a_call_with_a_time_step_refuses(linear: Build) -> None:
         ({"dt": 0.0}, "dt=0.0; expected a time step of more than 0 s"),
         ({"integrator": "rk5"}, "integrator 'rk5'; expected one of euler"),
         ({"variable_dt": True}, "variable_dt without dt; expected the largest time step as dt"),
-        ({"friction": -1.0}, "friction=-1.0; expected numbers of 0 or more"),
+        ({"friction": -1.0}, "friction=-1.0; expected True, or numbers of 0 or more"),
         ({"prefix": True}, "rollout has no option 'prefix'; expected it left out, or another function"),
         ({"outputs": ("q_next",)}, "rollout has no option 'outputs'"),
         ({"goal": dynagate.Goal(1e-3)}, "a rollout takes no goal for single turns; expected a policy, or --word BITS"),
@@ -327,7 +327,7 @@ def test_run_builds_simulates_and_checks(plain: Build, designs: Path) -> None:
         ("build two_joint_arm --function step --linearise", "step has no option --linearise; expected it left out"),
         ("build two_joint_arm --function rollout --variable-dt", "--variable-dt without --dt; expected both"),
         ("build two_joint_arm --function rollout --integrator rk5", "'rk5' is not one of"),
-        ("build two_joint_arm --function rollout --friction -1", "expected a number of 0 or more"),
+        ("build two_joint_arm --function rollout --friction -1", "expected file, or a number of 0 or more"),
         ("build two_joint_arm --function rollout,step", "rollout cannot be computed with others"),
     ],
 )

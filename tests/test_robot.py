@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dynagate import FUNCTIONS, Region, Robot, RobotError, evaluate, robots, trace
+from dynagate import FUNCTIONS, Region, Robot, RobotError, RobotWarning, evaluate, robots, trace
 from dynagate.dynamics import Tree
 from dynagate.graph.truth import relative_errors
 from dynagate.robot.model import matrix3, vector3
@@ -84,8 +84,11 @@ def test_reader_options(tmp_path: Path) -> None:
     text = robots.path("two_joint_arm").read_text()
     path = tmp_path / "arm.urdf"
     path.write_text(text.replace("<axis", '<dynamics damping="0.7" friction="0.2"/><axis', 1))
-    with pytest.raises(RobotError, match="joint 'shoulder' has friction 0.2; .* add ignore_friction=True"):
-        Robot.from_urdf(path)
+    message = (
+        r"arm.urdf: Coulomb friction of joint 'shoulder' acts in functions with friction=True .*and in no others; "
+    )
+    with pytest.warns(RobotWarning, match=message + "ignore_friction=True"):
+        assert Robot.from_urdf(path).links[0].joint.friction == 0.2
     assert Robot.from_urdf(path, ignore_friction=True).links[0].joint.damping == 0.7
     assert Robot.from_urdf(path, ignore_friction=True, damping=False) == robots.load("two_joint_arm")
     with pytest.raises(RobotError, match=r"arm.urdf: lock names joint 'wrist', which the file does not define"):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import inspect
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,16 +18,50 @@ from typing import Any
 import dynagate
 import pytest
 from dynagate.cli import main
+from dynagate.host.results import Results
 
 ROOT = Path(__file__).parent.parent
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 ARRAYS = re.compile(r"\b(ArrayLike|NDArray|Array|Results)\b")
-SHAPE = re.compile(r"\(\*?(\.\.\.|nq\b|nv\b|leading\b|batch\b)")
+SHAPE = re.compile(r"\(\*?(\.\.\.|nq\b|nv\b|leading\b|batch\b|\d|links\b)")
+QUANTITIES = {
+    *("q", "qd", "qdd", "tau", "q0", "qd0", "v", "dt", "velocity", "acceleration", "effort", "gravity"),
+    *("friction", "friction_speed", "armature", "gear", "com", "inertia", "translation", "cost_q", "joint"),
+}
+"""Parameters that have a unit."""
+
+UNIT = re.compile(r"(?<!['.])\b(rad|m|kg|s|seconds|N|J)\b(?!['.]\w)|\b[Uu]nits?\b|as in `\w+`")
 
 
 def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(site)]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def properties() -> dict[str, Any]:
+    """Those of public classes, by name."""
+    classes = [name for name in dynagate.__all__ if inspect.isclass(getattr(dynagate, name))]
+    members = {f"{name}.{key}": value for name in classes for key, value in vars(getattr(dynagate, name)).items()}
+    kinds = (property, functools.cached_property)
+    return {key: value for key, value in members.items() if isinstance(value, kinds) and "._" not in key}
+
+
+def raised(thing: Callable[..., Any]) -> dict[str, set[str]]:
+    """The errors that a function's own body raises, or of a class what makes it raises: each with its bases' names."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(thing))).body[0]
+    makers = [node for node in ast.walk(body) if getattr(node, "name", "") in ("__init__", "__post_init__")]
+    statements = [node for part in (makers if inspect.isclass(thing) else [body]) for node in ast.walk(part)]
+    names = {
+        ast.unparse(node.exc.func if isinstance(node.exc, ast.Call) else node.exc)
+        for node in statements
+        if isinstance(node, ast.Raise) and node.exc is not None
+    }
+    space = vars(inspect.getmodule(thing))
+    classes = {name: space[name] for name in names if inspect.isclass(space.get(name))}
+    return {
+        name: {base.__name__ for base in error.__mro__} - {"Error", "Exception", "BaseException", "object"}
+        for name, error in classes.items()
+    }
 
 
 def documented() -> dict[str, Callable[..., Any]]:
@@ -70,7 +107,7 @@ def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", documented())
 def test_a_docstring_names_what_it_takes(name: str) -> None:
-    """Every parameter; shapes where there are arrays."""
+    """Every parameter; shapes where there are arrays; units of what has one; the errors that it raises itself."""
     thing = documented()[name]
     text = inspect.getdoc(thing) or ""
     signature = {key: value for key, value in inspect.signature(thing).parameters.items() if key not in ("self", "cls")}
@@ -80,6 +117,48 @@ def test_a_docstring_names_what_it_takes(name: str) -> None:
     assert not missing, f"the docstring of '{name}' says nothing of {missing}"
     if any(ARRAYS.search(annotation) for annotation in parameters.values()):
         assert SHAPE.search(text), f"the docstring of '{name}' has no shapes"
+    if quantities := QUANTITIES & set(parameters):
+        assert UNIT.search(text), f"the docstring of '{name}' has no units, of {sorted(quantities)}"
+    for error, bases in raised(thing).items():
+        assert re.search(rf"\b({'|'.join(bases)})\b", text), f"the docstring of '{name}' says nothing of {error}"
+
+
+FRAMEWORKS = {
+    "jax/functions.py": ["function"],
+    "jax/rollouts.py": ["rollout"],
+    "torch/functions.py": ["function"],
+    "torch/rollouts.py": ["rollout"],
+    "mpc/actions.py": ["Step", "ActionModel", "TerminalModel"],
+    "mpc/casadi.py": ["casadi_function"],
+}
+"""What the reference lists of them; their packages need not be here."""
+
+
+@pytest.mark.parametrize(("file", "name"), [(file, name) for file, names in FRAMEWORKS.items() for name in names])
+def test_a_docstring_of_a_framework_names_what_it_takes_and_raises(file: str, name: str) -> None:
+    module = ast.parse((ROOT / "sw" / "dynagate" / file).read_text())
+    (thing,) = [node for node in module.body if getattr(node, "name", "") == name]
+    assert isinstance(thing, ast.ClassDef | ast.FunctionDef)
+    makers = [node for node in ast.walk(thing) if getattr(node, "name", "") == "__init__"] or [thing]
+    text = ast.get_docstring(thing) or ""
+    arguments = [node.arg for node in ast.walk(makers[0].args) if isinstance(node, ast.arg)]  # type: ignore[attr-defined]
+    missing = [argument for argument in arguments if argument != "self" and not re.search(rf"\b{argument}\b", text)]
+    assert not missing, f"the docstring of '{name}' says nothing of {missing}"
+    assert "Raises" in text
+
+
+@pytest.mark.parametrize("name", properties())
+def test_a_property_says_what_it_is(name: str) -> None:
+    assert inspect.getdoc(properties()[name]), f"'{name}' has no docstring"
+
+
+@pytest.mark.parametrize("name", Results.__annotations__)
+def test_a_result_has_a_shape_and_a_unit(name: str) -> None:
+    """Products with λ or δ have the unit of what they are multiplied with."""
+    line = re.search(rf'^    {name}: [^\n]*\n    """(.*?)"""', inspect.getsource(Results), flags=re.M | re.S)
+    assert line
+    assert re.match(r"\(.*?\)", line[1])
+    assert UNIT.search(line[1]) or re.search("[λ·]|samples", line[1]), f"'{name}' has no unit: {line[1]}"
 
 
 @pytest.mark.parametrize(

@@ -162,8 +162,8 @@ BAD = {
     "crossed limits": (changed(('lower="-2.6"', 'lower="2.7"')), "joint 'elbow' has limits [2.7, 2.6]"),
     "negative velocity": (changed(('velocity="5.0"', 'velocity="-5"')), "joint 'elbow' has a negative velocity limit"),
     "friction": (
-        changed(("<axis", '<dynamics friction="0.1"/><axis')),
-        "joint 'shoulder' has friction 0.1; Coulomb friction is not modelled",
+        changed(("<axis", '<dynamics friction="-0.1"/><axis')),
+        "joint 'shoulder' has friction -0.1; expected 0 or more",
     ),
     "negative damping": (changed(("<axis", '<dynamics damping="-1"/><axis')), "joint 'shoulder' has damping -1"),
     "mimic": (
@@ -325,7 +325,7 @@ def test_huge_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "huge.urdf"
     with path.open("wb") as file:
         file.truncate(17 * 2**20)
-    with pytest.raises(RobotError, match="a URDF of more than 16777216 bytes is refused"):
+    with pytest.raises(RobotError, match="a URDF file of more than 16777216 bytes is refused"):
         Robot.from_urdf(path)
 
 
@@ -347,7 +347,7 @@ def with_fingers(*inside: str) -> str:
 
 LIMIT = '<limit lower="-2.6" upper="2.6" velocity="5.0" effort="30"/>'
 ACCEPTED: dict[str, tuple[str, dict[str, Any]]] = {
-    "friction": (changed(("<axis", '<dynamics friction="0.1"/><axis')), {"ignore_friction": True}),
+    "friction": (changed(("<axis", '<dynamics friction="-0.1"/><axis')), {"ignore_friction": True}),
     "mimic": (with_fingers('<mimic joint="hip" offset="0.2"/>'), {"lock": {"finger_0": 0.0}}),
     "unphysical": (changed(('ixx="0.017"', 'ixx="0.5"')), {"allow_unphysical": True}),
     "negative mass": (changed(('value="1.2"', 'value="-1.2"')), {"allow_unphysical": True}),
@@ -380,7 +380,7 @@ def test_a_refusal_names_the_option_that_accepts_the_file(case: str, tmp_path: P
 
 
 def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
-    text = with_fingers('<mimic joint="hip"/>', '<mimic joint="finger_1"/>', '<dynamics friction="2"/>')
+    text = with_fingers('<mimic joint="hip"/>', '<mimic joint="finger_1"/>', '<dynamics friction="-2"/>')
     text = text.replace('ixx="0.017"', 'ixx="0.5"')
     with pytest.raises(RobotError) as caught:
         read(text, tmp_path, lock={"shoulder": 0.5})
@@ -391,7 +391,7 @@ def test_all_faults_are_listed_with_what_accepts_them(tmp_path: Path) -> None:
         [
             "  joint 'finger_0' mimics joint 'hip', which the file does not define",
             "  joint 'finger_1' mimics a joint that mimics it in turn",
-            "  joint 'finger_2' has friction 2",
+            "  joint 'finger_2' has friction -2",
             "  link 'forearm' has principal moments of inertia",
             "to read it, add lock={'shoulder': 0.5, 'finger_0': 0.0, 'finger_1': 0.0}, ignore_friction=True",
             "on the command line --lock shoulder=0.5 --lock finger_0=0.0 --lock finger_1=0.0 --ignore-friction",
@@ -421,13 +421,13 @@ def test_limits_that_leave_nothing_to_move_are_none(tmp_path: Path) -> None:
 
 def test_no_more_than_ten_faults_are_shown(tmp_path: Path) -> None:
     with pytest.raises(RobotError) as caught:
-        read(with_fingers(*['<dynamics friction="1"/>'] * 12), tmp_path)
-    assert len(re.findall("has friction 1", str(caught.value))) == 10
+        read(with_fingers(*['<dynamics friction="-1"/>'] * 12), tmp_path)
+    assert len(re.findall("has friction -1", str(caught.value))) == 10
     assert "\n  and 2 more\nto read it, add ignore_friction=True\n" in str(caught.value)
 
 
 def test_faults_without_an_option_are_told_apart(tmp_path: Path) -> None:
-    text = changed(('value="1.2"', 'value="heavy"'), ("<axis", '<dynamics friction="0.1"/><axis'))
+    text = changed(('value="1.2"', 'value="heavy"'), ("<axis", '<dynamics friction="-0.1"/><axis'))
     with pytest.raises(
         RobotError, match=r"heavy'> is not made of numbers\nto accept the others, add ignore_friction=True"
     ):
@@ -497,5 +497,5 @@ def test_lax_refuses_a_huge_file(tmp_path: Path) -> None:
     path = tmp_path / "huge.urdf"
     with path.open("wb") as file:
         file.truncate(17 * 2**20)
-    with pytest.raises(RobotError, match="a URDF of more than 16777216 bytes is refused"):
+    with pytest.raises(RobotError, match="a URDF file of more than 16777216 bytes is refused"):
         Robot.from_urdf(path, lax=True)

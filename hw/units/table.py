@@ -88,6 +88,11 @@ def _has_table(key: tuple[int, ...]) -> bool:
     return len(key) == 3
 
 
+def _table_or(tabulated: Callable[..., Any], normalising: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a key of `_reciprocal_key`, that of the unit with a table or of the one that normalises."""
+    return lambda *key: (tabulated if _has_table(key) else normalising)(*key)
+
+
 def _shift(operand: Format, to: Format) -> dict[str, Value]:
     if _has_table(_reciprocal_key(operand, to)):
         return {}
@@ -120,10 +125,10 @@ HARDWARE = table(
         "reciprocal": Elementary(
             "reciprocal",
             key=_reciprocal_key,
-            latency=lambda *key: (tabulated if _has_table(key) else reciprocal).latency(*key),
-            products=lambda *key: (tabulated if _has_table(key) else reciprocal).products(*key),
-            core=lambda *key: TabulatedReciprocal(*key) if _has_table(key) else Reciprocal(*key),
-            tables=lambda *key: TABLE_TABLES if _has_table(key) else RECIPROCAL_TABLES,
+            latency=_table_or(tabulated.latency, reciprocal.latency),
+            products=_table_or(tabulated.products, reciprocal.products),
+            core=_table_or(TabulatedReciprocal, Reciprocal),
+            tables=_table_or(lambda *key: TABLE_TABLES, lambda *key: RECIPROCAL_TABLES),
             constants=_shift,
         ),
     },

@@ -21,12 +21,14 @@ Calls = dict[str, Callable[[], object]]
 
 
 def shortest(calls: Calls, repeats: int = REPEATS) -> dict[str, float]:
-    """Seconds of each call, the shortest of all: what else the machine does only adds. They take turns."""
+    """Seconds of each call, the shortest of all: what else the machine does only adds. They take turns, and each
+    follows an untimed call of its own, which leaves its arrays in the caches."""
     times: dict[str, list[float]] = {name: [] for name in calls}
     for call in calls.values():
         call()
     for _ in range(repeats):
         for name, call in calls.items():
+            call()
             start = time.perf_counter()
             call()
             times[name].append(time.perf_counter() - start)
@@ -84,6 +86,7 @@ def in_torch(robot: Robot) -> Calls:
 
     import dynagate.torch
 
+    torch.set_num_threads(1)
     x = {name: torch.from_numpy(value).requires_grad_() for name, value in states(robot).items()}
     detached = {name: value.detach() for name, value in x.items()}
     weights = torch.ones(BATCH, robot.nv, dtype=torch.float64)

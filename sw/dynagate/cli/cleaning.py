@@ -14,7 +14,7 @@ from dynagate.base.storage import DAY, read_json
 from dynagate.design.files import FILE
 from dynagate.native.cache import entries, size_of
 
-DESIGN_FILES = ("datapath.v", "accelerator.v", "datasheet.md", FILE)
+DESIGN_FILES = ("datapath.v", "rollout.v", "accelerator.v", "datasheet.md", FILE)
 """The files of a design; whatever else lies in its folder is not ours to remove. The last one makes it a design."""
 
 

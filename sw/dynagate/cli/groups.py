@@ -12,8 +12,8 @@ from dynagate import robots
 OPTIONS = {
     "Robot": "floating-base lock ignore-friction allow-unphysical round-rotations unlimited lax",
     "Region, the states that count": "velocity acceleration effort",
-    "Function and algorithm": "function form frame mass prefix variable outputs",
-    "Steps and rollouts": "dt integrator linearise variable-dt friction friction-speed stops",
+    "Function and algorithm": "function form frame mass prefix variable outputs friction friction-speed",
+    "Steps and rollouts": "dt integrator linearise variable-dt stops",
     "Formats": "word error target floor near-rest formats policy global",
     "Hardware": "ii stages axi tlast words choice budget family board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.dynamics import FUNCTIONS
+from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.graph import Counts, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -47,26 +48,29 @@ def describe(
     **options: Any,
 ) -> list[Row]:
     """A row per function and form, or those of this form alone, in the default choices and in those of fewest
-    operations; where `frame`, `mass` or `prefix` is given, in these instead. step: called with what is about to happen.
+    operations; where `frame`, `mass` or `prefix` is given, in these instead. With `friction` and `friction_speed` where
+    the function takes them. step: called with what is about to happen.
     """
     say = step or (lambda text: None)
     rows = []
     for name, function in FUNCTIONS.items():
         forms = function.forms_for(robot) if form is None else [each for each in function.forms if each == form]
-        double = _states(region, name) if forms else {}
+        rubs = {key: options[key] for key in FRICTION if key in options and function.takes_friction}
+        double = _states(region, name, rubs) if forms else {}
+        own = {key: value for key, value in options.items() if key not in FRICTION}
         for each in forms:
             takes = function.options.get(each, ())
-            choices: list[dict[str, Any]] = [options] if options else [{}, FEWEST]
+            choices: list[dict[str, Any]] = [own] if own else [{}, FEWEST]
             for choice in choices if takes else [{}]:
-                chosen = {key: value for key, value in choice.items() if key in takes}
+                chosen = {**{key: value for key, value in choice.items() if key in takes}, **rubs}
                 say(" ".join([name, each, *(f"{key}={value}" for key, value in chosen.items())]))
                 rows.append(_row(robot, name, each, chosen, double))
     return rows
 
 
-def _states(region: Region, name: str) -> dict[str, Any]:
+def _states(region: Region, name: str, friction: dict[str, Any]) -> dict[str, Any]:
     """Inputs that float32 holds exactly: their own rounding is not the algorithm's error."""
-    inputs = region.sample(name, STATES, SEED)
+    inputs = region.sample(name, STATES, SEED, **friction)
     return {key: value.astype(np.float32).astype(np.float64) for key, value in inputs.items()}
 
 

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from dynagate.cli import parameters
 from dynagate.cli.groups import command
@@ -59,6 +60,8 @@ def clean(dry_run: bool, designs: Path | None, days: float) -> None:
     """Remove what dynagate compiled into its cache, and with --designs old designs, and print how much that frees.
 
     Nothing outside the cache is touched without --designs. All that is removed is made again when it is needed."""
+    if designs is None and click.get_current_context().get_parameter_source("days") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--days without --designs; expected both: the cache is emptied whatever its age")
     from dynagate.cli.cleaning import cleaned, in_cache, megabytes, old_designs
     from dynagate.cli.progress import Steps
 

@@ -100,7 +100,9 @@ def _shown(file: Path, *, opened: bool) -> None:
         raise click.ClickException(f"no browser to open {file} with; open it by hand")
 
 
-output_option = functools.partial(click.option, "--output", type=parameters.File(), metavar="FILE")
+def output_option(suffix: str, text: str) -> Callable[[Command], Command]:
+    """Where the file goes. suffix: of its name. text: the option's help."""
+    return click.option("--output", type=parameters.File(suffix), metavar="FILE", help=text)
 
 
 @groups.command(
@@ -109,7 +111,7 @@ output_option = functools.partial(click.option, "--output", type=parameters.File
 )
 @needs("hw", "amaranth", "scipy", "jinja2")
 @design_argument
-@output_option(help="The page's file.  [default: report.html in the design's folder]")
+@output_option(".html", "The page's file.  [default: report.html in the design's folder]")
 @click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
 def report(builder: Builder, output: Path | None, opened: bool) -> None:
     """Write a design as one HTML page: robot, datapath, schedule, units, widths, errors, resources.
@@ -134,7 +136,7 @@ def report(builder: Builder, output: Path | None, opened: bool) -> None:
 )
 @needs("hw", "amaranth", "scipy")
 @design_argument
-@output_option(help="Draw it into this SVG file.  [default with --open: schedule.svg in the design's folder]")
+@output_option(".svg", "Draw it into this SVG file.  [default with --open: schedule.svg in the design's folder]")
 @click.option("--open", "opened", is_flag=True, help="Draw it and show it in the browser.")
 def schedule(builder: Builder, output: Path | None, opened: bool) -> None:
     """Print when each pass of a design works, the chain of its pivots cycle by cycle, and the units in use.
@@ -160,7 +162,7 @@ def schedule(builder: Builder, output: Path | None, opened: bool) -> None:
 )
 @needs("hw", "amaranth", "scipy")
 @design_argument
-@output_option(help="The VCD file; the GTKWave file lies beside it.  [default: wave.vcd in the design's folder]")
+@output_option(".vcd", "The VCD file; the GTKWave file lies beside it.  [default: wave.vcd in the design's folder]")
 @click.option("--samples", default=2, show_default=True, type=count(MOST_SAMPLES), help="Random states to stream.")
 @seed_option
 def wave(builder: Builder, output: Path | None, samples: int, seed: int) -> None:

@@ -15,6 +15,8 @@ from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ALL, FRAME_FUNCTIONS, FUNCTIONS, ROLLOUT, TOGETHER, Function, function
+from dynagate.dynamics.friction import OPTIONS as FRICTION
+from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
@@ -40,6 +42,8 @@ class Functions(click.ParamType):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         for name in value.split(",") if value != ALL else ():
+            if not name.strip():
+                self.fail(f"'{value}' has an empty name; expected names with commas and no blanks between", param, ctx)
             if name not in (*FUNCTIONS, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
                 self.fail(
                     f"no function '{name}'{parameters.nearest(name, [*FUNCTIONS, ROLLOUT])}; expected one or more of "
@@ -230,12 +234,26 @@ class _Frame(click.ParamType):
         return parameters.completions(FRAMES, incomplete)
 
 
+class _Friction(Value):
+    """A torque, or "file" for the friction of the robot's file, which is True."""
+
+    def __init__(self) -> None:
+        super().__init__(parameters.real(lambda x: x >= 0.0), "file, or a number of 0 or more")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return True if value == "file" else super().convert(value, param, ctx)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return parameters.completions(["file"], incomplete)
+
+
 def algorithm_options(command: Command) -> Command:
     """The command gets them as one mapping, `algorithm`, checked for its function; for any where it has none."""
 
     @functools.wraps(command)
     def gathered(robot: Robot, *region: Any, form: str | None, prefix: bool, **rest: Any) -> Any:
         algorithm = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
+        algorithm |= {name: rest.pop(name) for name in FRICTION}
         algorithm = {option: value for option, value in algorithm.items() if value is not None}
         functions = [function(rest["name"])] if "name" in rest else list(FUNCTIONS.values())
         _check_algorithm(robot, functions, algorithm)
@@ -257,6 +275,18 @@ def algorithm_options(command: Command) -> Command:
         ),
         click.option("--mass", type=click.Choice(MASSES), help="Frames in which the gradients take M."),
         click.option("--prefix", is_flag=True, help="Gradients with prefix products and sums: fewer levels."),
+        click.option(
+            "--friction",
+            type=_Friction(),
+            metavar="file | TORQUE",
+            help="Coulomb friction of the joints: as in the robot's file, or this for all, N m or N.",
+        ),
+        click.option(
+            "--friction-speed",
+            type=Value(parameters.positive, "a number of more than 0"),
+            metavar="SPEED",
+            help=f"At which 0.7 of the friction acts, rad/s or m/s.  [default: {SPEED}]",
+        ),
     )
 
 
@@ -338,9 +368,18 @@ def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dic
         # a function alone is traced in its first form unless another is asked for, all functions in all forms
         used = [form] if form else list(row.forms)[: 1 if len(functions) == 1 else None]
         taken.update(name for each in used for name in row.options.get(each, ()))
+        taken.update(FRICTION if row.takes_friction else ())
     for option in sorted(algorithm.keys() - {"form"} - taken):
         what = f"form {form}" if form else functions[0].name
-        raise click.UsageError(f"{what} has no option --{option}; expected it left out, or another form or function")
+        raise click.UsageError(
+            f"{what} has no option --{option.replace('_', '-')}; expected it left out, or another form or function"
+        )
+    if "friction_speed" in algorithm and "friction" not in algorithm:
+        raise click.UsageError("--friction-speed without --friction; expected both: it smooths the friction")
+    if algorithm.get("friction") is True and not any(link.joint.friction for link in robot.links):
+        raise click.BadParameter(
+            f"no joint of {robot.name} has friction in its file; expected a number, N m or N", param_hint="'--friction'"
+        )
 
 
 def examples(*lines: str) -> str:

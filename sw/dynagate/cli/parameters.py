@@ -141,7 +141,10 @@ class RobotName(click.ParamType):
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if robots.is_path(value):
             if not Path(value).is_file():
-                self.fail(f"{value}: no such file; expected a URDF file", param, ctx)
+                fault = "is a folder" if Path(value).is_dir() else "no such file"
+                stem = Path(value).stem
+                known = f", or {stem}, which ships" if stem in robots.names() else ""
+                self.fail(f"{value}: {fault}; expected a URDF file{known}", param, ctx)
         elif value not in robots.names():
             shipped = robots.names()
             way_out = f"the file of this name, as ./{value}" if Path(value).is_file() else "a URDF file's path"
@@ -197,14 +200,19 @@ class Folder(click.ParamType):
 
 
 class File(click.ParamType):
-    """A file to write, in a folder that is there."""
+    """A file to write, in a folder that is there. suffix: of its name, any unless given."""
 
     name = "file"
+
+    def __init__(self, suffix: str = "") -> None:
+        self.suffix = suffix
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
         file = Path(value)
         if file.is_dir():
             self.fail(f"{file} is a folder; expected a file's name", param, ctx)
+        if self.suffix and file.suffix != self.suffix and not is_special(file):
+            self.fail(f"{file}; expected a name that ends in {self.suffix}", param, ctx)
         if not file.parent.is_dir():
             self.fail(f"no folder {file.parent}; expected a file in a folder that is there", param, ctx)
         if file.exists() and not os.access(file, os.W_OK):

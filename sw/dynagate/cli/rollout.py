@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import math
 from typing import Any
 
 import click
@@ -24,16 +23,12 @@ steps_option = click.option(
 )
 
 
-def _number(text: str, valid: Any) -> Value:
-    return Value(parameters.real(lambda x: math.isfinite(x) and valid(x)), text)
-
-
 def step_options(command: Command) -> Command:
     """Below `algorithm_options`: options of a step and of a rollout are more entries of the mapping `algorithm`."""
 
     @functools.wraps(command)
     def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
-        names = ("dt", "integrator", "linearise", "variable_dt", "friction", "friction_speed", "stops")
+        names = ("dt", "integrator", "linearise", "variable_dt", "stops")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
         row = function(rest["name"])
         taken = {option for options in row.options.values() for option in options}
@@ -47,24 +42,13 @@ def step_options(command: Command) -> Command:
             raise click.UsageError("--variable-dt without --dt; expected both: --dt is the largest time step")
         return command(robot, *region, algorithm={**algorithm, **asked}, **rest)
 
-    positive = "a number of more than 0"
     return with_options(
         checked,
-        click.option("--dt", type=_number(positive, lambda x: x > 0.0), metavar="SECONDS", help="Of a step."),
+        click.option(
+            "--dt", type=Value(parameters.positive, "a number of more than 0"), metavar="SECONDS", help="Of a step."
+        ),
         click.option("--integrator", type=click.Choice(list(METHODS)), help="Of a step."),
         click.option("--linearise", is_flag=True, help="A rollout gives ∂x⁺/∂x and ∂x⁺/∂τ of its steps too."),
         click.option("--variable-dt", is_flag=True, help="The time step of a rollout is an input of up to --dt."),
-        click.option(
-            "--friction",
-            type=_number("a number of 0 or more", lambda x: x >= 0.0),
-            metavar="TORQUE",
-            help="Coulomb friction of the joints in a rollout, N m or N.",
-        ),
-        click.option(
-            "--friction-speed",
-            type=_number(positive, lambda x: x > 0.0),
-            metavar="SPEED",
-            help="At which 0.7 of it acts, rad/s or m/s.",
-        ),
         click.option("--stops", is_flag=True, help="Joints end at their limits in a rollout."),
     )

@@ -153,6 +153,16 @@ class Function:
     def takes_external_forces(self) -> bool:
         return not {"qdd", "tau", TAU_OR_QDD.name}.isdisjoint(argument.name for argument in self.inputs)
 
+    @property
+    def takes_friction(self) -> bool:
+        """Whether the results depend on what joints take of torques: where external forces matter too."""
+        return self.takes_external_forces
+
+    def check_friction(self) -> None:
+        """Raises ValueError: friction does not enter this function."""
+        if not self.takes_friction:
+            raise ArgumentError(f"{self.name} does not depend on friction; expected the option left out")
+
     def inputs_with(self, external_forces: bool) -> tuple[Argument, ...]:
         """The inputs, f_ext last where asked for. Raises ValueError: forces do not enter this function."""
         if external_forces and not self.takes_external_forces:
@@ -401,7 +411,7 @@ _TURN = Function(
     _arguments("q qd tau"),
     _arguments("q_next qd_next"),
     step.FORMS,
-    dict.fromkeys(step.FORMS, ("dt", "integrator", "linearise", "variable_dt", "friction", "friction_speed", "stops")),
+    dict.fromkeys(step.FORMS, ("dt", "integrator", "linearise", "variable_dt", "stops")),
 )
 
 

@@ -124,7 +124,7 @@ def forward_dynamics(
     for i in reversed(tree.links):
         with scope("aba", f"link{i}"):
             for d in reversed(tree.dofs[i]):
-                load[d] = label(tau[d] - tree.damping[d] * qd[d] - tree.along(d, force[i]), "u")
+                load[d] = label(tau[d] - tree.resistance(d, qd) - tree.along(d, force[i]), "u")
                 force[i] = force[i] + articulated[d].u.scaled(load[d] * articulated[d].inverse_d)
             p = tree.parents[i]
             if p >= 0:

@@ -74,9 +74,7 @@ def inverse_dynamics_gradient(
     _, known = _recursion(tree, q, qd, qdd, external)
     by_q = _columns(tree, qd, known, with_respect_to_q=True)
     by_qd = _columns(tree, qd, known, with_respect_to_q=False)
-    for d in range(tree.nv):
-        by_qd[d, d] = by_qd[d, d] + tree.damping[d]
-    return by_q, by_qd
+    return by_q, tree.damped(by_qd, qd)
 
 
 def _columns(tree: Tree, qd: Sequence[Scalar], known: Pass, *, with_respect_to_q: bool) -> Array:

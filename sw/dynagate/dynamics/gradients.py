@@ -236,7 +236,8 @@ def _is_zero(x: Scalar) -> bool:
 
 
 def by_velocity(tree: Tree, kin: Kinematics, moved: Composites) -> Array:
-    """∂τ/∂q̇ (nv, nv) without damping (Singh, Russell & Wensing 2022, eqs. 33-38). It does not depend on q̈."""
+    """∂τ/∂q̇ (nv, nv) without what damping and friction add (Singh, Russell & Wensing 2022, eqs. 33-38). It does not
+    depend on q̈."""
     by_qd = zeros(tree.nv, tree.nv)
     for d, i in enumerate(tree.link_of):
         with scope("grad", *tree.where(d)):
@@ -280,12 +281,6 @@ def by_position(
     return by_q
 
 
-def damped(tree: Tree, by_qd: Array) -> Array:
-    for d in range(tree.nv):
-        by_qd[d, d] = by_qd[d, d] + tree.damping[d]
-    return by_qd
-
-
 def times_minus(minv: Array, matrix: Array, name: str) -> Array:
     """-M⁻¹ X."""
     with scope(name):
@@ -307,7 +302,7 @@ def inverse_dynamics_gradient(
     accelerations = link_accelerations(tree, kin, qd, qdd)
     composite_force = composite(tree, kin, net_forces(tree, kin, accelerations, external))
     by_q = by_position(tree, kin, moved, accelerations, composite_force)
-    return by_q, damped(tree, by_velocity(tree, kin, moved))
+    return by_q, tree.damped(by_velocity(tree, kin, moved), qd)
 
 
 CANDIDATES = 5
@@ -382,7 +377,7 @@ def bias_torques(
             bias = (by_qd[d] @ array(qd)) * 0.5 + moved.momentum[d].linear @ kin.base_acceleration[i].linear
             if pushed is not None:
                 bias = bias - kin.axis[d].dot(pushed[i])
-            result.append(bias + tree.damping[d] * qd[d])
+            result.append(bias + tree.resistance(d, qd))
     return result
 
 
@@ -424,4 +419,4 @@ def forward_dynamics_gradient(
     accelerations = link_accelerations(tree, kin, qd, qdd)
     composite_force = composite(tree, kin, net_forces(tree, kin, accelerations, external))
     by_q = by_position(tree, kin, moved, accelerations, composite_force)
-    return qdd, *solved_for_acceleration(minv, by_q, damped(tree, by_qd)), minv
+    return qdd, *solved_for_acceleration(minv, by_q, tree.damped(by_qd, qd)), minv

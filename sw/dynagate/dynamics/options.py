@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.friction import SPEED, check_friction
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,10 @@ class AlgorithmOptions:
     dt: seconds of a step through time; None is 1e-3.
     integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; None is "semi_implicit_euler".
     linearise: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
-    the largest. friction, friction_speed, stops: of a rollout, as `Rollout` takes them.
+    the largest. stops: of a rollout, as `Rollout` takes it.
+    friction: Coulomb friction of the joints, F q̇ / √(q̇² + s²): True for the F of the robot's file, or F in N m or N,
+    one for all degrees of freedom or one for each. friction_speed: s in rad/s or m/s, at which 0.7 of it acts. Damping
+    acts in any case.
     external_forces: take the forces on the links as a last input f_ext (links, 6), in N m and N.
     outputs: names of the function's outputs to compute; None for all. What only the others need is left out.
     variable: names of links whose inertial parameters are inputs of these names, (10,) as in `dynamics.parameters`.
@@ -38,8 +42,8 @@ class AlgorithmOptions:
     integrator: str | None = None
     linearise: bool = False
     variable_dt: bool = False
-    friction: float | tuple[float, ...] = 0.0
-    friction_speed: float = 0.01
+    friction: bool | float | tuple[float, ...] = 0.0
+    friction_speed: float = SPEED
     stops: bool = False
 
     def __post_init__(self) -> None:
@@ -48,6 +52,9 @@ class AlgorithmOptions:
             object.__setattr__(self, "outputs", names)
         links = (self.variable,) if isinstance(self.variable, str) else tuple(self.variable)
         object.__setattr__(self, "variable", links)
+        check_friction(self.friction, self.friction_speed)
+        if not isinstance(self.friction, bool | int | float):
+            object.__setattr__(self, "friction", tuple(self.friction))
 
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""

@@ -79,7 +79,7 @@ class Together:
 
     @cached_property
     def _by_velocity(self) -> Array:
-        """∂τ/∂q̇ without damping."""
+        """∂τ/∂q̇ without damping and friction."""
         return gradients.by_velocity(self.tree, self._kinematics, self._moved)
 
     @cached_property
@@ -146,7 +146,8 @@ class Together:
 
     @cached_property
     def dtau_dqd(self) -> Array:
-        return gradients.damped(self.tree, self._by_velocity.copy())
+        assert self.state.qd is not None
+        return self.tree.damped(self._by_velocity.copy(), self.state.qd)
 
     @cached_property
     def dqdd_dq(self) -> Array:

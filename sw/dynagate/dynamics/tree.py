@@ -7,7 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from dynagate.base.naming import label, scope
 from dynagate.dynamics.coupling import Coupling
+from dynagate.dynamics.friction import Friction
 from dynagate.dynamics.joints import JointTransform, joint_transform
 from dynagate.dynamics.parameters import inertia_of
 from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
@@ -25,6 +27,7 @@ class Tree:
     frame: a revolute joint turns about z, a floating one moves along and turns about each axis.
 
     parameters: the ten inertial parameters (`parameters`) of links that have other ones than in the robot's file.
+    friction: of the joints, besides their damping; None for none.
     parents[i]: -1 for the base; ancestors[i]: from the first link of the chain to i itself; base_acceleration: minus
     gravity (3,), m/s² in the base frame. dofs[i]: the degrees of freedom of joint i; link_of[d]: the link that has d;
     support[i]: all degrees of freedom that move link i; chain[d]: those between the base and d, d included, where a
@@ -36,9 +39,15 @@ class Tree:
     """
 
     def __init__(
-        self, robot: Robot, *, reduced: bool = True, parameters: Mapping[int, Sequence[Scalar]] | None = None
+        self,
+        robot: Robot,
+        *,
+        reduced: bool = True,
+        parameters: Mapping[int, Sequence[Scalar]] | None = None,
+        friction: Friction | None = None,
     ) -> None:
         self.moving, self._given, self._parameters = robot, robot.uncoupled(), dict(parameters or {})
+        self.friction = friction
         self.coupling = Coupling(robot) if robot.followers else None
         robot = self._given
         self.turns = [array(turn_z_to(np.array(link.joint.axis))) for link in robot.links]
@@ -70,7 +79,7 @@ class Tree:
     @cached_property
     def as_given(self) -> Tree:
         """The tree with links where the robot has them, each with its own mass."""
-        return Tree(self._given, reduced=False, parameters=self._parameters)
+        return Tree(self._given, reduced=False, parameters=self._parameters, friction=self.friction)
 
     @cached_property
     def nominal(self) -> Tree:
@@ -94,8 +103,23 @@ class Tree:
         ]
 
     def joint_torque(self, d: int, force: Force, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> Scalar:
-        """What degree of freedom d must give for a force in its link's own frame, its damping and its rotor."""
-        return self.along(d, force) + self.damping[d] * qd[d] + self.armature[d] * qdd[d]
+        """What degree of freedom d must give for a force in its link's own frame, its resistance and its rotor."""
+        return self.along(d, force) + self.resistance(d, qd) + self.armature[d] * qdd[d]
+
+    def resistance(self, d: int, qd: Sequence[Scalar]) -> Scalar:
+        """What damping and friction take from degree of freedom d at velocity qd (nv,)."""
+        damped = self.damping[d] * qd[d]
+        return damped if self.friction is None else damped + label(self.friction.torque(d, qd[d]), "friction")
+
+    def damped(self, by_qd: Array, qd: Sequence[Scalar]) -> Array:
+        """∂τ/∂q̇ (nv, nv) with the derivative of `resistance` at velocity qd (nv,) on its diagonal."""
+        for d in range(self.nv):
+            damping = self.damping[d]
+            if self.friction is not None:
+                with scope("grad", *self.where(d)):
+                    damping = damping + label(self.friction.slope(d, qd[d]), "friction_qd")
+            by_qd[d, d] = by_qd[d, d] + damping
+        return by_qd
 
     def external_force(self, i: int, external: Array) -> Force:
         """Row i of the external forces (links, 6), given in the link's frame as the robot's file has it, in axes turned

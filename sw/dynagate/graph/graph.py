@@ -10,6 +10,7 @@ from functools import cached_property
 from itertools import takewhile
 
 from dynagate.base.errors import Error
+from dynagate.dynamics.friction import Friction
 from dynagate.graph.ops import OPS
 
 
@@ -80,6 +81,7 @@ class Graph:
 
     name: of the function. robot: the robot's name. nodes: parents first, so a node's id is its position.
     inputs, outputs: ports, each an array of node ids of the shape that the function table lists.
+    friction: of the joints, which its torques overcome; sampled torques do so too.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Graph:
     nodes: tuple[Node, ...]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    friction: Friction | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -118,6 +121,7 @@ class Graph:
 
     @cached_property
     def input_nodes(self) -> tuple[int, ...]:
+        """The nodes of all inputs, each once, in the order of the ports."""
         return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
 
     @cached_property

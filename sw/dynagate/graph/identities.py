@@ -81,7 +81,8 @@ def _representatives(
         if node.op != "input" and OPS[node.op].analytic:
             values[i] = OPS[node.op].real(*operands, *constant) + np.zeros(POINTS, dtype=np.longdouble)
         elif values[i] is None:
-            size = max((largest[a] for a in node.args), default=sizes.get(i, 1.0))
+            chosen = node.args[OPS[node.op].conditions :]
+            size = max((largest[a] for a in chosen), default=sizes.get(i, 1.0))
             values[i] = random.uniform(-2.5, 2.5, POINTS).astype(np.longdouble) * size
         value = values[i]
         largest[i] = scale[i] = float(np.abs(value).max())

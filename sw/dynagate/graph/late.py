@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dynagate.graph.graph import Graph, Node
 from dynagate.graph.ops import SUMS
-from dynagate.graph.passes import BALANCE_COST
+from dynagate.graph.passes import BALANCE_COST, numbering, unique
 
 MOST_ROUNDS = 200
 """Each round rewrites the sums on the longest paths; others are longest then."""
@@ -53,7 +53,6 @@ class _Editor:
         self.nodes = list(graph.nodes)
         self.place = list(range(len(graph.nodes)))
         self.known = {(n.op, n.args, n.constant): i for i, n in enumerate(self.nodes) if n.op in (*SUMS, "neg")}
-        self.names = {node.name for node in graph.nodes}
         self.ready: list[int] = []
 
     def length(self) -> int:
@@ -188,26 +187,11 @@ class _Editor:
 
 
 def _renumbered(graph: Graph, nodes: Sequence[Node], place: Sequence[int]) -> Graph:
-    order: dict[int, int] = {i: k for k, i in enumerate(graph.input_nodes)}
-    for root in (place[i] for i in graph.output_nodes):
-        stack = [root]
-        while stack:
-            i = stack[-1]
-            missing = [a for a in nodes[i].args if a not in order]
-            if i in order or not missing:
-                stack.pop()
-                order.setdefault(i, len(order))
-            else:
-                stack.extend(reversed(missing))
-    names: set[str] = set()
-    numbered = []
-    for i in order:
-        name, k = nodes[i].name, 1
-        while name in names:
-            k += 1
-            name = f"{nodes[i].name}.{k}"
-        names.add(name)
-        numbered.append(replace(nodes[i], args=tuple(order[a] for a in nodes[i].args), name=name))
+    order = numbering(nodes, graph.input_nodes, [place[i] for i in graph.output_nodes])
+    taken: dict[str, int] = {}
+    numbered = [
+        replace(nodes[i], args=tuple(order[a] for a in nodes[i].args), name=unique(nodes[i].name, taken)) for i in order
+    ]
     inputs, outputs = (
         tuple(replace(port, nodes=tuple(order[place[i]] for i in port.nodes)) for port in side)
         for side in (graph.inputs, graph.outputs)

@@ -25,6 +25,7 @@ class Op:
     counted: the column of an operation count that it falls under, by what it costs in hardware.
     constant: what the constant of an operation that carries one is.
     analytic: whether two of them that are equal at random states are equal everywhere.
+    conditions: the first so many operands choose among the others, and do not bound the size of the result.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Op:
     counted: str
     constant: Literal["", "value", "term", "factor", "exponent"] = ""
     analytic: bool = True
+    conditions: int = 0
 
 
 def _partials_of_select(result: Any, condition: Any, positive: Any, otherwise: Any) -> tuple[Any, ...]:
@@ -56,7 +58,7 @@ OPS: dict[str, Op] = {
         Op("sin", 1, sin, lambda r, a: (cos(a),), "trig"),
         Op("cos", 1, cos, lambda r, a: (-sin(a),), "trig"),
         Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False),
-        Op("select", 3, select, _partials_of_select, "add", analytic=False),
+        Op("select", 3, select, _partials_of_select, "add", analytic=False, conditions=1),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal"),
     ]
 }

@@ -233,34 +233,38 @@ def _number(
     outputs: Sequence[tuple[str, tuple[int, ...], list[int]]],
 ) -> Graph:
     """The graph of the live nodes, parents first (inputs, then depth first from the outputs), with unique names."""
-    order: dict[int, int] = {}
-    for port in inputs:
-        for i in port[2]:
-            order.setdefault(i, len(order))
-    for port in outputs:
-        for root in port[2]:
-            stack = [root]
-            while stack:
-                i = stack[-1]
-                missing = [a for a in raw.nodes[i].args if a not in order]
-                if i in order or not missing:
-                    stack.pop()
-                    order.setdefault(i, len(order))
-                else:
-                    stack.extend(reversed(missing))
+    order = numbering(raw.nodes, [i for port in inputs for i in port[2]], [i for port in outputs for i in port[2]])
     taken: dict[str, int] = {}
     nodes = []
     for i in order:
         op, args, constant = raw.nodes[i]
         if op == "mul_const" and constant is not None and math.frexp(abs(constant))[0] == 0.5 and constant > 0.0:
             op, constant = "shift", float(math.frexp(constant)[1] - 1)
-        nodes.append(Node(op, tuple(order[a] for a in args), constant, _unique(raw.names[i], taken)))
+        nodes.append(Node(op, tuple(order[a] for a in args), constant, unique(raw.names[i], taken)))
 
     ports = [[Port(p[0], p[1], tuple(order[i] for i in p[2])) for p in side] for side in (inputs, outputs)]
     return Graph(name, robot, tuple(nodes), tuple(ports[0]), tuple(ports[1]))
 
 
-def _unique(name: str, taken: dict[str, int]) -> str:
+def numbering(nodes: Sequence[RawNode | Node], first: Sequence[int], roots: Sequence[int]) -> dict[int, int]:
+    """Node -> its number, of the nodes `first` and of all that the roots need: depth first, operands before readers."""
+    order: dict[int, int] = {}
+    for i in first:
+        order.setdefault(i, len(order))
+    for root in roots:
+        stack = [root]
+        while stack:
+            i = stack[-1]
+            missing = [a for a in nodes[i].args if a not in order]
+            if i in order or not missing:
+                stack.pop()
+                order.setdefault(i, len(order))
+            else:
+                stack.extend(reversed(missing))
+    return order
+
+
+def unique(name: str, taken: dict[str, int]) -> str:
     """The name, or the name with the next free number. taken: name -> the last number that was tried with it."""
     candidate = name
     while candidate in taken:

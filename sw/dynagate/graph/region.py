@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
@@ -32,6 +33,9 @@ POSITION = 1.0
 
 REST = 0.05
 """Near rest: this part of the largest speed and acceleration."""
+
+SLOW = 3.0
+"""In these speeds of smoothed friction nearly all of it sets in: 0.95."""
 
 PAYLOAD = 5.0
 """kg: a link whose inertial parameters are inputs is sampled as the robot's file has it, with up to so much more."""
@@ -134,7 +138,8 @@ class Region:
         return f"positions within limits, {speeds}, {name} up to {span(limits)} (rad, m, s, N)"
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
-        """(low, high) per entry of the input of this name; None for one that follows from others (tau or qdd, minv)."""
+        """(low, high) per entry of the input of this name, in its units (rad, m, s, N); None for one that follows from
+        others (tau or qdd, minv)."""
         if name == "q":
             return list(zip(self.lower, self.upper, strict=True))
         if name == "f_ext":
@@ -159,8 +164,10 @@ class Region:
         kind: Kind = "uniform",
         external_forces: bool = False,
         variable: Sequence[str] = (),
+        friction: FrictionOption = None,
+        friction_speed: float = SPEED,
     ) -> dict[str, Array]:
-        """Inputs of the function of this name, (count, ...) each; quaternions take all directions.
+        """Inputs of the function of this name, (count, ...) each, in rad, m, s and N; quaternions take all directions.
 
         kind: "uniform" in the region; "limits", a third each with every joint at its limits, with every speed and
         acceleration at its limits but any position, and with one joint at its limits; "rest", speeds, accelerations and
@@ -171,10 +178,13 @@ class Region:
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
         count: of states; the same seed gives the same ones. external_forces: whether f_ext is an input too.
         variable: links whose inertial parameters are inputs; they carry up to PAYLOAD within REACH.
+        friction, friction_speed: as in `AlgorithmOptions`; torques overcome it, and every second state near rest has
+        speeds of up to SLOW times the speed.
         Raises ValueError: count is less than 1, or there is no such kind or function.
         """
         if count < 1:
             raise ArgumentError(f"{count} states; expected 1 or more")
+        rubs = friction_of(self.robot, friction, friction_speed)
         if function(name).parts:
             samples = {
                 part.name: self.sample(
@@ -184,6 +194,7 @@ class Region:
                     kind=kind,
                     external_forces=external_forces and part.function.takes_external_forces,
                     variable=variable,
+                    friction=rubs,
                 )
                 for part in kinds_of_samples(name)
             }
@@ -201,6 +212,8 @@ class Region:
         q = random.uniform(self.lower, self.upper, (count, robot.nq))
         ends = np.where(2.0 * q < np.add(self.lower, self.upper), self.lower, self.upper)
         state = {"q": np.where(at_limits.positions, ends, q), "qd": symmetric(self.velocity, at_limits.speeds)}
+        if rubs is not None and kind == "rest":
+            state["qd"][::2] *= np.minimum(1.0, SLOW * rubs.speed / (REST * np.array(self.velocity)))
         if self.effort is not None and kind != "rest":
             effect, dynamics = "qdd", "forward_dynamics"
             state["tau"] = symmetric(self.effort, at_limits.speeds)
@@ -217,7 +230,7 @@ class Region:
         links = {link.name: link for link in robot.links}
         loads = {link: _loaded(links[link], count, [seed, 3 + k], kind) for k, link in enumerate(variable)}
         if effect in needed:
-            graph = _graph(robot, dynamics, external_forces, tuple(variable))
+            graph = _graph(robot, dynamics, external_forces, tuple(variable), rubs)
             state[effect] = evaluate(graph, {**state, **loads})[effect]
         if "minv" in needed:
             graph = _graph(robot, "mass_matrix_inverse", variable=tuple(variable))
@@ -239,7 +252,15 @@ class Region:
         external_forces = any(port.name == EXTERNAL.name for port in graph.inputs)
         links = {link.name for link in self.robot.links}
         variable = [port.name for port in graph.inputs if port.name in links]
-        return self.sample(graph.name, count, seed, kind=kind, external_forces=external_forces, variable=variable)
+        return self.sample(
+            graph.name,
+            count,
+            seed,
+            kind=kind,
+            external_forces=external_forces,
+            variable=variable,
+            friction=graph.friction,
+        )
 
 
 def part_states(
@@ -278,9 +299,15 @@ def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
 
 
 @lru_cache(maxsize=8)
-def _graph(robot: Robot, name: str, external_forces: bool = False, variable: tuple[str, ...] = ()) -> Graph:
+def _graph(
+    robot: Robot,
+    name: str,
+    external_forces: bool = False,
+    variable: tuple[str, ...] = (),
+    friction: Friction | None = None,
+) -> Graph:
     """The graph that torques, accelerations or M⁻¹ of sampled states come from."""
-    return trace(robot, name, external_forces=external_forces, variable=variable)
+    return trace(robot, name, external_forces=external_forces, variable=variable, friction=friction)
 
 
 def _loaded(link: Link, count: int, seed: Sequence[int], kind: Kind) -> Array:

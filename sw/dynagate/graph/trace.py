@@ -6,13 +6,14 @@ import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function, parameters_input
 from dynagate.dynamics.frames import Frame
+from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of, warn_of_no_friction
 from dynagate.dynamics.parameters import COUNT, check_variable
 from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import derived
@@ -35,30 +36,46 @@ def trace(
     integrator: str | None = None,
     outputs: Sequence[str] | None = None,
     variable: Sequence[str] = (),
+    friction: FrictionOption = None,
+    friction_speed: float = SPEED,
     step: Step | None = None,
 ) -> Graph:
     """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
-    form, frame, mass, prefix, external_forces, dt, integrator, outputs, variable: as in `dynamics.AlgorithmOptions`.
+    form, frame, mass, prefix, external_forces, dt, integrator, outputs, variable, friction, friction_speed: as in
+    `dynamics.AlgorithmOptions`.
     Besides the frames of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and
     "accurate" the one that errs least in float32.
     step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
     Raises ValueError for a name that the function table does not list, an option that the function does not take or
-    an output that it does not have, RobotError where M is needed and has no inverse.
+    an output that it does not have, RobotError where M is needed and has no inverse. Gives a RobotWarning where
+    friction=True and the robot's file has none.
     """
     algorithm = name if isinstance(name, Function) else function(name)
     choice = AlgorithmOptions(outputs=outputs, variable=variable)
     chosen = algorithm.chosen_outputs(choice.outputs)
     check_variable(robot, choice.variable, [argument.name for argument in algorithm.inputs])
     options = AlgorithmOptions(form, frame, mass, prefix, dt=dt, integrator=integrator).as_dict()
+    given = _Given(external_forces, choice.variable, friction_of(robot, friction, friction_speed))
+    if friction or friction_speed != SPEED:
+        algorithm.check_friction()
+    warn_of_no_friction(robot, friction)
     if isinstance(frame, str):
         if frame not in FRAMES:
             raise ArgumentError(f"frame '{frame}'; expected {', '.join(FRAMES)}, a link index, or a map of them")
         if frame in FRAME_SEARCHES:
             options["frame"] = FRAME_SEARCHES[frame](robot, trace)
     with _without_collection():
-        return _traced(robot, algorithm, chosen, external_forces, choice.variable, step or (lambda text: None), options)
+        return _traced(robot, algorithm, chosen, given, step or (lambda text: None), options)
+
+
+class _Given(NamedTuple):
+    """What a robot's functions have in common: external forces, variable links, friction."""
+
+    external_forces: bool
+    variable: Sequence[str]
+    friction: Friction | None
 
 
 @contextmanager
@@ -77,24 +94,23 @@ def _traced(
     robot: Robot,
     algorithm: Function,
     chosen: Sequence[Argument],
-    external_forces: bool,
-    variable: Sequence[str],
+    given: _Given,
     step: Step,
     options: dict[str, Any],
 ) -> Graph:
     recording = Recording(algorithm.name, robot.name, step)
-    arguments = algorithm.inputs_with(external_forces)
+    arguments = algorithm.inputs_with(given.external_forces)
     inputs: list[Any] = [recording.input(a.name, a.shape(robot), symmetric=a.kind == SYMMETRIC) for a in arguments]
     place = {link.name: i for i, link in enumerate(robot.links)}
-    parameters = {place[name]: list(recording.input(name, (COUNT,))) for name in variable}
-    tree = Tree(robot, parameters=parameters)
+    parameters = {place[name]: list(recording.input(name, (COUNT,))) for name in given.variable}
+    tree = Tree(robot, parameters=parameters, friction=given.friction)
     if algorithm.derivative_of:
         algorithm.check_options(options.get("form"), options.keys() - {"form"})
 
         def traced(of: str) -> Graph:
             same = of == algorithm.derivative_of or function(of).derivative_of == algorithm.derivative_of
             other = function(of)
-            return _traced(robot, other, other.outputs, external_forces, variable, step, options if same else {})
+            return _traced(robot, other, other.outputs, given, step, options if same else {})
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
     else:
@@ -105,6 +121,9 @@ def _traced(
         if argument in chosen
     }
     unit_vectors = {argument.name: argument.unit_vectors(robot) for argument in arguments}
-    sizes = dict(zip(recording.inputs, input_sizes(tree, [*arguments, *map(parameters_input, variable)]), strict=True))
+    sizes = dict(
+        zip(recording.inputs, input_sizes(tree, [*arguments, *map(parameters_input, given.variable)]), strict=True)
+    )
     graph = recording.graph(outputs, unit_vectors, sizes)
-    return replace(graph, inputs=tuple(replace(port, parameters=port.name in variable) for port in graph.inputs))
+    ports = tuple(replace(port, parameters=port.name in given.variable) for port in graph.inputs)
+    return replace(graph, inputs=ports, friction=given.friction)

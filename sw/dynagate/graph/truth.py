@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.dynamics.configuration import integrate
+from dynagate.dynamics.friction import Friction
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.robot import Robot
@@ -24,9 +25,11 @@ STEP = 1e-30
 Array = npt.NDArray[np.float64]
 
 
-def forward_dynamics_gradient(robot: Robot, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def forward_dynamics_gradient(
+    robot: Robot, inputs: Mapping[str, Array], friction: Friction | None = None
+) -> dict[str, Array]:
     """q̈, ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹, (batch, ...) each, at q (batch, nq), q̇ and τ (batch, nv)."""
-    graph = trace(robot, "inverse_dynamics", form="spatial")
+    graph = trace(robot, "inverse_dynamics", form="spatial", friction=friction)
     q, qd, tau = (np.asarray(inputs[name], dtype=np.float64) for name in ("q", "qd", "tau"))
     n = robot.nv
     zero = np.zeros_like(qd)

@@ -273,7 +273,7 @@ class Accelerator:
 
     def stream(self, ahead: int = AHEAD) -> Stream:
         """Many batches, one after the other, that overlap: conversion on the host, transfer and computation. ahead: how
-        many are submitted before the results of the first are waited for."""
+        many are submitted before the results of the first are waited for. Raises ValueError: ahead is negative."""
         if ahead < 0:
             raise ArgumentError(f"a stream {ahead} batches ahead; expected 0 or more")
         return Stream(self, ahead)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import check_unit_vectors
-from dynagate.host.inputs import check_range
+from dynagate.host.inputs import check_range, of_shape
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.ring import RingDevice
 from dynagate.host.rollouts import Trajectories
@@ -115,15 +115,15 @@ class ChipRollout:
             text = ", ".join(map(str, (*leading, "steps", nv)))
             raise ArgumentError(f"tau has shape {torques.shape}; expected ({text}) with 1 step or more")
         arrays = {
-            "q": _of_shape("q0", q0, (*leading, nq)).reshape(-1, nq),
-            "qd": _of_shape("qd0", qd0, (*leading, nv)).reshape(-1, nv),
-            "tau": _of_shape("tau", torques, (*leading, turns, nv)).reshape(-1, turns, nv),
+            "q": of_shape("q0", q0, (*leading, nq)).reshape(-1, nq),
+            "qd": of_shape("qd0", qd0, (*leading, nv)).reshape(-1, nv),
+            "tau": of_shape("tau", torques, (*leading, turns, nv)).reshape(-1, turns, nv),
         }
         if ("dt" in self._inputs) != (dt is not None):
             expected = "a time step, which is an input" if "dt" in self._inputs else "none: it is a constant"
             raise ArgumentError(f"dt={dt!r} for this design; expected {expected}")
         if dt is not None:
-            step = _of_shape("dt", np.broadcast_to(np.asarray(dt, np.float64), leading), leading).reshape(-1)
+            step = of_shape("dt", np.broadcast_to(np.asarray(dt, np.float64), leading), leading).reshape(-1)
             if not (step > 0.0).all():
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
             arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
@@ -165,12 +165,3 @@ class ChipRollout:
 
     def __repr__(self) -> str:
         return f"<ChipRollout of {self.device.robot_name} on {self.device.text}>"
-
-
-def _of_shape(name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-    array = np.asarray(value, dtype=np.float64)
-    if array.shape != shape:
-        raise ArgumentError(f"{name} has shape {array.shape}; expected {shape}")
-    if not np.isfinite(array).all():
-        raise ArgumentError(f"{name} is not finite")
-    return array

@@ -31,6 +31,18 @@ class Port(Protocol):
     def unit_vectors(self) -> tuple[tuple[int, int], ...]: ...
 
 
+def of_shape(
+    name: str, value: npt.ArrayLike, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64
+) -> npt.NDArray[Any]:
+    """An argument as an array. Raises ValueError: it has another shape, or a number that is not finite."""
+    array = np.asarray(value, dtype=dtype)
+    if array.shape != shape:
+        raise ArgumentError(f"{name} has shape {array.shape}; expected {shape}")
+    if not np.isfinite(array).all():
+        raise ArgumentError(f"{name} is not finite")
+    return array
+
+
 def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> tuple[Arrays, tuple[int, ...]]:
     """The inputs as arrays (batch, *shape) of real numbers, views where that is possible, and their leading axes: ()
     for a single state, (batch,), or more, whose product is the batch.

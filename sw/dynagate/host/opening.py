@@ -58,7 +58,19 @@ DEFAULT_FUNCTION = "forward_dynamics_gradient"
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
 BOARD = "board"
 """The device of designs that a link leads to."""
-ALGORITHM = ("form", "frame", "mass", "prefix", "external_forces", "outputs", "variable", "dt", "integrator")
+ALGORITHM = (
+    "form",
+    "frame",
+    "mass",
+    "prefix",
+    "external_forces",
+    "outputs",
+    "variable",
+    "dt",
+    "integrator",
+    "friction",
+    "friction_speed",
+)
 ROLLOUT_OPTIONS = (
     "steps",
     "dt",
@@ -110,10 +122,10 @@ def open(
     function: of a robot, the gradient of forward dynamics unless given. Several with commas between them, or "all", are
     called by name: `accelerator.forward_dynamics(...)`.
 
-    form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator: of the algorithm, see
-    `dynagate.dynamics.AlgorithmOptions`.
-    steps, linearise, every, friction, friction_speed, stops (function "rollout"): as `dynagate.Rollout` takes them,
-    which `open` then returns; without dt, each of its calls says it.
+    form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed: of the
+    algorithm, see `dynagate.dynamics.AlgorithmOptions`.
+    steps, linearise, every, stops (function "rollout"): as `dynagate.Rollout` takes them, which `open` then returns;
+    without dt, each of its calls says it.
     dtype ("cpu", "cuda"): float64 or float32; by default float64 on "cpu" and float32 on "cuda".
     layout ("cpu", "cuda"): "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack ("cpu", "cuda", "numpy"): results are vectors of their different entries, without those that are always zero
@@ -134,9 +146,9 @@ def open(
     step: called with what is about to happen, where it takes a moment.
 
     Returns an `Accelerator`, or a `Rollout` for the function "rollout".
-    Raises ValueError for an unknown device or an option that the device does not take, before any work; RobotError
-    where there is no such robot, DesignError for a design that is missing or damaged, CompileError where there is no
-    compiler.
+    Raises ValueError for an unknown device or an option that the device does not take, before any work; TypeError for
+    an option with another name; RobotError where there is no such robot, DesignError for a design that is missing or
+    damaged, CompileError where there is no compiler.
     """
     for name in options.keys() - Options.__annotations__.keys():
         raise ArgumentTypeError(f"open() got an unexpected keyword argument '{name}'; expected an option of its text")

@@ -34,7 +34,7 @@ class Options(TypedDict, total=False):
     steps: int | None
     linearise: bool | None
     every: int | None
-    friction: float | tuple[float, ...] | None
+    friction: bool | float | tuple[float, ...] | None
     friction_speed: float | None
     stops: bool | None
     dtype: npt.DTypeLike | None

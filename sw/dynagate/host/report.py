@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from dynagate.dynamics import Part
-from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
@@ -134,17 +133,12 @@ def reports_on_simulator(
     folder: str | PathLike[str],
     states: int = 1024,
     seed: int = 1,
-    form: str | None = None,
-    frame: Frame | None = None,
-    mass: str | None = None,
-    prefix: bool = False,
-    external_forces: bool = False,
-    outputs: Sequence[str] | None = None,
-    variable: Sequence[str] = (),
     step: Callable[[str], Any] | None = None,
+    **algorithm: Any,
 ) -> list[Report]:
     """Build, compile, stream `states` uniform states, a quarter as many at the region's limits and as many near rest,
-    and compare. Of several functions a report for each. The errors are those of `build` and `open`."""
+    and compare. Of several functions a report for each. algorithm: as `AlgorithmOptions` has it. The errors are those
+    of `build` and `open`."""
     say = step or (lambda text: None)
     request = DesignRequest(
         robot,
@@ -155,7 +149,7 @@ def reports_on_simulator(
         formats=formats,
         stages=stages,
         region=region,
-        algorithm=AlgorithmOptions(form, frame, mass, prefix, external_forces, outputs, variable),
+        algorithm=AlgorithmOptions(**algorithm),
     )
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
@@ -220,7 +214,7 @@ def _blocks(
     fixed = evaluate_fixed(formatted, inputs)
     other: dict[str, Any] = {}
     if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and {*inputs} <= {"q", "qd", "tau", "function"}:
-        other = truth.forward_dynamics_gradient(built.robot, inputs)
+        other = truth.forward_dynamics_gradient(built.robot, inputs, graph.friction)
     floors = block_floors(built.graph, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
     flags_equal = bool(np.array_equal(results.overflow, fixed.overflow))
     blocks = []

@@ -35,30 +35,30 @@ class Results(Mapping[str, Any]):
     m: Array
     """(nv, nv) mass matrix M, kg m², kg m or kg."""
     minv: Array
-    """(nv, nv) inverse of the mass matrix, M⁻¹."""
+    """(nv, nv) inverse of the mass matrix, M⁻¹, 1/(kg m²), 1/(kg m) or 1/kg."""
     dqdd_dq: Array
-    """(nv, nv) ∂q̈/∂q: entry (i, j) is the derivative of q̈_i by coordinate j."""
+    """(nv, nv) ∂q̈/∂q: entry (i, j) is the derivative of q̈_i by coordinate j, rad/s² or m/s² a rad or m."""
     dqdd_dqd: Array
-    """(nv, nv) ∂q̈/∂q̇."""
+    """(nv, nv) ∂q̈/∂q̇, rad/s² or m/s² a rad/s or m/s."""
     dtau_dq: Array
-    """(nv, nv) ∂τ/∂q."""
+    """(nv, nv) ∂τ/∂q, N m or N a rad or m."""
     dtau_dqd: Array
-    """(nv, nv) ∂τ/∂q̇."""
+    """(nv, nv) ∂τ/∂q̇, N m or N a rad/s or m/s."""
     kinetic_energy: Array
-    """() J."""
+    """() kinetic energy of all links, J."""
     potential_energy: Array
-    """() J."""
+    """() energy of the moving links under gravity, J; 0 where their centre of mass is at the base's origin."""
     centre_of_mass: Array
-    """(3,) m, in the base frame."""
+    """(3,) centre of mass of the moving links, m, in the base frame."""
     link_positions: Array
     """(links, 3) origins of the link frames, m, in the base frame."""
     link_jacobians: Array
-    """(links, 6, nv) Jacobians of the links' origins in base axes, [angular; linear]."""
+    """(links, 6, nv) Jacobians of the links' origins in base axes, [angular; linear]: rad/s and m/s a unit of q̇."""
 
     vjp_q: Array
     """(nv,) λᵀ ∂/∂q of the function's vector, along velocities as ∂/∂q is: λ is the input lam_qdd or lam_tau."""
     vjp_qd: Array
-    """(nv,) λᵀ ∂/∂q̇."""
+    """(nv,) λᵀ ∂/∂q̇ of the function's vector."""
     vjp_qdd: Array
     """(nv,) λᵀ ∂τ/∂q̈ = M λ."""
     vjp_tau: Array
@@ -68,9 +68,9 @@ class Results(Mapping[str, Any]):
     jvp_tau: Array
     """(nv,) ∂τ/∂(q, q̇, q̈) · (delta_q, delta_qd, delta_qdd)."""
     q_next: Array
-    """(nq,) the configuration after a step."""
+    """(nq,) the configuration after a step, rad, m and unit quaternions."""
     qd_next: Array
-    """(nv,) the velocity after a step."""
+    """(nv,) the velocity after a step, rad/s or m/s."""
     d2_dq_dq: Array
     """(nv, nv) ∂²(λᵀ q̈)/∂q∂q: entry (i, j) is the derivative of vjp_q_i by coordinate j."""
     d2_dq_dqd: Array

@@ -14,10 +14,13 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import AlgorithmOptions
+from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
-from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph, step_vjp_graph
+from dynagate.host.inputs import of_shape
+from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot, robots
@@ -98,8 +101,8 @@ class Rollout:
     dtype ("cpu", "cuda"): float64, the default, or float32.
     policy, region ("fixed", "sim"): formats, and the states and torques that they are for. ii, goal, formats, stages,
     folder, pauses, seed ("sim"): as `dynagate.build` and `dynagate.open` take them.
-    form: of forward dynamics. friction: Coulomb friction of each degree of freedom or of all, N m or N, smoothed as
-    F q̇ / √(q̇² + friction_speed²), friction_speed in rad/s or m/s.
+    form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
+    the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
     stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
 
     Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
@@ -117,8 +120,8 @@ class Rollout:
         every: int = 1,
         device: Literal["cpu", "numpy", "cuda", "fixed", "sim"] = "cpu",
         form: str | None = None,
-        friction: float | tuple[float, ...] = 0.0,
-        friction_speed: float = 0.01,
+        friction: bool | float | tuple[float, ...] = 0.0,
+        friction_speed: float = SPEED,
         stops: bool = False,
         **options: Unpack[RolloutDeviceOptions],
     ) -> None:
@@ -127,7 +130,8 @@ class Rollout:
         own = _device_options(device, options)
         robot = robot if isinstance(robot, Robot) else robots.load(robot)
         self.robot, self.steps, self.every, self.device = robot, steps, every, device
-        self.options.frictions(robot)
+        self.options.friction_of(robot)
+        warn_of_no_friction(robot, friction)
         self.dtype = np.dtype(own.get("dtype", np.float64))
         self._linearise = linearise
         self.chip: ChipRollout | None = None
@@ -216,7 +220,8 @@ class Rollout:
         """The gradient of a cost over trajectories, by one reverse sweep over their stored states.
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
-        state, of q along velocities. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
+        state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
+        call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
         Raises ValueError: shapes differ, or dt is not constant.
         """
         if self.chip is not None:
@@ -228,10 +233,10 @@ class Rollout:
         n, steps = self.robot.nv, self.steps
         leading = trajectories.qd.shape[:-2]
         costs = {
-            name: self._of_shape(name, x, (*leading, steps + 1, n))
+            name: of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         }
-        torque = self._of_shape("tau", tau, (*leading, steps, n)).reshape(-1, steps, n)
+        torque = of_shape("tau", tau, (*leading, steps, n), self.dtype).reshape(-1, steps, n)
         flat = {name: x.reshape(-1, steps + 1, n) for name, x in costs.items()}
         states = {
             "q": trajectories.q.reshape(-1, steps + 1, self.robot.nq),
@@ -285,25 +290,17 @@ class Rollout:
 
         return evaluated
 
-    def _of_shape(self, name: str, value: npt.ArrayLike, shape: tuple[int, ...]) -> Array:
-        array = np.asarray(value, dtype=self.dtype)
-        if array.shape != shape:
-            raise ArgumentError(f"{name} has shape {array.shape}; expected {shape}")
-        if not np.isfinite(array).all():
-            raise ArgumentError(f"{name} is not finite")
-        return array
-
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
         robot = self.robot
         leading = np.shape(q0)[:-1]
-        q = self._of_shape("q0", q0, (*leading, robot.nq)).reshape(-1, robot.nq)
+        q = of_shape("q0", q0, (*leading, robot.nq), self.dtype).reshape(-1, robot.nq)
         check_unit_vectors("q0", [(part.start, part.stop) for part in robot.quaternions()], q)
         state = {
             "q": q,
-            "qd": self._of_shape("qd0", qd0, (*leading, robot.nv)).reshape(-1, robot.nv),
-            "tau": self._of_shape("tau", tau, (*leading, self.steps, robot.nv)).reshape(-1, self.steps, robot.nv),
+            "qd": of_shape("qd0", qd0, (*leading, robot.nv), self.dtype).reshape(-1, robot.nv),
+            "tau": of_shape("tau", tau, (*leading, self.steps, robot.nv), self.dtype).reshape(-1, self.steps, robot.nv),
         }
         if self.options.dt is None:
             step = np.asarray(dt if dt is not None else np.nan, dtype=self.dtype)

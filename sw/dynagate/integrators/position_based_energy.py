@@ -29,9 +29,9 @@ from dynagate.integrators.position_based_state import (
     total_energy,
 )
 
-LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-6, 1e-4, 1e12
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = 1e-6, 1e-4, 1e12, 0.5
 """λ beside the mean of the Hessian's diagonal: below the first it is 0, a rejected step sets the second, or five times
-what it was, an accepted one halves it, and beyond the third the search ends."""
+what it was, an accepted one multiplies it by the last, and beyond the third the search ends."""
 
 
 @compiled
@@ -169,7 +169,7 @@ def run_energy(
                 q, trial, slope, trial_slope = trial, q, trial_slope, slope
                 poses, trial_poses, twist, trial_twist = trial_poses, poses, trial_twist, twist
                 load, trial_load, stiff, trial_stiff = trial_load, load, trial_stiff, stiff
-                damping = 0.5 * damping if damping > LEAST_DAMPING else 0.0
+                damping = SHRINK * damping if damping > LEAST_DAMPING else 0.0
             else:
                 damping = max(5.0 * damping, FIRST_DAMPING)
         fill(last, start)

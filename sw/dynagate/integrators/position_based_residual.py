@@ -27,8 +27,9 @@ from dynagate.integrators.position_based_state import (
     total_energy,
 )
 
-LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e6
-"""λ beside the mean of the diagonal of JᵀJ: what the first rejected step sets, and what ends the search."""
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = 1e-12, 1e-10, 1e6, 0.2
+"""λ beside the mean of the diagonal of JᵀJ: below the first it is 0, a rejected step sets the second, or five times
+what it was, an accepted one multiplies it by the last, and beyond the third the search ends."""
 
 MEMORY = 5
 """Accepted iterations whose largest square of the forces bounds the next. On long chains Newton passes through larger
@@ -110,7 +111,7 @@ def run_residual(
             try:
                 step = _step(jacobian, forces, damping)
             except Exception:  # a singular Jacobian; Numba can name no narrower one
-                damping = max(5.0 * damping, LEAST_DAMPING)
+                damping = max(5.0 * damping, FIRST_DAMPING)
                 continue
             better = largest(step, farthest) < 1.0
             if better:
@@ -123,12 +124,12 @@ def run_residual(
                 left, recent[count % MEMORY] = rest, value
                 q, trial, forces, trial_forces = trial, q, trial_forces, forces
                 jacobian, trial_jacobian, poses, trial_poses = trial_jacobian, jacobian, trial_poses, poses
-                damping = 0.2 * damping if damping > 1e-12 else 0.0
+                damping = SHRINK * damping if damping > LEAST_DAMPING else 0.0
                 if value < least:
                     least = value
                     fill_nodes(best, q)
             else:
-                damping = max(5.0 * damping, LEAST_DAMPING)
+                damping = max(5.0 * damping, FIRST_DAMPING)
         if left > 1.0:
             fill_nodes(q, best)
             forces_and_jacobian(problem, q, poses, terms, twists, forces, jacobian)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
-from dynagate.dynamics.configuration import along_columns, direction_matrix, entry_weights
+from dynagate.dynamics.configuration import along_columns, direction_matrix
 from dynagate.dynamics.explicit import METHODS
-from dynagate.dynamics.spatial import select, sqrt
+from dynagate.dynamics.friction import SPEED, Friction, check_friction, friction_of
+from dynagate.dynamics.spatial import select
 from dynagate.graph import Graph, trace
-from dynagate.graph.derivatives import Derivative, output_values
+from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.tangent import rates_of, seeded, values_of
 from dynagate.robot import Robot
@@ -31,16 +32,15 @@ class StepOptions:
     """What a step is. Raises ValueError.
 
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
-    friction: Coulomb friction of each degree of freedom, N m or N, or one for all: F q̇ / √(q̇² + s²).
-    friction_speed: s, rad/s or m/s, at which 0.7 of it acts. stops: joints end at their limits, where they lose their
-    speed. wrap: angles of joints without limits come back between -π and π.
+    friction, friction_speed: as in `dynamics.AlgorithmOptions`. stops: joints end at their limits, where they lose
+    their speed. wrap: angles of joints without limits come back between -π and π.
     """
 
     dt: float | None
     integrator: str = "semi_implicit_euler"
     form: str | None = None
-    friction: float | tuple[float, ...] = 0.0
-    friction_speed: float = 0.01
+    friction: bool | float | tuple[float, ...] = 0.0
+    friction_speed: float = SPEED
     stops: bool = False
     wrap: bool = False
 
@@ -49,25 +49,18 @@ class StepOptions:
             raise ArgumentError(f"integrator '{self.integrator}'; expected one of {', '.join(METHODS)}")
         if self.dt is not None and not (math.isfinite(self.dt) and self.dt > 0.0):
             raise ArgumentError(f"dt={self.dt}; expected a time step of more than 0 s")
-        frictions = self.friction if isinstance(self.friction, tuple) else (self.friction,)
-        if not all(math.isfinite(f) and f >= 0.0 for f in frictions):
-            raise ArgumentError(f"friction={self.friction}; expected numbers of 0 or more (N m or N)")
-        if not (math.isfinite(self.friction_speed) and self.friction_speed > 0.0):
-            raise ArgumentError(f"friction_speed={self.friction_speed}; expected a speed of more than 0")
+        check_friction(self.friction, self.friction_speed)
 
-    def frictions(self, robot: Robot) -> tuple[float, ...]:
-        """Per degree of freedom. Raises ValueError: there are not as many."""
-        values = self.friction if isinstance(self.friction, tuple) else (self.friction,) * robot.nv
-        if len(values) != robot.nv:
-            raise ArgumentError(f"friction has {len(values)} numbers; expected one, or {robot.nv}")
-        return values
+    def friction_of(self, robot: Robot) -> Friction | None:
+        """Raises ValueError: there are not as many numbers as degrees of freedom."""
+        return friction_of(robot, self.friction, self.friction_speed)
 
 
-class _Step:
+class StepRecording:
     """A step in a recording."""
 
     def __init__(self, robot: Robot, options: StepOptions, name: str) -> None:
-        self.robot, self.options = robot, options
+        self.robot, self.options, self.friction = robot, options, options.friction_of(robot)
         self.recording = Recording(name, robot.name)
         self.q = self.recording.input("q", (robot.nq,))
         self.qd = self.recording.input("qd", (robot.nv,))
@@ -78,7 +71,7 @@ class _Step:
         """q and q̇ after the step. acceleration(q, qd, tau)."""
 
         def pushed(position: Array, velocity: Array) -> Array:
-            return acceleration(position, velocity, self._without_friction(tau, velocity))
+            return acceleration(position, velocity, tau)
 
         with scope("step"):
             moved, velocity = METHODS[self.options.integrator].step(self.robot, pushed, q, qd, self.dt)
@@ -95,16 +88,6 @@ class _Step:
                 q[iq.start] = select(-math.pi - angle, angle + 2.0 * math.pi, angle)
         return q
 
-    def _without_friction(self, tau: Array, velocity: Array) -> Array:
-        frictions = self.options.frictions(self.robot)
-        least = self.options.friction_speed**2
-        result = tau.copy()
-        for d, friction in enumerate(frictions):
-            if friction:
-                speed = velocity[d]
-                result[d] = tau[d] - (speed * friction) * (1.0 / sqrt(speed * speed + least))
-        return result
-
     def _stopped(self, q: Array, qd: Array) -> tuple[Array, Array]:
         q, qd = q.copy(), qd.copy()
         for link, iq, iv in self.robot.slices():
@@ -117,13 +100,13 @@ class _Step:
 
     def graph(self, outputs: dict[str, Array]) -> Graph:
         quaternions = tuple((part.start, part.stop) for part in self.robot.quaternions())
-        return self.recording.graph(outputs, {"q": quaternions})
+        return replace(self.recording.graph(outputs, {"q": quaternions}), friction=self.friction)
 
 
 def step_graph(robot: Robot, options: StepOptions) -> Graph:
     """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,)."""
-    step = _Step(robot, options, "step")
-    forward = trace(robot, "forward_dynamics", form=options.form)
+    step = StepRecording(robot, options, "step")
+    forward = trace(robot, "forward_dynamics", form=options.form, friction=step.friction)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
         values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau})
@@ -139,8 +122,8 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
 
     The rates pass forward dynamics by its closed-form gradient.
     """
-    step, nv = _Step(robot, options, "linearised_step"), robot.nv
-    gradient = trace(robot, "forward_dynamics_gradient")
+    step, nv = StepRecording(robot, options, "linearised_step"), robot.nv
+    gradient = trace(robot, "forward_dynamics_gradient", friction=step.friction)
     count = 3 * nv
     unit = np.eye(count).astype(object)
 
@@ -160,23 +143,4 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
     jacobian = np.concatenate([along, rates_of(qd, count)])
     return step.graph(
         {"q_next": moved, "qd_next": values_of(qd), "a": jacobian[:, : 2 * nv], "b": jacobian[:, 2 * nv :]}
-    )
-
-
-def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
-    """The reverse of a step: q, qd, tau (and dt) of the step, lam_q and lam_qd (nv,) of the state after it, and cost_q
-    and cost_qd (nv,) of the state before it, to lam_q_next = cost_q + λᵀ ∂x⁺/∂q, lam_qd_next and vjp_tau (nv,).
-
-    λ of a configuration is along velocities.
-    """
-    inner = step_graph(robot, options)
-    step = _Step(robot, options, "step_vjp")
-    names = ("lam_q", "lam_qd", "cost_q", "cost_qd")
-    lam_q, lam_qd, cost_q, cost_qd = (step.recording.input(name, (robot.nv,)) for name in names)
-    values = step.recording.replay(inner, step.recording.inputs)
-    after = output_values(inner.outputs, values)
-    weights = {"q_next": entry_weights(robot, after["q_next"], lam_q), "qd_next": lam_qd}
-    products = Derivative(inner, robot).reverse(values, weights, ["q", "qd", "tau"])
-    return step.graph(
-        {"lam_q_next": cost_q + products["q"], "lam_qd_next": cost_qd + products["qd"], "vjp_tau": products["tau"]}
     )

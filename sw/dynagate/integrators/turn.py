@@ -8,27 +8,26 @@ from typing import Any
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.graph import Graph, trace
-from dynagate.graph.late import late_terms_last
 from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
 from dynagate.robot import Robot
 
 
 def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = None, **options: Any) -> Graph:
-    """The graph of a function as a datapath computes it, late terms last; also of a rollout.
+    """The graph of a function, a rollout among them.
 
     options: those of `dynamics.AlgorithmOptions` that are not defaults. Raises as `trace` does, and ValueError: an
     option of the others' functions.
     """
-    others: tuple[str, ...] = ("linearise", "variable_dt", "friction", "friction_speed", "stops")
+    others: tuple[str, ...] = ("linearise", "variable_dt", "stops")
     if name == ROLLOUT:
         others = ("frame", "mass", "prefix", "external_forces", "outputs", "variable")
     for option in others:
         if option in options:
             raise ArgumentError(f"{name} has no option '{option}'; expected it left out, or another function")
-    graph = turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, step=step, **options)
-    return late_terms_last(graph)
+    return turn_graph(robot, **options) if name == ROLLOUT else trace(robot, name, step=step, **options)
 
 
 def turn_graph(
@@ -39,8 +38,8 @@ def turn_graph(
     integrator: str = DEFAULT_INTEGRATOR,
     linearise: bool = False,
     variable_dt: bool = False,
-    friction: float | Sequence[float] = 0.0,
-    friction_speed: float = 0.01,
+    friction: bool | float | Sequence[float] = 0.0,
+    friction_speed: float = SPEED,
     stops: bool = False,
 ) -> Graph:
     """q (nq,), qd, tau (nv,) and, with variable_dt, dt () to q_next, qd_next and, with linearise, a and b, as
@@ -50,9 +49,10 @@ def turn_graph(
     """
     if variable_dt and dt is None:
         raise ArgumentError("variable_dt without dt; expected the largest time step as dt (s)")
-    frictions = friction if isinstance(friction, int | float) else tuple(friction)
+    warn_of_no_friction(robot, friction)
+    forces = tuple(friction) if isinstance(friction, Sequence) else friction
     options = StepOptions(
-        DEFAULT_STEP if dt is None else dt, integrator, form, frictions, friction_speed, stops, wrap=True
+        DEFAULT_STEP if dt is None else dt, integrator, form, forces, friction_speed, stops, wrap=True
     )
     options = replace(options, dt=None) if variable_dt else options
     graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)

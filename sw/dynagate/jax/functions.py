@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from collections.abc import Mapping
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -14,12 +15,13 @@ from dynagate.base.errors import ArgumentTypeError
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
 from dynagate.jax.primitive import bind
-from dynagate.operators.choose import FLOAT, Backend, Gradient, operator
-from dynagate.operators.inputs import Named, by_name, check_dtypes, leading_axes
+from dynagate.operators.choose import FLOAT, Backend, Gradient
+from dynagate.operators.face import FunctionFace, with_unit_quaternions
+from dynagate.operators.inputs import Named, check_dtypes, leading_axes
 from dynagate.robot import Robot
 
 
-class Function:
+class Function(FunctionFace):
     """A function of arrays (*leading, *shape), float32 or float64; call it with the inputs by name or in order.
 
     The leading axes are the same for all inputs, and so those of the results: none for a single state. Results are a
@@ -32,20 +34,11 @@ class Function:
     it; ValueError: an input has another shape, or other leading axes.
     """
 
-    def __init__(self, robot: Robot | str | PathLike[str], name: str, **choices: Any) -> None:
-        self.operator = operator(robot, name, **choices)
-        self.inputs = tuple(port.name for port in self.operator.graph.inputs)
-        self.outputs = tuple(port.name for port in self.operator.graph.outputs)
-        self._results = namedtuple(f"{name}_results", self.outputs)  # type: ignore[misc]
+    def _prepared(self, inputs: dict[str, Any]) -> list[jax.Array]:
+        return prepared(self.operator.graph, inputs)
 
-    def __call__(self, *positional: Any, **named: Any) -> Any:
-        inputs = {name: as_array(name, x) for name, x in by_name(self.operator.graph, positional, named).items()}
-        check_dtypes(inputs)
-        leading_axes(self.operator.graph.inputs, list(inputs.values()))
-        return self._results(*bind(self.operator, *normalised(self.operator.graph, inputs)))
-
-    def __repr__(self) -> str:
-        return f"<dynagate.jax.Function {self.operator.graph.robot} {self.operator.graph.name}>"
+    def _computed(self, *inputs: Any) -> Any:
+        return bind(self.operator, *inputs)
 
 
 def function(
@@ -89,20 +82,15 @@ def as_array(name: str, value: Any) -> jax.Array:
         raise ArgumentTypeError(f"input '{name}' is a {type(value).__name__}; expected an array of numbers") from None
 
 
-def normalised(graph: Named, inputs: dict[str, jax.Array]) -> list[jax.Array]:
-    """The inputs in order, their quaternions of length 1."""
-    results = []
-    for port in graph.inputs:
-        x = inputs[port.name]
-        if port.unit_vectors:
-            parts, at = [], 0
-            for start, stop in port.unit_vectors:
-                turn = x[..., start:stop]
-                parts += [x[..., at:start], turn / jnp.linalg.norm(turn, axis=-1, keepdims=True)]
-                at = stop
-            x = jnp.concatenate([*parts, x[..., at:]], axis=-1)
-        results.append(x)
-    return results
+def prepared(named: Named, given: Mapping[str, Any]) -> list[jax.Array]:
+    """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
+    inputs = {name: as_array(name, x) for name, x in given.items()}
+    check_dtypes(inputs)
+    leading_axes(named.inputs, list(inputs.values()))
+    return with_unit_quaternions(named, inputs, _length, partial(jnp.concatenate, axis=-1))
+
+
+_length = partial(jnp.linalg.norm, axis=-1, keepdims=True)
 
 
 def precision(dtype: Any) -> np.dtype[Any]:

@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from dynagate.graph.loop import Loop
 from dynagate.integrators.step import CARRY
-from dynagate.jax.functions import as_array, normalised, precision
+from dynagate.jax.functions import precision, prepared
 from dynagate.jax.handlers import LOOP, key_of
 from dynagate.jax.primitive import bind
 from dynagate.native.loop import LoopKernel
-from dynagate.operators.inputs import by_name, check_dtypes, leading_axes
+from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
 
@@ -47,11 +47,9 @@ class RolloutFunction:
 
     def __call__(self, *positional: Any, **named: Any) -> States:
         arguments = self.operator.arguments
-        inputs = {name: as_array(name, x) for name, x in by_name(arguments, positional, named).items()}
-        check_dtypes(inputs)
-        leading_axes(arguments.inputs, list(inputs.values()))
-        self.operator.check_dtype(str(inputs["q0"].dtype))
-        return States(*self._run(*normalised(arguments, inputs)))
+        inputs = prepared(arguments, by_name(arguments, positional, named))
+        self.operator.check_dtype(str(inputs[0].dtype))
+        return States(*self._run(*inputs))
 
     def _forward(self, q0: jax.Array, qd0: jax.Array, tau: jax.Array) -> list[jax.Array]:
         kernel = self.operator.rollout.kernel
@@ -99,6 +97,8 @@ def rollout(
 ) -> RolloutFunction:
     """A rollout for JAX: torques of so many steps of dt seconds to states.
 
+    robot: also the path of a URDF file, or the name of one that ships. The rollout takes q0 (*leading, nq), qd0
+    (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: integrator, form, friction,

@@ -20,7 +20,8 @@ Array = npt.NDArray[np.float64]
 class Step:
     """One time step of a robot at a single state, x = (q, q̇) (2 nv,) and torques u (nv,), in C and float64.
 
-    dt: seconds. options: integrator, form, friction, friction_speed and stops of `dynagate.Rollout`.
+    robot: also the path of a URDF file, or the name of one that ships. dt: seconds. options: integrator, form,
+    friction, friction_speed and stops of `dynagate.Rollout`.
     Raises ValueError: an option is none of these; RobotError: the robot has quaternions; CompileError.
     """
 
@@ -35,7 +36,7 @@ class Step:
         self._linear = _Single(linearised_step_graph(self.robot, chosen))
 
     def next(self, x: Array, u: Array) -> Array:
-        """The next state (2 nv,)."""
+        """The next state (2 nv,), from x (2 nv,), rad, m, rad/s and m/s, and u (nv,), N m or N."""
         results = self._next(x, u)
         return np.concatenate([results["q_next"][0], results["qd_next"][0]])
 
@@ -97,7 +98,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
             data.Fx[:, :], data.Fu[:, :] = self.step.linearised(x, u)
 
     def calc_cost(self, x: Array, u: Array | None) -> float:
-        """The cost of the knot; u is None at the end of a problem."""
+        """The cost of the knot at x (2 nv,) and u (nv,); u is None at the end of a problem."""
         away = x - self.target
         cost = 0.5 * float(away @ (self.state_weights * away))
         if u is not None:
@@ -106,7 +107,7 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         return cost
 
     def calc_cost_diff(self, data: Any, x: Array, u: Array | None) -> None:
-        """Fills data's Lx, Lxx, Lu and Luu."""
+        """Fills data's Lx (2 nv,), Lxx (2 nv, 2 nv), Lu (nv,) and Luu (nv, nv) at x (2 nv,) and u (nv,) or None."""
         data.Lx[:] = self.state_weights * (x - self.target)
         data.Lxx[:, :] = np.diag(self.state_weights)
         if u is not None:
@@ -115,7 +116,8 @@ class ActionModel(crocoddyl.ActionModelAbstract):
 
 
 class TerminalModel(ActionModel):
-    """The last knot: the cost of its state, no torques and no step."""
+    """The last knot: the cost of its state, no torques and no step. step, target, state_weights: as of `ActionModel`.
+    Raises ValueError: an array of another shape."""
 
     def __init__(self, step: Step, target: npt.ArrayLike, state_weights: npt.ArrayLike) -> None:
         super().__init__(step, target, state_weights, np.zeros(step.robot.nv))

@@ -109,7 +109,9 @@ def casadi_function(robot: Robot | str | PathLike[str], name: str = "forward_dyn
     """A function of a robot for CasADi, computed by C in float64, with exact derivatives of every order.
 
     Call it with columns in the order of the function's inputs; it returns a column for each output, a matrix by rows.
-    options: of the algorithm, see `dynagate.AlgorithmOptions`; for the function "step" dt and integrator.
+    robot: also the path of a URDF file, or the name of one that ships. name: of the function, one of
+    `dynagate.FUNCTIONS`, or "step". options: of the algorithm, see `dynagate.AlgorithmOptions`; for the function "step"
+    dt and integrator.
     Hold it as long as solvers that were built with it.
     Raises ValueError: an unknown function or option, or an input that is symmetric; RobotError: the robot has
     quaternions.

@@ -23,20 +23,24 @@ class Named(Protocol):
 def by_name(graph: Named, positional: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
     """The inputs in the graph's order. Raises TypeError: missing, twice, unknown or too many."""
     names = [port.name for port in graph.inputs]
+    inputs = {**dict(zip(names, positional, strict=False)), **named}
+    if len(inputs) == len(names) == len(positional) + len(named) and all(name in inputs for name in names):
+        return {name: inputs[name] for name in names}
+    raise ArgumentTypeError(_fault(graph.name, names, len(positional), list(named)))
+
+
+def _fault(function: str, names: Sequence[str], count: int, named: Sequence[str]) -> str:
+    """What is wrong with so many inputs in order and these by name."""
     expected = f"expected {', '.join(names)}"
-    if len(positional) > len(names):
-        raise ArgumentTypeError(f"{graph.name} takes {len(names)} inputs, not {len(positional)}; {expected}")
-    inputs = dict(zip(names, positional, strict=False))
-    for name, value in named.items():
+    if count > len(names):
+        return f"{function} takes {len(names)} inputs, not {count}; {expected}"
+    for name in named:
         if name not in names:
-            raise ArgumentTypeError(f"{graph.name} has no input '{name}'; {expected}")
-        if name in inputs:
-            raise ArgumentTypeError(f"{graph.name} has input '{name}' twice; {expected}")
-        inputs[name] = value
-    for name in names:
-        if name not in inputs:
-            raise ArgumentTypeError(f"{graph.name} lacks input '{name}'; {expected}")
-    return {name: inputs[name] for name in names}
+            return f"{function} has no input '{name}'; {expected}"
+        if name in names[:count]:
+            return f"{function} has input '{name}' twice; {expected}"
+    missing = next(name for name in names[count:] if name not in named)
+    return f"{function} lacks input '{missing}'; {expected}"
 
 
 def check_dtypes(inputs: Mapping[str, Any]) -> None:
@@ -55,16 +59,16 @@ def check_dtypes(inputs: Mapping[str, Any]) -> None:
 
 def leading_axes(ports: Sequence[Port], arrays: Sequence[Any]) -> tuple[int, ...]:
     """The axes before those of the ports. Raises ValueError naming an input of another shape, or with others."""
-    leading: tuple[int, ...] | None = None
+    shape = arrays[0].shape
+    leading = tuple(shape[: max(len(shape) - len(ports[0].shape), 0)])
     for port, array in zip(ports, arrays, strict=True):
-        shape = array.shape
-        axes = len(shape) - len(port.shape)
-        if axes < 0 or tuple(shape[axes:]) != port.shape:
-            raise ArgumentError(f"input '{port.name}' has shape {tuple(shape)}; expected (..., *{port.shape})")
-        if leading is not None and shape[:axes] != leading:
-            raise ArgumentError(
-                f"input '{port.name}' has leading axes {tuple(shape[:axes])}; the inputs before it have "
-                f"{tuple(leading)}: expected the same for all"
-            )
-        leading = shape[:axes]
-    return tuple(leading or ())
+        if array.shape == (*leading, *port.shape):
+            continue
+        axes = array.shape[: max(len(array.shape) - len(port.shape), 0)]
+        if tuple(array.shape) != (*axes, *port.shape):
+            raise ArgumentError(f"input '{port.name}' has shape {tuple(array.shape)}; expected (..., *{port.shape})")
+        raise ArgumentError(
+            f"input '{port.name}' has leading axes {tuple(axes)}; the inputs before it have {leading}: expected the "
+            "same for all"
+        )
+    return leading

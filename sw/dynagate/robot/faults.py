@@ -1,12 +1,14 @@
-"""All faults of a robot file in one error, with the options that let a user go on."""
+"""All faults of a robot file in one error, with the options that let a user go on; and what the file has that functions
+leave out."""
 
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from dynagate.robot.model import RobotError
+from dynagate.robot.model import Robot, RobotError, RobotWarning
 
 SHOWN = 10
 
@@ -53,3 +55,16 @@ class Faults:
             else:
                 flags.append(f"--{name.replace('_', '-')}")
         return " ".join(flags)
+
+
+def warn_of_friction(file: str, robot: Robot) -> None:
+    """Gives a RobotWarning where joints have Coulomb friction, which no function has unless it is asked to."""
+    joints = [link.joint.name for link in robot.links if link.joint.friction]
+    if joints:
+        more = f" and {len(joints) - 1} more" if joints[1:] else ""
+        warnings.warn(
+            f"{file}: Coulomb friction of joint '{joints[0]}'{more} acts in functions with friction=True "
+            "(--friction file) and in no others; ignore_friction=True (--ignore-friction) reads the robot without",
+            RobotWarning,
+            stacklevel=4,
+        )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from xml.parsers.expat import ExpatError
 
 from dynagate.base.errors import MissingExtraError
-from dynagate.robot.markup import MAX_BYTES
+from dynagate.robot.markup import check_file
 from dynagate.robot.model import ReadingOptions, Robot, RobotError
 
 if TYPE_CHECKING:
@@ -41,10 +41,7 @@ def _expanded(path: Path, arguments: Mapping[str, str]) -> bytes:
         import xacro
     except ImportError:
         raise MissingExtraError("macros are expanded by the module 'xacro'; pip install 'dynagate[xacro]'") from None
-    if not path.is_file():
-        raise RobotError(f"{path.name}: no such file ({path}); expected a xacro file")
-    if path.stat().st_size > MAX_BYTES:
-        raise RobotError(f"{path.name}: {path.stat().st_size} bytes; more than {MAX_BYTES} bytes are refused")
+    check_file(path, "a xacro", f"{path.name}: ")
     mappings = {str(name): str(value) for name, value in arguments.items()}
     try:
         with contextlib.redirect_stderr(io.StringIO()):  # warnings of files for ROS, coloured

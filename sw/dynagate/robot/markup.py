@@ -27,6 +27,19 @@ OVERLOOKED = {
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
 
+def check_file(path: Path, kind: str, where: str = "") -> None:
+    """Raises RobotError: there is no such file, or it is too large. kind: the name of its format, with an article.
+    where: the beginning of the error's text."""
+    if not path.is_file():
+        raise RobotError(f"{where}no such file ({path}); expected {kind} file")
+    _check_size(path.stat().st_size, kind, where)
+
+
+def _check_size(size: int, kind: str, where: str = "") -> None:
+    if size > MAX_BYTES:
+        raise RobotError(f"{where}{size} bytes; {kind} file of more than {MAX_BYTES} bytes is refused")
+
+
 def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, list[str]]:
     """The file's <robot> element, and what was overlooked to get it. text: what was made of the file, to read instead.
 
@@ -35,12 +48,10 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
     """
     from lxml import etree
 
-    if text is None and not path.is_file():
-        raise RobotError(f"no such file ({path}); expected a URDF file")
-    size = path.stat().st_size if text is None else len(text)
-    if size > MAX_BYTES:
-        raise RobotError(f"{size} bytes; a URDF of more than {MAX_BYTES} bytes is refused")
-    text = path.read_bytes() if text is None else text
+    if text is None:
+        check_file(path, "a URDF")
+        text = path.read_bytes()
+    _check_size(len(text), "a URDF")
     overlooked: list[str] = []
     try:
         root = etree.fromstring(text, parser=_parser())

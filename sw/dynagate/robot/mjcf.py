@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentTypeError, MissingExtraError
-from dynagate.robot.faults import Faults
-from dynagate.robot.markup import MAX_BYTES, finite
+from dynagate.robot.faults import Faults, warn_of_friction
+from dynagate.robot.markup import check_file, finite
 from dynagate.robot.model import (
     Frame,
     Joint,
@@ -66,9 +66,9 @@ def read_mjcf(
     round_rotations: float = 1e-9,
     **others: Any,
 ) -> Robot:
-    """Read a robot from MuJoCo's format: bodies, hinge, slide, ball and free joints, armature, damping, limits and
-    gravity. Bodies without a joint are merged into those that carry them. A body of several joints is as many links, of
-    which the last has its name and mass. Bodies without a joint and sites are frames (`Robot.frame`).
+    """Read a robot from MuJoCo's format: bodies, hinge, slide, ball and free joints, armature, damping, frictionloss,
+    limits and gravity. Bodies without a joint are merged into those that carry them. A body of several joints is as
+    many links, of which the last has its name and mass. Bodies without a joint and sites are frames (`Robot.frame`).
 
     q is MuJoCo's qpos but for the order in quaternions: ours are (x, y, z, w). v is qvel but for the linear velocity of
     a free joint, which is in the body's axes here. gravity: instead of the file's, m/s². lock: hinges and slides to
@@ -77,8 +77,8 @@ def read_mjcf(
     A RobotWarning names what is left out, because it is no rigid-body dynamics of a tree: equality constraints,
     tendons, contacts, springs, actuators, compensated gravity and fluids.
 
-    Raises RobotError: the file is missing or too large, MuJoCo refuses it, it has nothing that moves, or it has
-    friction losses or masses that need an option; MissingExtraError without the `mujoco` package.
+    Raises RobotError: the file is missing or too large, MuJoCo refuses it, it has nothing that moves, or it has masses
+    that need an option; MissingExtraError without the `mujoco` package.
     """
     path = Path(path)
     for option in others:
@@ -100,6 +100,7 @@ def read_mjcf(
         robot = reader.robot(path.stem, vector3(model.opt.gravity if gravity is None else gravity))
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
+    warn_of_friction(path.name, robot)
     if ignored := _ignored(model):
         text = f"{path.name}: left out, being no dynamics of a free tree: {', '.join(ignored)}"
         warnings.warn(text, RobotWarning, stacklevel=3)
@@ -112,10 +113,7 @@ def _compiled(path: Path) -> Any:
         import mujoco
     except ImportError:
         raise MissingExtraError("MJCF is read by the module 'mujoco'; pip install 'dynagate[mjcf]'") from None
-    if not path.is_file():
-        raise RobotError(f"no such file ({path}); expected an MJCF file")
-    if path.stat().st_size > MAX_BYTES:
-        raise RobotError(f"{path.stat().st_size} bytes; an MJCF file of more than {MAX_BYTES} bytes is refused")
+    check_file(path, "an MJCF")
     said: list[str] = []
     mujoco.set_mju_user_warning(said.append)  # else MuJoCo writes a log file where it is called
     try:
@@ -250,10 +248,6 @@ class _Reader:
     def _joint(self, j: int, name: str, kind: str, frame: _Place, axis: np.ndarray) -> Joint:
         model = self.model
         dofs = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + {"floating": 6, "spherical": 3}.get(kind, 1))
-        friction = float(np.abs(model.dof_frictionloss[dofs]).max())
-        if friction and not self.ignore_friction:
-            text = f"joint '{name}' has frictionloss {friction:g}; Coulomb friction is not modelled"
-            self.faults.add(text, ignore_friction=True)
         limited = bool(model.jnt_limited[j]) and kind in ("prismatic", "revolute")
         lower, upper = (float(x) for x in model.jnt_range[j])
         if limited and not lower < upper:
@@ -269,6 +263,7 @@ class _Reader:
             upper=upper if limited else None,
             effort=effort or None,
             damping=float(model.dof_damping[dofs][0]) if self.damping else 0.0,
+            friction=0.0 if self.ignore_friction else float(model.dof_frictionloss[dofs][0]),
             armature=float(model.dof_armature[dofs][0]),
         )
 

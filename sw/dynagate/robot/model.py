@@ -83,9 +83,10 @@ class Joint:
     rotation, translation: pose of the joint frame in the parent link's frame, at q = 0.
     axis: unit vector in the joint frame. lower, upper: rad. velocity: rad/s. effort: N m.
     A limit that the file does not give is None. damping: N m s/rad. armature: inertia of the rotor seen
-    through the gear, kg m². A prismatic joint has m for rad and N for N m.
-    Spherical and floating joints have no axis and no position limits; their velocity limit, damping and armature hold
-    for each degree of freedom.
+    through the gear, kg m². friction: Coulomb friction, N m, which functions have on request (`AlgorithmOptions`). A
+    prismatic joint has m for rad and N for N m.
+    Spherical and floating joints have no axis and no position limits; their velocity limit, damping, armature and
+    friction hold for each degree of freedom.
     mimic: the joint that this one follows; it then adds nothing to the robot's q and v.
     """
 
@@ -101,6 +102,7 @@ class Joint:
     damping: float = 0.0
     armature: float = 0.0
     mimic: Mimic | None = None
+    friction: float = 0.0
 
     @property
     def nv(self) -> int:
@@ -192,6 +194,7 @@ class Robot:
     gravity: acceleration of free fall in the base frame, m/s². rounding: the largest angle in rad by which the reader
     turned a joint or an inertia of the file to make right angles exact; no part of what the robot is. frames: places
     with a name besides the links, such as links on fixed joints; no function but those of frames depends on them.
+    Raises RobotError: there is no link, links or frames are not as these sentences say, or a number is not finite.
     """
 
     name: str
@@ -237,6 +240,10 @@ class Robot:
             raise RobotError(
                 f"joint '{link.joint.name}' has damping {link.joint.damping:g} and armature {link.joint.armature:g}; "
                 "expected finite numbers, 0 or more"
+            )
+        if not 0.0 <= link.joint.friction < math.inf:
+            raise RobotError(
+                f"joint '{link.joint.name}' has friction {link.joint.friction:g}; expected a finite number, 0 or more"
             )
         if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
             raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
@@ -314,7 +321,9 @@ class Robot:
         return tuple(link.joint.name for link in self.links if link.joint.mimic)
 
     def reach(self, joint: Joint) -> tuple[float | None, float | None]:
-        """Lower and upper limit of a joint, no further than where the joints that mimic it reach theirs."""
+        """Lower and upper limit of a joint, rad or m, no further than where the joints that mimic it reach theirs.
+
+        joint: one of the robot's. A limit that the file does not give is None."""
         low, high = joint.lower, joint.upper
         for link in self.links:
             mimic, own = link.joint.mimic, (link.joint.lower, link.joint.upper)
@@ -423,8 +432,9 @@ class Robot:
         return [float(value) for value in values]
 
     def with_payload(self, link: str, mass: float, com: Vector3, inertia: Matrix3) -> Robot:
-        """With a body held by a link. com and inertia (about com): in the link's frame. Raises RobotError: no such link
-        moves, or no body has such a mass and inertia."""
+        """With a body held by a link. mass: kg. com, inertia: m and kg m² about com, in the link's frame.
+
+        Raises RobotError: no such link moves, or no body has such a mass and inertia."""
         check_inertia("payload", mass, com, inertia)
         names = [known.name for known in self.links]
         if link not in names:
@@ -448,7 +458,10 @@ class Robot:
 
     @classmethod
     def from_mjcf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-        """Read MuJoCo's format. path: of the file. Options and errors: see `dynagate.robot.mjcf.read_mjcf`."""
+        """Read MuJoCo's format. path: of the file. options: those of `dynagate.robot.mjcf.read_mjcf`.
+
+        Raises RobotError: the file is missing or cannot be read, or describes no tree of supported joints;
+        MissingExtraError: MuJoCo is not installed. A RobotWarning names what is left out."""
         from dynagate.robot.mjcf import read_mjcf
 
         return read_mjcf(path, **options)
@@ -457,8 +470,11 @@ class Robot:
     def from_xacro(
         cls, path: str | PathLike[str], arguments: Mapping[str, str] | None = None, **options: Unpack[ReadingOptions]
     ) -> Robot:
-        """Read a URDF that is written with macros. path: of the file. arguments: of its macros, by name. Options and
-        errors: see `dynagate.robot.macros.read_xacro`."""
+        """Read a URDF that is written with macros. path: of the file. arguments: of its macros, by name. options:
+        those of `from_urdf`.
+
+        Raises RobotError: the macros cannot be expanded, or as `from_urdf` does of what they make;
+        MissingExtraError: xacro is not installed."""
         from dynagate.robot.macros import read_xacro
 
         return read_xacro(path, arguments, **options)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.robot.faults import Faults
+from dynagate.robot.faults import Faults, warn_of_friction
 from dynagate.robot.markup import attribute, finite, number, numbers, only, parse
 from dynagate.robot.mimicry import NoLeader, followed
 from dynagate.robot.model import (
@@ -89,10 +90,12 @@ def read_urdf(
     """Read a robot. Fixed joints are merged into the link above them; what is fixed to the base is dropped.
 
     floating_base: the root link moves freely, by a floating joint called ROOT_JOINT, instead of being the base.
-    lock: joints to hold at a position (rad or m), by name, as if they were fixed there. A joint that mimics another
-    follows it (`Joint.mimic`), and stays where it is while the other is held.
-    damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction, which
-    is not modelled and otherwise refused by name. allow_unphysical: accept masses and inertias that no body has.
+    lock: joints to hold at a position (rad or m), by name, as if they were fixed there; a RobotWarning names a position
+    beyond the joint's limits. A joint that mimics another follows it (`Joint.mimic`), and stays where it is while the
+    other is held.
+    damping: whether joint damping that the file gives is modelled. ignore_friction: leave out Coulomb friction,
+    which functions with friction=True have and others do not, as a RobotWarning says otherwise. allow_unphysical:
+    accept masses and inertias that no body has.
     unlimited: revolute joints without usable position limits have none, so that they are sampled from -π to π, and
     negative velocity and effort limits count as not given. lax: overlook errors of the XML that lose nothing of the
     robot, as an undeclared prefix; they are listed in a RobotWarning.
@@ -118,8 +121,9 @@ def read_urdf(
         raise RobotError(f"{path.name}: {error}") from None
     if reader.implied:
         warnings.warn(f"{path.name}: link 'world' is not defined and taken for the base", RobotWarning, stacklevel=3)
-    for text in overlooked:
-        warnings.warn(f"{path.name}: lax overlooks {text}", RobotWarning, stacklevel=3)
+    warn_of_friction(path.name, robot)
+    for text in (*(f"lax overlooks {fault}" for fault in overlooked), *reader.outside):
+        warnings.warn(f"{path.name}: {text}", RobotWarning, stacklevel=3)
     if text := _near_right_angles(reader.rounding):
         warnings.warn(f"{path.name}: {text}", RobotWarning, stacklevel=3)
     return robot
@@ -167,6 +171,7 @@ class _Reader:
         self.links: list[Link] = []
         self.frames: list[Frame] = []
         self.pinned: list[tuple[str, str, str, float]] = []  # fault, joint, type and the one position of its limits
+        self.outside: list[str] = []  # joints that the option holds beyond their limits
         self.unread = False  # something had a fault, so masses are not known
 
     def _imply_world(self, root: Any) -> bool:
@@ -312,6 +317,7 @@ class _Reader:
         if kind == "fixed" or mimic is not None:
             return None
         if name in self.options.lock:
+            self._check_held(element, f"joint '{name}'", kind, self.options.lock[name])
             return self.options.lock[name]
         where = f"joint '{name}'"
         limit = only(element, "limit", where)
@@ -324,6 +330,19 @@ class _Reader:
             return None
         self.pinned.append((text, name, kind, position))
         return position
+
+    def _check_held(self, element: Any, where: str, kind: str, position: float) -> None:
+        """Note a position that the joint does not reach, such as one in degrees."""
+        if kind not in ("revolute", "prismatic"):
+            return
+        with suppress(RobotError):  # limits that cannot be read do not matter here
+            limit = only(element, "limit", where)
+            if limit is None:
+                return
+            lower, upper = number(limit, "lower", where), number(limit, "upper", where)
+            if lower < upper and not lower <= position <= upper:
+                unit = "rad" if kind == "revolute" else "m"
+                self.outside.append(f"{where} is held at {position:g} {unit}, beyond its limits [{lower:g}, {upper:g}]")
 
     def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
         """To where the link below a held joint is."""
@@ -362,7 +381,8 @@ class _Reader:
             upper=upper,
             velocity=most["velocity"],
             effort=most["effort"],
-            damping=self._damping(element, where),
+            damping=self._resistance(element, where, "damping"),
+            friction=self._resistance(element, where, "friction"),
         )
 
     def _range(self, element: Any, limit: Any, name: str, kind: str) -> tuple[float | None, float | None]:
@@ -383,21 +403,18 @@ class _Reader:
             self.faults.add(text, unlimited=True)
         return None, None
 
-    def _damping(self, element: Any, where: str) -> float:
+    def _resistance(self, element: Any, where: str, name: str) -> float:
+        """Damping or friction of a joint, 0 where it is left out."""
         dynamics = only(element, "dynamics", where)
-        if dynamics is None:
+        value = 0.0 if dynamics is None or not dynamics.get(name) else number(dynamics, name, where)
+        if self.options.ignore_friction if name == "friction" else not self.options.damping:
             return 0.0
-        damping = number(dynamics, "damping", where) if dynamics.get("damping") else 0.0
-        friction = number(dynamics, "friction", where) if dynamics.get("friction") else 0.0
-        if friction != 0.0 and not self.options.ignore_friction:
-            self.faults.add(
-                f"{where} has friction {friction:g}; Coulomb friction is not modelled", ignore_friction=True
-            )
-        if not self.options.damping:
+        if value < 0.0 and name == "friction":
+            self.faults.add(f"{where} has friction {value:g}; expected 0 or more", ignore_friction=True)
             return 0.0
-        if damping < 0.0:
-            raise RobotError(f"{where} has damping {damping:g}; expected 0 or more, or damping=False to leave it out")
-        return damping
+        if value < 0.0:
+            raise RobotError(f"{where} has damping {value:g}; expected 0 or more, or damping=False to leave it out")
+        return value
 
     def _axis(self, element: Any, where: str) -> np.ndarray:
         """Unit vector; (1, 0, 0) where the file gives none, as URDF says."""

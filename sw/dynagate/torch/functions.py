@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
+from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -11,13 +11,14 @@ import torch
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
-from dynagate.operators.choose import FLOAT, Backend, Gradient, operator
-from dynagate.operators.inputs import Named, by_name, check_dtypes, leading_axes
+from dynagate.operators.choose import FLOAT, Backend, Gradient
+from dynagate.operators.face import FunctionFace, with_unit_quaternions
+from dynagate.operators.inputs import Named, check_dtypes, leading_axes
 from dynagate.robot import Robot
 from dynagate.torch.library import TorchOperator, check_devices
 
 
-class Function:
+class Function(FunctionFace):
     """A function of tensors (*leading, *shape), float32 or float64; call it with the inputs by name or in order.
 
     The leading axes are the same for all inputs, and so those of the results: none for a single state. Results are a
@@ -31,20 +32,14 @@ class Function:
     """
 
     def __init__(self, robot: Robot | str | PathLike[str], name: str, **choices: Any) -> None:
-        self.operator = operator(robot, name, **choices)
-        graph = self.operator.graph
-        self.inputs = tuple(port.name for port in graph.inputs)
-        self.outputs = tuple(port.name for port in graph.outputs)
+        super().__init__(robot, name, **choices)
         self._custom = TorchOperator(self.operator)
-        self._results = namedtuple(f"{name}_results", self.outputs)  # type: ignore[misc]
 
-    def __call__(self, *positional: Any, **named: Any) -> Any:
-        graph = self.operator.graph
-        inputs = checked(graph, by_name(graph, positional, named))
-        return self._results(*self._custom(*normalised(graph, inputs)))
+    def _prepared(self, inputs: dict[str, Any]) -> list[torch.Tensor]:
+        return prepared(self.operator.graph, inputs)
 
-    def __repr__(self) -> str:
-        return f"<dynagate.torch.Function {self.operator.graph.robot} {self.operator.graph.name}>"
+    def _computed(self, *inputs: Any) -> Any:
+        return self._custom(*inputs)
 
 
 def function(
@@ -82,28 +77,15 @@ def function(
     return Function(robot, name, backend=backend, gradient=gradient, policy=policy, region=region, **options)
 
 
-def checked(named: Named, inputs: dict[str, Any]) -> dict[str, torch.Tensor]:
-    """The inputs. Raises as `Function` says."""
+def prepared(named: Named, inputs: dict[str, Any]) -> list[torch.Tensor]:
+    """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
     for name, x in inputs.items():
         if not isinstance(x, torch.Tensor):
             raise ArgumentTypeError(f"input '{name}' is a {type(x).__name__}; expected a tensor")
     check_dtypes(inputs)
     check_devices(inputs)
     leading_axes(named.inputs, list(inputs.values()))
-    return inputs
+    return with_unit_quaternions(named, inputs, _length, partial(torch.cat, dim=-1))
 
 
-def normalised(named: Named, inputs: dict[str, torch.Tensor]) -> list[torch.Tensor]:
-    """The inputs in order, their quaternions of length 1."""
-    results = []
-    for port in named.inputs:
-        x = inputs[port.name]
-        if port.unit_vectors:
-            parts, at = [], 0
-            for start, stop in port.unit_vectors:
-                turn = x[..., start:stop]
-                parts += [x[..., at:start], turn / torch.linalg.vector_norm(turn, dim=-1, keepdim=True)]
-                at = stop
-            x = torch.cat([*parts, x[..., at:]], dim=-1)
-        results.append(x)
-    return results
+_length = partial(torch.linalg.vector_norm, dim=-1, keepdim=True)

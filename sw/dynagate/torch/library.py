@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 from collections.abc import Callable, Sequence
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 
 from dynagate.base.errors import ArgumentError
+from dynagate.native.kernel import Kernel
 from dynagate.operators.compute import CUDA, Compiled
 from dynagate.operators.operator import Operator
 
@@ -26,6 +28,7 @@ def registered(
     outputs: int,
     compute: Callable[..., Sequence[Any]],
     shapes: Callable[..., list[tuple[int, ...]]],
+    differentiate: tuple[Callable[..., Any], Callable[..., None]] | None = None,
 ) -> Any:
     """A custom operator of so many tensors to others, with its fake, under a name made unique.
 
@@ -38,10 +41,13 @@ def registered(
     def packed(results: Sequence[Any]) -> Any:
         return tuple(results) if outputs > 1 else results[0]
 
-    custom = torch.library.custom_op(
-        f"{NAMESPACE}::{name}_{next(_numbers)}", lambda *x: packed(compute(*x)), mutates_args=(), schema=schema
-    )
-    custom.register_fake(lambda *x: packed([x[0].new_empty(shape) for shape in shapes(*x)]))
+    unique = f"{name}_{next(_numbers)}"
+    qualified = f"{NAMESPACE}::{unique}"
+    # what `torch.library.custom_op` does but for its checks of each call
+    torch.library.define(qualified, schema, tags=torch.Tag.pt2_compliant_tag)
+    torch.library.impl(qualified, "default", torch.compiler.disable(lambda *x: packed(compute(*x))))
+    torch.library.register_fake(qualified, lambda *x: packed([x[0].new_empty(shape) for shape in shapes(*x)]))
+    custom = getattr(getattr(torch.ops, NAMESPACE), unique).default
 
     def batched(info: Any, dims: tuple[Any, ...], *x: Any) -> tuple[Any, Any]:
         moved = [
@@ -50,7 +56,9 @@ def registered(
         ]
         return custom(*moved), packed([0] * outputs)
 
-    custom.register_vmap(batched)
+    torch.library.register_vmap(qualified, batched)
+    if differentiate is not None:
+        torch.library.register_autograd(qualified, *differentiate[:1], setup_context=differentiate[1])
     return custom
 
 
@@ -70,8 +78,13 @@ class TorchOperator:
             len(graph.outputs),
             self._compute,
             self._shapes,
+            (self._backward, self._save),
         )
-        self.custom.register_autograd(self._backward, setup_context=self._save)
+        self._kernels: dict[torch.dtype, Kernel] = {}
+        self._size = math.prod(graph.inputs[0].shape)
+        # kernels leave out what is always zero
+        zeros = (any(graph.nodes[i].is_zero for i in port.nodes) for port in graph.outputs)
+        self._zeroed = [k for k, some in enumerate(zeros) if some]
 
     def __call__(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         return as_tuple(self.custom(*inputs))
@@ -91,7 +104,6 @@ class TorchOperator:
 
     def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         compute, graph = self.operator.compute, self.operator.graph
-        inputs = tuple(x.detach() for x in inputs)
         on = inputs[0].device
         if isinstance(compute, Compiled):
             if on.type not in compute.platforms:
@@ -104,23 +116,26 @@ class TorchOperator:
             return self._on_cpu(compute, inputs)
         shapes = self._shapes(*inputs)
         batch = math.prod(shapes[0][: len(shapes[0]) - len(graph.outputs[0].shape)])
-        arrays = [x.cpu().numpy().reshape(batch, *port.shape) for x, port in zip(inputs, graph.inputs, strict=True)]
+        arrays = [
+            x.detach().cpu().numpy().reshape(batch, *port.shape) for x, port in zip(inputs, graph.inputs, strict=True)
+        ]
         dtype = arrays[0].dtype
         results = [np.asarray(result, dtype).reshape(s) for result, s in zip(compute(arrays), shapes, strict=True)]
         return [torch.from_numpy(result).to(on) for result in results]
 
     def _on_cpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
         """On PyTorch's own memory."""
-        graph, first = self.operator.graph, inputs[0]
-        kernel = compute.kernel(_NUMPY[first.dtype])
-        outputs = [np.empty(shape, kernel.dtype) for shape in self._shapes(*inputs)]
+        first = inputs[0]
+        dtype, shapes = first.dtype, self._shapes(*inputs)
+        outputs = [torch.empty(shape, dtype=dtype) for shape in shapes]
+        for k in self._zeroed:  # by one thread: to start PyTorch's own takes longer than to fill it
+            ctypes.memset(outputs[k].data_ptr(), 0, outputs[k].nbytes)
         read = [x.contiguous() for x in inputs]  # kept until the call is done
-        batch = first.numel() // math.prod(graph.inputs[0].shape)
-        if batch:
-            kernel.at([x.data_ptr() for x in read], [x.ctypes.data for x in outputs], batch)
-            flat = {p.name: x.reshape(batch, *p.shape) for p, x in zip(graph.outputs, outputs, strict=True)}
-            kernel.clear(flat)
-        return [torch.from_numpy(x) for x in outputs]
+        if batch := first.numel() // self._size:
+            if (kernel := self._kernels.get(dtype)) is None:
+                kernel = self._kernels[dtype] = compute.kernel(_NUMPY[dtype])
+            kernel.at([x.data_ptr() for x in read], [x.data_ptr() for x in outputs], batch)
+        return outputs
 
     def _on_gpu(self, compute: Compiled, inputs: tuple[torch.Tensor, ...]) -> list[torch.Tensor]:
         """On PyTorch's own memory and current stream."""

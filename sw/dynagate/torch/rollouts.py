@@ -13,7 +13,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.operators.inputs import by_name
 from dynagate.operators.rollouts import RolloutOperator
 from dynagate.robot import Robot
-from dynagate.torch.functions import checked, normalised
+from dynagate.torch.functions import prepared
 from dynagate.torch.library import TorchOperator, registered
 
 
@@ -37,21 +37,21 @@ class RolloutFunction:
     def __init__(self, operator: RolloutOperator) -> None:
         self.operator = operator
         name = f"{operator.robot.name}_rollout".replace("-", "_").lower()
-        self._forward = registered(name, 3, 2, self._compute, self._shapes)
+        derivative = self._differentiate, self._save
+        self._forward = registered(name, 3, 2, self._compute, self._shapes, derivative)
         self._backward = registered(f"{name}_vjp", 5, 3, self._compute_back, self._shapes_back)
-        self._forward.register_autograd(self._differentiate, setup_context=self._save)
         to_velocities, to_entries = operator.to_velocities, operator.to_entries
         self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
         self._to_entries = None if to_entries is None else TorchOperator(to_entries)
 
     def __call__(self, *positional: Any, **named: Any) -> States:
         arguments = self.operator.arguments
-        inputs = checked(arguments, by_name(arguments, positional, named))
-        first = inputs["q0"]
+        inputs = prepared(arguments, by_name(arguments, positional, named))
+        first = inputs[0]
         self.operator.check_dtype(str(first.dtype).removeprefix("torch."))
         if first.device.type != "cpu":
             raise ArgumentError(f"inputs of {arguments.name} are on {first.device}; expected them on the CPU")
-        return States(*self._forward(*normalised(arguments, inputs)))
+        return States(*self._forward(*inputs))
 
     def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         return [torch.from_numpy(x) for x in self.operator.forward(*(x.detach().numpy() for x in inputs))]
@@ -95,6 +95,8 @@ def rollout(
 ) -> RolloutFunction:
     """A rollout for PyTorch: torques of so many steps of dt seconds to states.
 
+    robot: also the path of a URDF file, or the name of one that ships. The rollout takes q0 (*leading, nq), qd0
+    (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form, friction,

@@ -1,0 +1,272 @@
+"""Energy and forces of a position-based step of a small robot, over any scalar: what the loops of graphs search with.
+
+One operation after the other, so for robots of few links: revolute and prismatic joints, with torques, servos, damping
+and rotors, and points that touch planes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+
+import numpy as np
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.naming import scope
+from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
+from dynagate.dynamics.tree import Tree
+from dynagate.graph import Graph
+from dynagate.graph.recorder import Recording
+from dynagate.integrators.contact import Contact, ContactError, Plane, check_points
+from dynagate.integrators.position_based_joints import Servo
+from dynagate.integrators.position_based_residual import MEMORY
+from dynagate.robot import Robot
+
+FAR = 1e30
+"""What is minimised, before the first iteration, which therefore accepts its guess."""
+
+NO_NUMBER = 1e6
+"""Above any bound of a comparison, and not so far that passes drop the bound beside it."""
+
+Poses = list[tuple[Array, Array]]
+"""Per link R (3, 3) and p (3,), in the world or sums of such."""
+
+
+@dataclass(frozen=True)
+class Model:
+    """A robot in steps of dt (s), with what acts on it.
+
+    Raises RobotError: joints that mimic others; ValueError: a joint with a quaternion; ContactError: a point on no
+    link, or a law with powers that are not whole.
+    """
+
+    robot: Robot
+    dt: float
+    contact: Contact | None = None
+    servo: Servo | None = None
+    links: list[int] = field(init=False)
+    """Per contact point its link."""
+
+    def __post_init__(self) -> None:
+        self.robot.check_uncoupled("a loop of position-based steps")
+        for link in self.robot.links:
+            if link.joint.has_quaternion:
+                raise ArgumentError(
+                    f"joint '{link.joint.name}' of robot '{self.robot.name}' is {link.joint.type}; a loop of "
+                    "position-based steps takes revolute and prismatic joints"
+                )
+        object.__setattr__(self, "links", check_points(self.robot, self.contact.points) if self.contact else [])
+        if self.contact:
+            _check_powers(self.contact)
+
+    @property
+    def tree(self) -> Tree:
+        return Tree(self.robot).as_given
+
+    def spring(self, tree: Tree, d: int) -> float:
+        """The part of `square` that is not a rotor's."""
+        stiffness, damping = (self.servo.stiffness, self.servo.damping) if self.servo else (0.0, 0.0)
+        return stiffness + (tree.damping[d] + damping) / self.dt
+
+    def square(self, tree: Tree, d: int) -> float:
+        """What the forces at the joint of dof d add to the diagonal of the Hessian."""
+        return self.spring(tree, d) + tree.armature[d] / self.dt**2
+
+    def linear(self, tree: Tree, d: int, q: Scalar, before: Scalar, tau: Scalar, target: Scalar) -> Scalar:
+        """What they add to the gradient besides square × q, as `position_based_joints.joint_terms`."""
+        stiffness, damping = (self.servo.stiffness, self.servo.damping) if self.servo else (0.0, 0.0)
+        damper = (tree.damping[d] + damping) / self.dt
+        rotor = tree.armature[d] / self.dt**2
+        return -damper * q - rotor * (2.0 * q - before) - tau - stiffness * target
+
+
+def _check_powers(contact: Contact) -> None:
+    sliding = contact.beta if contact.printed_exponent else contact.beta - 1.0
+    if not (contact.alpha % 1.0 == contact.gamma % 1.0 == 0.0 and sliding % 2.0 == 0.0):
+        even = "an even" if contact.printed_exponent else "an odd"
+        raise ContactError(
+            f"contact has alpha {contact.alpha:g}, beta {contact.beta:g}, gamma {contact.gamma:g}; a loop of graphs "
+            f"takes whole numbers as alpha and gamma and {even} one as beta"
+        )
+
+
+def begin(model: Model) -> Graph:
+    """What stays the same in a step, and where its search begins.
+
+    q, before, tau, with a servo target (nv,) to trial, start, past (links, 12), linear (nv,), with contact marks
+    (points, 3); and the values of no iteration yet.
+    """
+    robot, tree = model.robot, model.tree
+    recording = Recording("begin", robot.name)
+    q, before, tau = (recording.input(name, (robot.nq,)) for name in ("q", "before", "tau"))
+    target = recording.input("target", (robot.nv,)) if model.servo else zeros(robot.nv)
+    here, last = poses_of(tree, q), poses_of(tree, before)
+    past = zeros(len(tree.links), 12)
+    for i, ((r, p), (r0, p0)) in enumerate(zip(here, last, strict=True)):
+        past[i, :9], past[i, 9:] = np.ravel(r0 - 2.0 * r), p0 - 2.0 * p
+    nothing = zeros(robot.nq)
+    outputs = {
+        "trial": 2.0 * q - before,
+        "start": array(list(q)),
+        "past": past,
+        "linear": array([model.linear(tree, d, q[d], before[d], tau[d], target[d]) for d in range(tree.nv)]),
+        "held": nothing,
+        "gradient": nothing.copy(),
+        "lowest": scalar(FAR),
+        "damping": scalar(0.0),
+        "count": scalar(-1.0),  # the guess is none
+    }
+    if model.contact:
+        memory = zeros(MEMORY)
+        outputs |= {"marks": np.stack(_places(model, here)), "least_q": nothing.copy(), "lowest_left": scalar(FAR)}
+        outputs |= {"recent": memory + FAR, "slot": array([1.0, *memory[1:]])}
+    return recording.graph(outputs)
+
+
+def scalar(value: Scalar) -> Array:
+    """A number as an output ()."""
+    result = np.empty((), dtype=object)
+    result[()] = value
+    return result
+
+
+def size(x: Scalar) -> Scalar:
+    return select(x, x, -x)
+
+
+def largest_over(slope: Array, scale: Sequence[float]) -> Scalar:
+    """The largest force over its scale; NO_NUMBER where one is not a number."""
+    largest: Scalar = 0.0
+    total: Scalar = 1.0
+    for g, s in zip(slope, scale, strict=True):
+        ratio = size(g) * (1.0 / s)
+        largest = select(ratio - largest, ratio, largest)
+        total = total + ratio
+    return select(total, largest, NO_NUMBER)
+
+
+def next_damping(rule: ModuleType, damping: Scalar, better: Scalar) -> Scalar:
+    """The damping after an iteration that was accepted or rejected. rule: the module that has the numbers."""
+    reduced = select(damping - rule.LEAST_DAMPING, rule.SHRINK * damping, 0.0)
+    raised = select(5.0 * damping - rule.FIRST_DAMPING, 5.0 * damping, rule.FIRST_DAMPING)
+    return select(better, reduced, raised)
+
+
+def damp(hessian: Array, relaxed: Scalar) -> None:
+    """Adds λ to the diagonal, relaxed beside its mean."""
+    n = len(hessian)
+    damping = relaxed * (sum(hessian[d, d] for d in range(n)) * (1.0 / n))
+    for d in range(n):
+        hessian[d, d] = hessian[d, d] + damping
+
+
+def evaluation(model: Model, at: str, slope: str) -> Graph:
+    """The configuration `at` (nv,), past, linear, with contact marks, to `slope` (nv,) and, without contact, energy."""
+    robot, contact = model.robot, model.contact
+    recording = Recording("evaluation", robot.name)
+    q, linear = (recording.input(name, (robot.nq,)) for name in (at, "linear"))
+    past = recording.input("past", (len(robot.links), 12))
+    marks = recording.input("marks", (len(contact.points), 3)) if contact else None
+    energy, forces = energy_and_slope(model, q, past, linear, marks)
+    return recording.graph({slope: forces} if contact else {"energy": scalar(energy), slope: forces})
+
+
+def poses_of(tree: Tree, q: Array) -> Poses:
+    """Every link in the world."""
+    poses: Poses = []
+    for i, joint in enumerate(tree.transforms(list(q))):
+        with scope("place", f"link{i}"):
+            parent = tree.parents[i]
+            r, p = poses[parent] if parent >= 0 else (array(np.eye(3)), zeros(3))
+            poses.append((joint.after(r), p + r @ joint.translation))
+    return poses
+
+
+def energy_and_slope(model: Model, q: Array, past: Array, linear: Array, marks: Array | None) -> tuple[Scalar, Array]:
+    """E(q) of Equation 5 in J, without contact, and the forces left at q (nv,): its gradient less what contact adds.
+
+    past (links, 12): T_{k-1} - 2 T_k of every link. linear (nv,): as `Model.linear`. marks (points, 3): where contact
+    points are at the step's begin.
+    """
+    tree, dt = model.tree, model.dt
+    poses = poses_of(tree, q)
+    gravity = array([-a for a in tree.base_acceleration])
+    moments, forces = [], []
+    total: Scalar = 0.0
+    for i, (r, p) in enumerate(poses):
+        with scope("energy", f"link{i}"):
+            inertia = tree.inertias[i]
+            turn = (r + past[i, :9].reshape(3, 3)) * (1.0 / dt**2)  # (turn | shift): the link's acceleration
+            shift = (p + past[i, 9:]) * (1.0 / dt**2)
+            weighted = turn @ inertia.second + np.outer(shift, inertia.first)
+            pushed = turn @ inertia.first + shift * inertia.mass
+            inertial = sum(np.ravel(weighted * turn)) + sum(pushed * shift)
+            first = r @ inertia.first
+            total = total + (0.5 * dt**2) * inertial - gravity @ (first + p * inertia.mass)
+            force = pushed - gravity * inertia.mass
+            n = (weighted - np.outer(gravity, inertia.first)) @ r.T + np.outer(force, p)
+            moments.append(array([n[2, 1] - n[1, 2], n[0, 2] - n[2, 0], n[1, 0] - n[0, 1]]))
+            forces.append(force)
+    if model.contact is not None and marks is not None:
+        _subtract_contact(model, model.contact, poses, marks, moments, forces)
+    slope = zeros(tree.nv)
+    for i in reversed(tree.links):
+        with scope("slope", f"link{i}"):
+            parent, (r, p) = tree.parents[i], poses[i]
+            for d in tree.dofs[i]:
+                motion = tree.axis_at(d, r, p)
+                square = model.square(tree, d)
+                slope[d] = motion.angular @ moments[i] + motion.linear @ forces[i] + square * q[d] + linear[d]
+                total = total + (0.5 * square * q[d] + linear[d]) * q[d]
+            if parent >= 0:
+                moments[parent] = moments[parent] + moments[i]
+                forces[parent] = forces[parent] + forces[i]
+    return total, slope
+
+
+def _places(model: Model, poses: Poses) -> list[Array]:
+    """The contact points in the world."""
+    points = model.contact.points if model.contact else ()
+    turns = model.tree.turns
+    return [
+        poses[i][1] + poses[i][0] @ (turns[i].T @ array(list(point.position)))
+        for i, point in zip(model.links, points, strict=True)
+    ]
+
+
+def _subtract_contact(
+    model: Model, contact: Contact, poses: Poses, marks: Array, moments: list[Array], forces: list[Array]
+) -> None:
+    """Takes the forces on contact points, and their moments about the world's origin, from those of their links."""
+    for k, p in enumerate(_places(model, poses)):
+        with scope("contact", f"point{k}"):
+            force = sum((_contact_force(contact, plane, p, p - marks[k]) for plane in contact.planes), zeros(3))
+            i = model.links[k]
+            forces[i] = forces[i] - force
+            moments[i] = moments[i] - np.cross(p, force)
+
+
+def _contact_force(contact: Contact, plane: Plane, p: Array, moved: Array) -> Array:
+    """The force (3,) of a plane on a point at p that the step has moved; the law is that of `Contact`."""
+    n = array(list(plane.normal))
+    above = n @ p - plane.offset
+    deep = select(above, 0.0, -above)
+    x = moved - n * (n @ moved)
+    square = x @ x
+    sliding = contact.beta if contact.printed_exponent else contact.beta - 1.0
+    rub = (contact.beta + 1.0) * contact.friction
+    press = contact.stiffness * _power(deep, contact.alpha)
+    if contact.model == "pbd":
+        lift = (contact.gamma + 1.0) * contact.friction
+        press = press + lift * _power(square, 0.5 * (contact.beta + 1.0)) * _power(deep, contact.gamma)
+    force: Array = n * press - x * (rub * _power(square, 0.5 * sliding) * _power(deep, contact.gamma + 1.0))
+    return force
+
+
+def _power(x: Scalar, exponent: float) -> Scalar:
+    """x to a whole number."""
+    result: Scalar = 1.0
+    for _ in range(round(exponent)):
+        result = result * x
+    return result

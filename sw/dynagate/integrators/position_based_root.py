@@ -1,0 +1,133 @@
+"""The root of a step's forces as a loop of graphs: the iterations of `position_based_residual.run_residual`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynagate.dynamics.mass_matrix import factorise, solve
+from dynagate.dynamics.spatial import Array, Scalar, array, select
+from dynagate.graph import Graph
+from dynagate.graph.derivatives import jacobian
+from dynagate.graph.loop import Loop, Until
+from dynagate.graph.recorder import Recording
+from dynagate.integrators import position_based_residual
+from dynagate.integrators.position_based_graphs import (
+    Model,
+    damp,
+    evaluation,
+    largest_over,
+    next_damping,
+    scalar,
+)
+from dynagate.robot import Robot
+
+CARRY = {
+    "next": "trial",
+    "now": "held",
+    "slope": "gradient",
+    "squares": "recent",
+    "turned": "slot",
+    "relaxed": "damping",
+    "counted": "count",
+    "finest": "least_q",
+    "least": "lowest",
+    "least_left": "lowest_left",
+}
+
+
+def root_search(model: Model, scale: Sequence[float], iterations: int) -> Loop:
+    """A loop of iterations from the values of `position_based_graphs.begin` to best (nq,), counted () and rest ()."""
+    robot = model.robot
+    return Loop(
+        "search",
+        robot.name,
+        (
+            evaluation(model, "trial", "trial_slope"),
+            _decision(robot, scale),
+            jacobian(evaluation(model, "now", "forces"), inputs=["now"]),
+            _step(robot),
+        ),
+        CARRY,
+        Until("left", 1.0, iterations + 1),
+        last=("best", "counted", "rest"),
+    )
+
+
+def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
+    """Where the search is, where the forces were least, the squares of the forces that bound the next, and the damping.
+
+    recent: squares of the forces in the last iterations that were accepted; slot: 1 where the next one is noted. What
+    the search returns, best, is where it is if that has converged, and else where the squares were least.
+    A graph of its own: passes drop a term that is negligible in random states, as a tolerance is beside the forces of
+    such.
+    """
+    recording = Recording("decision", robot.name)
+    vectors = ("trial", "held", "trial_slope", "gradient", "least_q")
+    trial, held, trial_slope, gradient, least_q = (recording.input(name, (robot.nq,)) for name in vectors)
+    recent, slot = (recording.input(name, (position_based_residual.MEMORY,)) for name in ("recent", "slot"))
+    scalars = ("damping", "count", "lowest", "lowest_left")
+    damping, count, lowest, lowest_left = (recording.input(name, ())[()] for name in scalars)
+    value = trial_slope @ trial_slope
+    rest = largest_over(trial_slope, scale)
+    first = select(count + 0.5, 0.0, 1.0)  # the guess
+    farthest = [max(scale) / s for s in scale]  # 1 rad, or the robot's reach
+    near = select(largest_over(trial - held, farthest) - 1.0, 0.0, 1.0)
+    within = select(rest - 1.0, 0.0, 1.0)
+    better = first + near * (select(_largest(recent) - value, 1.0, 0.0) + within)
+    left = select(better, rest, largest_over(gradient, scale))
+    lower = better * select(lowest - value, 1.0, 0.0)
+    now, finest = _chosen(better, trial, held), _chosen(lower, trial, least_q)
+    least_left = select(lower, rest, lowest_left)
+    noted = [select(first + better * s, value, r) for s, r in zip(slot, recent, strict=True)]
+    return recording.graph(
+        {
+            "now": now,
+            "slope": _chosen(better, trial_slope, gradient),
+            "squares": array(noted),
+            "turned": array([slot[-1], *slot[:-1]]),
+            "finest": finest,
+            "least": scalar(select(lower, value, lowest)),
+            "least_left": scalar(least_left),
+            "best": _chosen(left - 1.0, finest, now),
+            "rest": scalar(select(left - 1.0, least_left, left)),
+            "relaxed": scalar(next_damping(position_based_residual, damping, better)),
+            "left": scalar(left),
+            "counted": scalar(count + 1.0),
+        }
+    )
+
+
+def _largest(values: Array) -> Scalar:
+    largest = values[0]
+    for value in values[1:]:
+        largest = select(value - largest, value, largest)
+    return largest
+
+
+def _chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:
+    return array([select(condition, a, b) for a, b in zip(positive, otherwise, strict=True)])
+
+
+def _step(robot: Robot) -> Graph:
+    """now, slope, relaxed and the Jacobian J of the forces to next: now - (JᵀJ + λ)⁻¹ Jᵀ slope, λ beside the mean of
+    the diagonal."""
+    n = robot.nv
+    recording = Recording("step", robot.name)
+    now, slope = (recording.input(name, (n,)) for name in ("now", "slope"))
+    relaxed = recording.input("relaxed", ())[()]
+    j = recording.input("dforces_dnow", (n, n))
+    square = j.T @ j
+    damp(square, relaxed)
+    dense = _Dense(n)
+    return recording.graph({"next": now - array(solve(dense, factorise(dense, square), list(j.T @ slope)))})
+
+
+class _Dense:
+    """The `Elimination` of a matrix without zeros."""
+
+    def __init__(self, nv: int) -> None:
+        self.nv = nv
+        self.chain = [list(range(d + 1)) for d in range(nv)]
+
+    def where(self, d: int) -> tuple[str, ...]:
+        return (f"row{d}",)

@@ -1,0 +1,244 @@
+"""Smoothed Coulomb friction in the functions of a robot, against the formula in numpy and its complex step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import FUNCTIONS, Region, Robot, RobotWarning, Rollout, evaluate, robots, trace
+from dynagate.cli import main
+from dynagate.dynamics import function
+from dynagate.graph.truth import STEP, forward_dynamics_gradient, relative_errors
+
+from tests.samples import State, inputs_of, states
+
+ARM = robots.load("two_joint_arm")
+FORCES, SPEED = (0.4, 0.7), 0.5
+FRICTION: dict[str, Any] = {"friction": FORCES, "friction_speed": SPEED}
+TAKING = [row for row in FUNCTIONS.values() if row.takes_friction]
+CASES = [(row.name, form) for row in TAKING for form in row.forms]
+MIMIC = '<mimic joint="elbow" multiplier="-2"/><axis'
+
+
+def rubbed(robot: Robot = ARM, forces: Sequence[float] = FORCES) -> Robot:
+    """The robot with friction in its joints."""
+    links = [
+        replace(link, joint=replace(link.joint, friction=force))
+        for link, force in zip(robot.links, forces, strict=True)
+    ]
+    return replace(robot, links=tuple(links))
+
+
+def taken(qd: np.ndarray, forces: Any = FORCES, speed: float = SPEED) -> np.ndarray:
+    return np.asarray(forces) * qd / np.sqrt(qd**2 + speed**2)
+
+
+def slope(qd: np.ndarray) -> np.ndarray:
+    return taken(qd + 1j * STEP).imag / STEP
+
+
+def slow(robot: Robot, count: int, seed: int) -> State:
+    """Speeds about those at which friction sets in."""
+    state = states(robot, count, seed)
+    return {**state, "qd": state["qd"] / 8.0}
+
+
+def expected(name: str, form: str, state: State) -> State:
+    """The outputs with friction: those without, of torques that lack what it takes, and what its slope adds."""
+    takes, bends = taken(state["qd"]), slope(state["qd"])
+    less = {**state, "tau": state["tau"] - takes}
+    result = evaluate(trace(ARM, name, form=form), inputs_of(name, less))
+    if "tau" in result:
+        result["tau"] += takes
+    if "dtau_dqd" in result:
+        result["dtau_dqd"] += np.stack([np.diag(b) for b in bends])
+    if "dqdd_dqd" in result:
+        minv = evaluate(trace(ARM, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+        minv = state["minv"] if name.endswith("given_minv") else minv
+        result["dqdd_dqd"] -= minv * bends[:, None, :]
+    if "jvp_tau" in result:
+        result["jvp_tau"] += bends * state["delta_qd"]
+    if "jvp_qdd" in result:
+        minv = evaluate(trace(ARM, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+        result["jvp_qdd"] -= np.einsum("nij,nj->ni", minv, bends * state["delta_qd"])
+    if "vjp_qdd" in result:
+        result["vjp_qd"] += bends * state["lam_tau"]
+    if "vjp_tau" in result:
+        result["vjp_qd"] -= bends * result["vjp_tau"]
+    if "d2_dq_dqd" in result:
+        result["d2_dq_dqd"] -= result["d2_dq_dtau"] * bends[:, None, :]
+        mu = evaluate(trace(ARM, "forward_dynamics_vjp"), inputs_of("forward_dynamics_vjp", less))["vjp_tau"]
+        curves = -3.0 * np.array(FORCES) * SPEED**2 * state["qd"] / (state["qd"] ** 2 + SPEED**2) ** 2.5
+        result["d2_dqd_dqd"] -= np.stack([np.diag(c) for c in mu * curves])
+    return result
+
+
+@pytest.mark.parametrize(("name", "form"), CASES)
+def test_every_form_has_the_friction_of_the_formula(name: str, form: str) -> None:
+    state = slow(ARM, 20, seed=3)
+    state["minv"] = evaluate(trace(ARM, "mass_matrix_inverse"), {"q": state["q"]})["minv"]
+    results = evaluate(trace(ARM, name, form=form, **FRICTION), inputs_of(name, state))
+    for output, value in expected(name, form, state).items():
+        assert relative_errors(results[output], value).max() < 1e-11, output
+
+
+def test_functions_together_have_friction_too() -> None:
+    state = slow(ARM, 20, seed=4)
+    graph = trace(ARM, "all", **FRICTION)
+    for part in function("all").parts:
+        inputs = {shared: state[own] for own, shared in part.inputs} | {"function": np.full(20, float(part.code))}
+        inputs.setdefault("qd", state["qd"])
+        inputs.setdefault("tau_or_qdd", state["tau"])
+        row = FUNCTIONS[part.name]
+        options = FRICTION if row.takes_friction else {}
+        alone = evaluate(trace(ARM, part.name, **options), inputs_of(part.name, state))
+        both = evaluate(graph, inputs)
+        for output, value in alone.items():
+            assert relative_errors(both[output], value).max() < 1e-10, (part.name, output)
+
+
+def test_true_is_the_friction_of_the_file_and_damping_acts_beside_it() -> None:
+    damped = [replace(link, joint=replace(link.joint, damping=0.3)) for link in rubbed().links]
+    state = slow(ARM, 20, seed=5)
+    inputs = inputs_of("inverse_dynamics", state)
+    plain = evaluate(trace(ARM, "inverse_dynamics"), inputs)["tau"]
+    tau = evaluate(trace(replace(ARM, links=tuple(damped)), "inverse_dynamics", friction=True), inputs)["tau"]
+    np.testing.assert_allclose(tau, plain + 0.3 * state["qd"] + taken(state["qd"], speed=0.01), atol=1e-12)
+
+
+def test_the_truth_computed_another_way_has_friction() -> None:
+    state = inputs_of("forward_dynamics_gradient", slow(ARM, 20, seed=6))
+    graph = trace(ARM, "forward_dynamics_gradient", **FRICTION)
+    results, other = evaluate(graph, state), forward_dynamics_gradient(ARM, state, graph.friction)
+    for output, value in other.items():
+        assert relative_errors(results[output], value).max() < 1e-10, output
+
+
+def test_a_joint_that_mimics_another_rubs_at_its_own_speed(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(robots.path("two_joint_arm").read_text().replace("<axis", MIMIC, 1))  # in the shoulder
+    robot = rubbed(Robot.from_urdf(path))
+    qd = np.array([[0.3], [-0.02]])
+    inputs = {"q": np.zeros((2, 1)), "qd": qd, "qdd": np.zeros((2, 1))}
+    plain, own, leader = (
+        evaluate(trace(robot, "inverse_dynamics", friction=friction, friction_speed=SPEED), inputs)["tau"]
+        for friction in (0.0, True, FORCES[1:])
+    )
+    np.testing.assert_allclose(own - plain, taken(qd, 0.7) - 2.0 * taken(-2.0 * qd, 0.4), atol=1e-12)
+    np.testing.assert_allclose(leader - plain, taken(qd, 0.7), atol=1e-12)
+    gradient = trace(robot, "inverse_dynamics_gradient", friction=True, friction_speed=SPEED)
+    step = evaluate(
+        trace(robot, "inverse_dynamics", friction=True, friction_speed=SPEED), {**inputs, "qd": qd + 1e-30j}
+    )
+    np.testing.assert_allclose(evaluate(gradient, inputs)["dtau_dqd"][..., 0], step["tau"].imag / 1e-30, atol=1e-11)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_a_step_is_that_of_a_rollout(integrator: str) -> None:
+    state = slow(ARM, 5, seed=7)
+    options: dict[str, Any] = {"dt": 0.01, "integrator": integrator, "friction_speed": SPEED}
+    inputs = inputs_of("step", state)
+    step = evaluate(trace(rubbed(), "step", friction=True, **options), inputs)
+    run = Rollout(rubbed(), steps=1, friction=True, device="numpy", **options)
+    after = run(state["q"], state["qd"], state["tau"][:, None])
+    np.testing.assert_allclose(after.q[:, 1], step["q_next"], atol=1e-12)
+    np.testing.assert_allclose(after.qd[:, 1], step["qd_next"], atol=1e-12)
+    without = evaluate(trace(ARM, "step", dt=0.01, integrator=integrator), inputs)
+    assert np.abs(without["qd_next"] - step["qd_next"]).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics_gradient"])
+def test_compiled_code_and_integers_compute_it(name: str) -> None:
+    region = Region.of(ARM)
+    inputs = region.states(trace(ARM, name, **FRICTION), 50, seed=8)
+    exact = evaluate(trace(ARM, name, **FRICTION), inputs)
+    with dynagate.open(ARM, name, device="cpu", **FRICTION) as compiled:
+        results = compiled(**inputs)
+        for output, value in exact.items():
+            assert relative_errors(getattr(results, output), value).max() < 1e-12
+    with dynagate.open(ARM, name, device="fixed", region=region, **FRICTION) as integers:
+        results = integers(**inputs)
+        assert not results.overflow.any()
+        for output, value in exact.items():
+            assert relative_errors(getattr(results, output), value).max() < 1e-3
+
+
+def test_a_design_keeps_its_friction(tmp_path: Path) -> None:
+    built = dynagate.build(rubbed(), "inverse_dynamics", friction=True, friction_speed=SPEED, folder=tmp_path)
+    assert json.loads((built.folder / "design.json").read_text())["options"] == {
+        "friction": True,
+        "friction_speed": SPEED,
+    }
+    state = slow(ARM, 5, seed=9)
+    inputs = inputs_of("inverse_dynamics", state)
+    with dynagate.open(built.folder, device="numpy") as again:
+        tau = again(**inputs).tau
+    np.testing.assert_allclose(tau, expected("inverse_dynamics", "newton_euler", state)["tau"], atol=1e-12)
+    several = dynagate.build(ARM, "inverse_dynamics", **FRICTION, folder=tmp_path)
+    assert dynagate.open(several.folder, device="numpy")(**inputs).tau == pytest.approx(tau)
+
+
+def test_sampled_states_overcome_friction_and_some_are_slow() -> None:
+    region = Region.of(ARM)
+    plain, rubs = (region.sample("forward_dynamics", 300, 1, kind="rest", **f) for f in ({}, {"friction": FORCES}))
+    fast, slowed = rubs["qd"][1::2], rubs["qd"][::2]
+    assert np.array_equal(fast, plain["qd"][1::2])
+    assert 0.02 < np.abs(slowed).max() <= 0.03
+    assert np.abs(fast).max() > 0.1
+    needed = taken(fast, speed=0.01)
+    np.testing.assert_allclose(rubs["tau"][1::2] - plain["tau"][1::2], needed, atol=1e-12)
+
+
+def test_friction_that_nothing_has_changes_nothing() -> None:
+    with pytest.warns(RobotWarning, match="no joint of robot 'two_joint_arm' has friction, so friction=True"):
+        graph = trace(ARM, "inverse_dynamics", friction=True)
+    assert graph == trace(ARM, "inverse_dynamics")
+    with pytest.warns(RobotWarning, match="changes nothing"):
+        Rollout(ARM, steps=1, dt=0.01, friction=True, device="numpy")
+    assert trace(ARM, "inverse_dynamics", friction=False) == trace(rubbed(), "inverse_dynamics")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("mass_matrix", {"friction": 0.1}, "mass_matrix does not depend on friction; expected the option left out"),
+        ("potential_energy", {"friction_speed": 0.1}, "potential_energy does not depend on friction"),
+        ("inverse_dynamics", {"friction": -1.0}, "friction=-1.0; expected True, or numbers of 0 or more"),
+        ("inverse_dynamics", {"friction": "file"}, "friction=file; expected True, or numbers of 0 or more"),
+        ("inverse_dynamics", {"friction": (1.0,)}, "friction has 1 numbers; expected one, or 2"),
+        ("inverse_dynamics", {"friction": 1.0, "friction_speed": 0.0}, "friction_speed=0.0; expected a speed of more"),
+    ],
+)
+def test_refused(name: str, options: dict[str, Any], message: str) -> None:
+    for refusing in (trace, dynagate.open, dynagate.build):
+        with pytest.raises(ValueError, match=message):
+            refusing(ARM, name, **options)
+
+
+def test_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(robots.path("two_joint_arm").read_text().replace("<axis", '<dynamics friction="0.2"/><axis'))
+
+    def said(line: str) -> str:
+        return CliRunner().invoke(main, line.split()).output
+
+    folder = tmp_path / "c"
+    output = said(f"emit {path} --function inverse_dynamics --friction file --friction-speed 0.5 --folder {folder}")
+    assert "Coulomb friction of joint 'shoulder' and 1 more acts in functions with --friction file and in no" in output
+    assert any("sqrt" in file.read_text() for file in folder.iterdir())
+    asked = ["info", "two_joint_arm", "--form", "newton_euler", "--friction", "0.5", "--json"]
+    rows = json.loads(CliRunner().invoke(main, asked).stdout)
+    assert rows[0]["options"] == {"friction": 0.5}
+    assert "mass_matrix has no option --friction;" in said(
+        "emit two_joint_arm --function mass_matrix --friction 1 --folder x"
+    )
+    assert "--friction-speed without --friction; expected both" in said("info two_joint_arm --friction-speed 1")
+    assert "expected file, or a number of 0 or more" in said("info two_joint_arm --friction much")
+    assert "no joint of two_joint_arm has friction in its file" in said("info two_joint_arm --friction file")
