@@ -525,7 +525,7 @@ def test_measured_limits_are_warned_of() -> None:
     with pytest.warns(PositionBasedWarning, match="order 4 is experimental: .* grow for 0.026 < ω dt < 6.84"):
         PositionBased(robot, 0.001, order=4)
     with pytest.warns(
-        PositionBasedWarning, match="tolerance 1e-07 at dt 1e-06 s: the rounding .* of about 1e-06 beside"
+        PositionBasedWarning, match="tolerance 1e-07 at dt 1e-06 s: the rounding .* of about 6e-07 beside"
     ):
         PositionBased(robot, 1e-6)
     lazy = PositionBased(chain(3), 0.05, iterations=1, tolerance=1e-12)

@@ -24,9 +24,12 @@ from ray_environments import environments
 from rollouts import OPTIONS, connect, whole
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecMonitor
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 ENVIRONMENTS = 8
+GAMMA = 0.98
+"""Discount of an action: a horizon of 2.5 s."""
+
 NOISE = -1.0
 """Logarithm of the actions' standard deviation at first. At 0 most actions lie beyond -1 or 1, and a policy whose noise
 walked had a mean that stood still."""
@@ -85,7 +88,8 @@ def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -
 def learns(robot: str, short: bool, steps: int, backend: str, jobs: int) -> Data:
     torch.set_num_threads(1)
     count, each, span = (2, 32, 1.0) if short else (ENVIRONMENTS, 256, 10.0)
-    envs = VecMonitor(environments([partial(Walking, robot, span=span)] * count, backend, jobs))
+    monitored = VecMonitor(environments([partial(Walking, robot, span=span)] * count, backend, jobs))
+    envs = VecNormalize(monitored, norm_obs=False, gamma=GAMMA)  # large values take all of the clipped gradient
     settings = {
         "n_steps": each,
         "batch_size": count * each // 8,
