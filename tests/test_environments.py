@@ -56,7 +56,7 @@ def test_stances_stand_and_pushes_agree(robot: str) -> None:
             _, reward, fallen, _, info = env.step(np.zeros(env.action_space.shape, np.float32))
             assert info["converged"]
             assert not fallen
-            assert reward > 0.9
+            assert reward > 0.8
         bases.append(env.q[[0, env.legged.height]])
     assert bases[1][0] > 0.01
     assert np.isclose(bases[0][0], bases[1][0], rtol=0.25)

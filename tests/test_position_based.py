@@ -323,16 +323,6 @@ def test_steps_pass_through_larger_forces() -> None:
     assert track.iterations.mean() < 12.0
 
 
-def test_a_step_without_a_solution_ends_where_forces_were_least() -> None:
-    robot = chain(4)
-    residuals = []
-    for most in (1, 2, 4, 8):
-        sim = PositionBased(robot, 0.5, objective="forces", iterations=most, tolerance=1e-15)
-        with pytest.warns(PositionBasedWarning, match="did not converge"):
-            residuals.append(sim.run(bent(robot), np.full(robot.nv, 20.0), 1).residual[0])
-    assert residuals == sorted(residuals, reverse=True)
-
-
 def test_a_batch_is_its_trajectories() -> None:
     robot = chain(3)
     q0 = np.random.default_rng(0).uniform(-0.5, 0.5, (5, robot.nq))
@@ -525,7 +515,7 @@ def test_measured_limits_are_warned_of() -> None:
     with pytest.warns(PositionBasedWarning, match="order 4 is experimental: .* grow for 0.026 < ω dt < 6.84"):
         PositionBased(robot, 0.001, order=4)
     with pytest.warns(
-        PositionBasedWarning, match="tolerance 1e-07 at dt 1e-06 s: the rounding .* of about 1e-06 beside"
+        PositionBasedWarning, match="tolerance 1e-07 at dt 1e-06 s: the rounding .* of about 6e-07 beside"
     ):
         PositionBased(robot, 1e-6)
     lazy = PositionBased(chain(3), 0.05, iterations=1, tolerance=1e-12)

@@ -24,8 +24,12 @@ from ray_environments import environments
 from rollouts import OPTIONS, connect, whole
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
 
 ENVIRONMENTS = 8
+GAMMA = 0.98
+"""Discount of an action: a horizon of 2.5 s."""
+
 NOISE = -1.0
 """Logarithm of the actions' standard deviation at first. At 0 most actions lie beyond -1 or 1, and a policy whose noise
 walked had a mean that stood still."""
@@ -38,7 +42,7 @@ CHOICES = {
 
 
 class Curve(BaseCallback):
-    """Actions so far and the mean reward of an action, after each round of rollouts."""
+    """Actions so far and the mean reward of the last episodes, after each round of rollouts."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,13 +52,14 @@ class Curve(BaseCallback):
         return True
 
     def _on_rollout_end(self) -> None:
-        rewards = self.locals["rollout_buffer"].rewards
-        self.points.append((self.num_timesteps, float(rewards.mean())))
+        rewards = [episode["r"] for episode in self.model.ep_info_buffer or ()]
+        if rewards:
+            self.points.append((self.num_timesteps, float(np.mean(rewards))))
 
 
 def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -> Data:
-    """The policy's mean action on a simulator: metres and seconds of an episode, the mean reward of an action, how many
-    episodes ended in a fall, and the configurations of the first."""
+    """The policy's mean action on a simulator: metres and seconds of an episode, its mean reward, how many ended in a
+    fall, and the configurations of the first."""
     env = Walking(robot, simulator=simulator, span=span)  # type: ignore[arg-type]
     rows, track = [], []
     for episode in range(episodes):
@@ -67,12 +72,12 @@ def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -
             converged = converged and info["converged"]
             if episode == 0:
                 track.append(env.q.tolist())
-        rows.append((float(env.q[0]), len(rewards) * CONTROL, float(np.mean(rewards)), fell, converged))
+        rows.append((float(env.q[0]), len(rewards) * CONTROL, float(np.sum(rewards)), fell, converged))
     distance, seconds, reward, falls, sound = (np.array(column) for column in zip(*rows, strict=True))
     return {
         "metres": float(distance.mean()),
         "seconds": float(seconds.mean()),
-        "reward of an action": float(reward.mean()),
+        "reward": float(reward.mean()),
         "falls": int(falls.sum()),
         "episodes": episodes,
         "episodes with steps that did not converge": int((~sound).sum()),
@@ -83,7 +88,8 @@ def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -
 def learns(robot: str, short: bool, steps: int, backend: str, jobs: int) -> Data:
     torch.set_num_threads(1)
     count, each, span = (2, 32, 1.0) if short else (ENVIRONMENTS, 256, 10.0)
-    envs = environments([partial(Walking, robot, span=span)] * count, backend, jobs)
+    monitored = VecMonitor(environments([partial(Walking, robot, span=span)] * count, backend, jobs))
+    envs = VecNormalize(monitored, norm_obs=False, gamma=GAMMA)  # large values take all of the clipped gradient
     settings = {
         "n_steps": each,
         "batch_size": count * each // 8,
@@ -99,7 +105,7 @@ def learns(robot: str, short: bool, steps: int, backend: str, jobs: int) -> Data
     envs.close()
     return {
         "robot": robot,
-        "actions": curve.points[-1][0],
+        "actions": model.num_timesteps,
         "seconds": taken,
         "reward by actions": curve.points,
         "before": before,
@@ -120,9 +126,9 @@ def draw(data: Data) -> Figure:
     for column, row in enumerate(data["robots"]):
         above, below = panels[column], panels[len(data["robots"]) + column]
         above.plot(*zip(*row["reward by actions"], strict=True), "o-", markersize=3, label="PBFD, as it learns")
-        reward = row["after"]["newton-euler"]["reward of an action"]
+        reward = row["after"]["newton-euler"]["reward"]
         above.axhline(reward, color="tab:red", linestyle="--", label="Newton-Euler, learned")
-        above.set(title=row["robot"], xlabel="actions", ylabel="reward of an action")
+        above.set(title=row["robot"], xlabel="actions", ylabel="reward of an episode")
         above.legend(fontsize=7)
         lines = picture(row, "pbfd")
         overlay(below, lines, max(1, len(lines) // 8))

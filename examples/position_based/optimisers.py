@@ -69,13 +69,12 @@ def measure(short: bool) -> Data:
         robot = chain(count)
         names = [name for name in COMBINATIONS if name != "L-BFGS, forces" or count == 10]
         data["fixed"][str(count)] = {
-            name: steps_of(robot, bent(robot), [], name, min(steps, 10) if count > 10 and "BFGS" in name else steps)
-            for name in names
+            name: steps_of(robot, bent(robot), [], name, min(steps, 10) if "BFGS" in name else steps) for name in names
         }
     robot, q0, points = falling(3 if short else 10)
     names = [name for name in COMBINATIONS if not short or name != "L-BFGS, forces"]
     data["falling"] = {
-        name: steps_of(robot, q0, points, name, 12 if short or name == "L-BFGS, forces" else steps) for name in names
+        name: steps_of(robot, q0, points, name, 12 if short or "BFGS" in name else steps) for name in names
     }
     return data
 

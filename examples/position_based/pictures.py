@@ -45,7 +45,7 @@ def overlay(panel: Any, lines: np.ndarray, every: int) -> None:
     """Draws one step in so many, the first of them pale."""
     shown = lines[::every]
     for k, part in enumerate(shown):
-        panel.add_collection(LineCollection(part, colors="tab:blue", alpha=0.2 + 0.8 * (k + 1) / len(shown)))
+        panel.add_collection(LineCollection(part, colors="tab:blue", alpha=0.2 + 0.8 * (k / len(shown))))
     panel.autoscale_view()
     panel.set(aspect="equal")
 

@@ -38,8 +38,8 @@ friction. Twice the grip leaves some steps of the spider without a solution."""
 STEPS = {"pbfd": 0.025, "newton-euler": 0.0025}
 """Simulator -> its time step in s."""
 
-FORWARD = 2.0
-"""Reward of 1 m/s beside that of standing. At 1.0 the walker learned to stand still."""
+FORWARD = 5.0
+"""Reward of 1 m/s beside that of standing. At 2.0 the walker learned to stand still."""
 
 Observation = npt.NDArray[np.float32]
 
