@@ -352,19 +352,22 @@ def test_results_are_read_in_parts(simulated_bench: Bench) -> None:
 
 
 def test_registers_are_read_while_samples_stream(kind: Kind, designs: Path) -> None:
+    """A busy machine may give the reading thread no turn within a batch, so that there are several."""
     bench = opened(kind, designs, pauses=(0.3, 0.3))
+    name = "samples_out" if kind.shell else "hash_low"
     with bench.accelerator, ThreadPoolExecutor(1) as threads:
-        streaming = threads.submit(bench.check, 20_000)
-        name = "samples_out" if kind.shell else "hash_low"
-        seen = []
-        while not streaming.done():
-            seen.append(bench.driver.registers.read(name))
-        streaming.result()
-    if kind.shell:
-        within = [count for count in seen if 0 < count < 20_000]
-        assert within, "none was read while samples streamed"
-    else:
-        assert set(seen) == {bench.driver.design.device_hash & 0xFFFFFFFF}
+        for _ in range(8):
+            before, seen = bench.driver.registers.read(name), []
+            streaming = threads.submit(bench.check, 20_000)
+            while not streaming.done():
+                seen.append(bench.driver.registers.read(name))
+            streaming.result()
+            if not kind.shell:
+                assert set(seen) == {bench.driver.design.device_hash & 0xFFFFFFFF}
+                return
+            if any(before < count < before + 20_000 for count in seen):
+                return
+    raise AssertionError("none was read while samples streamed")
 
 
 def test_batches_under_way_come_out_in_order(bench: Bench) -> None:
