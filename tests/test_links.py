@@ -357,7 +357,7 @@ def test_registers_are_read_while_samples_stream(kind: Kind, designs: Path) -> N
     name = "samples_out" if kind.shell else "hash_low"
     with bench.accelerator, ThreadPoolExecutor(1) as threads:
         for _ in range(8):
-            before, seen = bench.driver.registers.read(name), []
+            seen = []
             streaming = threads.submit(bench.check, 20_000)
             while not streaming.done():
                 seen.append(bench.driver.registers.read(name))
@@ -365,7 +365,7 @@ def test_registers_are_read_while_samples_stream(kind: Kind, designs: Path) -> N
             if not kind.shell:
                 assert set(seen) == {bench.driver.design.device_hash & 0xFFFFFFFF}
                 return
-            if any(before < count < before + 20_000 for count in seen):
+            if any(count % 20_000 for count in seen):
                 return
     raise AssertionError("none was read while samples streamed")
 
