@@ -351,8 +351,10 @@ def test_results_are_read_in_parts(simulated_bench: Bench) -> None:
     simulated_bench.check(4)
 
 
-def test_registers_are_read_while_samples_stream(kind: Kind, designs: Path) -> None:
-    """A busy machine may give the reading thread no turn within a batch, so that there are several."""
+def test_registers_are_read_while_samples_stream(kind: Kind, designs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a simulated device between two slices of the stream. A busy machine may give the reading thread no turn within
+    a batch, so that there are several."""
+    monkeypatch.setattr("dynagate.host.sim_links.SLICE_MS", 1)
     bench = opened(kind, designs, pauses=(0.3, 0.3))
     name = "samples_out" if kind.shell else "hash_low"
     with bench.accelerator, ThreadPoolExecutor(1) as threads:

@@ -325,17 +325,32 @@ def test_a_lost_last_sample_is_a_time_out(built: Build, board: SimulatedBoard) -
         bench.check(9)
 
 
+class Faults:
+    """Damages a byte now and then: `mean` bytes lie between two faults on average. How the bytes are cut does not
+    matter."""
+
+    def __init__(self, mean: float, rng: random.Random) -> None:
+        self._mean, self._rng = mean, rng
+        self._left = self._gap()
+
+    def _gap(self) -> int:
+        return round(self._rng.expovariate(1 / self._mean))
+
+    def __call__(self, data: bytes) -> bytes:
+        out = b""
+        while self._left < len(data):
+            out += data[: self._left] + damaged(data[self._left : self._left + 1], self._rng)
+            data, self._left = data[self._left + 1 :], self._gap()
+        self._left -= len(data)
+        return out + data
+
+
 def test_faults_at_random_never_make_a_wrong_result(bench: Bench) -> None:
     """Whatever is lost or changed, the call says so or its results are right; the next call works."""
-    rng = random.Random(6)
-
-    def faulty(data: bytes) -> bytes:
-        return damaged(data, rng) if data and rng.random() < 0.01 else data
-
     bench.driver.link._timeout = 0.2
     errors = 0
     for turn in range(40):
-        bench.board.damage = bench.board.damage_back = faulty
+        bench.board.damage, bench.board.damage_back = (Faults(3000, random.Random(2 * turn + k)) for k in (0, 1))
         try:
             bench.check(30, seed=turn)
         except DeviceError:
