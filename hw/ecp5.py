@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import sysconfig
 import time
 from collections import Counter, defaultdict
@@ -23,7 +22,7 @@ from amaranth.lib import wiring
 from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
-from dynagate.base.process import ending
+from dynagate.base.process import run
 from dynagate.design.words import WORD
 from dynagate.hw import pll, uart
 from dynagate.hw.boards import Board, Nextpnr, Serial
@@ -289,7 +288,7 @@ class _Flow:
             f"seed{seed}.json",
         ]
         command += ["--timing-allow-fail", "--log", f"seed{seed}.log", "--quiet"]
-        self._timed(f"nextpnr: place and route, seed {seed}", "nextpnr", lambda: _run(command, self.folder))
+        self._timed(f"nextpnr: place and route, seed {seed}", "nextpnr", lambda: self._run(command))
         report = json.loads((self.folder / f"seed{seed}.json").read_text())
         self.slowest[seed] = _slowest(report)
         return min(float(clock["achieved"]) for clock in report["fmax"].values())
@@ -298,8 +297,11 @@ class _Flow:
         """The bitstream of a routed seed."""
         target = self.folder / f"{self.board.name}.bit"
         command = [_tool("ecppack"), "--compress", "--input", f"seed{seed}.config", "--bit", target.name]
-        self._timed("ecppack: bitstream", "ecppack", lambda: _run(command, self.folder))
+        self._timed("ecppack: bitstream", "ecppack", lambda: self._run(command))
         return target
+
+    def _run(self, command: Sequence[str]) -> None:
+        run(command, SynthesisError, place=self.folder, lines=10)
 
     def _timed(self, text: str, tool: str, work: Callable[[], None]) -> None:
         self.say(text)
@@ -355,14 +357,6 @@ def _tool(name: str) -> str:
     if script is None:
         raise SynthesisError(f"{name} is not installed; expected the extra: pip install 'dynagate[synth]'")
     return script
-
-
-def _run(command: Sequence[str], folder: Path) -> None:
-    """Run a tool in the folder. Raises SynthesisError with the end of what it printed."""
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-10:])
-        raise SynthesisError(f"{Path(command[0]).name} {ending(done.returncode)}:\n{tail}")
 
 
 def _yosys(passes: Sequence[str]) -> None:

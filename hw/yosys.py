@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
 from dynagate.base.errors import Error
-from dynagate.base.process import ending
+from dynagate.base.process import run
 
 
 class YosysError(Error, RuntimeError):
@@ -21,7 +20,4 @@ def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
         raise YosysError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
     program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
     program += "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-lines:])
-        raise YosysError(f"Yosys {ending(done.returncode)}:\n{tail}")
+    run([sys.executable, "-c", program], YosysError, name="Yosys", lines=lines)

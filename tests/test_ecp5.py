@@ -15,6 +15,7 @@ from amaranth.hdl import Const, Module, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from dynagate import Accelerator, build, robots
+from dynagate.base.process import run
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.fixedpoint.format import Format
@@ -217,7 +218,7 @@ def test_missing_tools_are_named(small: Build, tmp_path: Path, monkeypatch: pyte
 )
 def test_a_tool_that_fails_or_is_killed_says_so(end: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SynthesisError, match=re.escape(message)):
-        ecp5._run(["sh", "-c", f"echo last words; {end}"], tmp_path)
+        run(["sh", "-c", f"echo last words; {end}"], SynthesisError, place=tmp_path)
 
 
 def test_constraints_name_the_pins_of_the_top() -> None:

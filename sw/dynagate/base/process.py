@@ -1,8 +1,13 @@
-"""How a program that was run ended, in words."""
+"""Programs that are run, and how they ended, in words."""
 
 from __future__ import annotations
 
 import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from dynagate.base.storage import full_disk
 
 STOPPED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGXCPU")
 """Signals that people, time limits and systems that go down send."""
@@ -23,3 +28,23 @@ def ending(status: int) -> str:
     else:
         advice = "a fault of its own: run it again, or with another version of it"
     return f"was ended by signal {name}; {advice}"
+
+
+def run(
+    command: Sequence[str],
+    failure: type[Exception],
+    *,
+    name: str | None = None,
+    place: Path | None = None,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    lines: int = 20,
+) -> str:
+    """What a program prints. name: in errors, its file's unless given. place: where it works. folder: where it writes.
+    Raises `failure` with so many last lines of its messages."""
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).splitlines()[-lines:])
+        full = full_disk(folder) if folder else ""
+        raise failure(f"{name or Path(command[0]).name} {ending(done.returncode)}:\n{tail}{full}")
+    return done.stdout

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.machine import processor
-from dynagate.native.compile import CompileError, compiler, run
+from dynagate.base.process import run
+from dynagate.native.compile import CompileError, compiler
 from dynagate.native.kernel import Kernel
 
 SECONDS = 0.3

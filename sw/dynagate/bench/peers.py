@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
+from dynagate.base.process import run
 from dynagate.native.cache import cache_folder, kept
-from dynagate.native.compile import CompileError, run
+from dynagate.native.compile import CompileError
 from dynagate.robot import Robot
 
 FLAGS = (

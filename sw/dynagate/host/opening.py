@@ -159,9 +159,8 @@ def open(
     chosen = _device(is_robot, device, asked)
     check_overflow(overflow)
     if not is_robot:
-        folder = _folder(what)  # type: ignore[arg-type]
-        if (folder / FILE).is_file() and load(folder).ring is not None:
-            return _of_ring(folder, function, chosen, asked, step)  # type: ignore[return-value]
+        if _is_ring(what):  # type: ignore[arg-type]
+            return _of_ring(_folder(what), function, chosen, asked, step)  # type: ignore[arg-type, return-value]
         return Accelerator(_of_design(what, function, chosen, asked, step), overflow=overflow)  # type: ignore[arg-type]
     if chosen == BOARD:
         raise ArgumentError(f"device '{BOARD}' holds a design; expected the folder that dynagate.build returned")
@@ -440,6 +439,14 @@ def _design_numpy(design: Build | str | PathLike[str], *, pack: bool = False, st
 
 def _formatted(design: Build | str | PathLike[str]) -> FormattedGraph:
     return formatted_design(design) if isinstance(design, str | PathLike) else design.formatted
+
+
+def _is_ring(design: Build | str | PathLike[str]) -> bool:
+    """Whether a design is a rollout's. Of a path that holds none the device says so."""
+    if not isinstance(design, str | PathLike):
+        return design.design.ring is not None
+    folder = _folder(design)
+    return (folder / FILE).is_file() and load(folder).ring is not None
 
 
 def _folder(design: Build | str | PathLike[str]) -> Path:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import MissingExtraError
+from dynagate.base.process import run
 from dynagate.design.design import Design
 from dynagate.host.dma import DmaLink, TimedOut
 from dynagate.host.links import DeviceError
 from dynagate.native.cache import cache_folder, kept
-from dynagate.native.compile import run
 
 READER, WRITER = "read_samples:{read_samples_1}", "write_results:{write_results_1}"
 """Kernels that move card memory to the input stream, and the output stream to card memory: (memory, stream, beats)."""

@@ -138,13 +138,20 @@ def size(x: Scalar) -> Scalar:
 
 def largest_over(slope: Array, scale: Sequence[float]) -> Scalar:
     """The largest force over its scale; NO_NUMBER where one is not a number."""
-    largest: Scalar = 0.0
-    total: Scalar = 1.0
-    for g, s in zip(slope, scale, strict=True):
-        ratio = size(g) * (1.0 / s)
-        largest = select(ratio - largest, ratio, largest)
-        total = total + ratio
-    return select(total, largest, NO_NUMBER)
+    ratios = [size(g) * (1.0 / s) for g, s in zip(slope, scale, strict=True)]
+    return select(sum(ratios, 1.0), largest(ratios), NO_NUMBER)
+
+
+def largest(values: Sequence[Scalar]) -> Scalar:
+    result = values[0]
+    for value in values[1:]:
+        result = select(value - result, value, result)
+    return result
+
+
+def chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:
+    """`select` of each entry."""
+    return array([select(condition, a, b) for a, b in zip(positive, otherwise, strict=True)])
 
 
 def next_damping(rule: ModuleType, damping: Scalar, better: Scalar) -> Scalar:

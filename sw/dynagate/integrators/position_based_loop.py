@@ -20,6 +20,7 @@ from dynagate.integrators.contact import Contact
 from dynagate.integrators.position_based_graphs import (
     Model,
     begin,
+    chosen,
     damp,
     ending,
     evaluation,
@@ -101,8 +102,8 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
     better = lower + within + as_low
     return recording.graph(
         {
-            "best": array([select(better, a, b) for a, b in zip(trial, held, strict=True)]),
-            "slope": array([select(better, a, b) for a, b in zip(trial_slope, gradient, strict=True)]),
+            "best": chosen(better, trial, held),
+            "slope": chosen(better, trial_slope, gradient),
             "least": scalar(select(better, energy, lowest)),
             "relaxed": scalar(next_damping(position_based_energy, damping, better)),
             "rest": scalar(select(better, left, before)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynagate.dynamics.mass_matrix import factorise, solve
-from dynagate.dynamics.spatial import Array, Scalar, array, select
+from dynagate.dynamics.spatial import array, select
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import Loop, Until
@@ -13,8 +13,10 @@ from dynagate.graph.recorder import Recording
 from dynagate.integrators import position_based_residual
 from dynagate.integrators.position_based_graphs import (
     Model,
+    chosen,
     damp,
     evaluation,
+    largest,
     largest_over,
     next_damping,
     scalar,
@@ -73,39 +75,28 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
     farthest = [max(scale) / s for s in scale]  # 1 rad, or the robot's reach
     near = select(largest_over(trial - held, farthest) - 1.0, 0.0, 1.0)
     within = select(rest - 1.0, 0.0, 1.0)
-    better = first + near * (select(_largest(recent) - value, 1.0, 0.0) + within)
+    better = first + near * (select(largest(list(recent)) - value, 1.0, 0.0) + within)
     left = select(better, rest, largest_over(gradient, scale))
     lower = better * select(lowest - value, 1.0, 0.0)
-    now, finest = _chosen(better, trial, held), _chosen(lower, trial, least_q)
+    now, finest = chosen(better, trial, held), chosen(lower, trial, least_q)
     least_left = select(lower, rest, lowest_left)
     noted = [select(first + better * s, value, r) for s, r in zip(slot, recent, strict=True)]
     return recording.graph(
         {
             "now": now,
-            "slope": _chosen(better, trial_slope, gradient),
+            "slope": chosen(better, trial_slope, gradient),
             "squares": array(noted),
             "turned": array([slot[-1], *slot[:-1]]),
             "finest": finest,
             "least": scalar(select(lower, value, lowest)),
             "least_left": scalar(least_left),
-            "best": _chosen(left - 1.0, finest, now),
+            "best": chosen(left - 1.0, finest, now),
             "rest": scalar(select(left - 1.0, least_left, left)),
             "relaxed": scalar(next_damping(position_based_residual, damping, better)),
             "left": scalar(left),
             "counted": scalar(count + 1.0),
         }
     )
-
-
-def _largest(values: Array) -> Scalar:
-    largest = values[0]
-    for value in values[1:]:
-        largest = select(value - largest, value, largest)
-    return largest
-
-
-def _chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:
-    return array([select(condition, a, b) for a, b in zip(positive, otherwise, strict=True)])
 
 
 def _step(robot: Robot) -> Graph:

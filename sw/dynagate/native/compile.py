@@ -5,15 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from dynagate.base.errors import Error
-from dynagate.base.process import ending
-from dynagate.base.storage import full_disk
+from dynagate.base.process import run
 from dynagate.native.cache import cache_folder, kept
 from dynagate.native.emit import Source
 
@@ -113,19 +111,3 @@ def machine(program: str, target: tuple[str, ...]) -> str:
     CompileError."""
     version = run([program, "--version"], CompileError)
     return version + (run([program, *target], CompileError) if target else "")
-
-
-def run(
-    command: Sequence[str],
-    failure: type[Exception],
-    *,
-    folder: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-) -> str:
-    """What a tool prints. folder: where it writes. Raises `failure` with the end of its messages."""
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        tail = "\n".join((done.stdout + done.stderr).splitlines()[-20:])
-        full = full_disk(folder) if folder else ""
-        raise failure(f"{Path(command[0]).name} {ending(done.returncode)}:\n{tail}{full}")
-    return done.stdout

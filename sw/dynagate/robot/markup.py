@@ -51,7 +51,8 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
     if text is None:
         check_file(path, "a URDF")
         text = path.read_bytes()
-    _check_size(len(text), "a URDF")
+    else:
+        _check_size(len(text), "a URDF")
     overlooked: list[str] = []
     try:
         root = etree.fromstring(text, parser=_parser())

@@ -58,7 +58,8 @@ def registered(
 
     torch.library.register_vmap(qualified, batched)
     if differentiate is not None:
-        torch.library.register_autograd(qualified, *differentiate[:1], setup_context=differentiate[1])
+        backward, save = differentiate
+        torch.library.register_autograd(qualified, backward, setup_context=save)
     return custom
 
 
