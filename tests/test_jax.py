@@ -189,6 +189,26 @@ def test_what_is_not_finite_stays_in_its_sample() -> None:
     assert finite.tolist() == [k != 4 for k in range(9)]
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("batch", [(), (0,), (1,), (5,), (2, 9)])
+def test_a_rollout_of_arrays(batch: tuple[int, ...], dtype: type) -> None:
+    """PyTorch's: the plain call's states and gradient, and what is not finite stays in its sample."""
+    operator = RolloutOperator(ARM, steps=3, dt=0.01, backend="compiled", dtype=np.dtype(dtype))
+    shapes = (2,), (2,), (3, 2), (4, 2), (4, 2)
+    q0, qd0, tau, *costs = (x.astype(dtype) for x in normal(*((*batch, *shape) for shape in shapes)))
+    expected = operator.rollout(q0, qd0, tau)
+    states = operator.forward(q0, qd0, tau)
+    np.testing.assert_array_equal(states[0], expected.q)
+    np.testing.assert_array_equal(states[1], expected.qd)
+    products = operator.rollout.vjp(expected, tau, *costs)
+    for name, product in zip(("q0", "qd0", "tau"), operator.backward(*states, tau, *costs), strict=True):
+        np.testing.assert_array_equal(product, products[name])
+    if len(batch) == 2:
+        q0[1, 4] = np.nan
+        finite = np.isfinite(operator.forward(q0, qd0, tau)[0]).all(axis=(2, 3))
+        assert np.argwhere(~finite).tolist() == [[1, 4]]
+
+
 def test_empty_batches() -> None:
     assert function(ARM)(*[np.zeros((0, 2))] * 3).qdd.shape == (0, 2)
     assert rollout(ARM, 3, 0.01)(np.zeros((0, 2)), np.zeros((0, 2)), np.zeros((0, 3, 2))).q.shape == (0, 4, 2)

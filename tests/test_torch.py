@@ -69,6 +69,16 @@ def test_derivatives_of_rollouts() -> None:
     assert gradcheck(lambda *x: tuple(run(*x)), normal((3, 2), (3, 2), (3, 4, 2)))
 
 
+def test_what_is_not_finite_stays_in_its_trajectory() -> None:
+    q, qd, tau = normal((9, 2), (9, 2), (9, 3, 2), grad=False)
+    q[4] = torch.nan
+    tau.requires_grad_()
+    states = rollout(ARM, 3, 0.01, dtype=torch.float64)(q, qd, tau)
+    (gradient,) = torch.autograd.grad(states.q.sum(), tau)
+    for each in (states.q, states.qd, gradient):
+        assert each.isfinite().all(-1).all(-1).tolist() == [k != 4 for k in range(9)]
+
+
 def test_operators_pass_the_check_of_pytorch() -> None:
     f, run = function(ARM), rollout(ARM, 3, 0.01, dtype=torch.float64)
     torch.library.opcheck(f._custom.custom, tuple(normal((3, 2), (3, 2), (3, 2))))

@@ -232,20 +232,22 @@ class Rollout:
             raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
         n, steps = self.robot.nv, self.steps
         leading = trajectories.qd.shape[:-2]
-        costs = {
-            name: of_shape(name, x, (*leading, steps + 1, n), self.dtype)
+        cost_q, cost_qd = (
+            of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
-        }
-        torque = of_shape("tau", tau, (*leading, steps, n), self.dtype).reshape(-1, steps, n)
-        flat = {name: x.reshape(-1, steps + 1, n) for name, x in costs.items()}
-        states = {
-            "q": trajectories.q.reshape(-1, steps + 1, self.robot.nq),
-            "qd": trajectories.qd.reshape(-1, steps + 1, n),
-        }
-        batch = len(torque)
+        )
+        torque = of_shape("tau", tau, (*leading, steps, n), self.dtype)
+        return self.swept(trajectories.q, trajectories.qd, torque, cost_q, cost_qd)
+
+    def swept(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> dict[str, Array]:
+        """`vjp` of arrays of this rollout's dtype, unchecked."""
+        n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
+        arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
+        flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
+        batch = len(flat["qd"])
         inputs = {
-            **{name: x[:, :-1] for name, x in {**states, **flat}.items()},
-            "tau": torque,
+            **{name: x[:, :-1] for name, x in flat.items()},
+            "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -12,7 +13,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.graph import Graph, Port
-from dynagate.host.rollouts import Rollout, Trajectories
+from dynagate.host.rollouts import Rollout
 from dynagate.operators.compute import CPU, Compiled
 from dynagate.operators.operator import Operator
 from dynagate.operators.products import entries_of_weights, weights_of_entries
@@ -98,12 +99,21 @@ class RolloutOperator:
             )
 
     def forward(self, q0: Array, qd0: Array, tau: Array) -> list[Array]:
-        """Trajectories q and qd, on the host. Raises ValueError: an input is not finite."""
-        trajectories = self.rollout(q0, qd0, tau)
-        return [np.asarray(trajectories.q, self.dtype), np.asarray(trajectories.qd, self.dtype)]
+        """Trajectories q and qd, on the host. Raises ValueError: an input is not finite, where no C computes them."""
+        if (kernel := self.rollout.kernel) is None:
+            trajectories = self.rollout(q0, qd0, tau)
+            return [np.asarray(trajectories.q, self.dtype), np.asarray(trajectories.qd, self.dtype)]
+        leading, steps, batch = q0.shape[:-1], self.steps, math.prod(q0.shape[:-1])
+        starts = [x.reshape(batch, x.shape[-1]) for x in (q0, qd0)]
+        states = [np.empty((batch, steps + 1, x.shape[-1]), self.dtype) for x in (q0, qd0)]
+        for state, start in zip(states, starts, strict=True):
+            state[:, 0] = start
+        if batch:
+            inputs = dict(zip(("q", "qd", "tau"), (*starts, tau.reshape(batch, *tau.shape[-2:])), strict=True))
+            kernel(inputs, {"q_next": states[0][:, 1:], "qd_next": states[1][:, 1:]}, batch, steps)
+        return [x.reshape(*leading, *x.shape[1:]) for x in states]
 
     def backward(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> list[Array]:
         """Gradients by q0 and qd0, (..., nv), and tau, on the host. cost_q: along velocities."""
-        trajectories = Trajectories(q, qd, None, None, np.full(q.shape[:-2], -1))
-        products = self.sweep.vjp(trajectories, tau, cost_q, cost_qd)
+        products = self.sweep.swept(q, qd, tau, cost_q, cost_qd)
         return [products[name] for name in ("q0", "qd0", "tau")]

@@ -30,8 +30,10 @@ class RolloutFunction:
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU;
     quaternions are brought to length 1 first. Returns `States`. It is differentiated in reverse mode, once.
 
-    Raises TypeError and ValueError as a `Function` does, and ValueError where an input or a weight of the gradient is
-    not finite.
+    What is not finite stays in its trajectory, and raises no error.
+
+    Raises TypeError and ValueError as a `Function` does, and ValueError where an input is not finite and the backend is
+    "numpy", "fixed" or "sim".
     """
 
     def __init__(self, operator: RolloutOperator) -> None:
