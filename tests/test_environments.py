@@ -14,9 +14,10 @@ import gymnasium
 import numpy as np
 import pytest
 from dynagate.base.errors import Error
-from dynagate.integrators.environments import CONTROL, Walking
+from dynagate.integrators.environments import CONTROL, Walking, WalkingBatch
 from dynagate.integrators.legged import LEGGED
 from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 FREEDOMS = {"hopper": 6, "walker": 14, "spider": 18}
 EXAMPLES = Path(__file__).parent.parent / "examples" / "position_based"
@@ -57,7 +58,7 @@ def test_stances_stand_and_pushes_agree(robot: str) -> None:
             assert info["converged"]
             assert not fallen
             assert reward > 0.8
-        bases.append(env.q[[0, env.legged.height]])
+        bases.append(env.q[[0, env.task.legged.height]])
     assert bases[1][0] > 0.01
     assert np.isclose(bases[0][0], bases[1][0], rtol=0.25)
     assert np.abs(bases[0][1] - bases[1][1]) < 0.025  # PBFD yields under the weight, dry friction's contacts do not
@@ -70,7 +71,7 @@ def test_the_end_of_an_episode() -> None:
     assert [env.step(still)[3] for _ in range(2)] == [False, True]
     for limit in ({"tilt": 0.0}, {"least": 2.0}):
         env = Walking("hopper")
-        env.legged = replace(env.legged, **limit)
+        env.task.legged = replace(env.task.legged, **limit)
         env.reset(seed=0)
         _, reward, fallen, _, _ = env.step(still)
         assert fallen
@@ -114,8 +115,53 @@ def test_options_of_reset_that_are_refused() -> None:
 
 def test_actions_that_are_refused() -> None:
     for action in (np.zeros(1), np.full(3, np.nan)):
-        with pytest.raises(Error, match=r"action is array.*; expected finite numbers of shape \(3,\)"):
+        with pytest.raises(Error, match=r"action is .*; expected finite numbers of shape \(3,\)"):
             Walking().step(action)
+
+
+@pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])
+@pytest.mark.parametrize("robot", LEGGED)
+def test_a_batch_is_as_many_environments(robot: str, simulator: Any) -> None:
+    """Gymnasium's own vector of single ones, with episodes that fall and that end in time."""
+    count, options = 5, {"push": 1.0, "noise": 0.1}
+
+    def single() -> Walking:
+        env = Walking(robot, simulator=simulator, span=0.5)
+        env.task.legged = replace(env.task.legged, tilt=0.08)
+        return env
+
+    singles = SyncVectorEnv([single] * count, autoreset_mode=AutoresetMode.SAME_STEP)
+    batch = gymnasium.make_vec(f"dynagate/{robot.capitalize()}-v0", count, simulator=simulator, span=0.5)
+    assert isinstance(batch, WalkingBatch)
+    batch.task.legged = replace(batch.task.legged, tilt=0.08)
+    assert batch.observation_space == singles.observation_space
+    assert batch.action_space == singles.action_space
+    random, ends = np.random.default_rng(2), np.zeros(2, int)
+    np.testing.assert_array_equal(*(envs.reset(seed=7, options=options)[0] for envs in (batch, singles)))
+    for _ in range(24):
+        actions = random.uniform(-1.5, 1.5, batch.action_space.shape) * [[0.0], [0.0], [1.0], [1.0], [1.0]]
+        ours, theirs = (envs.step(actions) for envs in (batch, singles))
+        for one, other in zip(ours[:4], theirs[:4], strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        ended = ours[2] | ours[3]
+        np.testing.assert_array_equal(ours[4].get("_final_obs", np.zeros(count, bool)), ended)
+        for i in np.flatnonzero(ended):
+            np.testing.assert_allclose(ours[4]["final_obs"][i], theirs[4]["final_obs"][i], rtol=1e-5, atol=1e-6)
+        ends += ours[2].sum(), ours[3].sum()
+    assert ends.all(), f"{ends}: expected falls, and episodes that end in time"
+
+
+def test_what_a_batch_refuses() -> None:
+    for count in (0, 2.0, True):
+        with pytest.raises(Error, match=f"num_envs is {count}; expected a whole number, 1 or more"):
+            WalkingBatch("hopper", count)
+    with pytest.raises(Error, match="robot 'horse'; expected one of hopper, walker, spider"):
+        WalkingBatch("horse", 2)
+    envs = WalkingBatch("hopper", 2)
+    with pytest.raises(Error, match=r"action is array.*; expected finite numbers of shape \(2, 3\)"):
+        envs.step(np.zeros(3))
+    with pytest.raises(Error, match="reset has no option shove; expected push, noise"):
+        envs.reset(options={"shove": 1.0})
 
 
 def run_script(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """A hopper, a walker and a spider learn to walk on position-based steps (PBFD), and are tested on Newton-Euler steps
 with dry friction: Figure 5 (b) of Pan & Manocha (2018), Figure 7 of 2019.
 
-Proximal policy optimisation (PPO) of Stable-Baselines3: `pip install 'dynagate[learn]'`. Rollouts run in this process,
-in several (`--jobs`), or on a Ray cluster (`--backend ray --cluster ADDRESS`).
+Proximal policy optimisation (PPO) of Stable-Baselines3: `pip install 'dynagate[learn]'`. Rollouts run in this process
+on `--jobs` threads, or on a Ray cluster (`--backend ray --cluster ADDRESS`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from dynagate.integrators.environments import CONTROL, Walking
+from dynagate.integrators.environments import CONTROL, Walking, WalkingBatch
 from dynagate.integrators.legged import LEGGED
 from figure import Data, axes, main
 from matplotlib.figure import Figure
 from pictures import OBLIQUE, SIDE, overlay, skeleton
 from pictures import animate as animated
-from ray_environments import environments
 from rollouts import OPTIONS, connect, whole
 from stable_baselines3 import PPO
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecMonitor, VecNormalize
+from vector_environments import environments
 
-ENVIRONMENTS = 8
+ENVIRONMENTS, ROUND = 64, 64
+"""Side by side, and actions of each between two improvements of the policy."""
+
 GAMMA = 0.98
 """Discount of an action: a horizon of 2.5 s."""
 
@@ -36,7 +38,7 @@ walked had a mean that stood still."""
 
 CHOICES = {
     "robot": {"choices": (*LEGGED, "all"), "default": "all", "help": "which robot learns (%(default)s)"},
-    "steps": {"type": whole, "default": 100_000, "help": "actions that each robot learns from (%(default)s)"},
+    "steps": {"type": whole, "default": 500_000, "help": "actions that each robot learns from (%(default)s)"},
     **OPTIONS,
 }
 
@@ -87,13 +89,14 @@ def tested(model: PPO, robot: str, simulator: str, episodes: int, span: float) -
 
 def learns(robot: str, short: bool, steps: int, backend: str, jobs: int) -> Data:
     torch.set_num_threads(1)
-    count, each, span = (2, 32, 1.0) if short else (ENVIRONMENTS, 256, 10.0)
-    monitored = VecMonitor(environments([partial(Walking, robot, span=span)] * count, backend, jobs))
+    count, each, span = (2, 32, 1.0) if short else (ENVIRONMENTS, ROUND, 10.0)
+    make = partial(WalkingBatch, robot, span=span, threads=jobs if backend == "loky" else 1)
+    monitored = VecMonitor(environments(make, count, backend, jobs))
     envs = VecNormalize(monitored, norm_obs=False, gamma=GAMMA)  # large values take all of the clipped gradient
     settings = {
         "n_steps": each,
         "batch_size": count * each // 8,
-        "gamma": 0.98,
+        "gamma": GAMMA,
         "policy_kwargs": {"log_std_init": NOISE},
     }
     model = PPO("MlpPolicy", envs, seed=1, device="cpu", **settings)

@@ -22,7 +22,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "default": "loky",
         "help": "processes here, or a Ray cluster (%(default)s)",
     },
-    "jobs": {"type": whole, "default": 1, "help": "processes or Ray workers (%(default)s)"},
+    "jobs": {"type": whole, "default": 1, "help": "processes (threads of learn.py) or Ray workers (%(default)s)"},
     "cluster": {"default": None, "help": "address of a Ray cluster; without it Ray starts one here"},
 }
 

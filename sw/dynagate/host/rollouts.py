@@ -240,7 +240,8 @@ class Rollout:
         return self.swept(trajectories.q, trajectories.qd, torque, cost_q, cost_qd)
 
     def swept(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> dict[str, Array]:
-        """`vjp` of arrays of this rollout's dtype, unchecked."""
+        """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
+        states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there."""
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
         flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
