@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from dynagate import Rollout, robots
+from dynagate.base.errors import Error
 from dynagate.bench.mujoco_peer import MujocoRollout, model_text
 
 from tests.test_loops import states_of
@@ -23,3 +26,11 @@ def test_steps_are_mujocos(name: str) -> None:
 def test_a_joint_that_its_model_does_not_take() -> None:
     with pytest.raises(ValueError, match=r"joint '.*' is floating; expected one of revolute, continuous, prismatic"):
         model_text(robots.load("hyq", floating_base=True), 0.01)
+
+
+def test_inertia_that_it_refuses() -> None:
+    arm = robots.load("two_joint_arm")
+    link = replace(arm.links[1], inertia=((1e-3, 0.0, 0.0), (0.0, 1e-3, 0.0), (0.0, 0.0, -1e-3)))
+    wrong = replace(arm, links=(arm.links[0], link))
+    with pytest.raises(Error, match="MuJoCo does not take the robot 'two_joint_arm': .*inertia"):
+        MujocoRollout(wrong, 0.01)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from dynagate import build, robots
 from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.format import Format
 from dynagate.hw import synth
 from dynagate.hw.cost import lookup_tables
+from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.synth import SynthesisError, Way, paths, synthesise, table
+from dynagate.hw.units.sincos import SinCos
+from dynagate.hw.units.table import dsp_blocks
+from dynagate.hw.yosys import run_yosys
 
 
 def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) -> None:
@@ -24,6 +30,16 @@ def test_arm_takes_the_dsp_blocks_of_the_plan_and_keeps_the_rule(designs: Path) 
     assert found.paths[Way(0, 1, 1)] > 0
     assert (built.folder / "synth-xcup.json").is_file()
     assert f"{built.plan.dsp_blocks()} DSP48E2 planned" in table(built, [found])
+
+
+@pytest.mark.parametrize("source", [Format(24, 20), Format(27, 18)], ids=str)
+def test_sines_take_the_blocks_that_are_counted(source: Format, tmp_path: Path) -> None:
+    """Of angles beyond 4 rad, whose constant product is wider than a block: no block multiplies by 1."""
+    to, netlist = Format(source.width, source.width - 2), tmp_path / "netlist.json"
+    (tmp_path / "unit.il").write_text(rtlil_text(SinCos(source, to), "datapath"))
+    run_yosys([f"read_rtlil {tmp_path / 'unit.il'}", *synth.SCRIPTS["xcup"], "flatten", f"write_json {netlist}"])
+    cells = json.loads(netlist.read_text())["modules"]["datapath"]["cells"].values()
+    assert sum(cell["type"] == "DSP48E2" for cell in cells) == dsp_blocks("sincos", (source, to))
 
 
 @pytest.mark.long

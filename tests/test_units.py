@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise, to_float
+from dynagate.fixedpoint.goal import DSP48E2
 from dynagate.fixedpoint.integers import root_shift
 from dynagate.hw.units import reciprocal, sincos
 from dynagate.hw.units.float16 import FromHalf, ToHalf
@@ -45,7 +46,7 @@ def pairs(a: Format, b: Format) -> tuple[np.ndarray, np.ndarray]:
     return x, y
 
 
-@pytest.mark.parametrize("widths", [(6, 5), (27, 18), (18, 27), (24, 24), (32, 32)], ids=str)
+@pytest.mark.parametrize("widths", [(6, 5), (27, 18), (18, 27), (24, 24), (24, 30), (35, 27), (32, 32)], ids=str)
 def test_multiply(widths: tuple[int, int], units: Path) -> None:
     unit = Multiply(*widths)
     a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
@@ -59,11 +60,13 @@ def test_multiply(widths: tuple[int, int], units: Path) -> None:
 def test_multiplier_sizes() -> None:
     assert dsp_blocks(27, 18) == dsp_blocks(18, 27) == dsp_blocks(5, 5) == 1
     assert dsp_blocks(27, 19) == dsp_blocks(24, 24) == dsp_blocks(27, 27) == 2
+    assert dsp_blocks(28, 24) == dsp_blocks(24, 35) == 2
     assert dsp_blocks(32, 32) == 4
     assert latency(27, 18) == 3
     assert latency(24, 24) == 4
     for wa in range(2, 40):
         for wb in range(2, 40):
+            assert dsp_blocks(wa, wb) == DSP48E2.blocks(wa, wb)
             assert all(
                 bits_a <= 27 and bits_b <= 27 and min(bits_a, bits_b) <= 18 for _, bits_a, _, bits_b, _ in parts(wa, wb)
             )
@@ -98,7 +101,11 @@ def test_add(case: tuple, arithmetic: Arithmetic, units: Path) -> None:
     run_unit_bench("add", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)
 
 
-@pytest.mark.parametrize("formats", [(Format(10, 6), Format(9, 7)), (Format(24, 21), Format(24, 22))], ids=str)
+@pytest.mark.parametrize(
+    "formats",
+    [(Format(10, 6), Format(9, 7)), (Format(24, 21), Format(24, 22)), (Format(24, 18), Format(24, 22))],
+    ids=str,
+)
 def test_sine_and_cosine(formats: tuple[Format, Format], units: Path) -> None:
     unit = SinCos(*formats)
     assert unit.latency == sincos.latency(*formats)

@@ -59,11 +59,11 @@ class Part(NamedTuple):
 
 
 def parts(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> list[Part]:
-    """The blocks of a product, least significant first."""
-    if width_a < width_b:
-        return [Part(a, wa, b, wb, w) for b, wb, a, wa, w in parts(width_b, width_a, block)]
-    pieces_a = _pieces(width_a, block.wide)
-    pieces_b = _pieces(width_b, block.narrow)
+    """The blocks of a product, as few as there can be, least significant first."""
+    limits = (block.wide, block.narrow), (block.narrow, block.wide)
+    cuts = [(_pieces(width_a, a), _pieces(width_b, b)) for a, b in limits]
+    wider_first = cuts if width_a >= width_b else cuts[::-1]
+    pieces_a, pieces_b = min(wider_first, key=lambda pieces: len(pieces[0]) * len(pieces[1]))
     blocks = (Part(a, wa, b, wb, a + b) for a, wa in pieces_a for b, wb in pieces_b)
     return sorted(blocks, key=lambda part: (part.weight, part.low_a))
 

@@ -53,13 +53,17 @@ def _numbers(values: Any) -> str:
 
 
 class MujocoRollout:
-    """`mujoco.rollout` of a robot on one thread. dt: s."""
+    """`mujoco.rollout` of a robot on one thread. dt: s. Raises ValueError: MuJoCo does not take the robot."""
 
     def __init__(self, robot: Robot, dt: float) -> None:
         import mujoco
 
         self.robot = robot
-        self.model = mujoco.MjModel.from_xml_string(model_text(robot, dt))
+        try:
+            self.model = mujoco.MjModel.from_xml_string(model_text(robot, dt))
+        except ValueError as error:
+            text = " ".join(str(error).split())
+            raise ArgumentError(f"MuJoCo does not take the robot '{robot.name}': {text}") from None
         self.data = mujoco.MjData(self.model)
         self._size = mujoco.mj_stateSize(self.model, mujoco.mjtState.mjSTATE_FULLPHYSICS)
         self._torques = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
