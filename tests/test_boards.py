@@ -131,8 +131,10 @@ def test_a_new_board_is_one_file(designs: Path, tmp_path: Path) -> None:
         ("DSP48E1", 27, 18, 2),
         ("18x18", 18, 18, 1),
         ("18x18", 27, 18, 2),
-        ("DSP48E2", 30, 24, 4),
-        ("DSP48E1", 30, 24, 6),
+        ("DSP48E2", 30, 24, 2),
+        ("DSP48E1", 30, 24, 2),
+        ("DSP48E1", 30, 27, 4),
+        ("DSP48E2", 32, 32, 4),
     ],
 )
 def test_blocks_of_a_product_by_multiplier(multiplier: str, wide: int, narrow: int, blocks: int) -> None:

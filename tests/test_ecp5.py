@@ -50,7 +50,7 @@ def small(designs: Path) -> Build:
 # the multiplier
 
 
-@pytest.mark.parametrize("widths", [(18, 18), (24, 24), (36, 27)], ids=str)
+@pytest.mark.parametrize("widths", [(18, 18), (24, 24), (24, 30), (36, 27)], ids=str)
 def test_blocks_with_their_own_registers_compute_what_inferred_ones_do(widths: tuple[int, int], units: Path) -> None:
     unit = Multiply(*widths)
     a, b = pairs(Format(widths[0], 0), Format(widths[1], 0))
