@@ -191,9 +191,11 @@ def test_what_is_not_finite_stays_in_its_sample() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("batch", [(), (0,), (1,), (5,), (2, 9)])
-def test_a_rollout_of_arrays(batch: tuple[int, ...], dtype: type) -> None:
+@pytest.mark.parametrize("linearise", [False, True])
+def test_a_rollout_of_arrays(linearise: bool, batch: tuple[int, ...], dtype: type) -> None:
     """PyTorch's: the plain call's states and gradient, and what is not finite stays in its sample."""
-    operator = RolloutOperator(ARM, steps=3, dt=0.01, backend="compiled", dtype=np.dtype(dtype))
+    options: Any = {"steps": 3, "dt": 0.01, "dtype": np.dtype(dtype), "linearise": linearise}
+    operator = RolloutOperator(ARM, backend="compiled", **options)
     shapes = (2,), (2,), (3, 2), (4, 2), (4, 2)
     q0, qd0, tau, *costs = (x.astype(dtype) for x in normal(*((*batch, *shape) for shape in shapes)))
     expected = operator.rollout(q0, qd0, tau)
@@ -207,6 +209,22 @@ def test_a_rollout_of_arrays(batch: tuple[int, ...], dtype: type) -> None:
         q0[1, 4] = np.nan
         finite = np.isfinite(operator.forward(q0, qd0, tau)[0]).all(axis=(2, 3))
         assert np.argwhere(~finite).tolist() == [[1, 4]]
+
+
+@pytest.mark.parametrize("backend", ["compiled", "numpy", "fixed"])
+def test_a_rollout_that_keeps_some_states(backend: str) -> None:
+    """Each k-th state comes, and no gradient, which would need all of them."""
+    q0, qd0, tau = (0.1 * x for x in normal((5, 2), (5, 2), (5, 6, 2)))
+    all_of_them = rollout(ARM, 6, 0.01, backend=backend)(q0, qd0, tau)
+    run = rollout(ARM, 6, 0.01, backend=backend, every=3)
+    some = jax.jit(run)(q0, qd0, tau)
+    np.testing.assert_array_equal(some.q, all_of_them.q[:, ::3])
+    np.testing.assert_array_equal(some.qd, all_of_them.qd[:, ::3])
+    operator = RolloutOperator(ARM, steps=6, dt=0.01, backend=backend, dtype=np.dtype(float), every=3)
+    for ours, other in zip(operator.forward(q0, qd0, tau), some, strict=True):
+        np.testing.assert_array_equal(ours, other)
+    with pytest.raises(ValueError, match="every=3: this rollout lacks states to sweep back over; expected every=1"):
+        jax.grad(lambda tau: run(q0, qd0, tau).q.sum())(tau)
 
 
 def test_empty_batches() -> None:

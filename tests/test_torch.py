@@ -79,6 +79,16 @@ def test_what_is_not_finite_stays_in_its_trajectory() -> None:
         assert each.isfinite().all(-1).all(-1).tolist() == [k != 4 for k in range(9)]
 
 
+def test_a_rollout_that_keeps_some_states() -> None:
+    q, qd, tau = normal((5, 2), (5, 2), (5, 6, 2))
+    run = rollout(ARM, 6, 0.01, dtype=torch.float64, every=3)
+    some, all_of_them = run(q, qd, tau), rollout(ARM, 6, 0.01, dtype=torch.float64)(q, qd, tau)
+    torch.testing.assert_close(some.q, all_of_them.q[:, ::3], rtol=0.0, atol=0.0)
+    torch.library.opcheck(run._forward, (q.detach(), qd.detach(), tau.detach()))
+    with pytest.raises(ValueError, match="every=3: this rollout lacks states to sweep back over; expected every=1"):
+        some.q.sum().backward()
+
+
 def test_operators_pass_the_check_of_pytorch() -> None:
     f, run = function(ARM), rollout(ARM, 3, 0.01, dtype=torch.float64)
     torch.library.opcheck(f._custom.custom, tuple(normal((3, 2), (3, 2), (3, 2))))

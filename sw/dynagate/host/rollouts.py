@@ -174,30 +174,38 @@ class Rollout:
         state, leading = self._checked(q0, qd0, tau, dt)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
-        batch, n = len(state["q"]), self.robot.nv
-        results = self.steps // self.every
-        q = np.empty((batch, results + 1, self.robot.nq), self.dtype)
-        qd = np.empty((batch, results + 1, n), self.dtype)
-        q[:, 0], qd[:, 0] = state["q"], state["qd"]
-        outputs = {"q_next": q[:, 1:], "qd_next": qd[:, 1:]}
-        if self._linearise:
-            outputs |= {
-                "a": np.empty((batch, self.steps, 2 * n, 2 * n), self.dtype),
-                "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
-            }
-        diverged = np.full(batch, -1)
-        if batch and self._compute is not None and not self._compute(state, outputs):
+        results, right = self.marched(state)
+        q, qd = results["q"], results["qd"]
+        diverged = np.full(len(q), -1)
+        if not right:
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1) * self.every
-        shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in outputs.items()}
-        return Trajectories(
-            q.reshape(*leading, *q.shape[1:]),
-            qd.reshape(*leading, *qd.shape[1:]),
-            shaped.get("a"),
-            shaped.get("b"),
-            diverged.reshape(leading),
-        )
+        shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in results.items()}
+        return Trajectories(shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged.reshape(leading))
+
+    def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
+        """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
+        and m/s, and tau (batch, steps, nv), N m or N; dt (1,), s, where it is an input.
+
+        Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, where they are asked for, a
+        and b of `Trajectories`; and whether all are right."""
+        batch, n = len(state["q"]), self.robot.nv
+        results = {name: self._with_first(state[name]) for name in ("q", "qd")}
+        outputs = {f"{name}_next": states[:, 1:] for name, states in results.items()}
+        if self._linearise:
+            linear = {
+                "a": np.empty((batch, self.steps, 2 * n, 2 * n), self.dtype),
+                "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
+            }
+            results, outputs = results | linear, outputs | linear
+        return results, not batch or self._compute is None or self._compute(state, outputs)
+
+    def _with_first(self, start: Array) -> Array:
+        """Room for the states that are kept, the first one in its place."""
+        states = np.empty((len(start), self.steps // self.every + 1, start.shape[1]), self.dtype)
+        states[:, 0] = start
+        return states
 
     def _again(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
@@ -228,8 +236,7 @@ class Rollout:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
-        if self.every > 1:
-            raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
+        self.check_all_kept()
         n, steps = self.robot.nv, self.steps
         leading = trajectories.qd.shape[:-2]
         cost_q, cost_qd = (
@@ -238,6 +245,11 @@ class Rollout:
         )
         torque = of_shape("tau", tau, (*leading, steps, n), self.dtype)
         return self.swept(trajectories.q, trajectories.qd, torque, cost_q, cost_qd)
+
+    def check_all_kept(self) -> None:
+        """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
+        if self.every > 1:
+            raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
 
     def swept(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> dict[str, Array]:
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the

@@ -23,7 +23,8 @@ from dynagate.robot import Robot
 
 
 class States(NamedTuple):
-    """Of a rollout: q (*leading, steps + 1, nq) and qd (*leading, steps + 1, nv), the first ones q0 and qd0."""
+    """Of a rollout: q (*leading, steps // every + 1, nq) and qd (*leading, steps // every + 1, nv), the first ones q0
+    and qd0."""
 
     q: jax.Array
     qd: jax.Array
@@ -55,7 +56,7 @@ class RolloutFunction:
         kernel = self.operator.rollout.kernel
         if kernel is None:
             leading = q0.shape[:-1]
-            shapes = [(*leading, self.operator.steps + 1, x.shape[-1]) for x in (q0, qd0)]
+            shapes = [(*leading, self.operator.rows, x.shape[-1]) for x in (q0, qd0)]
             return _called_back(self.operator.forward, shapes, q0, qd0, tau)
         inputs = {"q": q0, "qd": qd0, "tau": tau}
         states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, inputs, CARRY)
@@ -121,7 +122,7 @@ def _loop(
     begin = loop.inputs[0]
     axes = len(begin.shape) + (begin.name in loop.per_turn)
     leading, own = arrays[0].shape[: arrays[0].ndim - axes], arrays[0].shape[arrays[0].ndim - axes :]
-    rows = {name: [steps + (name in first)] for name in loop.kept}
+    rows = {name: [steps // loop.every + (name in first)] for name in loop.kept}
     shapes = [
         jax.ShapeDtypeStruct((*leading, *rows.get(port.name, []), *port.shape), kernel.dtype) for port in loop.outputs
     ]

@@ -68,9 +68,15 @@ class RolloutOperator:
         ports = (Port(name, shape, (), units if name == "q0" else ()) for name, shape in shapes.items())
         self.arguments = Arguments(f"a rollout of {self.robot.name}", tuple(ports))
 
+    @property
+    def rows(self) -> int:
+        """States of a trajectory, the first one included."""
+        return self.steps // self.rollout.every + 1
+
     @cached_property
     def sweep(self) -> Rollout:
-        """The rollout whose `vjp` is the gradient."""
+        """The rollout whose `vjp` is the gradient. Raises ValueError: not every step's state is kept."""
+        self.rollout.check_all_kept()
         if self.rollout.device in (CPU, "numpy"):
             return self.rollout
         known = {name: value for name, value in self._asked.items() if name in OF_THE_STEP}
@@ -100,18 +106,15 @@ class RolloutOperator:
 
     def forward(self, q0: Array, qd0: Array, tau: Array) -> list[Array]:
         """Trajectories q and qd, on the host. Raises ValueError: an input is not finite, where no C computes them."""
-        if (kernel := self.rollout.kernel) is None:
+        if self.rollout.kernel is None:
             trajectories = self.rollout(q0, qd0, tau)
             return [np.asarray(trajectories.q, self.dtype), np.asarray(trajectories.qd, self.dtype)]
-        leading, steps, batch = q0.shape[:-1], self.steps, math.prod(q0.shape[:-1])
-        starts = [x.reshape(batch, x.shape[-1]) for x in (q0, qd0)]
-        states = [np.empty((batch, steps + 1, x.shape[-1]), self.dtype) for x in (q0, qd0)]
-        for state, start in zip(states, starts, strict=True):
-            state[:, 0] = start
-        if batch:
-            inputs = dict(zip(("q", "qd", "tau"), (*starts, tau.reshape(batch, *tau.shape[-2:])), strict=True))
-            kernel(inputs, {"q_next": states[0][:, 1:], "qd_next": states[1][:, 1:]}, batch, steps)
-        return [x.reshape(*leading, *x.shape[1:]) for x in states]
+        leading, arrays = q0.shape[:-1], {"q": q0, "qd": qd0, "tau": tau}
+        batch = math.prod(leading)
+        results, _ = self.rollout.marched(
+            {name: x.reshape(batch, *x.shape[len(leading) :]) for name, x in arrays.items()}
+        )
+        return [results[name].reshape(*leading, *results[name].shape[1:]) for name in ("q", "qd")]
 
     def backward(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> list[Array]:
         """Gradients by q0 and qd0, (..., nv), and tau, on the host. cost_q: along velocities."""

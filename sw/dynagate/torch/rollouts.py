@@ -18,7 +18,8 @@ from dynagate.torch.library import TorchOperator, registered
 
 
 class States(NamedTuple):
-    """Of a rollout: q (*leading, steps + 1, nq) and qd (*leading, steps + 1, nv), the first ones q0 and qd0."""
+    """Of a rollout: q (*leading, steps // every + 1, nq) and qd (*leading, steps // every + 1, nv), the first ones q0
+    and qd0."""
 
     q: torch.Tensor
     qd: torch.Tensor
@@ -59,7 +60,7 @@ class RolloutFunction:
         return [torch.from_numpy(x) for x in self.operator.forward(*(x.detach().numpy() for x in inputs))]
 
     def _shapes(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
-        return [(*x.shape[:-1], self.operator.steps + 1, x.shape[-1]) for x in inputs[:2]]
+        return [(*x.shape[:-1], self.operator.rows, x.shape[-1]) for x in inputs[:2]]
 
     def _compute_back(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         results = self.operator.backward(*(x.detach().numpy() for x in inputs))
