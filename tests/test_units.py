@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate.fixedpoint.format import FLOOR, HALF_UP, SATURATE, WRAP, Arithmetic, Fixed, Format, quantise, to_float
-from dynagate.fixedpoint.goal import DSP48E2
+from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.fixedpoint.integers import root_shift
 from dynagate.hw.units import reciprocal, sincos
 from dynagate.hw.units.float16 import FromHalf, ToHalf
@@ -66,7 +66,8 @@ def test_multiplier_sizes() -> None:
     assert latency(24, 24) == 4
     for wa in range(2, 40):
         for wb in range(2, 40):
-            assert dsp_blocks(wa, wb) == DSP48E2.blocks(wa, wb)
+            for block in MULTIPLIERS.values():
+                assert len(parts(wa, wb, block)) == dsp_blocks(wa, wb, block)
             assert all(
                 bits_a <= 27 and bits_b <= 27 and min(bits_a, bits_b) <= 18 for _, bits_a, _, bits_b, _ in parts(wa, wb)
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +22,12 @@ def environments(make: Make, count: int, backend: str, jobs: int) -> VecEnv:
 class _Steps(VecEnv):
     """What takes reset and step alone."""
 
+    @abstractmethod
+    def _get(self, name: str) -> Any:
+        """An attribute of the vectors."""
+
     def get_attr(self, name: str, indices: Any = None) -> list[Any]:
-        return [None for _ in self._get_indices(indices)]  # `render_mode`, which the base class asks for
+        return [self._get(name)] * len(list(self._get_indices(indices)))
 
     def set_attr(self, name: str, value: Any, indices: Any = None) -> None:
         raise NotImplementedError("these environments keep what they were made with")
@@ -40,6 +45,9 @@ class LocalVecEnv(_Steps):
     def __init__(self, envs: VectorEnv) -> None:
         self.envs = envs
         super().__init__(envs.num_envs, envs.single_observation_space, envs.single_action_space)
+
+    def _get(self, name: str) -> Any:
+        return getattr(self.envs, name)
 
     def reset(self) -> Any:
         observations, _ = self.envs.reset(seed=self._seeds[0])
@@ -72,6 +80,9 @@ class RayVecEnv(_Steps):
         self._workers = [remote.remote(make, len(share)) for share in self._shares]
         super().__init__(count, *ray.get(self._workers[0].spaces.remote()))
 
+    def _get(self, name: str) -> Any:
+        return self._ray.get(self._workers[0].get.remote(name))
+
     def reset(self) -> Any:
         seeds = [self._seeds[share[0]] for share in self._shares]
         calls = zip(self._workers, seeds, strict=True)
@@ -102,6 +113,9 @@ class _Worker:
 
     def spaces(self) -> tuple[Any, Any]:
         return self.envs.observation_space, self.envs.action_space
+
+    def get(self, name: str) -> Any:
+        return getattr(self.envs.envs, name)
 
     def reset(self, seed: int | None) -> Any:
         self.envs.seed(seed)

@@ -79,7 +79,7 @@ def _pieces(width: int, limit: int) -> list[tuple[int, int]]:
 
 
 def dsp_blocks(width_a: int, width_b: int, block: Multiplier = DSP48E2) -> int:
-    return len(parts(width_a, width_b, block))
+    return block.blocks(width_a, width_b)
 
 
 def latency(width_a: int, width_b: int) -> int:

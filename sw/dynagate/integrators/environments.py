@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import MissingExtraError
 from dynagate.integrators.legged import LEGGED
 from dynagate.integrators.position_based_inputs import check_whole
 from dynagate.integrators.walking import CONTROL as CONTROL  # of this module's users
@@ -24,8 +25,6 @@ try:
     from gymnasium.vector import AutoresetMode, VectorEnv
     from gymnasium.vector.utils import batch_space
 except ImportError as error:
-    from dynagate.base.errors import MissingExtraError
-
     raise MissingExtraError("environments need Gymnasium: pip install 'dynagate[learn]'") from error
 
 Numbers = npt.NDArray[np.float32]
@@ -99,8 +98,7 @@ class WalkingBatch(VectorEnv[Numbers, Numbers, npt.NDArray[Any]]):
         threads: int | None = None,
     ) -> None:
         check_whole("num_envs", num_envs)
-        graph = simulator == "pbfd" and robot in LEGGED and not LEGGED[robot]().robot.quaternions()
-        self.task = WalkingTask(robot, simulator, dt, span, loops="graph" if graph else "links", threads=threads)
+        self.task = WalkingTask(robot, simulator, dt, span, batch=True, threads=threads)
         self.num_envs = num_envs
         self.single_observation_space, self.single_action_space = _spaces(self.task)
         self.observation_space = batch_space(self.single_observation_space, num_envs)

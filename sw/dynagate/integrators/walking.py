@@ -17,7 +17,7 @@ from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_inputs import PositionBasedWarning, check_positive, is_finite, shown
 from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_kinematics import move, subtract
-from dynagate.integrators.position_based_links import Floats
+from dynagate.integrators.position_based_links import Floats, links_of
 
 CONTROL = 0.05
 """s that an action holds."""
@@ -53,7 +53,8 @@ class Outcome(NamedTuple):
 class WalkingTask:
     """The task of a robot on a simulator in steps of dt s, None for that of STEPS; an episode takes `span` seconds.
 
-    loops, threads: as `PositionBased` takes them. size: numbers of an observation. motors: of an action.
+    batch: many robots at a time, for which "pbfd" takes loops of graphs where it can. threads: of `PositionBased`.
+    size: numbers of an observation. motors: of an action.
     Raises ValueError: an unknown name, a dt that CONTROL is no multiple of, a span that is no number or too short.
     """
 
@@ -64,14 +65,14 @@ class WalkingTask:
         dt: float | None,
         span: float,
         *,
-        loops: Literal["links", "graph"] = "links",
+        batch: bool = False,
         threads: int | None = 1,
     ) -> None:
         if robot not in tuple(LEGGED):
             raise ArgumentError(f"robot '{robot}'; expected one of {', '.join(LEGGED)}")
         if simulator not in tuple(STEPS):
             raise ArgumentError(f"simulator '{simulator}'; expected one of {', '.join(STEPS)}")
-        self.legged, self.simulator = LEGGED[robot](), simulator
+        self.legged = LEGGED[robot]()
         self.dt = STEPS[simulator] if dt is None else dt
         check_positive("dt", self.dt)
         self._hold = round(CONTROL / self.dt)
@@ -85,10 +86,15 @@ class WalkingTask:
         weight = float(np.linalg.norm(own.gravity)) * sum(link.mass for link in own.links)
         stiffness = weight / len(self.legged.feet) / DEPTH**2
         contact = Contact(self.legged.feet, (Plane(),), stiffness, stiffness * GRIP / self.dt)
-        self._positions = PositionBased(
-            own, self.dt, contact=contact, servo=servo, iterations=60, threads=threads, loops=loops
-        )
-        self._newton = StewartTrinkle(own, self.dt, self.legged.feet, mu=MU, servo=servo)
+        self._links = links_of(own)
+        self._steps: PositionBased | StewartTrinkle
+        if simulator == "pbfd":
+            loops: Literal["links", "graph"] = "graph" if batch and not own.quaternions() else "links"
+            self._steps = PositionBased(
+                own, self.dt, contact=contact, servo=servo, iterations=60, threads=threads, loops=loops
+            )
+        else:
+            self._steps = StewartTrinkle(own, self.dt, self.legged.feet, mu=MU, servo=servo)
         self._motors = self.legged.motors
         self.motors = own.nv - self._motors.start
         self.size = own.nq - self.legged.height + own.nv
@@ -105,7 +111,7 @@ class WalkingTask:
         for values in (offset, qd):
             values[self._motors] = random.uniform(-chosen["noise"], chosen["noise"], self.motors)
         q = np.empty_like(self.legged.stance)
-        move(self._positions._links, self.legged.stance, offset, q)
+        move(self._links, self.legged.stance, offset, q)
         qd[0] = chosen["push"]
         return q, qd
 
@@ -134,15 +140,15 @@ class WalkingTask:
         """q and q̇ after CONTROL seconds, and whether all steps had a solution."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PositionBasedWarning)  # `converged` says it
-            if self.simulator == "newton-euler":
+            if isinstance(self._steps, StewartTrinkle):
                 states = zip(q, qd, target, strict=True)
-                slides = [self._newton.run(x, v, self._hold, target=to) for x, v, to in states]
+                slides = [self._steps.run(x, v, self._hold, target=to) for x, v, to in states]
                 ends, speeds = np.array([slide.q[-1] for slide in slides]), np.array([slide.qd for slide in slides])
                 return ends, speeds, np.array([slide.solved.all() for slide in slides], bool)
-            track = self._positions.run(q, qd, self._hold, target=np.repeat(target[:, None], self._hold, axis=1))
+            track = self._steps.run(q, qd, self._hold, target=np.repeat(target[:, None], self._hold, axis=1))
         moved = np.empty_like(qd)
         for path, change in zip(track.q, moved, strict=True):
-            subtract(self._positions._links, path[-1], path[-2], change)
+            subtract(self._links, path[-1], path[-2], change)
         return track.q[:, -1], moved / self.dt, np.all(track.converged, axis=1)
 
     def _has_fallen(self, q: Floats) -> Flags:
