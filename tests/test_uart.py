@@ -6,7 +6,8 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -276,36 +277,67 @@ def test_garbage_between_frames_is_no_sample(bench: Bench) -> None:
 
 
 class Once:
-    """Bytes of the stream changed one time. What comes before `after` bytes stays."""
+    """Changes one byte of a stream: the first of a frame's content behind `after` bytes, wherever reads cut it."""
 
-    def __init__(self, change, after: int) -> None:
+    def __init__(self, change: Callable[[bytes], bytes], after: int) -> None:
         self._change, self._left = change, after
 
     def __call__(self, data: bytes) -> bytes:
-        before, self._left = self._left, self._left - len(data)
-        return self._change(data) if 0 <= before < len(data) else data
+        at = max(self._left, 0)
+        self._left -= len(data)
+        while data[at : at + 1] == bytes([frames.END]):
+            at += 1
+        if self._change is None or at >= len(data):
+            return data
+        change, self._change = self._change, None
+        return data[:at] + change(data[at : at + 1]) + data[at + 1 :]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda data: data[:-30] + data[-29:], r"sample \d+ was lost or damaged on the line; reset it"),
-        (lambda data: data[:-30] + bytes([data[-30] ^ 4]) + data[-29:], r"sample \d+ was lost or damaged on the line"),
-    ],
-    ids=["lost", "changed"],
-)
-def test_a_damaged_sample_is_an_error_and_a_reset_cures_it(change, message: str, bench: Bench) -> None:
+def lost(byte: bytes) -> bytes:
+    return b""
+
+
+def changed(byte: bytes) -> bytes:
+    return bytes([byte[0] ^ 4])
+
+
+@pytest.mark.parametrize("change", [lost, changed])
+def test_a_damaged_sample_is_an_error_and_a_reset_cures_it(change, bench: Bench) -> None:
     bench.board.damage = Once(change, 3000)
-    with pytest.raises(DeviceError, match=rf"{bench.board.path}: {message}"):
+    with pytest.raises(DeviceError, match=rf"{bench.board.path}: sample \d+ was lost or damaged on the line; reset it"):
         bench.check(200)
     bench.check(30)
 
 
-def test_a_damaged_result_is_an_error_and_a_reset_cures_it(bench: Bench) -> None:
-    bench.board.damage_back = Once(lambda data: data[1:] if data != b"\xc0" else b"", 500)
-    with pytest.raises(DeviceError, match="a frame from the device was damaged on the line; reset it"):
-        bench.check(200)
+@pytest.mark.parametrize("change", [lost, changed])
+@pytest.mark.parametrize("most", [1, 4096], ids=["a byte a read", "frames a read"])
+def test_a_damaged_result_is_an_error_and_a_reset_cures_it(most: int, change, bench: Bench, monkeypatch) -> None:
+    """The message is the same whether or not the next results come in the same read."""
+    port = bench.driver.link._port
+    read = port.read
+
+    def late(_count: int) -> bytes:
+        if most > 1:
+            time.sleep(0.01)
+        return read(min(max(port.in_waiting, 1), most))
+
+    bench.board.damage_back = Once(change, 500)
+    with monkeypatch.context() as patch:
+        patch.setattr(port, "read", late)
+        with pytest.raises(DeviceError, match="a frame from the device was damaged on the line; reset it"):
+            bench.check(200)
     bench.check(30)
+
+
+class Swallowed:
+    """Loses the first bytes of a stream."""
+
+    def __init__(self, count: int) -> None:
+        self._left = count
+
+    def __call__(self, data: bytes) -> bytes:
+        lost, self._left = self._left, max(self._left - len(data), 0)
+        return data[lost:]
 
 
 def test_a_lost_last_sample_is_a_time_out(built: Build, board: SimulatedBoard) -> None:
@@ -314,7 +346,7 @@ def test_a_lost_last_sample_is_a_time_out(built: Build, board: SimulatedBoard) -
         start = bench.driver.stream
 
         def lossy(samples):
-            board.damage = Once(lambda data: data[:-sample], 0)
+            board.damage = Swallowed(sample)
             return start(samples)
 
         bench.driver.stream = lossy

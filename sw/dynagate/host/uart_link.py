@@ -227,7 +227,11 @@ class UartLink(Link):
             self._lose(OSError(str(error)))
         for frame in self._decoder.feed(data):
             self._heard = time.monotonic()
+            self._note_damage()  # that came before this frame
             self._take(frame)
+        self._note_damage()
+
+    def _note_damage(self) -> None:
         if self._decoder.damaged and self._fault is None:
             self._fault = "a frame from the device was damaged on the line; reset it"
 
