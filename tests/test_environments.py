@@ -13,9 +13,11 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from dynagate import evaluate, trace
 from dynagate.base.errors import Error
 from dynagate.integrators.environments import CONTROL, Walking, WalkingBatch
 from dynagate.integrators.legged import LEGGED
+from dynagate.integrators.walking import WalkingTask
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
@@ -62,6 +64,27 @@ def test_stances_stand_and_pushes_agree(robot: str) -> None:
     assert bases[1][0] > 0.01
     assert np.isclose(bases[0][0], bases[1][0], rtol=0.25)
     assert np.abs(bases[0][1] - bases[1][1]) < 0.025  # PBFD yields under the weight, dry friction's contacts do not
+
+
+@pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])
+@pytest.mark.parametrize("robot", LEGGED)
+def test_in_the_air_a_robot_falls_freely(robot: str, simulator: Any) -> None:
+    """Nothing holds the base: away from the ground the centre of mass keeps its speed along x and falls with g."""
+    task = WalkingTask(robot, simulator, 0.005, 1.0)
+    own, height = task.legged.robot, task.legged.height
+    q, qd = np.tile(task.legged.stance, (3, 1)), np.zeros((3, own.nv))
+    q[:, 0] = 0.0, 1.0, -5.0
+    q[:, height] += 2.0
+    qd[:, 0] = 2.0
+    random, moves = np.random.default_rng(0), trace(own, "centre_of_mass")
+    begin = evaluate(moves, {"q": q})["centre_of_mass"]
+    seconds = 6 * CONTROL
+    for action in random.uniform(-1.0, 1.0, (6, task.motors)):
+        q, qd, _, _, converged = task.step(q, qd, np.tile(action, (3, 1)))
+        assert converged.all()
+    travelled = evaluate(moves, {"q": q})["centre_of_mass"] - begin
+    expected = [2.0 * seconds, 0.0, -0.5 * 9.81 * seconds**2]
+    np.testing.assert_allclose(travelled, np.tile(expected, (3, 1)), atol=0.01)
 
 
 def test_the_end_of_an_episode() -> None:

@@ -474,6 +474,18 @@ def test_inputs_that_are_refused() -> None:
             sim.run(**inputs)  # type: ignore[arg-type]
     for text, call in (
         ("servo has stiffness -1; expected a finite number, 0 or more", lambda: Servo(-1.0)),
+        ("servo has joints 'knee'; expected a tuple of names", lambda: Servo(1.0, joints="knee")),  # type: ignore[arg-type]
+        ("servo has joints 3; expected a tuple of names", lambda: Servo(1.0, joints=3)),  # type: ignore[arg-type]
+        (r"servo has joints \('x', 1\); expected a", lambda: Servo(1.0, joints=("x", 1))),  # type: ignore[arg-type]
+        (
+            "servo has joint 'knee', which is no revolute or prismatic joint of robot 'planar box'; expected some of "
+            "pitch, x, z",
+            lambda: PositionBased(planar_box(), 0.01, servo=Servo(1.0, joints=("knee",))),
+        ),
+        (
+            "servo has joint 'free', which is no .*; expected some of z1, z2, z3",
+            lambda: PositionBased(swimmer(), 0.01, servo=Servo(1.0, joints=("free",))),
+        ),
         ("drag has density 0", lambda: Drag((1.0, 1.0), 0.0)),
         (r"drag has viscosity \(1.0,\); expected two", lambda: Drag((1.0,))),  # type: ignore[arg-type]
         ("dt is 0; expected a finite number above 0", lambda: Drag.printed(1.0, 0.0)),
@@ -485,6 +497,19 @@ def test_inputs_that_are_refused() -> None:
     ):
         with pytest.raises(Error, match=text):
             call()
+
+
+@pytest.mark.parametrize("loops", ["links", "graph"])
+def test_a_servo_holds_its_own_joints(loops: Any) -> None:
+    """A box at two metres beside its servo's target: the height is held, x is free, a target for x is refused."""
+    sim = PositionBased(planar_box(), 0.01, servo=Servo(1e4, 100.0, ["z"]), loops=loops)  # type: ignore[arg-type]
+    track = sim.run([2.0, 1.0, 0.0], [1.0, 0.0, 0.5], 100, target=[0.0, 1.0, 0.0])
+    assert track.converged.all()
+    np.testing.assert_allclose(track.q[-1], [3.0, 1.0 - 9.81 / 1e4, 0.5], atol=1e-3)
+    with pytest.raises(Error, match="target is not 0 at degree of freedom 2, which no servo holds; expected 0 there"):
+        sim.run([2.0, 1.0, 0.0], steps=2, target=[0.0, 1.0, 0.1])
+    with pytest.raises(Error, match="target is not 0 and there is no servo"):
+        PositionBased(planar_box(), 0.01, servo=Servo(1.0, joints=()), loops=loops).run(np.zeros(3), target=np.ones(3))
 
 
 def test_dry_friction_that_is_refused() -> None:

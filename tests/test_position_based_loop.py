@@ -68,7 +68,7 @@ def sliding_box(**law: Any) -> tuple[Robot, float, Contact, None]:
 def standing_hopper() -> tuple[Robot, float, Contact, Servo]:
     legged = hopper()
     contact = Contact(legged.feet, stiffness=1e5, friction=5e5)
-    return legged.robot, 0.025, contact, Servo(legged.stiffness, legged.damping)
+    return legged.robot, 0.025, contact, legged.servo
 
 
 TOUCHING = {
@@ -98,7 +98,7 @@ def test_contact_and_servos_are_those_of_the_loops_over_links(name: str) -> None
     qd0 = random.uniform(-0.3, 0.3, (BATCH, n)) + 0.5 * np.eye(n)[0]
     inputs = {"q": q0, "before": q0 - dt * qd0, "tau": random.uniform(-1.0, 1.0, (BATCH, STEPS, n))}
     if servo:
-        inputs["target"] = stance + random.uniform(-0.3, 0.3, (BATCH, STEPS, n)) * (np.arange(n) >= 3)
+        inputs["target"] = random.uniform(-0.3, 0.3, (BATCH, STEPS, n)) * (np.arange(n) >= 3)
     track = sim.run(q0, qd0, STEPS, tau=inputs["tau"], target=inputs.get("target"))
     assert track.converged.all()
     results = evaluate_loop(loop, inputs)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynagate.integrators.contact import Point
+from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_robots import NOTHING, Y, Z, bar
 from dynagate.robot import Robot
@@ -39,6 +40,12 @@ class Legged:
         """The actuated dofs: all joints behind the base's."""
         free = self.robot.links[0].joint.type == "floating"
         return slice(6 if free else 3, self.robot.nv)
+
+    @property
+    def servo(self) -> Servo:
+        """Of the actuated joints."""
+        names = tuple(link.joint.name for link, _, iv in self.robot.slices() if iv.start >= self.motors.start)
+        return Servo(self.stiffness, self.damping, names)
 
 
 def hopper() -> Legged:

@@ -20,7 +20,7 @@ from dynagate.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.contact import Contact, ContactError, Plane, check_points
 from dynagate.integrators.position_based_collocation import collocation
-from dynagate.integrators.position_based_joints import Servo
+from dynagate.integrators.position_based_joints import Joints, Servo, joints_of
 from dynagate.integrators.position_based_residual import MEMORY
 from dynagate.robot import Robot
 
@@ -48,6 +48,7 @@ class Model:
     servo: Servo | None = None
     links: list[int] = field(init=False)
     """Per contact point its link."""
+    joints: Joints = field(init=False)
 
     def __post_init__(self) -> None:
         self.robot.check_uncoupled("a loop of position-based steps")
@@ -57,6 +58,7 @@ class Model:
                     f"joint '{link.joint.name}' of robot '{self.robot.name}' is {link.joint.type}; a loop of "
                     "position-based steps takes revolute and prismatic joints"
                 )
+        object.__setattr__(self, "joints", joints_of(self.robot, self.servo))
         object.__setattr__(self, "links", check_points(self.robot, self.contact.points) if self.contact else [])
         if self.contact:
             _check_powers(self.contact)
@@ -65,21 +67,18 @@ class Model:
     def tree(self) -> Tree:
         return Tree(self.robot).as_given
 
-    def spring(self, tree: Tree, d: int) -> float:
+    def spring(self, d: int) -> float:
         """The part of `square` that is not a rotor's."""
-        stiffness, damping = (self.servo.stiffness, self.servo.damping) if self.servo else (0.0, 0.0)
-        return stiffness + (tree.damping[d] + damping) / self.dt
+        return float(self.joints.stiffness[d] + self.joints.damping[d] / self.dt)
 
-    def square(self, tree: Tree, d: int) -> float:
+    def square(self, d: int) -> float:
         """What the forces at the joint of dof d add to the diagonal of the Hessian."""
-        return self.spring(tree, d) + tree.armature[d] / self.dt**2
+        return self.spring(d) + float(self.joints.armature[d]) / self.dt**2
 
-    def linear(self, tree: Tree, d: int, q: Scalar, before: Scalar, tau: Scalar, target: Scalar) -> Scalar:
+    def linear(self, d: int, q: Scalar, before: Scalar, tau: Scalar, target: Scalar) -> Scalar:
         """What they add to the gradient besides square × q, as `position_based_joints.joint_terms`."""
-        stiffness, damping = (self.servo.stiffness, self.servo.damping) if self.servo else (0.0, 0.0)
-        damper = (tree.damping[d] + damping) / self.dt
-        rotor = tree.armature[d] / self.dt**2
-        return -damper * q - rotor * (2.0 * q - before) - tau - stiffness * target
+        damper, rotor = float(self.joints.damping[d]) / self.dt, float(self.joints.armature[d]) / self.dt**2
+        return -damper * q - rotor * (2.0 * q - before) - tau - float(self.joints.stiffness[d]) * target
 
 
 def _check_powers(contact: Contact) -> None:
@@ -111,7 +110,7 @@ def begin(model: Model) -> Graph:
         "trial": 2.0 * q - before,
         "start": array(list(q)),
         "past": past,
-        "linear": array([model.linear(tree, d, q[d], before[d], tau[d], target[d]) for d in range(tree.nv)]),
+        "linear": array([model.linear(d, q[d], before[d], tau[d], target[d]) for d in range(tree.nv)]),
         "held": nothing,
         "gradient": nothing.copy(),
         "lowest": scalar(FAR),
@@ -221,7 +220,7 @@ def energy_and_slope(model: Model, q: Array, past: Array, linear: Array, marks: 
             parent, (r, p) = tree.parents[i], poses[i]
             for d in tree.dofs[i]:
                 motion = tree.axis_at(d, r, p)
-                square = model.square(tree, d)
+                square = model.square(d)
                 slope[d] = motion.angular @ moments[i] + motion.linear @ forces[i] + square * q[d] + linear[d]
                 total = total + (0.5 * square * q[d] + linear[d]) * q[d]
             if parent >= 0:

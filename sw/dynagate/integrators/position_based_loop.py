@@ -121,6 +121,6 @@ def _step(model: Model) -> Graph:
     relaxed = recording.input("relaxed", ())[()]
     hessian = mass_matrix(tree, list(best)) * (1.0 / model.dt**2)
     for d in range(tree.nv):
-        hessian[d, d] = hessian[d, d] + model.spring(tree, d)
+        hessian[d, d] = hessian[d, d] + model.spring(d)
     damp(hessian, relaxed)
     return recording.graph({"next": best - array(solve(tree, factorise(tree, hessian), list(slope)))})

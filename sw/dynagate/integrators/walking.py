@@ -15,7 +15,6 @@ from dynagate.integrators.contact import Contact, Plane
 from dynagate.integrators.legged import LEGGED
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_inputs import PositionBasedWarning, check_positive, is_finite, shown
-from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_kinematics import move, subtract
 from dynagate.integrators.position_based_links import Floats, links_of
 
@@ -81,7 +80,6 @@ class WalkingTask:
         if not (is_finite(span) and span >= CONTROL):
             raise ArgumentError(f"span is {shown(span)} s; expected a finite number, {CONTROL} or more")
         self.actions = round(span / CONTROL)
-        servo = Servo(self.legged.stiffness, self.legged.damping)
         own = self.legged.robot
         weight = float(np.linalg.norm(own.gravity)) * sum(link.mass for link in own.links)
         stiffness = weight / len(self.legged.feet) / DEPTH**2
@@ -91,10 +89,10 @@ class WalkingTask:
         if simulator == "pbfd":
             loops: Literal["links", "graph"] = "graph" if batch and not own.quaternions() else "links"
             self._steps = PositionBased(
-                own, self.dt, contact=contact, servo=servo, iterations=60, threads=threads, loops=loops
+                own, self.dt, contact=contact, servo=self.legged.servo, iterations=60, threads=threads, loops=loops
             )
         else:
-            self._steps = StewartTrinkle(own, self.dt, self.legged.feet, mu=MU, servo=servo)
+            self._steps = StewartTrinkle(own, self.dt, self.legged.feet, mu=MU, servo=self.legged.servo)
         self._motors = self.legged.motors
         self.motors = own.nv - self._motors.start
         self.size = own.nq - self.legged.height + own.nv
