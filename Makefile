@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constr
 SOURCES := sw hw sim fixedpoint tests examples packaging docs/hooks.py docs/docstrings.py
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-rtl test-torch synth bench docs lint format constraints wheel clean
+.PHONY: help run test test-rtl test-torch fuzz synth bench docs lint format constraints wheel clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,6 +24,10 @@ test-rtl: $(VENV)/test.stamp  ## Run what takes long: sweeps over robots, widths
 test-torch: $(VENV)/test.stamp  ## Install PyTorch and run the tests of its operators
 	$(PIP) --editable '.[torch]'
 	$(BIN)/python -m pytest tests/test_torch.py
+
+MINUTES ?= 10
+fuzz: $(VENV)/test.stamp  ## Compare all executors on what a seed draws: make fuzz MINUTES=10 SEED=7
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 ROBOT ?= iiwa14
 FUNCTION ?= forward_dynamics_gradient

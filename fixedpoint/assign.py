@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import CODE, TAU_OR_QDD, Part
+from dynagate.dynamics import CODE, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.integers import FIXED
-from dynagate.fixedpoint.ranges import Ranges, RoundedProbes, sampled_ranges
+from dynagate.fixedpoint.proved import ProvedRanges, proved_ranges
+from dynagate.fixedpoint.ranges import Ranges, input_bounds, sampled_ranges
 from dynagate.graph import OPS, Graph, GraphError
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import PRODUCTS, TRIG
-from dynagate.graph.parts import needed, part_graph, parts_of
+from dynagate.graph.parts import needed, part_graph
 from dynagate.graph.region import Kind, Region
 
 DEFAULT_SAMPLES = 4096
 SMALLEST_WORD, LARGEST_WORD = 4, 32
-
-NOISE_MARGIN = 2.0
-"""Room that a node's range has for the rounding of its operands: so many times the largest that the probes show."""
+SAMPLED, PROVED = "sampled", "proved"
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class Policy:
     guard_bits: integer bits beyond what the largest sample needs, so that states between the samples fit; may be a
     fraction (0.5 is a factor √2); None takes from the sample's tail how far each node may go. samples, seed: the states
     the ranges come from, uniform in the region; half as many are at its limits, and a quarter near rest, besides.
+    ranges: "sampled", or "proved", which no state of the region leaves, for functions whose divisors can be proved to
+    be positive; guard bits and states are then not used. milliseconds: of one core, at a fixed price per node, for
+    splitting the region to make proved ranges narrower.
     Raises ValueError: one of these is out of range.
     """
 
@@ -42,8 +47,14 @@ class Policy:
     samples: int = DEFAULT_SAMPLES
     seed: int = 20
     arithmetic: Arithmetic = field(default=Arithmetic())
+    ranges: str = SAMPLED
+    milliseconds: float = 1000.0
 
     def __post_init__(self) -> None:
+        if self.ranges not in (SAMPLED, PROVED):
+            raise ArgumentError(f"ranges '{self.ranges}'; expected '{SAMPLED}' or '{PROVED}'")
+        if not (is_number(self.milliseconds) and 0.0 <= self.milliseconds < math.inf):
+            raise ArgumentError(f"milliseconds {self.milliseconds}; expected a number of 0 or more")
         if not SMALLEST_WORD <= self.word <= LARGEST_WORD:
             raise ArgumentError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
 
@@ -61,6 +72,11 @@ class FormattedGraph:
     constants: Mapping[int, tuple[int, Format]]
     bounds: Mapping[int, tuple[float, float]]
     arithmetic: Arithmetic
+
+    @cached_property
+    def encodings(self) -> dict[bool, Any]:
+        """What `fixedpoint.in_c` made of the graph, kept with it: by whether all nodes are results."""
+        return {}
 
     def operand_formats(self, node: int) -> list[Format]:
         """The formats of a node's operands, without its constant's."""
@@ -118,17 +134,25 @@ def assign(
     region: Region,
     policy: Policy | None = None,
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
+    *,
+    numbers: Mapping[str, str] | None = None,
 ) -> FormattedGraph:
-    """Formats for the states of a region: ranges sampled there, one word length, a binary point per node.
+    """Formats for the states of a region: one word length, a binary point per node by its range.
 
-    trajectories: inputs by name, (states, ...) each, that the formats have to hold besides the sampled ones. The graph
-    that has them is the given one with late terms last (`graph.late`).
+    trajectories: inputs by name, (states, ...) each, that the formats have to hold besides the sampled ones. numbers:
+    by port, the type that streams round it to, which proved ranges hold too. The graph that has the formats is the
+    given one with late terms last (`graph.late`).
+    Raises ValueError: trajectories lack an input or come with proved ranges; ProofError: a range cannot be proved.
     """
     policy = policy or Policy()
     graph = late_terms_last(graph)
-    return assign_word(
-        graph, region, sampled_ranges(graph, sampled_states(graph, region, policy, trajectories)), policy
-    )
+    if policy.ranges == SAMPLED:
+        states = sampled_states(graph, region, policy, trajectories)
+        return assign_word(graph, region, sampled_ranges(graph, states), policy)
+    if trajectories is not None:
+        raise ArgumentError("trajectories with proved ranges; expected one of them: ranges are proved for a region")
+    ranges = proved_ranges(graph, region, policy.milliseconds, numbers)
+    return assign_word(graph, region, ranges, replace(policy, guard_bits=0.0))
 
 
 def sampled_states(
@@ -167,23 +191,8 @@ def assign_global(
         formats.append(everywhere)
         if node.constant is not None:
             constants[i] = (math.floor(math.ldexp(constant, everywhere.frac) + 0.5), everywhere)
-    bounds = _input_bounds(graph, region, ranges.largest * margin)
+    bounds = input_bounds(graph, region, ranges.largest * margin)
     return FormattedGraph(graph, tuple(formats), constants, bounds, policy.arithmetic).check()
-
-
-def _input_bounds(graph: Graph, region: Region, reaches: npt.NDArray[np.float64]) -> dict[int, tuple[float, float]]:
-    """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
-    reached: dict[int, tuple[float, float]] = {}
-    codes = [float(part.code) for part in parts_of(graph.name)]
-    for port in graph.inputs:
-        known = [(min(codes), max(codes))] if port.name == CODE.name else region.bounds(port.name)
-        for k, i in enumerate(port.nodes):
-            reached[i] = known[k] if known is not None else (-float(reaches[i]), float(reaches[i]))
-        if port.name == TAU_OR_QDD.name:
-            for name in ("tau", "qdd"):
-                for i, (low, high) in zip(port.nodes, region.bounds(name) or (), strict=False):
-                    reached[i] = min(low, reached[i][0]), max(high, reached[i][1])
-    return reached
 
 
 @dataclass(frozen=True)
@@ -198,21 +207,21 @@ class WordLengths:
 
 
 def assign_word(
-    graph: Graph, region: Region, ranges: Ranges, policy: Policy, words: WordLengths | None = None
+    graph: Graph, region: Region, ranges: Ranges | ProvedRanges, policy: Policy, words: WordLengths | None = None
 ) -> FormattedGraph:
     """Formats from ranges: every node the policy's word, or its own, with as many integer bits as it needs.
 
-    A node's range is that of its float64 values and what the rounding of its operands adds to them, as the ranges'
-    probes show it.
+    A node's range is that of its values and what the rounding of its operands adds to them: as the probes of sampled
+    ranges show it, or the most that it can be for proved ones.
     """
     words = words or WordLengths([policy.word] * len(graph))
     longest = words.longest or words.nodes
     reaches = ranges.reach if policy.guard_bits is None else ranges.largest * 2.0**policy.guard_bits
-    bounds = _input_bounds(graph, region, reaches)
+    bounds = input_bounds(graph, region, reaches)
     angles, codes = _angles(graph), {i for port in graph.inputs if port.name == CODE.name for i in port.nodes}
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
     shared = {a for node in graph.nodes if FIXED[node.op].shares_unit for a in node.args}
-    rounded = RoundedProbes(graph, ranges.probes, policy.arithmetic)
+    rounded = ranges.rounded(graph, policy.arithmetic)
     formats: list[Format] = []
     constants: dict[int, tuple[int, Format]] = {}
     for i, node in enumerate(graph.nodes):
@@ -239,7 +248,7 @@ def assign_word(
         elif row.most is not None:
             reach = max(float(ranges.largest[i]), row.most)
         else:
-            reach = float(reaches[i]) + NOISE_MARGIN * noise
+            reach = float(reaches[i]) + rounded.margin * noise
             word = min(word + frac_for(float(reaches[i]), word) - frac_for(reach, word), max(longest[i], word))
         frac = most = frac_for(reach, word)
         # bits below what the operands have would always be zero; operands of a shared unit keep them, for one width

@@ -139,10 +139,12 @@ def state(
     *,
     draw: int = 0,
     floors: dict[str, float] | None = None,
+    number: str | None = None,
 ) -> Statement:
     """The statement on a design, measured by the integer executor against float64 on fresh states. goal: quantile,
     confidence, floor, and number of fresh states; its errors are not used. draw: each draw has states of its own.
-    floors: those of `block_floors`, if they are known."""
+    floors: those of `block_floors`, if they are known. number: the type that streams round results to, "float32" or
+    "float16"."""
     goal = goal or Goal(0.5)
     graph = formatted.graph
     floors = floors or block_floors(graph, region, goal)
@@ -154,7 +156,7 @@ def state(
         error: dict[str, float] = {}
         overflows = 0
         for part, inputs in _samples(formatted, region, count, seed, kind):
-            result = measured(part, inputs, evaluate(part.graph, inputs), floors)
+            result = measured(part, inputs, evaluate(part.graph, inputs), floors, number)
             overflows = max(overflows, int(result.overflow.sum()))
             origins += Counter({ids[part.graph.nodes[i].name]: states for i, states in result.origins.items()})
             for block, errors in result.errors.items():
@@ -200,10 +202,11 @@ def measured(
     inputs: Mapping[str, Array],
     expected: Mapping[str, Array],
     floors: Mapping[str, float] | None = None,
+    number: str | None = None,
 ) -> Measured:
     """Errors and overflows of the integer executor. expected: the float64 outputs; floors: as `block_floors` returns
-    them, 0 by default."""
-    result = evaluate_fixed(formatted, inputs)
+    them, 0 by default; number: the type that streams round results to."""
+    result = evaluate_fixed(formatted, inputs, {} if number is None else dict.fromkeys(expected, number))
     errors = {
         name: relative_errors(result.outputs[name], value, (floors or {}).get(name, 0.0))
         for name, value in expected.items()

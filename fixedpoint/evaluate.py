@@ -1,20 +1,28 @@
-"""Run a FormattedGraph on integers, over a batch: the only definition of what the hardware computes."""
+"""Run a FormattedGraph on integers, over a batch: the only definition of what the hardware computes.
+
+The definition is in numpy. Batches that are worth it take the same integers from the interpreter in C.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, fixed_constant
-from dynagate.fixedpoint.format import Fixed, Integers, quantise, to_float
+from dynagate.fixedpoint.format import Fixed, Integers, carried, quantise, to_float
+from dynagate.fixedpoint.in_c import evaluate_in_c
 from dynagate.fixedpoint.integers import FIXED
-from dynagate.graph.evaluate import check_unit_vectors
+from dynagate.graph.evaluate import check_entries
 
 BLOCK = 1024
-"""States computed at once: long enough to hide numpy's call overhead, short enough for the cache."""
+"""States that numpy computes at once: long enough to hide its call overhead, short enough for the cache."""
+
+EXACT: Mapping[str, str] = MappingProxyType({})
+"""Nothing is rounded before the integers, or after them."""
 
 
 class Values(NamedTuple):
@@ -33,50 +41,76 @@ class Values(NamedTuple):
 
 def evaluate_integers(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:
     """inputs: node id of every input -> integers (batch,) in its format. Keeps the outputs, or all nodes."""
+    if (result := evaluate_in_c(formatted, inputs, keep_all)) is not None:
+        values, by_scope, counts = result
+        return Values(values, by_scope, Counter(counts))
+    batch = len(next(iter(inputs.values())))
+    if keep_all or batch <= BLOCK:
+        return evaluate_in_numpy(formatted, inputs, keep_all=keep_all)
+    blocks = [
+        evaluate_in_numpy(formatted, {i: value[start : start + BLOCK] for i, value in inputs.items()})
+        for start in range(0, batch, BLOCK)
+    ]
+    value = {i: np.concatenate([block.value[i] for block in blocks]) for i in formatted.graph.output_nodes}
+    origins = sum((block.origins for block in blocks), Counter[int]())
+    by_scope = np.concatenate([block.by_scope for block in blocks])
+    return Values(value, by_scope, Counter(dict(sorted(origins.items()))))
+
+
+def evaluate_in_numpy(formatted: FormattedGraph, inputs: Mapping[int, Integers], *, keep_all: bool = False) -> Values:
+    """The definition: `evaluate_integers` in numpy, whatever the batch."""
     graph = formatted.graph
     batch = len(next(iter(inputs.values())))
     by_scope = np.zeros((len(graph.scopes), batch), dtype=bool)
     origins: Counter[int] = Counter()
     overflowed = np.zeros(batch, dtype=bool)
     kept = set(graph.output_nodes)
-    last_user = [max(users, default=-1) for users in graph.users]
     values: dict[int, Integers] = dict(inputs)
     for i, node in enumerate(graph.nodes):
         if node.op != "input":
             operands = [Fixed(values[a], formatted.formats[a]) for a in node.args]
             if node.constant is not None:
-                operands.append(fixed_constant(formatted, i))
+                constant = fixed_constant(formatted, i)
+                operands.append(constant if node.args else constant._replace(value=np.full(batch, constant.value)))
             result = FIXED[node.op].compute(operands, formatted.formats[i], formatted.arithmetic)
-            values[i] = result.value if node.args else np.full(batch, result.value)
+            values[i] = result.value
             if np.count_nonzero(result.overflow):
                 by_scope[graph.scope_of[i]] |= result.overflow
                 if began := int(np.count_nonzero(result.overflow & ~overflowed)):
                     origins[i] = began
                 overflowed |= result.overflow
         if not keep_all:
-            for a in node.args:
-                if last_user[a] == i and a not in kept:
-                    values.pop(a, None)
+            for a in graph.last_read[i]:
+                if a not in kept:
+                    del values[a]
     return Values(values, by_scope.T, origins)
 
 
-def quantise_inputs(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]) -> dict[int, Integers]:
-    """Arrays (batch, *shape) by port name -> integers by node id. Raises ValueError: a quaternion has not length 1."""
+def quantise_inputs(
+    formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]], numbers: Mapping[str, str] = EXACT
+) -> dict[int, Integers]:
+    """Arrays (batch, *shape) by port name -> integers by node id. numbers: by port, the type that streams round it to
+    before. Raises ValueError: as `check_entries`."""
     result: dict[int, Integers] = {}
     for port in formatted.graph.inputs:
         flat = np.asarray(inputs[port.name], dtype=np.float64).reshape(len(inputs[port.name]), -1)
-        check_unit_vectors(port.name, port.unit_vectors, flat)
+        check_entries(port, flat)
+        rounded = carried(flat, numbers.get(port.name))
         for k, i in enumerate(port.nodes):
-            result[i] = quantise(flat[:, k], formatted.formats[i]).value
+            result[i] = quantise(rounded[:, k], formatted.formats[i]).value
     return result
 
 
-def gather_outputs(formatted: FormattedGraph, values: Mapping[int, Integers]) -> dict[str, npt.NDArray[np.float64]]:
-    """Integers by node id -> float64 arrays (batch, *shape) by port name."""
+def gather_outputs(
+    formatted: FormattedGraph, values: Mapping[int, Integers], numbers: Mapping[str, str] = EXACT
+) -> dict[str, npt.NDArray[np.float64]]:
+    """Integers by node id -> float64 arrays (batch, *shape) by port name. numbers: by port, the type that streams round
+    it to."""
     outputs = {}
     for port in formatted.graph.outputs:
         columns = [to_float(values[i], formatted.formats[i]) for i in port.nodes]
-        outputs[port.name] = np.stack(columns, axis=1).reshape(-1, *port.shape)
+        exact = np.stack(columns, axis=1).reshape(-1, *port.shape)
+        outputs[port.name] = carried(exact, numbers.get(port.name))
     return outputs
 
 
@@ -89,16 +123,16 @@ class Evaluated(NamedTuple):
     origins: Counter[int]
 
 
-def evaluate(formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]]) -> Evaluated:
-    """Real inputs (batch, *shape) in, real outputs out, integers in between."""
-    integers = quantise_inputs(formatted, inputs)
-    batch = len(next(iter(integers.values())))
-    blocks = []
-    for start in range(0, batch, BLOCK):
-        block = {i: value[start : start + BLOCK] for i, value in integers.items()}
-        blocks.append(evaluate_integers(formatted, block))
-    values = {i: np.concatenate([block.value[i] for block in blocks]) for i in formatted.graph.output_nodes}
-    overflow = np.concatenate([block.overflow for block in blocks])
-    return Evaluated(
-        gather_outputs(formatted, values), overflow, sum((block.origins for block in blocks), Counter[int]())
-    )
+def evaluate(
+    formatted: FormattedGraph, inputs: Mapping[str, npt.NDArray[np.float64]], numbers: Mapping[str, str] = EXACT
+) -> Evaluated:
+    """Real inputs (batch, *shape) in, real outputs out, integers in between. numbers: by input and output, the type
+    that streams round it to; a result that is too large for it overflows."""
+    result = evaluate_integers(formatted, quantise_inputs(formatted, inputs, numbers))
+    outputs = gather_outputs(formatted, result.value, numbers)
+    return Evaluated(outputs, result.overflow | infinite(outputs), result.origins)
+
+
+def infinite(outputs: Mapping[str, npt.NDArray[Any]]) -> npt.NDArray[np.bool_]:
+    """Which results, (batch,), have a number that is too large for its type."""
+    return np.any([np.isinf(array).any(axis=tuple(range(1, array.ndim))) for array in outputs.values()], axis=0)

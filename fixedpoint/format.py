@@ -137,5 +137,14 @@ def quantise(x: npt.ArrayLike, to: Format) -> Rescaled:
     return Rescaled(np.minimum(clipped.astype(np.int64), to.highest), np.asarray(overflow, dtype=bool))
 
 
+def carried(x: npt.NDArray[Any], number: str | None) -> npt.NDArray[Any]:
+    """Numbers after a stream that carries this type, "float32" or "float16"; None: as they are. What is too large
+    becomes infinite."""
+    if number is None:
+        return x
+    with np.errstate(over="ignore"):
+        return x.astype(number).astype(np.float64)
+
+
 def to_float(value: Integers, fmt: Format) -> npt.NDArray[np.float64]:
     return np.ldexp(np.asarray(value, dtype=np.float64), -fmt.frac)

@@ -102,18 +102,20 @@ def optimise(
     goal: Goal,
     policy: Policy | None = None,
     trajectories: Mapping[str, npt.ArrayLike] | None = None,
+    number: str | None = None,
 ) -> Optimised:
     """Formats that meet the goal on fresh states, and overflow in no larger part of them than OVERFLOWS. The graph that
     has them is the given one with late terms last (`graph.late`).
 
     policy: guard bits, samples of the ranges and arithmetic; its word length is not used. trajectories: as in `assign`.
+    number: the type that streams round results to, "float32" or "float16"; errors are those of the rounded results.
     Raises AccuracyError: even the widest words do not meet the goal; ValueError: the goal names an unknown block.
     """
     names = [port.name for port in graph.outputs]
     for name in () if isinstance(goal.error, float | int) else goal.error:
         if name not in names:
             raise ArgumentError(f"an error for block '{name}'; expected one of {', '.join(names)}")
-    search = _Search(late_terms_last(graph), region, goal, policy or Policy(guard_bits=None), trajectories)
+    search = _Search(late_terms_last(graph), region, goal, policy or Policy(guard_bits=None), trajectories, number)
     widest = search.widest()
     for spare in (goal.spare, *(more for more in (0.3, 1.0) if more > goal.spare)):
         for aim in AIMS:
@@ -172,8 +174,9 @@ class _Search:
         goal: Goal,
         policy: Policy,
         trajectories: Mapping[str, npt.ArrayLike] | None,
+        number: str | None,
     ) -> None:
-        self.graph, self.region, self.goal = graph, region, goal
+        self.graph, self.region, self.goal, self.number = graph, region, goal, number
         self.policy = replace(policy, word=goal.dsp.wide)
         inputs = sampled_states(graph, region, self.policy, trajectories)
         self.ranges = sampled_ranges(graph, inputs)
@@ -206,7 +209,8 @@ class _Search:
             block = self.graph.outputs[k].name
             noise = self.first_sensitivity[k] * [variance(formatted, i) for i in range(len(self.graph))]
             raise AccuracyError(
-                f"words of {goal.dsp.wide} bits give {block} an error of {attempt.ratio * self.targets[k]:.1e} in "
+                f"words of {goal.dsp.wide} bits{self._rounding()} give {block} an error of "
+                f"{attempt.ratio * self.targets[k]:.2e} in "
                 f"{goal.quantile:.1%} of the states; {self.targets[k]:.1e} was asked for, and node "
                 f"'{self.graph.nodes[int(np.argmax(noise))].name}' adds most of it"
             )
@@ -252,7 +256,7 @@ class _Search:
     def checked(self, formatted: FormattedGraph) -> Optimised | None:
         """The formats with their statement, or None if they do not meet the goal on fresh states. If they overflow,
         ranges grow where overflow began, and the next check draws other states: these have had a part in the choice."""
-        statement = state(formatted, self.region, self.goal, draw=self.draws, floors=self.floors)
+        statement = self._stated(formatted)
         if not any(statement.faults(self.goal)):
             return Optimised(formatted, statement)
         self._widen(statement.origins)
@@ -261,11 +265,20 @@ class _Search:
 
     def promised(self, formatted: FormattedGraph) -> Optimised:
         """The formats with their statement. Raises AccuracyError: they do not meet the goal on fresh states."""
-        statement = state(formatted, self.region, self.goal, draw=self.draws, floors=self.floors)
+        statement = self._stated(formatted)
         for fault in statement.faults(self.goal):
             nodes = f"; overflow begins at {names_of(self.graph, statement.origins)}" if statement.origins else ""
-            raise AccuracyError(f"no words of up to {self.goal.dsp.wide} bits keep the goal: {fault}{nodes}")
+            widest = f"{self.goal.dsp.wide} bits{self._rounding()}"
+            raise AccuracyError(f"no words of up to {widest} keep the goal: {fault}{nodes}")
         return Optimised(formatted, statement)
+
+    def _stated(self, formatted: FormattedGraph) -> Statement:
+        """The statement on fresh states."""
+        return state(formatted, self.region, self.goal, draw=self.draws, floors=self.floors, number=self.number)
+
+    def _rounding(self) -> str:
+        """What streams do to results, for error messages."""
+        return "" if self.number is None else f" and results in {self.number}"
 
     def _measured(self, formatted: FormattedGraph, narrow: set[Vertex]) -> Attempt:
         """The formats as an attempt, measured by the integer executor."""
@@ -273,7 +286,7 @@ class _Search:
         origins: Counter[int] = Counter()
         errors: dict[Kind, Array] = {}
         for kind, inputs in self.states.items():
-            result = measured(formatted, inputs, self.expected[kind], self.floors)
+            result = measured(formatted, inputs, self.expected[kind], self.floors, self.number)
             overflow[kind] = float(result.overflow.mean())
             origins += result.origins
             if kind in self.goal.kinds:

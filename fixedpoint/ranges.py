@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import CODE, TAU_OR_QDD
 from dynagate.fixedpoint.format import FLOOR, Arithmetic, Format
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate_nodes
+from dynagate.graph.parts import parts_of
+from dynagate.graph.region import Region
 
 Array = npt.NDArray[np.float64]
 
@@ -25,6 +28,10 @@ nodes, most of them dependent, then overflows in one state of some thousands at 
 
 PROBES = 2048
 """States, spread over the sample, in which the rounding of formats is propagated through the graph."""
+
+
+NOISE_MARGIN = 2.0
+"""Room that a node's range has for the rounding of its operands: so many times the largest that the probes show."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +48,10 @@ class Ranges:
     samples: int
     probes: Sequence[Any]
 
+    def rounded(self, graph: Graph, arithmetic: Arithmetic) -> RoundedProbes:
+        """The probes' values, to be rounded in the order of the graph."""
+        return RoundedProbes(graph, self.probes, arithmetic)
+
 
 def sampled_ranges(graph: Graph, inputs: Mapping[str, Array]) -> Ranges:
     """Ranges over a batch of inputs, (batch, *shape) each. Raises ValueError: a node is not finite in some state."""
@@ -54,6 +65,21 @@ def sampled_ranges(graph: Graph, inputs: Mapping[str, Array]) -> Ranges:
     every = max(samples // PROBES, 1)
     probes = [v[::every].copy() if np.ndim(v) else v for v in values]
     return Ranges(largest, np.array([_reach(v) for v in magnitudes]), samples, probes)
+
+
+def input_bounds(graph: Graph, region: Region, reaches: Array) -> dict[int, tuple[float, float]]:
+    """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
+    reached: dict[int, tuple[float, float]] = {}
+    codes = [float(part.code) for part in parts_of(graph.name)]
+    for port in graph.inputs:
+        known = [(min(codes), max(codes))] if port.name == CODE.name else region.bounds(port.name)
+        for k, i in enumerate(port.nodes):
+            reached[i] = known[k] if known is not None else (-float(reaches[i]), float(reaches[i]))
+        if port.name == TAU_OR_QDD.name:
+            for name in ("tau", "qdd"):
+                for i, (low, high) in zip(port.nodes, region.bounds(name) or (), strict=False):
+                    reached[i] = min(low, reached[i][0]), max(high, reached[i][1])
+    return reached
 
 
 def _reach(magnitudes: Array) -> float:
@@ -75,15 +101,17 @@ class RoundedProbes:
     """The probes' values rounded to formats, computed in float64, one node after the other in the order of the graph.
 
     The operands of a node carry their own rounding errors. If they nearly cancel, these errors may be larger than the
-    node's values. The node's range must include them: `deviation` returns the largest one.
+    node's values. The node's range must include them: `deviation` returns the largest one. margin: so many times the
+    deviation is what a range has room for.
     """
+
+    margin = NOISE_MARGIN
 
     def __init__(self, graph: Graph, probes: Sequence[Any], arithmetic: Arithmetic) -> None:
         self._graph, self._probes = graph, probes
         self._half = 0.0 if arithmetic.rounding == FLOOR else 0.5
         self._rounded: dict[int, Any] = {}
         self._exact: Any = None
-        self._last_user = [max(users, default=-1) for users in graph.users]
 
     def deviation(self, i: int, constant: float | None) -> float:
         """The largest difference between node i, computed from rounded operands, and its float64 values. constant: the
@@ -96,12 +124,14 @@ class RoundedProbes:
         with np.errstate(all="ignore"):  # a divisor may round to zero; the integer executor flags that
             self._exact = OPS[node.op].real(*operands, *([] if constant is None else [constant]))
             difference = np.abs(self._exact - self._probes[i])
+        most = float(difference.max())
+        if math.isfinite(most):
+            return most
         return float(np.max(difference, initial=0.0, where=np.isfinite(difference)))
 
     def round(self, i: int, to: Format) -> None:
         """Round node i to its format. It must be the node of the last call of `deviation`."""
         with np.errstate(all="ignore"):
-            self._rounded[i] = np.ldexp(np.floor(np.ldexp(self._exact, to.frac) + self._half), -to.frac)
-        for a in self._graph.nodes[i].args:
-            if self._last_user[a] == i:
-                self._rounded.pop(a, None)
+            self._rounded[i] = np.floor(self._exact * 2.0**to.frac + self._half) * to.step
+        for a in self._graph.last_read[i]:
+            del self._rounded[a]

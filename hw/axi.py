@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
 from dynagate.design.words import (
     FLOAT16,
     FLOAT16_ERROR,
     FLOAT32,
     LARGEST_FLOAT16,
+    LASTS,
+    PER_BATCH,
+    PER_SAMPLE,
     SMALLEST_FLOAT16,
+    WIDTHS,
     WORD,
     WORDS,
 )
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.goal import Goal
 
-PER_SAMPLE, PER_BATCH = "sample", "batch"
-WIDTHS = (32, 64, 128, 256, 512)
+__all__ = ["PER_BATCH", "PER_SAMPLE", "WIDTHS", "Axi", "check_goal", "check_words"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Axi:
     width: bits of both streams, 32, 64, 128, 256 or 512. last: TLAST ends every "sample", or a "batch" of them.
     words: what they carry, "float32" or "float16" for each number, or the datapath's own integers packed, "fixed".
     choice: a register chooses which outputs of a function are sent, while the accelerator runs.
-    Raises ValueError: width, last or words is none of these."""
+    Raises ValueError: one is none of these."""
 
     width: int = 512
     last: str = PER_SAMPLE
@@ -39,10 +43,11 @@ class Axi:
     def __post_init__(self) -> None:
         if self.width not in WIDTHS:
             raise ArgumentError(f"stream of {self.width} bits; expected one of {', '.join(map(str, WIDTHS))}")
-        if self.last not in (PER_SAMPLE, PER_BATCH):
+        if self.last not in LASTS:
             raise ArgumentError(f"TLAST per '{self.last}'; expected '{PER_SAMPLE}' or '{PER_BATCH}'")
         if self.words not in WORDS:
             raise ArgumentError(f"words '{self.words}'; expected one of {', '.join(WORDS)}")
+        check_flags(choice=self.choice)
 
     @property
     def lanes(self) -> int:

@@ -47,17 +47,20 @@ def _lanes(formats: Sequence[Format], lanes: int) -> list[list[Format]]:
 
 
 class _Credit:
-    """Room behind a pipeline: taken where something enters it, given back where it leaves the FIFO at the end."""
+    """Space behind a pipeline: taken where something enters it, given back where it leaves the FIFO at the end. some:
+    there is space, as a register says; the last one is kept, since one may be taken while it is set."""
 
     def __init__(self, m: Module, depth: int, taken: Value, returned: Value, name: str) -> None:
         self.left = Signal(range(depth + 1), init=depth, name=name)
-        m.d.sync += self.left.eq(self.left - taken + returned)
+        self.some = Signal(name=f"{name}_is_there")
+        m.d.sync += [self.left.eq(self.left - taken + returned), self.some.eq(self.left > 1)]
 
 
 class State(NamedTuple):
     """What a proof needs to see of a stream's registers. under_way: a bit for each stage of the pipeline."""
 
     credit: Signal
+    some: Signal
     under_way: Signal
     fifo: SyncFIFOBuffered
 
@@ -74,12 +77,15 @@ class InputStream(wiring.Component):
     tlast       in   the beat ends a sample or a batch, as `last` says
     o_payload   out  fields of a sample, from bit 0 up
     o_bad       out  one of them is NaN, infinite or does not fit its format
+    o_broken    out  the fields are not a sample's: TLAST cut it short, or what follows its tag is not 0
     o_last      out  the batch ends with this sample
     o_tag       out  the sample's tag
     o_valid     out  there is a sample
     o_ready     in   it is taken
     idle        out  no sample is on its way, nor part of one
-    misaligned  out  for a cycle: TLAST cut a sample short, which is dropped, or TLAST is missing
+    misaligned  out  for a cycle, of each sample: it is broken, or TLAST is missing
+
+    Where TLAST ends a batch, a sample that it cuts short goes on, so that the batch's end does; else it is dropped.
     ==========  ===  ============================================================================
     """
 
@@ -91,7 +97,7 @@ class InputStream(wiring.Component):
         self.formats = (WHOLE,) * self.words if words == FIXED else tuple(formats)
         self.converter = CONVERTERS[words].into
         self.beats = beats(self.words, width)
-        self.depth = math.ceil((self.converter.latency + 6 + ii + self.beats) / max(ii, self.beats)) + 1
+        self.depth = math.ceil((self.converter.latency + 7 + ii + self.beats) / max(ii, self.beats)) + 2
         self.bits = sum(fmt.width for fmt in formats)
         super().__init__(
             {
@@ -101,6 +107,7 @@ class InputStream(wiring.Component):
                 "tlast": In(1),
                 "o_payload": Out(self.bits),
                 "o_bad": Out(1),
+                "o_broken": Out(1),
                 "o_last": Out(1),
                 "o_tag": Out(WORD),
                 "o_valid": Out(1),
@@ -117,11 +124,12 @@ class InputStream(wiring.Component):
         accept = Signal()
         whole = Signal()
         cut = Signal()
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.bits + 2 + WORD, depth=self.depth)
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.bits + 3 + WORD, depth=self.depth)
         taken = fifo.r_rdy & fifo.r_en
-        credit = _Credit(m, self.depth, accept & first, taken + cut, "credit")
+        dropped = cut if self.last == PER_SAMPLE else Const(0)
+        credit = _Credit(m, self.depth, accept & first, taken + dropped, "credit")
         m.d.comb += [
-            self.tready.eq(~first | (credit.left != 0)),
+            self.tready.eq(~first | credit.some),
             self.idle.eq(credit.left == self.depth),
             accept.eq(self.tvalid & self.tready),
             whole.eq(accept & final),
@@ -129,22 +137,26 @@ class InputStream(wiring.Component):
         ]
         with m.If(accept):
             m.d.sync += beat.eq(Mux(final | self.tlast, 0, beat + 1))
-        missing = whole & ~self.tlast if self.last == PER_SAMPLE else Const(0)
-        m.d.sync += self.misaligned.eq(cut | missing)
 
         # conversion, a register, and the fields come to rest beat by beat
         later = self.converter.latency + 1
         under_way = Signal(later + 1)
-        m.d.sync += under_way.eq(Cat(whole, under_way)[: later + 1])
-        self.state = State(credit.left, under_way, fifo)
+        m.d.sync += under_way.eq(Cat(whole | (cut & ~dropped), under_way)[: later + 1])
+        self.state = State(credit.left, credit.some, under_way, fifo)
         self.beat = beat
         fields, bad = self._converted(m, accept, beat)
-        tag = self.tdata.word_select(self.words % (self.width // WORD), WORD)  # in the last beat
+        place = self.words % (self.width // WORD)  # of the tag in the last beat
+        tag = self.tdata.word_select(place, WORD)
+        strange = self._strange(m, whole, place + 1)
+        missing = whole & ~self.tlast if self.last == PER_SAMPLE else Const(0)
+        m.d.sync += self.misaligned.eq(strange | delayed(m, cut | missing, 2, "unaligned", reset=True))
+        broken = delayed(m, strange | delayed(m, cut, 2, "cut"), later - 1, "broken")
         m.d.comb += [
             fifo.w_data.eq(
                 Cat(
                     Cat(*fields)[: self.bits],
                     bad,
+                    broken,
                     delayed(m, self.tlast, later + 1, "last"),
                     delayed(m, tag, later + 1, "tag"),
                 )
@@ -152,9 +164,17 @@ class InputStream(wiring.Component):
             fifo.w_en.eq(under_way[-1]),
             fifo.r_en.eq(self.o_ready),
             self.o_valid.eq(fifo.r_rdy),
-            Cat(self.o_payload, self.o_bad, self.o_last, self.o_tag).eq(fifo.r_data),
+            Cat(self.o_payload, self.o_bad, self.o_broken, self.o_last, self.o_tag).eq(fifo.r_data),
         ]
         return m
+
+    def _strange(self, m: Module, whole: Value, first: int) -> Signal:
+        """Two cycles after the last beat of a sample: its words from the first one on are not all 0."""
+        words = [self.tdata[low : low + WORD] for low in range(first * WORD, self.width, WORD)]
+        filled = [delayed(m, word.any(), 1, f"filled_{k}") for k, word in enumerate(words)]
+        strange = Signal(name="strange")
+        m.d.sync += strange.eq(delayed(m, whole, 1, "whole", reset=True) & Cat(*filled).any())
+        return strange
 
     def _converted(self, m: Module, accept: Value, beat: Signal) -> tuple[list[Signal], Signal]:
         """The fields of a sample, which come to rest beat by beat, and whether one of them is bad."""
@@ -303,14 +323,14 @@ class OutputStream(wiring.Component):
         }
         slowest = max(unit.latency for unit in units.values())
         later = slowest + 2  # a multiplexer before, another after
-        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.width + 1, depth=later + 4)
+        m.submodules.fifo = fifo = SyncFIFOBuffered(width=self.width + 1, depth=later + 6)
         credit = _Credit(m, fifo.depth, issue, taken, "credit")
         moves = _Moves(beat, issue, load, self.layouts.first_beats, self.i_layout, self._choices())
         moves.follow(m, beat, range(self.layouts.beats))
         final = Signal(reset_less=True)
         moves.follow(m, final, [k in self.layouts.last_beats for k in range(self.layouts.beats)])
         m.d.comb += [
-            issue.eq(busy & (credit.left != 0)),
+            issue.eq(busy & credit.some),
             self.i_ready.eq(~busy | (issue & final)),
             load.eq(self.i_valid & self.i_ready),
             taken.eq(self.tvalid & self.tready),
@@ -328,7 +348,7 @@ class OutputStream(wiring.Component):
             ]
         under_way = Signal(later)
         m.d.sync += under_way.eq(Cat(issue, under_way)[:later])
-        self.state = State(credit.left, under_way, fifo)
+        self.state = State(credit.left, credit.some, under_way, fifo)
 
         data = self._data(m, moves, units, held, bad, tag)
         at_end = final & (1 if self.last == PER_SAMPLE else ends)

@@ -29,13 +29,14 @@ from dynagate.design.design import (
 from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, text_of, with_files
 from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
-from dynagate.design.words import FIXED, FLOAT16, beats, words_of
+from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
-from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
+from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
@@ -46,7 +47,7 @@ from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.hw.axi import Axi, check_words
 from dynagate.hw.cost import Budget, lookup_tables
-from dynagate.hw.datasheet import datasheet
+from dynagate.hw.datasheet import DATASHEET, datasheet
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.recirculate import capacity
 from dynagate.hw.regmap import IDENTITY, VERSION, registers_of, with_ring
@@ -65,7 +66,6 @@ if TYPE_CHECKING:
 TOP = "datapath"
 SHELL_TOP = "accelerator"
 RING_TOP = "rollout"
-DATASHEET = "datasheet.md"
 DEFAULT_FOLDER = Path("build") / "designs"
 WIDEST_STREAM = 65000
 """Bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶, and control takes some."""
@@ -221,21 +221,41 @@ def _formatted(
     """The graph with formats, and how they were chosen."""
     if request.goal is not None:
         say("choosing formats")
-        optimised = optimise(graph, region, request.goal, request.policy)
+        number = None if request.axi is None else number_of(request.axi.words)
+        optimised = optimise(graph, region, request.goal, request.policy, number=number)
         statement = optimised.statement.as_dict()
         return optimised.formatted, ChosenFormats("mixed", goal=asdict(request.goal), statement=statement)
-    if request.formats is not None:
-        return read_formats(graph, request.formats), ChosenFormats("given")
     policy = request.policy or Policy()
-    return assign(graph, region, policy), ChosenFormats(policy.word, policy=asdict(policy))
+    numbers = _numbers(graph, request.axi)
+    if request.formats is not None:
+        formatted, chosen = read_formats(graph, request.formats), ChosenFormats("given")
+    else:
+        formatted = assign(graph, region, policy, numbers=numbers)
+        chosen = ChosenFormats(policy.word, policy=asdict(policy))
+    if policy.ranges == PROVED:
+        say("proving ranges and errors")
+        chosen = replace(chosen, proved=beside(formatted, region, policy, numbers).as_dict())
+    return formatted, chosen
+
+
+def _numbers(graph: Graph, axi: Axi | None) -> dict[str, str]:
+    """By port, the type that the streams of a shell round it to."""
+    if axi is None:
+        return {}
+    streamed = number_of(axi.words)
+    types = {port.name: FLOAT32 if port.parameters else streamed for port in (*graph.inputs, *graph.outputs)}
+    return {name: number for name, number in types.items() if number is not None}
 
 
 def _write(result: Build, say: Callable[[str], Any]) -> None:
     """Everything into a folder of its own first, so that an interrupted build leaves nothing half done."""
+    from dynagate.hw.datapath import Datapath
+
     target = result.folder
     with storage.scratch(target.parent, BuildError, target.name) as place:
-        verilog = _verilog(result, say)
-        texts = {**verilog, DATASHEET: datasheet(result)}
+        top = Datapath(result.plan, result.design.device_hash)
+        verilog = _verilog(result, top, say)
+        texts = {**verilog, DATASHEET: datasheet(result, top.late)}
         texts[FILE] = text_of(with_files(result.design, verilog))
         draft = place / target.name
         draft.mkdir()
@@ -244,15 +264,13 @@ def _write(result: Build, say: Callable[[str], Any]) -> None:
         storage.put(draft, target, last=FILE)
 
 
-def _verilog(result: Build, say: Callable[[str], Any]) -> dict[str, str]:
-    """The text of the datapath, and of the ring and the shell if there are such, by file name."""
-    from dynagate.hw.datapath import Datapath
+def _verilog(result: Build, top: Datapath, say: Callable[[str], Any]) -> dict[str, str]:
+    """The text of the datapath `top`, and of the ring and the shell if there are such, by file name."""
     from dynagate.hw.netlist import verilog_text
     from dynagate.hw.recirculate import Recirculate
 
     what = f"{untrusted.plain_text(result.robot.name)} {result.graph.name}"
     head = f"// {what}, generated by dynagate; design {result.design.hash}\n"
-    top = Datapath(result.plan, result.design.device_hash)
     say("Amaranth: datapath to Verilog")
     texts = {f"{TOP}.v": head + verilog_text(top, TOP)}
     if (ring := result.design.ring) is not None:
@@ -389,7 +407,9 @@ def _stream(planned: Plan, nodes: Sequence[int], ports: Sequence[GraphPort]) -> 
         place[i] = len(fields)
         fields.append(Field(planned.signal_names[i], lsb, fmt.width, fmt.frac, *formatted.bounds.get(i, ())))
         lsb += fmt.width
-    listed = [Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes), p.unit_vectors) for p in ports]
+    listed = [
+        Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes), p.unit_vectors, p.switches) for p in ports
+    ]
     return Stream(lsb, tuple(fields), tuple(listed))
 
 

@@ -17,7 +17,7 @@ from dynagate.base.untrusted import plain_text
 from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.boards import Board
-from dynagate.hw.cost import lookup_tables
+from dynagate.hw.cost import lookup_tables, shell_tables
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.units.multiply import parts
 from dynagate.hw.units.table import products_of
@@ -90,14 +90,15 @@ def rate_text(rate: float) -> str:
 
 
 def uses(planned: Plan, board: Board) -> dict[str, int]:
-    """What a plan takes of a board, estimated: "dsp" of the board's own kind, "lut", and "ff" (registers between units
-    alone)."""
+    """What a plan and its AXI shell take of a board, estimated: "dsp" of the board's own kind, "lut", and "ff"
+    (registers between units alone)."""
     limits = planned.schedule.problem.limits
     blocks = {
         name: sum(_blocks(widths[0], widths[1], board) for widths in products_of(unit.kind, unit.key))
         for name, unit in planned.classes.items()
     }
-    tables = lookup_tables(planned).total() * TABLES_PER_ESTIMATE[board.resources.lut_inputs]
+    estimated = lookup_tables(planned).total() + shell_tables(planned, board.link.width).total()
+    tables = estimated * TABLES_PER_ESTIMATE[board.resources.lut_inputs]
     return {
         "dsp": sum(limits[name] * count for name, count in blocks.items()),
         "lut": math.ceil(tables),

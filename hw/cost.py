@@ -11,6 +11,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from dynagate.base.errors import Error
+from dynagate.design.words import WORD
 from dynagate.hw.plan import Operand, Plan, operands
 from dynagate.hw.units.rescale import rounding_constant
 from dynagate.hw.units.table import ELEMENTARY
@@ -21,6 +22,10 @@ COMPARED = 5
 """Bits that a table compares with each other, and passes on."""
 BUFFER_BITS, BUFFER_DEPTH, BUFFER_TABLES = 14, 32, 8
 """A RAM32M16: what the output buffer is made of."""
+
+
+REGISTERS_TABLES = 330
+"""Of the registers behind AXI4-Lite, their counters included."""
 
 
 def lookup_tables(plan: Plan) -> Counter[str]:
@@ -59,6 +64,32 @@ def lookup_tables(plan: Plan) -> Counter[str]:
         outputs = sum(formats[i].width for i in delivery.nodes)
         by_purpose["buffer"] += math.ceil(outputs / BUFFER_BITS) * BUFFER_TABLES * deep
     return by_purpose
+
+
+def shell_tables(plan: Plan, width: int) -> Counter[str]:
+    """Estimated lookup tables of the AXI shell around a plan, and of its ring, by what they are for. width: of the
+    streams, whose words are float32.
+
+    Converters, multiplexers and the rest are fitted to Yosys' netlists of shells of 64 and 128 bits for UltraScale+.
+    """
+    graph, formats, lanes = plan.formatted.graph, plan.formatted.formats, width // WORD
+    source = [formats[i].width for i in graph.input_nodes]
+    sink = [formats[i].width for i in graph.result_nodes]
+    into = [max(source[k::lanes]) for k in range(min(lanes, len(source)))]
+    out = [max(sink[k::lanes]) for k in range(min(lanes, len(sink)))]
+    ways = sum((len(sink[k::lanes]) - 1) * widest for k, widest in enumerate(out))
+    return Counter(
+        converters=round(sum(77 + 2.6 * w for w in into) + sum(50 + 3.1 * w for w in out)),
+        buffers=_buffer(sum(source) + 3 + WORD) + _buffer(width + 1) + len(plan.deliveries) * _buffer(2 + WORD),
+        multiplexers=round(PER_MULTIPLEXER * ways),
+        control=200 + 6 * len(source),
+        registers=REGISTERS_TABLES,
+    )
+
+
+def _buffer(bits: int) -> int:
+    """Tables of a FIFO of up to BUFFER_DEPTH words."""
+    return math.ceil(bits / BUFFER_BITS) * BUFFER_TABLES
 
 
 def _sum_width(read: tuple[Operand, ...], frac: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from dynagate.fixedpoint.format import Format
 from dynagate.graph.parts import code_node
-from dynagate.hw.flow import End, Flow
+from dynagate.hw.flow import LATEST, End, Flow
 from dynagate.hw.overflow import INPUTS, Flags, gather
 from dynagate.hw.plan import Delivery, Plan, UnitClass, operands
 from dynagate.hw.units.multiply import Fabric, Multiply
@@ -45,6 +45,7 @@ class Datapath(wiring.Component):
     def __init__(self, plan: Plan, design_hash: int = 0) -> None:
         self.plan = plan
         self.hash = design_hash
+        self.late: tuple[int, ...] = ()
         graph, formats = plan.formatted.graph, plan.formatted.formats
         self.input_layout = data.StructLayout(
             {plan.signal_names[i]: signed(formats[i].width) for i in graph.input_nodes}
@@ -75,6 +76,10 @@ class Datapath(wiring.Component):
             End(delivery.cycle, late, len(fields), len(bits))
             for delivery, fields, (bits, late) in zip(plan.deliveries, outputs, overflows, strict=True)
         ]
+        assert all(end.late <= LATEST for end in ends), (
+            "what waits beside the datapath has no space for so many samples"
+        )
+        self.late = tuple(end.late for end in ends)
         m.submodules.flow = flow = Flow(plan.ii, ends)
         m.d.comb += [
             flow.i_valid.eq(self.i.valid),

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynagate.base.untrusted import plain_text
-from dynagate.design.design import Register
+from dynagate.design.design import AxiStreams, Register
+from dynagate.design.words import number_of
+from dynagate.fixedpoint.beside import Beside
 from dynagate.fixedpoint.confidence import Statement
 from dynagate.graph.region import KINDS, REST
 from dynagate.hw.timeline import pass_lines
@@ -16,11 +18,15 @@ from dynagate.hw.units.table import HARDWARE, Own
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
 
+DATASHEET = "datasheet.md"
+"""Name of its file in a design's folder."""
 
-def datasheet(built: Build) -> str:
-    """Everything comes from the build itself: nothing here is measured but the statement on accuracy."""
-    parts = [_head(built), _interfaces(built), _ring(built), _blocks(built), _pipeline(built), _units(built)]
-    parts.append(_accuracy(built))
+
+def datasheet(built: Build, late: Sequence[int]) -> str:
+    """Everything comes from the build itself: nothing here is measured but the statement on accuracy. late: of each
+    function, the cycles by which the overflow bits of a sample follow its values."""
+    parts = [_head(built, late), _interfaces(built), _ring(built), _blocks(built), _pipeline(built), _units(built)]
+    parts += [_accuracy(built), _proved(built)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -38,12 +44,46 @@ def summary(built: Build) -> str:
         ("multipliers", f"{design.units.get('multiply', 0)}; {design.dsp_blocks} DSP48E2 blocks (counted)"),
         ("registers", f"{design.registers.words} words, {design.registers.bits} bits (datapath values)"),
     ]
+    if design.axi is not None:
+        rows.insert(-2, _kept(built, _with_streams(design.axi)))
+    if design.formats.proved is not None:
+        rows += [(name, block.text()) for name, block in Beside.of_dict(design.formats.proved).blocks.items()]
     lines = [f"  {name:<24}{text.replace('`', '')}" for name, text in rows]
     return "\n".join([f"{plain_text(built.robot.name)} {built.graph.name}", *lines])
 
 
-def _head(built: Build) -> str:
-    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{table(('', ''), _facts(built))}"
+def _kept(built: Build, name: str) -> tuple[str, str]:
+    """A row of the head of the datasheet that was written."""
+    lines = (built.folder / DATASHEET).read_text(encoding="utf-8").splitlines()
+    row = next(line for line in lines if line.startswith(f"| {name} | "))
+    return name, row.split(" | ")[1].removesuffix(" |")
+
+
+def _head(built: Build, late: Sequence[int]) -> str:
+    rows = _facts(built)
+    if (axi := built.design.axi) is not None:
+        rows.append((_with_streams(axi), streams_text(built, late)))
+    return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{table(('', ''), rows)}"
+
+
+def _with_streams(axi: AxiStreams) -> str:
+    return f"with {axi.word} streams"
+
+
+def streams_text(built: Build, late: Sequence[int]) -> str:
+    """The latency of a sample alone, from stream to stream. late: as `datasheet` takes it."""
+    plan, axi = built.plan, built.design.axi
+    assert axi is not None
+    before, after = axi.beats.input + axi.conversion.input + 3, axi.conversion.output + 8
+    inside = [delivery.cycle + more for delivery, more in zip(plan.deliveries, late, strict=True)]
+    turns = len(inside) > 1  # a function's results may wait a cycle for their turn
+    low, high = (before + cycles + after for cycles in (min(inside), max(inside)))
+    high += plan.ii - 1 + turns
+    span = f"{low}" if low == high else f"{low} to {high}"
+    return (
+        f"{span} cycles from the first beat in to the first beat out: {before} until the datapath, up to {plan.ii - 1} "
+        f"until its next slot, {' or '.join(map(str, dict.fromkeys(inside)))} with overflow bits, {after} behind it"
+    )
 
 
 def _facts(built: Build) -> list[tuple[str, str]]:
@@ -59,11 +99,6 @@ def _facts(built: Build) -> list[tuple[str, str]]:
         ("latency", f"{plan.latency} cycles in the datapath; {problem.critical_path()} with units without number"),
         ("a result every", f"{plan.ii} cycles; {plan.latency // plan.ii + 1} samples under way"),
     ]
-    if design.axi is not None:
-        conversion = design.axi.conversion
-        total = conversion.input + plan.latency + conversion.output
-        cycles = f"{conversion.input} + {plan.latency} + {conversion.output} = {total} cycles"
-        rows.append((f"with {design.axi.word} conversion", cycles))
     return rows
 
 
@@ -183,4 +218,29 @@ def _accuracy(built: Build) -> str:
     rows.append(("overflow at most", "", *(f"{sample.overflow_bound:.1e}" for sample in samples)))
     rows.append(("states", "", *(sample.states for sample in samples)))
     header = ("output", "floor", "uniform in the region", "at its limits", f"near rest ({REST:.0%} of speed)")
-    return f"## Accuracy\n\n{statement.text()}\n\n" + table(header, rows)
+    axi = built.design.axi
+    number = None if axi is None else number_of(axi.word)
+    rounding = "" if number is None else f" Results are rounded to {number}, as the streams carry them."
+    return f"## Accuracy\n\n{statement.text()}{rounding}\n\n" + table(header, rows)
+
+
+def _proved(built: Build) -> str:
+    if built.design.formats.proved is None:
+        return ""
+    content = Beside.of_dict(built.design.formats.proved)
+    rows = [
+        (
+            f"`{name}`",
+            f"{block.proved_error:.1e}",
+            f"{block.measured_error:.1e}",
+            f"{block.proved_largest:.3g}",
+            f"{block.measured_largest:.3g}",
+        )
+        for name, block in content.blocks.items()
+    ]
+    header = ("output", "largest error, proved", "measured", "largest magnitude, proved", "measured")
+    return (
+        "## Proved\n\nNo state of the region overflows, and no error or magnitude is above the proved one. Errors are "
+        "absolute, of the worst entry, against real arithmetic. Measured ones are the largest of "
+        f"{content.states} states of all kinds (seed {content.seed}), which chose nothing.\n\n" + table(header, rows)
+    )

@@ -16,8 +16,15 @@ from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 
-FIFO_LATENCY = 3
+FIFO_LATENCY = 4
 """Cycles from a write into the output FIFO until its credit can be back at the input."""
+LATEST = 16
+"""Cycles by which overflow bits follow their sample's values, at most."""
+
+
+def most_under_way(latency: int, ii: int) -> int:
+    """Samples that have entered a pipeline and that nobody has taken, at most."""
+    return math.ceil((latency + FIFO_LATENCY) / ii) + 1 + (ii == 1)
 
 
 class End(NamedTuple):
@@ -43,6 +50,7 @@ class State(NamedTuple):
 
     in_slot: Signal
     credit: Signal
+    may_enter: Signal
     turn: Signal
     ends: tuple[EndState, ...]
 
@@ -68,7 +76,7 @@ class Flow(wiring.Component):
 
     def __init__(self, ii: int, ends: Sequence[End]) -> None:
         self.ii, self.ends = ii, tuple(ends)
-        self.depth = math.ceil((max(e.latency + e.late for e in self.ends) + FIFO_LATENCY) / ii) + 1
+        self.depth = most_under_way(max(e.latency + e.late for e in self.ends), ii)
         ports: dict[str, Any] = {}
         for k, end in enumerate(self.ends):
             ports |= {f"values_{k}": In(end.values), f"flags_{k}": In(end.flags)}
@@ -95,9 +103,11 @@ class Flow(wiring.Component):
             m.d.sync += in_slot.eq(in_slot.rotate_left(1))
         credit = Signal(range(self.depth + 1), init=self.depth)
         taken = Signal()
+        may_enter = Signal()  # there is credit in slot 0: seen a cycle before, in which a sample takes some if ii is 1
+        m.d.sync += may_enter.eq(credit > (ii == 1))
         m.d.comb += [
             self.in_slot.eq(in_slot),
-            self.i_ready.eq(in_slot[0] & (credit != 0)),
+            self.i_ready.eq(in_slot[0] & may_enter),
             self.accept.eq(self.i_ready & self.i_valid),
             taken.eq(self.o_valid & self.o_ready),
         ]
@@ -105,7 +115,7 @@ class Flow(wiring.Component):
         turn = Signal(len(self.ends), init=1)  # one hot, as the slots
         ends = tuple(self._end(m, k, in_slot, turn) for k in range(len(self.ends)))
         self._take_turns(m, turn, [end.flags.r_rdy for end in ends], taken)
-        self.state = State(in_slot, credit, turn, ends)
+        self.state = State(in_slot, credit, may_enter, turn, ends)
         return m
 
     def _end(self, m: Module, k: int, in_slot: Signal, turn: Signal) -> EndState:

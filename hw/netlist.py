@@ -21,6 +21,11 @@ _CONNECT = re.compile(r"^(\s*connect )\\(\S+) ", flags=re.M)
 _WIRE = re.compile(r"^\s*wire .*\\(\S+)$", flags=re.M)
 _NUMBERED = re.compile(r"port\$\d+\$\d+")
 _CELL = re.compile(r"^(\s*cell )\\(\S+)( )", flags=re.M)
+_VERILOG_MODULE = re.compile(r"^(module [^;]*;\n)(.*?)(^endmodule\n)", flags=re.M | re.S)
+_YOSYS_START = re.compile(r"^  reg (\\\$auto\$verilog_backend\S+) +(?:= 0)?;\n", flags=re.M)
+_BARE_ALWAYS = re.compile(r"^  always @\*\n    (\S[^;]*;)\n", flags=re.M)
+START = "dynagate_start"
+"""A register that every `always @*` block reads and that changes once, when simulation starts."""
 
 
 @contextmanager
@@ -47,10 +52,32 @@ def verilog_text(component: Any, name: str, platform: Any = None) -> str:
     text = rtlil_text(component, name, platform)
     try:
         # `verilog.convert` has no place for a pass between its two steps
-        return verilog._convert_rtlil_text(text, strip_internal_attrs=True)
+        return _started(verilog._convert_rtlil_text(text, strip_internal_attrs=True))
     except verilog.YosysError as error:
         last = str(error).strip().rpartition("\n")[2]
         raise YosysError(f"Amaranth's Yosys wrote no Verilog of '{name}': {last}") from None
+
+
+def _started(text: str) -> str:
+    """The Verilog with blocks that all run when simulation starts.
+
+    An `always @*` block runs when something that it reads changes. Where that is a constant, or a register that keeps
+    its initial value, the block never runs, and what it should set stays X. Yosys lets most blocks read a register, but
+    sets it where it declares it, which SystemVerilog does before any block waits (IEEE 1800, 6.8). The nonblocking
+    assignment here changes it when all blocks wait.
+    """
+    return _VERILOG_MODULE.sub(lambda m: m[1] + _with_start(m[2]) + m[3], text)
+
+
+def _with_start(body: str) -> str:
+    """The body of one module."""
+    declared = _YOSYS_START.search(body)
+    if declared:
+        body = body.replace(declared[0], "", 1).replace(f"{declared[1]} ", START)
+    body, bare = _BARE_ALWAYS.subn(
+        lambda m: f"  always @* begin\n    if ({START}) begin end\n    {m[1]}\n  end\n", body
+    )
+    return f"  reg {START};\n  initial {START} <= 0;\n{body}" if declared or bare else body
 
 
 def _merged(text: str, top: str) -> str:

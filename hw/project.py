@@ -7,6 +7,7 @@ their own folder, so its path cannot matter to them either.
 from __future__ import annotations
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from typing import Any
 
 from dynagate.base import storage
 from dynagate.base.errors import ArgumentError, Error
-from dynagate.base.process import ending
+from dynagate.base.process import completed, ending
 from dynagate.base.untrusted import plain_text
 from dynagate.design import files as design_files
 from dynagate.fixedpoint.assign import FormattedGraph
@@ -37,6 +38,9 @@ README = "README.md"
 KERNEL = "accelerator"
 """Name of the RTL kernel on a card, which holds the module `dynagate`."""
 LAST_LINES = 20
+_SCRIPTS = (".tcl", ".xdc", ".mk")
+_CODE = re.compile(r"[^\w.:,+\"()/ -]", flags=re.ASCII)
+"""What could be code in a script of Tcl or make."""
 
 
 class ProjectError(Error, RuntimeError):
@@ -233,7 +237,7 @@ def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> l
     (step or (lambda text: None))(f"{flow.tool}: synthesis, place and route")
     log = project.folder / "make.log"
     with log.open("w", encoding="utf-8") as output:
-        done = subprocess.run(["make", "-C", str(project.folder)], stdout=output, stderr=subprocess.STDOUT, check=False)
+        done = completed(["make", "-C", str(project.folder)], stdout=output, stderr=subprocess.STDOUT)
     products = [project.folder / name for name in flow.products]
     missing = [path.name for path in products if not path.is_file()]
     if done.returncode != 0 or missing:
@@ -267,11 +271,19 @@ def choice_table(choice: Choice) -> str:
 
 def _texts(built: Build, choice: Choice, flow: Flow) -> dict[str, str]:
     """The text of every file that is made from a template, by name."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+    from jinja2.runtime import Context
 
-    # delimiters that Tcl, make and C++ do not use; nothing is escaped because no text from outside gets here unfiltered
+    @pass_context
+    def plain(context: Context, value: Any) -> Any:
+        if str(context.name).endswith(_SCRIPTS) and (code := _CODE.search(str(value))):
+            raise ProjectError(f"{value!r} in {context.name}: {code[0]!r} could be code; expected plain text")
+        return value
+
+    # delimiters that Tcl, make and C++ do not use; nothing is escaped because scripts take plain text alone
     environment = Environment(
         loader=PackageLoader("dynagate.hw.boards"),
+        finalize=plain,
         undefined=StrictUndefined,
         variable_start_string="<<",
         variable_end_string=">>",

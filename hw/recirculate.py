@@ -26,6 +26,7 @@ from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import WORD
 from dynagate.design.ring import FLAGS
+from dynagate.hw.flow import LATEST, most_under_way
 from dynagate.hw.plan import Plan
 from dynagate.hw.units.rescale import delayed, differ, fit, rounding_constant
 
@@ -93,9 +94,11 @@ class Recirculate(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         depth = self.capacity
-        m.submodules.states = states = ResetInserter(self.reset)(SyncFIFO(width=self._states.size, depth=depth))
+        m.submodules.states = states = ResetInserter(self.reset)(SyncFIFO(width=self._states.size, depth=depth + 1))
+        # has space for all that the datapath takes
+        under_way = most_under_way(self.plan.latency + LATEST, self.plan.ii)
         m.submodules.beside = beside = ResetInserter(self.reset)(
-            SyncFIFOBuffered(width=self._beside.size, depth=depth + SPARE)
+            SyncFIFOBuffered(width=self._beside.size, depth=under_way + 1)
         )
         state, leaving = View(self._states, states.r_data), View(self._beside, beside.r_data)
         result, fields = Signal(self.out_bits), Signal(self.in_bits)
@@ -117,17 +120,22 @@ class Recirculate(wiring.Component):
         shows_all = Signal(reset_less=True, init=1)
         m.d.sync += shows_all.eq(self.every <= 1)
         start = self.i.payload[self.in_bits + FLAGS.index("start")]
-        held = Signal(range(depth + 1))
+        held = Signal(range(depth + 2))
+        has_space = Signal()  # seen a cycle before, in which a state may return: hence the place beyond `depth`
+        m.d.sync += has_space.eq(held < depth)
         flagged = leaving.flagged | result[self.out_bits - len(self.plan.formatted.graph.scopes) :].any()
         again = ~leaving.ends
-        slack = ~again | (held != depth)
+        slack = ~again | has_space
+        waits = self._waits(m, states)
+        entered = Signal(name="entered_before")
+        m.d.sync += entered.eq(self.entered & ~self.reset)
         m.d.comb += [
-            ready.eq(self.i.valid & (start | states.r_rdy) & beside.w_rdy),
+            ready.eq(self.i.valid & (start | waits)),
             self.entered.eq(ready & in_ready),
-            self.i.ready.eq((start | states.r_rdy) & beside.w_rdy & in_ready),
+            self.i.ready.eq((start | waits) & in_ready),
             states.r_en.eq(self.entered & ~start),
-            beside.w_en.eq(self.entered),
-            beside.w_data.eq(self._entering(m, state, shows_all)),
+            beside.w_en.eq(entered),
+            beside.w_data.eq(delayed(m, self._entering(m, state, shows_all).as_value(), 1, "entering")),
             fields.eq(self._with_state(start, state.fields)),
             self.o.valid.eq(out_valid & slack & leaving.shows),
             self.o.payload.eq(Cat(result, flagged, leaving.last, leaving.tag)),
@@ -144,6 +152,14 @@ class Recirculate(wiring.Component):
         m.d.sync += returns.eq(leave & again & ~self.reset)
         m.d.comb += [states.w_en.eq(returns), states.w_data.eq(self._kept(m, leaving, result, flagged, shows_all))]
         return m
+
+    def _waits(self, m: Module, states: SyncFIFO) -> Signal:
+        """Whether a state waits, in a register. A turn enters in slot 0, so none was taken in the cycle before, or one
+        may have been where every cycle is a slot: the last one then shows in every second cycle."""
+        waits = Signal(name="a_state_waits")
+        kept = ~waits if self.plan.ii == 1 else Const(1)
+        m.d.sync += waits.eq(~self.reset & (states.w_en | (states.level > 1) | ((states.level != 0) & kept)))
+        return waits
 
     def _entering(self, m: Module, state: View[Any], shows_all: Signal) -> View[Any]:
         """What goes beside a turn that enters the datapath."""

@@ -39,7 +39,7 @@ REGISTERS = _table(
     ("overflows", READ, "results some value of which overflowed on its way"),
     ("first_overflow", READ, "index of the first of them"),
     ("overflow_scopes", READ, "which passes overflowed, a bit each: design.json names them"),
-    ("misaligned", READ, "samples dropped, or closed late, because of TLAST"),
+    ("misaligned", READ, "samples that TLAST cut short or did not end, or whose words after the tag are not 0"),
 )
 ADDRESS_BITS = 8
 OUTPUTS = "outputs"

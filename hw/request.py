@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
-from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.assign import PROVED, Policy
 from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.region import Region
 from dynagate.hw.axi import Axi, check_goal
@@ -24,9 +24,9 @@ class DesignRequest:
 
     robot, function: what is computed; several functions have commas between them.
     ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
-    policy: word length and binary points (24 bits by default).
+    policy: word length and binary points (24 bits by default). With proved ranges no state of the region overflows.
     goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
-    formats: a file of formats instead.
+    formats: a file of formats instead; a policy with proved ranges has them proved.
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. region: the states the formats are for (inside the URDF's limits by default).
     algorithm: the algorithm's options.
@@ -48,6 +48,8 @@ class DesignRequest:
         check_interval(self.ii)
         if self.goal is not None and self.formats is not None:
             raise ArgumentError("a goal and a file of formats; expected one of them")
+        if self.goal is not None and self.policy is not None and self.policy.ranges == PROVED:
+            raise ArgumentError("a goal and proved ranges; expected one of them: a goal is a promise about samples")
         if self.function == ROLLOUT and self.goal is not None:
             raise ArgumentError("a rollout takes no goal for single turns; expected a policy, or --word BITS")
         if self.function == ROLLOUT and self.axi is not None and self.axi.choice:

@@ -21,7 +21,7 @@ from amaranth.hdl import (
     signed,
 )
 from amaranth.lib import wiring
-from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from dynagate.design.ring import COMMAND
 from dynagate.design.words import WORD
@@ -32,6 +32,7 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.axi_lite import AxiLite
 from dynagate.hw.axi_stream import InputStream, OutputStream
 from dynagate.hw.datapath import Datapath, end_of
+from dynagate.hw.flow import LATEST, most_under_way
 from dynagate.hw.layouts import choices
 from dynagate.hw.plan import Delivery
 from dynagate.hw.recirculate import Recirculate
@@ -130,6 +131,7 @@ class Shell(wiring.Component):
 
         core = self._turns(m, reset) if self.ring else self._samples(m, reset)
         counts = _Counts(m, reset | clear)
+        self._offer(m, reset)
         m.submodules.registers = self.registers
         self.registers.values = self._constants() | self._counters(m, counts, core)
         m.d.comb += [control.eq(self.registers.written), *self._at_the_ports(reset), *self._at_the_bus()]
@@ -146,10 +148,10 @@ class Shell(wiring.Component):
         scopes = len(plan.formatted.graph.scopes)
         # what is known of a sample beside its values waits for its result; results of a function come in order
         ends = len(plan.deliveries)
-        besides = [SyncFIFOBuffered(width=2 + WORD, depth=plan.latency // plan.ii + 8) for _ in range(ends)]
+        depth = most_under_way(plan.latency + LATEST, plan.ii)
+        besides = [SyncFIFO(width=2 + WORD, depth=depth) for _ in range(ends)]
         for k, fifo in enumerate(besides):
             m.submodules[f"beside_{k}"] = ResetInserter(reset)(fifo)
-        room = Cat(fifo.w_rdy for fifo in besides).all()
         held, unfit = self._held(m)
         result = Signal(sink.bits + scopes + (ends - 1).bit_length())
         end = Signal(range(ends))
@@ -162,7 +164,7 @@ class Shell(wiring.Component):
             i_clk=ClockSignal(),
             i_rst=ResetSignal() | reset,
             i_i__payload=Cat(source.o_payload, *held),
-            i_i__valid=source.o_valid & room,
+            i_i__valid=source.o_valid,
             o_i__ready=taken,
             o_o__payload=result,
             o_o__valid=result_valid,
@@ -174,7 +176,7 @@ class Shell(wiring.Component):
         overflow = result[sink.bits : sink.bits + scopes]
         for k, fifo in enumerate(besides):
             m.d.comb += [
-                fifo.w_data.eq(Cat(bad_sample, source.o_last, source.o_tag)),
+                fifo.w_data.eq(Cat(bad_sample | source.o_broken, source.o_last, source.o_tag)),
                 fifo.w_en.eq(enter & (of_sample == k)),
                 fifo.r_en.eq(leave & (end == k)),
             ]
@@ -182,9 +184,9 @@ class Shell(wiring.Component):
         m.d.comb += [
             end.eq(result[sink.bits + scopes :]),
             bad_sample.eq(source.o_bad | unknown | unfit),
-            enter.eq(source.o_valid & room & taken),
+            enter.eq(source.o_valid & taken),
             leave.eq(result_valid & sink.i_ready),
-            source.o_ready.eq(room & taken),
+            source.o_ready.eq(taken),
             sink.i_payload.eq(result[: sink.bits]),
             sink.i_bad.eq(known[0] | overflow.any()),
             sink.i_last.eq(known[1]),
@@ -206,11 +208,13 @@ class Shell(wiring.Component):
             with m.If(registers.parameter_valid & (registers.parameter == place)):
                 m.d.sync += register.eq(registers.parameter_word)
         fields, command = source.o_payload[: ring.in_bits], source.o_payload[ring.in_bits :]
+        alone = source.o_broken.replicate(2)  # a turn that is none leaves the states of trajectories as they are
         values, overflow = ring.o.payload[: sink.bits], ring.o.payload[sink.bits : ring.out_bits]
+        unusable = source.o_bad | source.o_broken
         flagged, last, tag = (ring.o.payload[low:] for low in range(ring.out_bits, ring.out_bits + 3))
         m.d.comb += [
             ring.reset.eq(reset),
-            ring.i.payload.eq(Cat(fields, ~command[:2], source.o_bad, source.o_last, source.o_tag)),
+            ring.i.payload.eq(Cat(fields, ~command[:2] | alone, unusable, source.o_last, source.o_tag)),
             ring.i.valid.eq(source.o_valid),
             source.o_ready.eq(ring.i.ready),
             sink.i_payload.eq(values),
@@ -223,18 +227,25 @@ class Shell(wiring.Component):
         return _Core(ring.entered, ring.o.valid & ring.o.ready, source.o_bad, overflow, flagged[0])
 
     def _at_the_ports(self, reset: Value) -> list[Any]:
-        """The streams at the shell's ports."""
-        source, sink = self.input, self.output
+        """The input stream at the shell's ports."""
+        source = self.input
         return [
             source.tdata.eq(self.s_axis_tdata),
             source.tvalid.eq(self.s_axis_tvalid),
             source.tlast.eq(self.s_axis_tlast),
             self.s_axis_tready.eq(source.tready & ~reset),
-            self.m_axis_tdata.eq(sink.tdata),
-            self.m_axis_tvalid.eq(sink.tvalid),
-            self.m_axis_tlast.eq(sink.tlast),
-            sink.tready.eq(self.m_axis_tready),
         ]
+
+    def _offer(self, m: Module, reset: Value) -> None:
+        """A beat that is offered waits in registers until it is taken, whatever is reset behind it."""
+        sink = self.output
+        offered = Signal(self.axi.width + 1, reset_less=True)
+        m.d.comb += [
+            sink.tready.eq(~self.m_axis_tvalid | self.m_axis_tready),
+            Cat(self.m_axis_tdata, self.m_axis_tlast).eq(offered),
+        ]
+        with m.If(sink.tready):
+            m.d.sync += [self.m_axis_tvalid.eq(sink.tvalid & ~reset), offered.eq(Cat(sink.tdata, sink.tlast))]
 
     def _at_the_bus(self) -> list[Any]:
         """AXI4-Lite at the shell's ports."""
@@ -260,11 +271,12 @@ class Shell(wiring.Component):
 
     def _counters(self, m: Module, counts: _Counts, core: _Core) -> dict[str, Value]:
         """Registers that say what happened, by name."""
-        samples_in, samples_out = counts.of("samples_in", core.enter), counts.of("samples_out", core.leave)
-        flagged = delayed(m, core.leave & core.overflowed, 1, "flagged", reset=True)
-        at = delayed(m, samples_out, 1, "result_index")
-        bad, first_bad = counts.first("bad_inputs", core.enter & core.bad_sample, samples_in)
-        overflows, first_overflow = counts.first("overflows", flagged, at)
+        entered, left = counts.later("entered", core.enter), counts.later("left", core.leave)
+        samples_in, samples_out = counts.of("samples_in", entered), counts.of("samples_out", left)
+        bad, first_bad = counts.first("bad_inputs", counts.later("bad", core.enter & core.bad_sample), samples_in)
+        flagged = counts.later("flagged", core.leave & core.overflowed)
+        scopes = counts.later("scopes", Mux(core.leave, core.overflow, 0))
+        overflows, first_overflow = counts.first("overflows", flagged, samples_out)
         misaligned = counts.of("misaligned", self.input.misaligned)
         return {
             "status": Cat(bad != 0, overflows != 0, misaligned != 0),
@@ -276,7 +288,7 @@ class Shell(wiring.Component):
             "first_bad_input": first_bad,
             "overflows": overflows,
             "first_overflow": first_overflow,
-            "overflow_scopes": counts.sticky("overflow_scopes", Mux(core.leave, core.overflow, 0)),
+            "overflow_scopes": counts.sticky("overflow_scopes", scopes),
             "misaligned": misaligned,
         }
 
@@ -317,6 +329,14 @@ class _Counts:
 
     def __init__(self, m: Module, clear: Any) -> None:
         self.m, self.clear = m, clear
+
+    def later(self, name: str, event: Value) -> Signal:
+        """What happens, a cycle later."""
+        register = Signal(event.shape(), name=name)
+        self.m.d.sync += register.eq(event)
+        with self.m.If(self.clear):
+            self.m.d.sync += register.eq(0)
+        return register
 
     def of(self, name: str, event: Any) -> Signal:
         """How often it happened."""

@@ -7,7 +7,6 @@ between two registers holds more than the rule allows.
 from __future__ import annotations
 
 import json
-import subprocess
 import sysconfig
 import tempfile
 from collections import Counter
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dynagate.base.errors import Error
-from dynagate.base.process import ending
+from dynagate.base.process import completed, ending
 from dynagate.hw.yosys import YosysError, run_yosys
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ CARRIES = ("CARRY", "CCU2C")
 CHAIN_INPUTS = ("CI", "CIN")
 LOOKUP = ("LUT", "RAM", "TRELLIS_DPR", "L6MUX", "PFUMX")
 MULTIPLIERS = ("DSP48", "MULT18X18")
+TOP = "datapath"
 MOST_LOOKUPS = 5
 """Levels of lookup tables between registers: a multiplexer of 16 has three, the level counter of a FIFO up to five."""
 
@@ -105,8 +105,28 @@ class Synthesis:
         return content
 
 
+def passes(family: str, top: str = TOP) -> list[str]:
+    """The Yosys passes of a family. top: the module that they are for."""
+    return [text.replace(f"-top {TOP}", f"-top {top}") for text in SCRIPTS[family]]
+
+
+def tops(built: Build) -> dict[str, Any]:
+    """The gateware of a design's modules by name, the one around all others first."""
+    from dynagate.hw.build import RING_TOP, SHELL_TOP, shell_of
+    from dynagate.hw.datapath import Datapath
+    from dynagate.hw.recirculate import Recirculate
+
+    datapath = Datapath(built.plan, built.design.device_hash)
+    if built.design.axi is not None:
+        return {SHELL_TOP: shell_of(built, datapath), TOP: datapath}
+    if built.design.ring is not None:
+        return {RING_TOP: Recirculate(built.plan, dict(built.design.ring.carry)), TOP: datapath}
+    return {TOP: datapath}
+
+
 def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any] | None = None) -> Synthesis:
-    """Synthesise the datapath; the result is kept beside the design as synth-<family>.json.
+    """Synthesise the design: the datapath, with the ring and the shell that it has. The result is kept beside it as
+    synth-<family>.json.
 
     Raises SynthesisError: Yosys is missing or fails, or (UltraScale+) its DSP blocks are not the plan's.
     """
@@ -136,17 +156,19 @@ def _read(path: Path) -> Synthesis | None:
 
 
 def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
-    from dynagate.hw.datapath import Datapath
     from dynagate.hw.netlist import rtlil_text
 
     with tempfile.TemporaryDirectory() as scratch:
-        source, netlist = Path(scratch) / "datapath.il", Path(scratch) / "netlist.json"
-        say("Amaranth: datapath to RTLIL")
-        source.write_text(rtlil_text(Datapath(built.plan), "datapath"))
+        netlist = Path(scratch) / "netlist.json"
+        modules = tops(built)
+        top = next(iter(modules))
+        say(f"Amaranth: {top} to RTLIL")
+        for name, module in modules.items():
+            (Path(scratch) / f"{name}.il").write_text(rtlil_text(module, name))
         say(f"Yosys: synthesis for {family}")
-        passes = [f"read_rtlil {source}", *SCRIPTS[family], "flatten", f"write_json {netlist}"]
+        reads = [f"read_rtlil {Path(scratch) / name}.il" for name in modules]
         try:
-            run_yosys(passes)
+            run_yosys([*reads, *passes(family, top), "flatten", f"write_json {netlist}"])
         except YosysError as error:
             raise SynthesisError(str(error)) from None
         placed = None
@@ -154,7 +176,7 @@ def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
             say("nextpnr: place and route")
             placed = _placed(Path(scratch), netlist.name)
         say("following the paths")
-        cells = json.loads(netlist.read_text())["modules"]["datapath"]["cells"]
+        cells = json.loads(netlist.read_text())["modules"][top]["cells"]
     counts = Counter(cell["type"] for cell in cells.values() if not cell["type"].startswith("$"))
     return Synthesis(family, version("pyosys"), dict(sorted(counts.items())), paths(cells), placed)
 
@@ -167,13 +189,14 @@ def _placed(folder: Path, netlist: str) -> float | None:
     command = [str(script), "--85k", "--package", "CABGA756", "--json", netlist, "--report", "placed.json"]
     command += ["--out-of-context", "--timing-allow-fail", "--freq", "200", "--seed", "1"]
     # nextpnr runs in a sandbox that sees no more than the working directory
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = completed(command, cwd=folder)
     if done.returncode != 0:
         if "Unable to place cell" in done.stderr or "no Bels remaining" in done.stderr:
             return None
         tail = "\n".join(done.stderr.splitlines()[-10:])
         raise SynthesisError(f"nextpnr {ending(done.returncode)}:\n{tail}")
-    return float(json.loads((folder / "placed.json").read_text())["fmax"]["clk"]["achieved"])
+    clocks = json.loads((folder / "placed.json").read_text())["fmax"]
+    return min(float(clock["achieved"]) for clock in clocks.values())
 
 
 def paths(cells: Mapping[str, Any]) -> dict[Way, int]:

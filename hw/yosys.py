@@ -18,6 +18,7 @@ def run_yosys(passes: Sequence[str], *, lines: int = 20) -> None:
     """Run the passes on one design. Raises YosysError with so many lines."""
     if find_spec("pyosys") is None:
         raise YosysError("Yosys is not installed; expected the extra: pip install 'dynagate[synth]'")
-    program = "from pyosys import libyosys\ndesign = libyosys.Design()\n"
+    program = "import sys\nsys.path = [*filter(None, sys.path)]\n"  # no modules of the folder that the user is in
+    program += "from pyosys import libyosys\ndesign = libyosys.Design()\n"
     program += "".join(f"libyosys.run_pass({text!r}, design)\n" for text in passes)
     run([sys.executable, "-c", program], YosysError, name="Yosys", lines=lines)

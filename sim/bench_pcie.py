@@ -91,13 +91,15 @@ class Bench:
         """Stop the DMA and reset the accelerator by its register: after a fault beats may be held on either side.
 
         A beat that the DMA offers stays offered. Where results had no way out, the first reset lets it in, and the
-        second drops what has become of it. C2H stops last, and drops what has come out until then.
+        second drops what has become of it. C2H stops last, and drops what has come out until then. It stops again,
+        because a beat that the accelerator offers stays offered too, until there is space for it.
         """
         await self.driver.stop(H2C)
         await self.control("reset")
         await self.control("reset")
         await self.driver.stop(C2H)
         await self.control("clear")
+        await self.driver.stop(C2H)
 
 
 class Transfer:

@@ -76,15 +76,32 @@ class Bench:
     def per_sample(self) -> bool:
         return self.axi.last == PER_SAMPLE
 
-    async def expect(self, chosen: Any) -> None:
-        """The results of these samples, in frames as TLAST has it."""
+    def offered(self) -> bytes | None:
+        """The beat on m_axis, or None."""
+        if not int(self.dut.m_axis_tvalid.value):
+            return None
+        return int(self.dut.m_axis_tdata.value).to_bytes(self.axi.width // 8, "little")
+
+    def rows_of(self, chosen: Any) -> Any:
+        """The results of these samples as they lie in the beats, a row each."""
+        rows = np.frombuffer(self.frame(self.outputs[chosen], "output"), "<u4")
+        return rows.reshape(-1, self.axi.beats.output * self.axi.lanes)
+
+    async def rows(self) -> Any:
+        """The results of the next frame, a row each."""
+        frame = await with_timeout(self.sink.recv(), 5000 * PERIOD_NS, "ns")
+        return np.frombuffer(bytes(frame.tdata), "<u4").reshape(-1, self.axi.beats.output * self.axi.lanes)
+
+    async def expect(self, chosen: Any, *, after: bytes = b"") -> None:
+        """The results of these samples, in frames as TLAST has it. after: what the first one begins with."""
         rows = self.outputs[chosen]
         frames = [rows[k : k + 1] for k in range(len(rows))] if self.per_sample else [rows]
         each = self.design.ii + self.axi.beats.input + self.axi.beats.output
         cycles = 60 * len(rows) * each + 5000
         for k, part in enumerate(frames):
             got = await with_timeout(self.sink.recv(), cycles * PERIOD_NS, "ns")
-            assert bytes(got.tdata) == self.frame(part, "output"), f"result {k} of {len(frames)} differs"
+            due = (after if k == 0 else b"") + self.frame(part, "output")
+            assert bytes(got.tdata) == due, f"result {k} of {len(frames)} differs"
 
     async def quiet(self) -> None:
         """Nothing is left that nobody asked for."""
@@ -163,45 +180,93 @@ async def registers_are_read_while_samples_stream(dut: Any) -> None:
 
 
 @cocotb.test()
-async def a_misaligned_sample_is_dropped(dut: Any) -> None:
+async def misaligned_samples_are_told(dut: Any) -> None:
     bench = await Bench.start(dut)
     beats, width = bench.axi.beats.input, bench.axi.width // 8
-    if beats > 1:  # TLAST too early
-        await bench.source.send(AxiStreamFrame(bench.frame(bench.inputs[:1])[:width]))
-    if bench.per_sample:  # TLAST missing: two samples in one frame, both of which count
+    one = bench.frame(bench.inputs[:1])
+    if bench.per_sample:
+        if beats > 1:  # TLAST too early: dropped
+            await bench.source.send(AxiStreamFrame(one[:width]))
+        # TLAST missing: two samples in one frame, both of which count
         await bench.source.send(AxiStreamFrame(bench.frame(bench.inputs[1:3])))
     await bench.send(bench.inputs[3:6])
     await bench.expect(slice(1, 6) if bench.per_sample else slice(3, 6))
     await bench.quiet()
-    wrong = (beats > 1) + bench.per_sample
+    wrong = bench.per_sample * (1 + (beats > 1))
     assert await bench.read("misaligned") == wrong
     assert ("misaligned" in await bench.status()) == bool(wrong)
 
 
 @cocotb.test()
+async def a_batch_that_is_cut_short_ends(dut: Any) -> None:
+    """The result of the sample that TLAST cuts is NaN, and has TLAST."""
+    bench = await Bench.start(dut)
+    if bench.per_sample or bench.axi.beats.input == 1:
+        return
+    good = np.flatnonzero(~bench.bad & ~bench.overflow.any(axis=1))[:3]
+    for kept in range(1, bench.axi.beats.input):
+        whole = bench.frame(bench.inputs[good])
+        await bench.source.send(AxiStreamFrame(whole[: len(whole) - kept * bench.axi.width // 8]))
+        rows = await bench.rows()
+        assert rows[:2].tolist() == bench.rows_of(good[:2]).tolist()
+        assert np.isnan(rows[2].view(np.float32)[: bench.axi.words.output]).all()
+        assert len(rows) == 3
+        assert await bench.read("misaligned") == kept
+        assert await bench.read("samples_in") == await bench.read("samples_out") == 3 * kept
+
+
+@cocotb.test()
+async def a_beat_too_many_is_told_of_each_sample(dut: Any) -> None:
+    """Where words follow the tag, which should be 0. The last sample is cut too, and counts once."""
+    bench = await Bench.start(dut)
+    axi, width = bench.axi, bench.axi.width // 8
+    if bench.per_sample or axi.beats.input == 1:
+        return
+    padded = axi.beats.input * axi.lanes > axi.words.input + 1
+    data = bench.frame(bench.inputs[:5])
+    at = 2 * len(data) // 5  # in the third sample
+    await bench.source.send(AxiStreamFrame(data[: at + width] + data[at:]))
+    rows = await bench.rows()
+    assert rows[:2].tolist() == bench.rows_of(slice(2)).tolist()
+    assert len(rows) == 6
+    assert await bench.read("misaligned") == (4 if padded else 1)
+    if padded:
+        assert np.isnan(rows[2:].view(np.float32)[:, : axi.words.output]).all()
+
+
+@cocotb.test()
 async def resets_in_mid_stream(dut: Any) -> None:
+    """A soft reset leaves the beat that is offered."""
     bench = await Bench.start(dut)
     for kind in ("soft", "hard"):
         bench.sink.pause = True
         await bench.send(bench.inputs[:20])
-        await ClockCycles(dut.aclk, bench.design.latency // 2 + 20)
+        await ClockCycles(dut.aclk, 2 * bench.design.latency + 60)
         bench.source.clear()
         while not bench.source.idle():
             bench.source.clear()
             await ClockCycles(dut.aclk, 1)
+        offered = bench.offered()
+        assert offered is not None
         if kind == "soft":
             await bench.control("reset")
+            assert bench.offered() == offered
         else:
             dut.aresetn.value = 0
             await ClockCycles(dut.aclk, 3)
             dut.aresetn.value = 1
             await ClockCycles(dut.aclk, 3)
-        bench.sink.clear()
+            assert bench.offered() is None
+            offered = None
         bench.sink.pause = False
+        await ClockCycles(dut.aclk, 4)
+        if bench.per_sample and offered is not None:
+            await bench.rows()
+            offered = None
         await bench.quiet()
         assert await bench.read("samples_in") == 0
         await bench.send(bench.inputs[4:9])
-        await bench.expect(slice(4, 9))
+        await bench.expect(slice(4, 9), after=offered or b"")
         await bench.quiet()
         assert await bench.read("samples_out") == 5
         await bench.control("clear")

@@ -13,7 +13,7 @@ from dynagate.design.ring import ring_design
 from dynagate.fixedpoint.evaluate import quantise_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turn, Turns
 from dynagate.hw.build import RING_TOP, Build
-from dynagate.sim.runner import run_bench
+from dynagate.sim.runner import Icarus, run_bench
 from dynagate.sim.verilate import RING_PORTS, cocotb_program
 
 Array = npt.NDArray[Any]
@@ -27,13 +27,14 @@ def run_ring_bench(
     every: Sequence[int] = (1, 3),
     seed: int = 1,
     ring: Path | None = None,
+    icarus: bool = False,
 ) -> None:
     """Stream trajectories through a ring under pauses, once for each `every`, then with the number of steps of the
     first one in the register and no stops in the stream. Raises SimulationError on a difference from the integers.
 
     inputs: the starts of what is carried, (batch, ·), and the others turn by turn, (batch, turns, ·). steps: of each
     trajectory. The second turn of the first trajectory says that an input does not fit. ring: another module than the
-    built one.
+    built one. icarus: in Icarus Verilog, not in Verilator.
     """
     assert built.design.ring is not None
     turns = Turns.of(steps, built.design.ring.capacity)
@@ -45,7 +46,10 @@ def run_ring_bench(
     alike = Turns.of(same, built.design.ring.capacity)
     payloads, results = _payloads(built, inputs, same, alike, np.zeros(len(alike.turn), np.int64), stops=False)
     data |= {"steps": steps[0], "endless": payloads, "ended": results}
-    program = cocotb_program(ring or built.ring, RING_TOP, RING_PORTS, also=[built.verilog])
+    files = (ring or built.ring, built.verilog)
+    program = (
+        Icarus(RING_TOP, files) if icarus else cocotb_program(files[0], RING_TOP, RING_PORTS, also=[built.verilog])
+    )
     run_bench(program, "dynagate.sim.bench_ring", data)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.process import run
 from dynagate.base.storage import write
 from dynagate.design.files import text_of
 from dynagate.design.payload import pack_integers
@@ -18,9 +20,30 @@ from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.format import Integers
 from dynagate.hw.build import SHELL_TOP, TOP, Build
 from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
-from dynagate.sim.verilate import PORTS, SHELL_PORTS, SimulationError, cocotb_program, environment
+from dynagate.sim.sources import SimulationError, read_sources
+from dynagate.sim.verilate import PORTS, SHELL_PORTS, cocotb_program, environment
 
 PATTERNS = ("never", "rare", "mostly", "bursts")
+
+
+class Icarus(NamedTuple):
+    """Verilog files, and the module on top, for Icarus Verilog. It compiles them in the folder of each bench."""
+
+    top: str
+    files: tuple[Path, ...]
+
+    def compiled(self, folder: Path) -> Path:
+        """What stands for the program; cocotb's runner finds sim.vvp beside it. Raises SimulationError."""
+        paths = []
+        for name, text in read_sources(self.files).items():
+            paths.append(folder / name)
+            paths[-1].write_text(text, encoding="utf-8")
+        (folder / "time").write_text("+timescale+1ns/1ps\n")
+        if shutil.which("iverilog") is None:
+            raise SimulationError("'iverilog' is not on the path; expected Icarus Verilog")
+        options = ["-g2012", "-f", str(folder / "time"), "-s", self.top, "-o", str(folder / "sim.vvp")]
+        run(["iverilog", *options, *map(str, paths)], SimulationError)
+        return folder / self.top
 
 
 def run_datapath_bench(
@@ -53,16 +76,24 @@ def run_datapath_bench(
 
 
 def run_shell_bench(
-    built: Build, inputs: Mapping[str, npt.NDArray[np.float64]], *, seed: int = 1, accelerator: Path | None = None
+    built: Build,
+    inputs: Mapping[str, npt.NDArray[np.float64]],
+    *,
+    seed: int = 1,
+    accelerator: Path | None = None,
+    icarus: bool = False,
 ) -> None:
     """Stream states, and some that no sample can have, through the accelerator's AXI interfaces; read its registers;
     reset it. Raises SimulationError on a difference from the integer executor. accelerator: another shell than the
-    built one."""
+    built one. icarus: in Icarus Verilog, not in Verilator."""
     words = _with_bad_ones(built, inputs, seed)
     outputs, bad, overflow = expected_words(built, words)
     tags = np.random.default_rng(seed).integers(1 << 32, size=(len(words), 1), dtype=np.uint32)
     words, outputs = np.hstack([words, tags]), np.hstack([outputs, tags])
-    program = cocotb_program(accelerator or built.accelerator, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
+    top = accelerator or built.accelerator
+    program: Path | Icarus = Icarus(SHELL_TOP, (top, built.verilog))
+    if not icarus:
+        program = cocotb_program(top, SHELL_TOP, SHELL_PORTS, also=[built.verilog])
     data = {"inputs": words, "outputs": outputs, "bad": bad, "overflow": overflow, "seed": seed}
     run_bench(program, "dynagate.sim.bench_shell", {**data, "design": text_of(built.design)})
 
@@ -120,9 +151,9 @@ def run_unit_bench(
 
     platform: the device it is elaborated for. models: Verilog of the device's blocks, by file name.
     """
-    from amaranth.back import verilog
+    from dynagate.hw.netlist import verilog_text
 
-    text = verilog.convert(unit, name=name, platform=platform, emit_src=False, strip_internal_attrs=True)
+    text = verilog_text(unit, name, platform)
     source = folder / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}" / f"{name}.v"
     write(source, text, SimulationError)
     # what a device's blocks are told are strings, which no file may hold
@@ -156,26 +187,31 @@ def input_payloads(built: Build, integers: Mapping[int, Integers]) -> npt.NDArra
     return pack_integers(built.design.input, columns, len(integers[nodes[0]]))
 
 
-def run_bench(program: Path, module: str, data: Mapping[str, Any]) -> None:
-    """Run the cocotb tests of a module on a compiled program. data: the arrays that the module reads with
-    `bench.vectors`. Raises SimulationError, with the end of the log, if a test fails."""
+def run_bench(program: Path | Icarus, module: str, data: Mapping[str, Any], *, only: str | None = None) -> None:
+    """Run the cocotb tests of a module on what Verilator compiled, or in Icarus Verilog. data: the arrays that the
+    module reads with `bench.vectors`. only: a regular expression of tests. Raises SimulationError, with the end of the
+    log, if a test fails."""
     with tempfile.TemporaryDirectory() as work:
-        _run_in(Path(work), program, module, data)
+        if isinstance(program, Icarus):
+            _run_in(Path(work), "icarus", program.compiled(Path(work)), module, data, only)
+        else:
+            _run_in(Path(work), "verilator", program, module, data, only)
 
 
-def _run_in(work: Path, program: Path, module: str, data: Mapping[str, Any]) -> None:
+def _run_in(work: Path, simulator: str, program: Path, module: str, data: Mapping[str, Any], only: str | None) -> None:
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
     file = work / "vectors.npz"
     np.savez(file, **data)
-    runner = get_runner("verilator")
+    runner = get_runner(simulator)
     runner.build_dir = program.parent
     previous = os.environ.get("PATH", "")
     os.environ["PATH"] = environment()["PATH"]
     try:
         results = runner.test(
             test_module=module,
+            test_filter=only,
             hdl_toplevel=program.name,
             hdl_toplevel_lang="verilog",
             build_dir=program.parent,

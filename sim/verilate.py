@@ -315,4 +315,5 @@ def tool(name: str) -> str:
 
 
 def _run(command: Sequence[str], folder: Path) -> None:
-    run(command, SimulationError, folder=folder, environment=environment())
+    """In the folder: Verilator looks for modules that the sources lack in the one that it runs in, the user's say."""
+    run(command, SimulationError, place=folder, folder=folder, environment=environment())

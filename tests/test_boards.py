@@ -11,6 +11,7 @@ from dynagate import Region, robots, trace
 from dynagate.design.words import beats
 from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.hw import boards
+from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, BoardError
 from dynagate.hw.choice import LONGEST, Choice, FitError, choose, uses
 from dynagate.hw.plan import Plan, plan
@@ -150,7 +151,8 @@ def test_blocks_are_those_of_the_netlist(family: str, name: str, designs: Path) 
     """And the estimated lookup tables are not far from the netlist's."""
     import dynagate
 
-    built = dynagate.build(robots.load("two_joint_arm"), "forward_dynamics_gradient", ii=8, folder=designs)
+    axi = Axi(boards.load(name).link.width, boards.load(name).link.tlast)
+    built = dynagate.build(robots.load("two_joint_arm"), "forward_dynamics_gradient", ii=8, axi=axi, folder=designs)
     synthesis = synthesise(built, family)
     expected = uses(built.plan, boards.load(name))
     assert synthesis.multipliers == expected["dsp"]

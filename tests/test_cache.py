@@ -16,7 +16,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import build, robots
-from dynagate.base.storage import DAY, scratch, sweep
+from dynagate.base.storage import DAY, MARK, mark, scratch, sweep
 from dynagate.design.files import text_of, with_files
 from dynagate.fixedpoint.evaluate import evaluate
 from dynagate.hw.build import Build
@@ -76,7 +76,8 @@ def test_what_is_damaged_is_made_again(damage: Callable[[Path], object], tmp_pat
     assert kept(target, make, Failure) == target
     damage(target)
     assert kept(target, make, Failure) == target
-    assert {path.name: path.read_text() for path in target.iterdir() if path.name != "sha256"} == {"library": "library"}
+    assert {path.name for path in target.iterdir()} == {"library", "sha256", MARK}
+    assert (target / "library").read_text() == "library"
     assert [path.name for path in target.parent.iterdir()] == ["thing"]
 
 
@@ -148,41 +149,42 @@ def test_a_cache_may_have_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         assert len(list((tmp_path / path).glob("two_joint_arm_mass_matrix-f64-*"))) == 1
 
 
-@pytest.mark.parametrize("name", [".building-a", ".compiling-a", ".sim-a"])
-def test_what_a_kill_left_is_removed_after_a_day(name: str, tmp_path: Path) -> None:
-    for folder, days in ((tmp_path / name, 1.1), (tmp_path / f"{name}-young", 0.9), (tmp_path / "else", 9.0)):
-        folder.mkdir()
-        (folder / "file").write_text("file")
-        age(folder, days)
-    (tmp_path / f"{name}-link").symlink_to(tmp_path / "else")
+def left(folder: Path, days: float) -> Path:
+    """A scratch folder of a process that was killed."""
+    folder.mkdir(parents=True)
+    (folder / "file").write_text("file")
+    mark(folder)
+    age(folder, days)
+    return folder
+
+
+def test_what_a_kill_left_is_removed_after_a_day(tmp_path: Path) -> None:
+    for name, days in ((".building-a", 1.1), (".building-young", 0.9), ("else", 9.0)):
+        left(tmp_path / name, days)
+    (tmp_path / ".building-link").symlink_to(tmp_path / "else")
     sweep(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([f"{name}-young", f"{name}-link", "else"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".building-link", ".building-young", "else"]
     assert (tmp_path / "else" / "file").is_file()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="root alone gives folders away")
 def test_what_somebody_else_left_is_not_removed(tmp_path: Path) -> None:
-    folder = tmp_path / ".building-a"
-    folder.mkdir()
+    folder = left(tmp_path / ".building-a", 2)
     os.chown(folder, SOMEBODY, -1)
-    age(folder, 2)
     sweep(tmp_path)
     assert folder.is_dir()
 
 
 def test_every_use_of_a_folder_sweeps_it(built: Build, tmp_path: Path) -> None:
     design, cache = shutil.copytree(built.folder, tmp_path / built.folder.name), tmp_path / "cache"
-    left = [tmp_path / ".building-left", design / ".sim-left", cache / ".compiling-left"]
-    for folder in left:
-        folder.mkdir(parents=True)
-        age(folder, 2)
+    folders = [left(place / ".building-left", 2) for place in (tmp_path, design, cache)]
     cache.chmod(0o700)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DYNAGATE_CACHE", str(cache))
         dynagate.open(robots.load("two_joint_arm"), FUNCTION)
     library(design / "datapath.v")
     build(robots.load("two_joint_arm"), FUNCTION, ii=2, folder=tmp_path)
-    assert not any(folder.exists() for folder in left)
+    assert not any(folder.exists() for folder in folders)
 
 
 def test_what_is_not_used_for_long_is_removed_and_nothing_else(tmp_path: Path) -> None:

@@ -51,6 +51,7 @@ class FlowProof(Flow):
             return ones(valid[:step]) + (valid[step] & (now <= place))
 
         m.d.comb += [Assert(ones(s.in_slot) == 1), Assert(s.turn == 1 << self.o_end)]
+        m.d.comb += Assert(~s.in_slot[0] | ~s.may_enter | (s.credit != 0))
         room: Value = s.credit
         for k, (end, e) in enumerate(zip(self.ends, s.ends, strict=True)):
             written, flagged = inside(e.valid, end.latency), inside(e.valid, end.latency + end.late)
@@ -77,11 +78,13 @@ class InputProof(InputStream):
         s = self.state
         m.d.comb += [
             Assert(self.beat < self.beats),
+            Assert(~s.some | (s.credit != 0)),
             Assert(s.credit + (self.beat != 0) + ones(s.under_way) + s.fifo.level == self.depth),
             Assert(~self.idle | (~self.o_valid & (self.beat == 0) & ~s.under_way.any())),
         ]
         never_overflows(m, s.fifo)
-        stays_until_taken(m, self.o_valid, self.o_ready, self.o_payload, self.o_bad, self.o_last, self.o_tag)
+        held = (self.o_payload, self.o_bad, self.o_broken, self.o_last, self.o_tag)
+        stays_until_taken(m, self.o_valid, self.o_ready, *held)
         return m
 
     def inputs(self) -> list[Value]:
@@ -93,6 +96,7 @@ class OutputProof(OutputStream):
         m = super().elaborate(platform)
         s = self.state
         m.d.comb += Assert(s.credit + ones(s.under_way) + s.fifo.level == s.fifo.depth)
+        m.d.comb += Assert(~s.some | (s.credit != 0))
         m.d.comb += Assert(~self.idle | (~self.tvalid & (s.fifo.level == 0) & ~s.under_way.any()))
         never_overflows(m, s.fifo)
         stays_until_taken(m, self.tvalid, self.tready, self.tdata, self.tlast)
@@ -141,6 +145,7 @@ PROOFS: dict[str, Callable[[], FlowProof | InputProof | OutputProof | LiteProof]
     "two functions": lambda: FlowProof(2, [End(2, 1, 2, 1), End(4, 2, 2, 1)]),
     "input, a beat a sample": lambda: InputProof(FORMATS[:1], 64, 1),
     "input, three beats a sample": lambda: InputProof(FORMATS[:2], 32, 2),
+    "input, batches cut short": lambda: InputProof(FORMATS[:2], 32, 2, last="batch"),
     "output, a beat a sample": lambda: OutputProof(FORMATS[:1], 64),
     "output, two beats a sample": lambda: OutputProof(FORMATS, 64),
     "input of integers": lambda: InputProof(FORMATS, 32, 2, words=FIXED),

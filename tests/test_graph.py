@@ -25,7 +25,8 @@ def lowered(trace: Trace, inputs: list[Expr], outputs: list) -> Graph:
     ports = [("x", (len(inputs),), [(e.id, 1) for e in inputs])]
     entries = [(e.id, e.sign) if isinstance(e, Expr) else float(e) for e in outputs]
     raw = Raw(trace.nodes, trace.names, trace.named)
-    return lower("test", "none", raw, ports, [("y", (len(outputs),), entries)], Trace)
+    known = {"x": Port("x", (len(inputs),), (), sizes=(1.0,) * len(inputs))}
+    return lower("test", "none", raw, ports, [("y", (len(outputs),), entries)], Trace, known)
 
 
 def traced(formula) -> Graph:
@@ -65,7 +66,7 @@ def ops(graph: Graph) -> list[str]:
         (lambda a, b, *_: (1.0 + 1e-16) * a + b, ["add"]),
         (lambda a, b, *_: (a + 0.1) - 0.1, []),
         (lambda a, b, *_: (1e-20 * a + 1e-20) - 2e-20, ["add_const", "mul_const"]),
-        (lambda a, b, *_: a + 1e-20 * b, []),
+        (lambda a, b, *_: a + 1e-20 * b, ["add", "mul_const"]),
         (lambda a, b, *_: 1e-20 * a + 3e-20 * b, ["add", "mul_const", "mul_const"]),
     ],
 )
@@ -148,10 +149,12 @@ def test_a_long_trace_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(sys.modules["dynagate.graph.recorder"], "MANY", 1000)
     said: list[str] = []
     graph = trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=said.append)
-    *recording, finding, balancing = said
+    *recording, finding, balancing, comparing = said
     assert recording == [f"recording inverse_dynamics_gradient, {k},000 operations so far" for k in (1, 2, 3)]
     assert re.fullmatch(r"finding equal ones among \d,\d{3} operations of inverse_dynamics_gradient", finding)
     assert re.fullmatch(r"balancing the sums among \d,\d{3} operations of inverse_dynamics_gradient", balancing)
+    compared = r"comparing [\d,]+ operations of inverse_dynamics_gradient with the \d,\d{3} recorded ones"
+    assert re.fullmatch(compared, comparing)
     assert graph == trace(robots.load("iiwa14"), "inverse_dynamics_gradient")
     monkeypatch.undo()
     trace(robots.load("iiwa14"), "inverse_dynamics_gradient", step=pytest.fail)

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from dynagate import robots
 from dynagate.base.errors import Error
-from dynagate.base.storage import DAY
+from dynagate.base.storage import DAY, mark
 from dynagate.cli import diagnosis, main, requirements
 from dynagate.hw.build import build
 from dynagate.native.cache import kept
@@ -119,8 +119,9 @@ def test_doctor_tells_a_device_without_rights(tmp_path: Path, monkeypatch: pytes
 def test_clean_empties_the_cache_and_leaves_what_is_not_ours(cache: Path, tmp_path: Path) -> None:
     compiled(cache, "kernel-1", "x" * 2_000_000)
     compiled(cache, "kernel-2")
-    left = cache / ".compiling-1"
+    left = cache / ".building-0"
     left.mkdir()
+    mark(left)
     os.utime(left, (0, 0))
     (cache / ".building-1").mkdir()  # another process may be at it
     others = [cache / ".building-1", cache / "notes.txt", cache / "mine", cache / "link"]

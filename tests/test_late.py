@@ -7,13 +7,13 @@ import pytest
 from dynagate import Region, evaluate, robots, trace
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.passes import BALANCE_COST
+from dynagate.graph.ops import OPS
 
 
 def longest(graph: Graph) -> int:
     ready: list[int] = []
     for node in graph.nodes:
-        ready.append(BALANCE_COST.get(node.op, int(node.op == "neg")) + max((ready[a] for a in node.args), default=0))
+        ready.append(OPS[node.op].cycles + max((ready[a] for a in node.args), default=0))
     return max(ready[i] for i in graph.output_nodes)
 
 

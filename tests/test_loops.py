@@ -10,7 +10,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, evaluate, neutral, robots, trace
-from dynagate.dynamics.configuration import advance, integrate
+from dynagate.dynamics.configuration import integrate
 from dynagate.dynamics.explicit import METHODS
 from dynagate.graph import GraphError
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
@@ -117,7 +117,9 @@ def test_what_a_loop_refuses() -> None:
         ({"steps": ()}, "it has no steps"),
         ({"every": 0}, "it gives values every 0 turns; expected 1 or more"),
         ({"steps": (graph, graph)}, None),
-        ({"steps": (swapping(),), "carry": {}}, "step 'swap' is a loop; expected one without loops within"),
+        ({"steps": (swapping(),), "carry": {}}, "step 'swap' is a loop; expected one without `per_turn`"),
+        ({"last": ("next_a", "both", "next_a")}, "it gives 'next_a' twice"),
+        ({"kept": ("next_a",)}, "it gives 'next_a' twice"),
     ]:
         if message is None:
             loop(**changes)
@@ -150,15 +152,6 @@ def states_of(robot: Robot, batch: int, steps: int) -> tuple[np.ndarray, np.ndar
     random = np.random.default_rng(2)
     q = integrate(robot, np.tile(neutral(robot), (batch, 1)), random.uniform(-1.0, 1.0, (batch, robot.nv)))
     return q, random.uniform(-1.0, 1.0, (batch, robot.nv)), random.uniform(-1.0, 1.0, (batch, steps, robot.nv))
-
-
-@pytest.mark.parametrize("angle", [0.0, 1e-9, 0.3, 1.5])
-def test_advance_is_integrate(angle: float, tmp_path: Path) -> None:
-    robot = floating(tmp_path)
-    random = np.random.default_rng(1)
-    q, v = integrate(robot, neutral(robot), random.normal(size=robot.nv)), random.normal(size=robot.nv)
-    v *= angle / np.linalg.norm(v[3:6])
-    np.testing.assert_allclose(advance(robot, q.tolist(), v.tolist()).astype(float), integrate(robot, q, v), atol=1e-14)
 
 
 @pytest.mark.parametrize("name", ["two_joint_arm", "floating"])

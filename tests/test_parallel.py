@@ -123,6 +123,7 @@ FLOAT32 = {"aba": 1e-4, "jsiia": 0.1, "abia": 1e-2, "cfa": 0.5, "cfa_serial": 0.
 """Up to 200 links; docs/parallel.md has what was measured."""
 
 
+@pytest.mark.filterwarnings("ignore::dynagate.chains.batched.InexactWarning")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_long_chains_agree_with_pinocchio(algorithm: str) -> None:
     """Nineteen samples: whole vectors and a part of one."""

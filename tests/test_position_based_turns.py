@@ -15,7 +15,7 @@ from dynagate.integrators.position_based import PositionBasedWarning, Trajectory
 from dynagate.integrators.position_based_inertia import paired
 from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_state import potential
-from dynagate.robot import Robot
+from dynagate.robot import Robot, RobotWarning
 
 from tests.test_real_robots import DATA, JACO, SOLO
 
@@ -53,7 +53,7 @@ def ran(sim: PositionBased, q: np.ndarray, qd: np.ndarray, steps: int) -> tuple[
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         track = sim.run(q, qd, steps)
-    assert all(issubclass(warning.category, PositionBasedWarning) for warning in caught)
+    assert all(issubclass(warning.category, PositionBasedWarning | RobotWarning) for warning in caught)
     return track, any("did not converge" in str(warning.message) for warning in caught)
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Graph, Region, Robot, build, evaluate, robots, trace
-from dynagate.fixedpoint.assign import NOISE_MARGIN, Policy, WordLengths, assign, assign_word
+from dynagate.fixedpoint.assign import Policy, WordLengths, assign, assign_word
 from dynagate.fixedpoint.confidence import OVERFLOWS, block_floors, measured, state
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import AccuracyError, _Search, optimise
-from dynagate.fixedpoint.ranges import sampled_ranges
+from dynagate.fixedpoint.ranges import NOISE_MARGIN, sampled_ranges
 from dynagate.fixedpoint.sweep import measure
 from dynagate.graph import Node, Port
 from dynagate.graph.region import KINDS, REST
@@ -128,7 +128,7 @@ def test_an_attempt_that_overflows_is_not_taken() -> None:
     """Ranges that are too narrow are widened where overflow begins, until a check on fresh states passes."""
     region, graph = Region.of(ARM), trace(ARM, GRADIENT)
     narrow = Policy(guard_bits=-0.1)
-    search = _Search(graph, region, Goal(1e-3, fresh=16384), narrow, None)
+    search = _Search(graph, region, Goal(1e-3, fresh=16384), narrow, None, None)
     first = next(search.attempts(24, 0.1, 0.985))
     assert first.overflows
     assert not first.meets
@@ -140,7 +140,7 @@ def test_an_attempt_that_overflows_is_not_taken() -> None:
 
 def test_promises_that_fresh_states_break_are_errors() -> None:
     region, graph = Region.of(ARM), trace(ARM, GRADIENT)
-    search = _Search(graph, region, Goal({"minv": 1e-3}, fresh=9000), Policy(guard_bits=None), None)
+    search = _Search(graph, region, Goal({"minv": 1e-3}, fresh=9000), Policy(guard_bits=None), None, None)
     overflowing = assign(graph, region, Policy(word=24, guard_bits=-1.0))
     assert search.checked(overflowing) is None
     with pytest.raises(
@@ -153,7 +153,7 @@ def test_promises_that_fresh_states_break_are_errors() -> None:
     with pytest.raises(AccuracyError, match=r"keep the goal: minv errs by .*e-0. in states in the region; 1.0e-03 was"):
         search.promised(coarse)
     with pytest.raises(AccuracyError, match=r"words of 27 bits overflow in .*% of the states, beginning at '"):
-        _Search(graph, region, Goal(1e-3), Policy(guard_bits=-9.0), None).widest()
+        _Search(graph, region, Goal(1e-3), Policy(guard_bits=-9.0), None, None).widest()
 
 
 @pytest.mark.parametrize("function", ["inverse_dynamics", GRADIENT])

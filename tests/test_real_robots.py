@@ -165,7 +165,7 @@ def test_products_of_the_main_job(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*round_rotations")
-@pytest.mark.parametrize("name", list(TABLE))
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n == "atlas")) for n in TABLE])
 def test_no_more_operations_than_the_table(name: str) -> None:
     counts = trace(measured(name), "forward_dynamics_gradient", frame="fewest", mass="shared").counts()
     found = (counts.mul, counts.mul_const, counts.add, counts.reciprocal)

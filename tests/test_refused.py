@@ -78,7 +78,7 @@ REFUSED = [
     (f"build {ARM} --effort 1 --acceleration 1", "--acceleration and --effort are both given; expected one"),
     ("build hyq --floating-base", "no velocity limit for root_joint; add, with what the robot reaches (rad/s or m/s):"),
     ("run hyq --floating-base", "--velocity root_joint=1\n"),
-    (f"emit {ARM} --velocity 1 --folder out", "No such option '--velocity'"),
+    (f"emit {ARM} --velocity 1 --folder out", "--velocity without --integers; expected both"),
     # what is built
     (f"build {ARM} --function statics", "no function 'statics'; expected "),
     (f"build {ARM} --ii 0", f"0; {WHOLE_II}"),

@@ -195,10 +195,10 @@ def test_builds_stay_in_their_folder_and_hold_the_name_as_text_alone(case: str, 
 @pytest.mark.parametrize("case", list(ONE_LINE))
 def test_a_datasheet_holds_the_name_as_text_alone(case: str, built: Build) -> None:
     name = ONE_LINE[case]
-    sheet = datasheet(replace(built, robot=replace(built.robot, name=name)))
+    sheet = datasheet(replace(built, robot=replace(built.robot, name=name)), [1])
     heading, rest = sheet.split("\n", 1)
     assert heading == f"# {plain_text(name)}: {FUNCTION}"
-    assert rest == datasheet(built).split("\n", 1)[1]
+    assert rest == datasheet(built, [1]).split("\n", 1)[1]
 
 
 @pytest.mark.parametrize("case", list(ATTACKS))

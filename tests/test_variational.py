@@ -535,7 +535,7 @@ WRONG_RUNS = [
     ({"q0": [0.0]}, "q0 has shape (1,); expected (2,) or (batch, 2)"),
     ({"qd0": np.zeros((3, 2))}, "q0 has 1 trajectories and qd0 3; expected as many"),
     ({"qd0": [0.0, np.nan]}, "qd0 of trajectory 0 is not finite at 1"),
-    ({"steps": 0}, "0 steps; expected 1 or more"),
+    ({"steps": 0}, "0 steps; expected a whole number of 1 or more"),
     ({"tau": [1.0]}, "tau has shape (1,); expected (2,), (1, 2) or (4, 1, 2)"),
     ({"tau": [1.0, np.inf]}, "tau is not finite at (0, 0, 1)"),
     ({"external": np.zeros((2, 3))}, "external has shape (2, 3); expected (2, 6), (1, 2, 6) or (4, 1, 2, 6)"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from dynagate import Robot, RobotError, robots
+from dynagate import Robot, RobotError
 from dynagate.base.errors import MissingExtraError
 from dynagate.cli import main
 
@@ -33,7 +33,7 @@ def write(folder: Path, text: str = MACRO) -> Path:
 
 def test_macros_are_expanded(tmp_path: Path) -> None:
     path = write(tmp_path)
-    robot = robots.load(path)
+    robot = Robot.from_xacro(path)
     assert [link.joint.name for link in robot.links] == ["to_a", "to_b"]
     assert (robot.links[0].mass, robot.links[1].com, robot.links[1].joint.translation) == (
         2.0,
@@ -81,14 +81,14 @@ def test_a_missing_package_is_named_with_its_extra(
     with pytest.raises(
         MissingExtraError, match=re.escape(f"by the module '{module}'; pip install 'dynagate[{extra}]'")
     ):
-        robots.load(path)
-    result = CliRunner().invoke(main, ["info", str(path)])
+        Robot.from_xacro(path) if module == "xacro" else Robot.from_mjcf(path)
+    result = CliRunner().invoke(main, ["info", str(path), "--trust-robot"])
     assert result.exit_code == 1
     assert f"pip install 'dynagate[{extra}]'" in result.output
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:
     result = CliRunner().invoke(
-        main, ["emit", str(write(tmp_path)), "--function", "mass_matrix", "--folder", str(tmp_path)]
+        main, ["emit", str(write(tmp_path)), "--trust-robot", "--function", "mass_matrix", "--folder", str(tmp_path)]
     )
     assert result.exit_code == 0, result.output

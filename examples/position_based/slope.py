@@ -59,7 +59,7 @@ def by_dry_friction(count: int, dt: float, each: int, mu: float, span: float) ->
         "mu": mu,
         "seconds": taken,
         "contacts": float(track.contacts.mean()),
-        "pivots": float(track.pivots.mean()),
+        "iterations": float(track.iterations.mean()),
         "unsolved": int((track.solved == 0).sum()),
         "energy gained": float(np.nanmax(track.energy) - track.energy[0]),
         "finite": bool(np.isfinite(track.q).all()),

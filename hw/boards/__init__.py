@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.structure import structured
 from dynagate.fixedpoint.goal import MULTIPLIERS, Multiplier
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
 
@@ -32,8 +32,12 @@ _NEEDS = {
     "ecp5": ("uart", "oscillator_mhz", "nextpnr", "link.serial", "pins.clk_25mhz", "pins.ftdi_rxd", "pins.ftdi_txd"),
 }
 """By flow: the kind of its link, and fields that others may lack."""
-_PLAIN = re.compile(r"[A-Za-z0-9_.:\[\] -]+")
-"""What goes into scripts: nothing that Tcl, make or a shell would run."""
+_NAME = re.compile(r"\w[\w.:-]*", flags=re.ASCII), "letters, digits and _ . : -"
+_WORDS = re.compile(r"\w[\w.:+ -]*", flags=re.ASCII), "letters, digits, blanks and _ . : + -"
+_BANK = re.compile(r"\w+(\[[0-9]+(:[0-9]+)?\])?", flags=re.ASCII), "letters, digits and _, as DDR[0] or HBM[0:3]"
+_SCRIPTS = {"name": _WORDS, "title": _WORDS, "connections": _WORDS, "memory_bank": _BANK}
+"""How a field may look that goes into scripts; those that are not here are a `_NAME`. Nothing of it is code in Tcl,
+make or a shell, and nothing is an option."""
 _FOLDER = Path(__file__).parent
 
 
@@ -200,44 +204,27 @@ def load(name: str) -> Board:
 
 def read(path: Path) -> Board:
     """The board of a file, named after it. Raises BoardError."""
-    from cattrs import Converter, transform_error
-
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise BoardError(f"{path} is not a board's file: {error}; expected TOML") from error
-    converter = Converter(forbid_extra_keys=True)
-    for kind in (str, int, float):
-        converter.register_structure_hook(kind, _exactly(kind))
+    except (OSError, ValueError, RecursionError) as error:
+        raise BoardError(f"{path} is not a board's file: {error}; expected TOML") from None
     try:
-        board = converter.structure({**content, "name": path.stem}, Board)
-    except Exception as error:  # cattrs' are of several kinds
-        faults = "; ".join(transform_error(error, path="board"))
-        raise BoardError(f"{path} is not a board's file: {faults}") from None
+        board = structured({**content, "name": path.stem}, Board, "board")
+    except ArgumentError as error:
+        raise BoardError(f"{path} is not a board's file: {error}") from None
     for fault in _faults(board):
         raise BoardError(f"{path}: {fault}")
     return board
-
-
-def _exactly(kind: type) -> Callable[[Any, Any], Any]:
-    """A hook that takes values of this type alone: cattrs would make the number 5 of the text "5"."""
-
-    def structure(value: Any, _: Any) -> Any:
-        accepted = (int, float) if kind is float else (kind,)
-        if isinstance(value, bool) or not isinstance(value, accepted):
-            raise ArgumentError(f"{value!r}; expected {kind.__name__}")
-        return kind(value)
-
-    return structure
 
 
 def _faults(board: Board) -> list[str]:
     """What no board can be."""
     link, resources = board.link, board.resources
     faults = [
-        f"{name} {value!r}; expected letters, digits and _ . : [ ] -"
+        f"{name} {value!r}; expected {expected}"
         for name, value in _texts(board)
-        if not _PLAIN.fullmatch(value) or value[0] == "["
+        for pattern, expected in (_SCRIPTS.get(name, _NAME),)
+        if not pattern.fullmatch(value)
     ]
     faults += [
         f"{name} {value!r}; expected one of {', '.join(map(str, allowed))}"
@@ -282,8 +269,10 @@ def _faults(board: Board) -> list[str]:
 
 def _texts(board: Board) -> list[tuple[str, str]]:
     """The texts that go into scripts, by field."""
-    fields = ("name", "part", "board_part", "platform", "connections", "memory_bank")
+    fields = ("name", "title", "part", "board_part", "platform", "connections", "memory_bank")
     named = [(name, getattr(board, name)) for name in fields]
+    if board.nextpnr is not None:
+        named += [("nextpnr.device", board.nextpnr.device), ("nextpnr.package", board.nextpnr.package)]
     named += [(f"pins.{port}", pin) for port, pin in board.pins.items()]
     named += [(f"interfaces.{ours}", theirs) for ours, theirs in board.interfaces.items()]
     return [(name, text) for name, text in named if text is not None]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from dynagate.base.storage import full_disk
 
@@ -30,6 +33,21 @@ def ending(status: int) -> str:
     return f"was ended by signal {name}; {advice}"
 
 
+def completed(command: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+    """A program that has ended, and what it printed. What ends the wait, Ctrl-C say, ends the program first and all
+    that it has started. options: of `subprocess.Popen`."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    with subprocess.Popen(command, text=True, start_new_session=True, **pipes) as process:
+        try:
+            output, messages = process.communicate()
+        except BaseException:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output, messages)
+
+
 def run(
     command: Sequence[str],
     failure: type[Exception],
@@ -42,7 +60,7 @@ def run(
 ) -> str:
     """What a program prints. name: in errors, its file's unless given. place: where it works. folder: where it writes.
     Raises `failure` with so many last lines of its messages."""
-    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    done = completed(command, cwd=place, env=environment)
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-lines:])
         full = full_disk(folder) if folder else ""

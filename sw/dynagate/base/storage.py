@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 SCRATCH = ".building-"
-LEFT_BEHIND = (SCRATCH, ".compiling-", ".sim-")
-"""What the names of scratch folders begin with, those of earlier versions included."""
+MARK, MARK_TEXT = "made-by-dynagate", "dynagate made this folder and may remove it with all that it holds.\n"
+"""A file in each folder that may go at some time, and what is in it: no other folder is ever removed."""
 
 DAY = 24 * 3600.0
 FULL = 2**20
@@ -38,9 +38,25 @@ def scratch(folder: Path, failure: type[Exception], what: str, advice: str = WRI
         folder.mkdir(parents=True, exist_ok=True)
         sweep(folder)
         with TemporaryDirectory(dir=folder, prefix=SCRATCH) as name:
+            mark(Path(name))
             yield Path(name)
     except OSError as error:
         raise failure(f"cannot keep {what} in {folder} ({error.strerror or error}); {advice}") from error
+
+
+def mark(folder: Path) -> None:
+    """Says in a folder that it is ours to remove."""
+    (folder / MARK).write_text(MARK_TEXT, encoding="utf-8")
+
+
+def is_marked(path: Path) -> bool:
+    """Whether a path is a folder of the user's own that `mark` has marked, and no link to one."""
+    try:
+        status = path.lstat()
+        own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+        return own and (path / MARK).read_bytes() == MARK_TEXT.encode()
+    except OSError:
+        return False
 
 
 def sweep(folder: Path) -> None:
@@ -53,11 +69,7 @@ def sweep(folder: Path) -> None:
 
 def is_left(path: Path) -> bool:
     """Whether a path is a scratch folder of the user's own, a day old or older."""
-    if not path.name.startswith(LEFT_BEHIND):
-        return False
-    status = path.lstat()
-    old = time.time() - status.st_mtime > DAY
-    return old and stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return path.name.startswith(SCRATCH) and is_marked(path) and time.time() - path.lstat().st_mtime > DAY
 
 
 def check_folder(folder: Path, failure: type[Exception], what: str) -> None:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import platform
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.machine import processor
-from dynagate.base.process import run
-from dynagate.native.compile import CompileError, compiler
+from dynagate.native.compile import compiler
+from dynagate.native.compile import library as compiled
+from dynagate.native.emit import Source
 from dynagate.native.kernel import Kernel
 
 SECONDS = 0.3
@@ -84,11 +84,9 @@ def each_call(kernel: Kernel, inputs: dict[str, Any], count: int) -> npt.NDArray
 @cache
 def _library() -> ctypes.CDLL:
     """`repeat` and `each` of repeat.c."""
-    folder = tempfile.mkdtemp(prefix="dynagate-bench-")
-    target = Path(folder) / "repeat.so"
-    source = str(files("dynagate.bench") / "repeat.c")
-    run([compiler(), "-O2", "-shared", "-fPIC", source, "-o", str(target)], CompileError)
-    library = ctypes.CDLL(str(target))
+    text = (files("dynagate.bench") / "repeat.c").read_text(encoding="utf-8")
+    stamp = hashlib.sha256(text.encode()).hexdigest()
+    library = ctypes.CDLL(str(compiled(Source("dynagate_repeat", {"dynagate_repeat.c": text}, stamp), double=False)))
     pointers = ctypes.POINTER(ctypes.c_void_p)
     calls: list[Any] = [ctypes.c_void_p, pointers, pointers, ctypes.c_long]
     library.repeat.argtypes, library.repeat.restype = calls, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import math
+import warnings
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import real
 from dynagate.base.errors import ArgumentError
 from dynagate.chains.gpu import GpuChain
 from dynagate.chains.steps import BLOCK_NUMBERS, header
@@ -32,6 +34,12 @@ LAPACK_LINKS = 256
 LAPACK_SAMPLES = 64
 """Mass matrices that are kept at once for LAPACK."""
 
+INEXACT = 1e-2
+"""Relative error of float32 from which on it is warned of."""
+
+SAMPLES = 8
+"""States that float32 is compared with float64 on: within 1 rad or m, 1 rad/s or m/s, 1 N m or N."""
+
 TOOLCHAIN = Toolchain(C.find, (*C.flags, "-O3"), C.suffix, C.target)
 TYPES = {np.dtype(np.float64): "f64", np.dtype(np.float32): "f32"}
 Array = npt.NDArray[Any]
@@ -47,13 +55,18 @@ class ChainConstants(ctypes.Structure):
     ]
 
 
+class InexactWarning(UserWarning):
+    """An algorithm that is too inexact in float32 for a chain. The text has the measured error."""
+
+
 class ForwardDynamics:
     """q̈ of a serial chain of revolute and prismatic joints for a batch, on one core or a GPU.
 
     algorithm: "aba", articulated bodies; "jsiia", M by unit accelerations and a dense solve; "abia", articulated
     inertias and the square factors of M⁻¹; "cfa", constraint forces by odd-even elimination; "cfa_serial", by
     Thomas' recursion; these two correct themselves once, at twice the time, where joints slide or have rotors.
-    dtype: float64, or float32, whose errors `docs/parallel.md` lists. dense: JSIIA's solver, "ldl" in the same
+    dtype: float64, or float32, whose errors `docs/parallel.md` lists; an InexactWarning says where those of this chain
+    are above INEXACT, measured at some states against "aba" in float64. dense: JSIIA's solver, "ldl" in the same
     loops or "lapack"; None takes LAPACK from LAPACK_LINKS links on. device: "cpu", or "cuda": a thread per sample,
     for many samples at once. folder: a cache of compiled code, the user's unless given. Use one object from one
     thread at a time.
@@ -105,22 +118,45 @@ class ForwardDynamics:
         if device == "cuda":
             self._folder = folder
             self._opened(1)
-            return
+        else:
+            self._open_loops(folder)
+        if self.dtype == np.float32 and algorithm != "aba":
+            self._warn_if_inexact(ForwardDynamics(robot, folder=folder))
+
+    def _open_loops(self, folder: Path | None) -> None:
         loaded = _loaded(self._rotors, self.dtype == np.float64, folder)
         suffix = TYPES[self.dtype]
-        entry = "mass" if self._lapack else algorithm
+        entry = "mass" if self._lapack else self.algorithm
         self._call = getattr(loaded, f"{entry}_{suffix}")
         work = getattr(loaded, f"{entry}_work_{suffix}")
         work.restype = ctypes.c_long
         self._work = _aligned(work(ctypes.c_long(self.links)) * getattr(loaded, f"lanes_{suffix}")(), self.dtype)
 
+    def _warn_if_inexact(self, reference: ForwardDynamics) -> None:
+        random = np.random.default_rng(1)
+        state = {name: random.uniform(-1.0, 1.0, (SAMPLES, self.links)) for name in ("q", "qd", "tau")}
+        exact = reference(**state)
+        try:
+            error = float(np.max(np.abs(self(**state) - exact).max(axis=1) / np.abs(exact).max(axis=1)))
+        except ArgumentError:  # an acceleration that is not finite, or a matrix that is not positive definite
+            error = np.inf
+        if not error <= INEXACT:
+            warnings.warn(
+                f"{self.algorithm} in float32 errs by {error:.1g} of the largest acceleration on this chain of "
+                f"{self.links} links; expected at most {INEXACT:g}: take 'aba', or float64",
+                InexactWarning,
+                stacklevel=3,
+            )
+
     def __call__(self, q: npt.ArrayLike, qd: npt.ArrayLike, tau: npt.ArrayLike) -> Array:
         """q̈ (batch, links) in rad/s², m/s² where a joint slides, from q, q̇ and τ (batch, links).
 
-        Raises ValueError: another shape, or a result that is not finite: an input is not, or a value overflows."""
-        read = [np.ascontiguousarray(values, dtype=self.dtype) for values in (q, qd, tau)]
+        Raises ValueError: another shape, or a result that is not finite: an input is not, or a value overflows;
+        TypeError: masked arrays, or other than real numbers."""
+        named = {"q": q, "qd": qd, "tau": tau}
+        read = [np.ascontiguousarray(real(name, values), dtype=self.dtype) for name, values in named.items()]
         batch = len(read[0]) if read[0].ndim == 2 else -1
-        for name, values in zip(("q", "qd", "tau"), read, strict=True):
+        for name, values in zip(named, read, strict=True):
             if values.shape != (batch, self.links):
                 raise ArgumentError(f"{name} has shape {values.shape}; expected ({max(batch, 1)}, {self.links})")
         qdd = np.empty((batch, self.links), dtype=self.dtype)

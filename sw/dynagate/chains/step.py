@@ -7,13 +7,14 @@ they may lie apart. Zeros are left out and equal subexpressions computed once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from dynagate.dynamics.spatial import Array, array
 from dynagate.graph.recorder import Expr, Trace
+from dynagate.native.expressions import operation
 
 
 class Step:
@@ -61,7 +62,8 @@ class Step:
                 kinds[i], expression = self._source[i]
             else:
                 kinds[i] = "vec" if any(kinds[a] == "vec" for a in nodes[i].args) else "real"
-                expression = _expression(nodes[i].op, [f"n{a}" for a in nodes[i].args], nodes[i].constant)
+                number = [] if nodes[i].constant is None else [f"(real){nodes[i].constant!r}"]
+                expression = operation(nodes[i].op, [*(f"n{a}" for a in nodes[i].args), *number])
             lines.append(f"const {kinds[i]} n{i} = {expression};")
         for name, values in flat.items():
             lines += [f"{name}[{k}] = {_written(value, kinds)};" for k, value in enumerate(values)]
@@ -69,16 +71,6 @@ class Step:
         types = ", ".join(f"class {name}" for name in self._types)
         body = "\n    ".join(lines)
         return f"DG_STEP({types}) void {self.name}({arguments}) {{\n    {body}\n}}\n"
-
-
-def _expression(op: str, args: Sequence[str], constant: float | None) -> str:
-    number = "" if constant is None else f"(real){constant!r}"
-    operators = {"add": " + ", "sub": " - ", "mul": " * ", "mul_const": " * ", "add_const": " + "}
-    if op in operators:
-        return operators[op].join([*args, number] if number else args)
-    if op == "const":
-        return number
-    return {"neg": f"-{args[0]}", "reciprocal": f"(real)1 / {args[0]}"}[op]
 
 
 def _written(value: Any, kinds: Mapping[int, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -77,8 +78,8 @@ def _is_design(folder: Path) -> bool:
         content = read_json(folder / FILE, Error, "design", "one")
     except Error:
         return False
-    start = str(content.get("hash", ""))[:12]
-    return bool(start) and folder.name.endswith(f"-{start}")
+    digest = re.fullmatch(r"([0-9a-f]{12})[0-9a-f]{52}", str(content.get("hash")))
+    return digest is not None and folder.name.endswith(f"-{digest[1]}")
 
 
 def cleaned(place: Path, what: str, items: Sequence[Item], *, dry_run: bool, step: Callable[[str], object]) -> Freed:

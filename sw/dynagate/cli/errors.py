@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import errno
 import re
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
 import click
@@ -14,6 +21,8 @@ from dynagate.cli.groups import Overview
 
 FAULT = "this is a fault of dynagate, not of your command; please report it with the command and the robot"
 
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
 _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in ("floating_base", "ignore_friction", "allow_unphysical", "round_rotations")
@@ -21,7 +30,7 @@ _OPTIONS = {
 _BOTH = re.compile(r"\b[a-z_]+=[^\n]*? \((--[^\n]*?)\)(?=[ ;.,]|$)", re.MULTILINE)
 """Options as Python takes them, and in brackets as the command line does."""
 
-_KEYWORDS = re.compile(r"\b(lock|velocity|acceleration|effort|unlimited|lax)=(True)?(?=[\s,;.)]|$)")
+_KEYWORDS = re.compile(r"\b(lock|velocity|acceleration|effort|unlimited|lax|compliance)=(True)?(?=[\s,;.)]|$)")
 
 
 class Commands(Overview):
@@ -29,7 +38,8 @@ class Commands(Overview):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _stopped_in_order():
+                return super().invoke(ctx)
         except (click.ClickException, click.Abort, click.exceptions.Exit):
             raise
         except (Exception, KeyboardInterrupt) as error:
@@ -40,6 +50,31 @@ class Commands(Overview):
                 add_note(error, FAULT)
                 raise
             raise click.ClickException(message) from error
+
+
+@contextmanager
+def _stopped_in_order() -> Iterator[None]:
+    """A signal that ends the program does so as Ctrl-C does: what is under way removes its folders and ends the
+    programs that it has started. The status is 128 and the signal's number, as of a shell."""
+    before = {}
+    try:
+        if threading.current_thread() is threading.main_thread():
+            usual = [number for number in ENDING if signal.getsignal(number) is signal.SIG_DFL]
+            before = {number: signal.signal(number, _stop) for number in usual}
+        yield
+    except BaseException:
+        if amaranth := sys.modules.get("amaranth.hdl"):  # which would list the hardware that nobody has made now
+            warnings.simplefilter("ignore", amaranth.UnusedElaboratable)
+        raise
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    for each in ENDING:  # a second one would end the clearing up
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 def explained(error: BaseException, command: str) -> str | None:
@@ -62,6 +97,7 @@ def explained(error: BaseException, command: str) -> str | None:
 
 def as_options(text: str) -> str:
     """A text that names Python's options, with those of the command line."""
+    text = re.sub(r"by Robot\.from_\w+ \((--trust-robot)\)", r"with \1", text)
     text = re.sub(r", add [^\n]*\non the command line (.*)", r", add \1", _BOTH.sub(r"\1", text))
     for name, option in _OPTIONS.items():
         text = re.sub(rf"\b{name}\b(=True)?", option, text)

@@ -134,6 +134,7 @@ def _request(
     name: str,
     ii: int = 8,
     word: int,
+    proved: bool = False,
     goal: Goal | None,
     formats: Path | None,
     stages: Stages,
@@ -143,14 +144,14 @@ def _request(
 ) -> DesignRequest:
     """The request that the options of the command line are."""
     from dynagate.dynamics import AlgorithmOptions
-    from dynagate.fixedpoint.assign import Policy
+    from dynagate.fixedpoint.assign import PROVED, SAMPLED, Policy
     from dynagate.hw.request import DesignRequest
 
     return DesignRequest(
         robot,
         name,
         ii,
-        policy=Policy(word=word) if goal is None else None,
+        policy=Policy(word=word, ranges=PROVED if proved else SAMPLED) if goal is None else None,
         goal=goal,
         formats=formats,
         axi=axi,
@@ -162,7 +163,7 @@ def _request(
 
 
 @command(
-    short_help="Count what Yosys makes of a datapath.",
+    short_help="Count what Yosys makes of a design.",
     epilog=examples("synth iiwa14 --ii 8 --error 1e-3", "synth two_joint_arm --family xc7 --family ecp5"),
 )
 @needs("synth", "amaranth", "scipy", "pyosys")
@@ -182,7 +183,7 @@ def _request(
     help="UltraScale+, 7-series or ECP5; may be given again.",
 )
 def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any) -> None:
-    """Synthesise ROBOT's datapath with Yosys, count what it takes, and check the paths between its registers."""
+    """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers."""
     from dynagate.cli.progress import Steps
     from dynagate.hw.synth import synthesise, table
 
@@ -253,6 +254,8 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], step
     if name == ROLLOUT:
         if request.pop("goal") is not None:
             raise click.UsageError("--error of a rollout; expected --word BITS: errors add up over its steps")
+        if request.pop("proved"):
+            raise click.UsageError("--proved of a rollout; expected it left out: its states may leave the region")
         with Steps() as step:
             report = rollout_report(
                 robot, steps=steps or DEFAULT_STEPS, region=region, step=step, **request, **algorithm

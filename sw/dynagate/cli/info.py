@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dynagate.dynamics import FUNCTIONS
+from dynagate.dynamics import LISTED
 from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.graph import Counts, trace
 from dynagate.graph.evaluate import evaluate
@@ -53,7 +53,7 @@ def describe(
     """
     say = step or (lambda text: None)
     rows = []
-    for name, function in FUNCTIONS.items():
+    for name, function in LISTED.items():
         forms = function.forms_for(robot) if form is None else [each for each in function.forms if each == form]
         rubs = {key: options[key] for key in FRICTION if key in options and function.takes_friction}
         double = _states(region, name, rubs) if forms else {}

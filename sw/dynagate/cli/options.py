@@ -13,8 +13,8 @@ from click.shell_completion import CompletionItem
 from dynagate.base.errors import ArgumentError
 from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
-from dynagate.cli.robot import Command, with_options
-from dynagate.dynamics import ALL, FRAME_FUNCTIONS, FUNCTIONS, ROLLOUT, TOGETHER, Function, function
+from dynagate.cli.robot import Command, refuse_without, with_options
+from dynagate.dynamics import ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TOGETHER, Function, function
 from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.parameters import check_variable
@@ -44,10 +44,10 @@ class Functions(click.ParamType):
         for name in value.split(",") if value != ALL else ():
             if not name.strip():
                 self.fail(f"'{value}' has an empty name; expected names with commas and no blanks between", param, ctx)
-            if name not in (*FUNCTIONS, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
+            if name not in (*LISTED, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
                 self.fail(
-                    f"no function '{name}'{parameters.nearest(name, [*FUNCTIONS, ROLLOUT])}; expected one or more of "
-                    f"{', '.join(FUNCTIONS)}, or {ALL}, or {ROLLOUT}",
+                    f"no function '{name}'{parameters.nearest(name, [*LISTED, ROLLOUT])}; expected one or more of "
+                    f"{', '.join(LISTED)}, or {ALL}, or {ROLLOUT}",
                     param,
                     ctx,
                 )
@@ -57,13 +57,13 @@ class Functions(click.ParamType):
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return parameters.several([*FUNCTIONS, ALL], incomplete)
+        return parameters.several([*LISTED, ALL], incomplete)
 
 
 def _functions_before(ctx: click.Context) -> list[Function]:
     """Those on a command line that is not complete; all where it names none."""
     name = ctx.params.get("name")
-    return [function(name)] if name else list(FUNCTIONS.values())
+    return [function(name)] if name else list(LISTED.values())
 
 
 def _complete_form(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -95,10 +95,10 @@ def function_option(text: str, *, several: bool = False) -> Command:
         "--function",
         "name",
         default="forward_dynamics_gradient",
-        type=Functions() if several else OneFunction(list(FUNCTIONS)),
+        type=Functions() if several else OneFunction(list(LISTED)),
         metavar="FUNCTION",
         show_default=True,
-        help=f"{text}: {', '.join(FUNCTIONS)}{more}.",
+        help=f"{text}: {', '.join(LISTED)}{more}.",
     )
 
 
@@ -140,25 +140,31 @@ FORMAT_OPTIONS = (
     ),
     click.option("--near-rest", is_flag=True, help="With --error, promise it for states near rest too."),
     click.option(
-        "--stages",
-        multiple=True,
-        type=Named(
-            parameters.whole(0, MOST_STAGES),
-            f"multiply=N or add=N, N a whole number from 0 to {MOST_STAGES}",
-            names=("multiply", "add"),
-        ),
-        callback=mapping,
-        metavar="multiply=N | add=N",
-        help="More registers behind products, sums.",
-    ),
-    click.option(
         "--formats",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         metavar="FILE",
         help="Take the formats from this file.",
     ),
 )
-"""Where formats come from, and the stages of the pipeline."""
+"""Where formats come from."""
+
+STAGES = click.option(
+    "--stages",
+    multiple=True,
+    type=Named(
+        parameters.whole(0, MOST_STAGES),
+        f"multiply=N or add=N, N a whole number from 0 to {MOST_STAGES}",
+        names=("multiply", "add"),
+    ),
+    callback=mapping,
+    metavar="multiply=N | add=N",
+    help="More registers behind products, sums.",
+)
+
+
+PROVED = click.option(
+    "--proved", is_flag=True, help="Prove that no state of the region overflows, and how large an error can be."
+)
 
 
 def design_options(command: Command, *, interval: Command = ii_option) -> Command:
@@ -169,20 +175,48 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
     def checked(*robot: Any, **rest: Any) -> Any:
         from dynagate.hw.plan import Stages
 
-        errors, word = rest.pop("errors"), rest.pop("word")
-        refined = {name: rest.pop(name) for name in ("target", "floor", "near_rest")}
-        _check_formats(errors, refined, word, rest["formats"], function(rest["name"]))
-        rest["goal"] = _goal(errors, **refined)
+        if rest["proved"] and rest["errors"]:
+            raise click.UsageError("--proved and --error are both given; expected one: an error is one of samples")
         rest["stages"] = Stages(**rest["stages"])
-        return command(*robot, word=word or DEFAULT_WORD, **rest)
+        return command(*robot, **_formats(rest))
 
     return with_options(
         checked,
         function_option("What to build", several=True),
         interval,
         *FORMAT_OPTIONS,
+        PROVED,
+        STAGES,
         folder_option("Where designs are kept.", default="build/designs", show_default=True),
     )
+
+
+def integer_options(command: Command) -> Command:
+    """--integers, and the options of their formats. The command gets a `Goal` or None as `goal`, `word`, and
+    `formats`, a file or None."""
+
+    @functools.wraps(command)
+    def checked(*robot: Any, **rest: Any) -> Any:
+        if not rest["integers"]:
+            refuse_without(
+                "integers", {name: rest[name] for name in ("word", "target", "floor", "near_rest", "formats")}
+            )
+            refuse_without("integers", {"error": rest["errors"]})
+        return command(*robot, **_formats(rest))
+
+    return with_options(
+        checked,
+        click.option("--integers", is_flag=True, help="Write C without floats: the integers of a datapath, one state."),
+        *FORMAT_OPTIONS,
+    )
+
+
+def _formats(rest: dict[str, Any]) -> dict[str, Any]:
+    """The options of a command, those of formats as `word`, `goal` and `formats`."""
+    errors, word = rest.pop("errors"), rest.pop("word")
+    refined = {name: rest.pop(name) for name in ("target", "floor", "near_rest")}
+    _check_formats(errors, refined, word, rest["formats"], function(rest["name"]))
+    return {**rest, "goal": _goal(errors, **refined), "word": word or DEFAULT_WORD}
 
 
 def _check_formats(
@@ -255,7 +289,7 @@ def algorithm_options(command: Command) -> Command:
         algorithm = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
         algorithm |= {name: rest.pop(name) for name in FRICTION}
         algorithm = {option: value for option, value in algorithm.items() if value is not None}
-        functions = [function(rest["name"])] if "name" in rest else list(FUNCTIONS.values())
+        functions = [function(rest["name"])] if "name" in rest else list(LISTED.values())
         _check_algorithm(robot, functions, algorithm)
         return command(robot, *region, algorithm=algorithm, **rest)
 

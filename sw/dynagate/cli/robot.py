@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -16,6 +16,7 @@ from dynagate.cli.errors import as_options
 from dynagate.cli.parameters import Named, Value, mapping, one_or_named
 from dynagate.graph.region import LimitError, Region
 from dynagate.robot import Robot, RobotWarning
+from dynagate.robot.model import CONSTRAINT_ROWS
 
 USUAL_VELOCITY = 1.0
 """rad/s or m/s, of joints without a velocity limit where no design depends on it."""
@@ -42,8 +43,18 @@ def robot_options(command: Command, *, source: click.ParamType | None = None, me
     @functools.wraps(command)
     def loaded(robot: str, **rest: Any) -> Any:
         reading = {name: rest.pop(name) for name in READING}
+        reader = robots.load_trusted if rest.pop("trust_robot") else robots.load
+        contacts, loops = [contact for some in rest.pop("contact") for contact in some], rest.pop("loop")
+        compliance = rest.pop("compliance") or 0.0
+        if compliance and not (contacts or loops):
+            raise click.UsageError("--compliance without --contact or --loop; expected one: it is theirs")
         # what is not asked for is the reader's to choose
-        return command(_load(robot, {name: value for name, value in reading.items() if value}), **rest)
+        held = _load(reader, robot, {name: value for name, value in reading.items() if value})
+        for contact in contacts:
+            held = held.with_contact(*contact, compliance=compliance)
+        for loop in loops:
+            held = held.with_loop(*loop, compliance=compliance)
+        return command(held, **rest)
 
     return with_options(
         loaded,
@@ -67,14 +78,70 @@ def robot_options(command: Command, *, source: click.ParamType | None = None, me
         ),
         click.option("--unlimited", is_flag=True, help="Joints without position limits turn from -π to π."),
         click.option("--lax", is_flag=True, help="Read XML with small faults."),
+        click.option(
+            "--trust-robot",
+            is_flag=True,
+            help="Let xacro and MuJoCo read a file that is theirs. It can run programs and name other files.",
+        ),
+        click.option(
+            "--contact",
+            multiple=True,
+            type=Contacts(),
+            metavar="FRAME[=fixed],...",
+            help="Frames or links that may be held still, for the constrained functions; as points unless fixed.",
+        ),
+        click.option(
+            "--loop",
+            multiple=True,
+            type=Loop(),
+            metavar="FRAME,FRAME[=fixed]",
+            help="Frames or links that are tied to each other, likewise; may be given again.",
+        ),
+        click.option(
+            "--compliance",
+            type=Value(parameters.positive, "a number above 0"),
+            metavar="NUMBER",
+            help="By how much contacts and loops give way, 1/kg, where they hold the same twice.",
+        ),
     )
 
 
-def _load(name: str, options: dict[str, Any]) -> Robot:
+class Contacts(click.ParamType):
+    """FRAME or FRAME=KIND, several with commas between -> (frame, kind) each."""
+
+    name = "contact"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[str, str]]:
+        if not isinstance(value, str):
+            return list(value)
+        contacts = []
+        for text in value.split(","):
+            frame, equals, kind = text.partition("=")
+            if not frame or (equals and kind not in CONSTRAINT_ROWS):
+                kinds = " or ".join(f"FRAME={kind}" for kind in CONSTRAINT_ROWS)
+                self.fail(f"'{text}'; expected FRAME, {kinds}, several with commas and no blanks between", param, ctx)
+            contacts.append((frame, kind or next(iter(CONSTRAINT_ROWS))))
+        return contacts
+
+
+class Loop(Contacts):
+    """FRAME,FRAME or FRAME,FRAME=KIND -> (frame, frame, kind)."""
+
+    name = "loop"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        ends = super().convert(value, param, ctx)
+        if len(ends) != 2 or "=" in value.partition(",")[0]:
+            self.fail(f"'{value}'; expected FRAME,FRAME or FRAME,FRAME=fixed", param, ctx)
+        (frame, _), (to, kind) = ends
+        return frame, to, kind
+
+
+def _load(reader: Callable[..., Robot], name: str, options: dict[str, Any]) -> Robot:
     """The robot; the reader's warnings are lines of their own."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", RobotWarning)
-        robot = robots.load(name, **options)
+        robot = reader(name, **options)
     for warning in caught:
         click.echo(f"  {as_options(str(warning.message))}", err=True)
     if "round_rotations" in options:
@@ -82,14 +149,18 @@ def _load(name: str, options: dict[str, Any]) -> Robot:
     return robot
 
 
-def region_options(*, usual: bool = False) -> Callable[[Command], Command]:
+def region_options(*, usual: bool = False, only_with: str = "") -> Callable[[Command], Command]:
     """The states that count. The command gets a Region after its Robot. usual: where joints lack a velocity limit, take
-    USUAL_VELOCITY and say so, instead of asking for it."""
+    USUAL_VELOCITY and say so, instead of asking for it. only_with: a flag without which there is no region; the command
+    then gets None."""
 
     def decorated(command: Command) -> Command:
         @functools.wraps(command)
         def with_region(robot: Robot, **rest: Any) -> Any:
             limits = {name: rest.pop(name) for name in LIMITS}
+            if only_with and not rest[only_with]:
+                refuse_without(only_with, limits)
+                return command(robot, None, **rest)
             return command(robot, _region(robot, limits, usual=usual), **rest)
 
         return with_options(
@@ -121,6 +192,14 @@ def region_options(*, usual: bool = False) -> Callable[[Command], Command]:
         )
 
     return decorated
+
+
+def refuse_without(flag: str, options: Mapping[str, Any]) -> None:
+    """Raises UsageError: one of these options is given, by name, and the flag is not."""
+    for name, value in options.items():
+        if value or isinstance(value, float):
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} without --{flag}; expected both: it concerns formats alone")
 
 
 def _limit() -> Named:

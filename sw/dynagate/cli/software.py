@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -20,6 +20,7 @@ from dynagate.cli.options import (
     folder_option,
     function_option,
     ii_option,
+    integer_options,
     outputs_option,
 )
 from dynagate.cli.output import write_text, written_together
@@ -27,6 +28,11 @@ from dynagate.cli.parameters import count
 from dynagate.cli.robot import region_options, robot_options
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
+
+if TYPE_CHECKING:
+    from dynagate.cli.progress import Steps
+    from dynagate.fixedpoint.goal import Goal
+    from dynagate.graph import Graph
 
 MOST_SAMPLES, MOST_THREADS = 10_000_000, 1024
 
@@ -51,16 +57,32 @@ def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any])
 
 @command(
     short_help="Write a function as C or CUDA source.",
-    epilog=examples("emit iiwa14 --folder generated", "emit iiwa14 --function forward_dynamics --cuda --folder cuda"),
+    epilog=examples(
+        "emit iiwa14 --folder generated",
+        "emit iiwa14 --function forward_dynamics --cuda --folder cuda",
+        "emit iiwa14 --function inverse_dynamics --integers --word 24 --folder integers",
+    ),
 )
 @robot_options
+@region_options(only_with="integers")
 @function_option("What to write")
 @algorithm_options
 @outputs_option
 @click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
+@integer_options
 @click.option("--pack", is_flag=True, help="Leave out entries that are always zero or equal to one before.")
 @folder_option("Where the files go.", required=True)
-def emit(robot: Robot, name: str, cuda: bool, pack: bool, folder: Path, algorithm: dict[str, Any]) -> None:
+def emit(
+    robot: Robot,
+    region: Region | None,
+    name: str,
+    cuda: bool,
+    integers: bool,
+    pack: bool,
+    folder: Path,
+    algorithm: dict[str, Any],
+    **formats: Any,
+) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
     from dynagate.cli.progress import Steps
     from dynagate.graph import trace
@@ -69,21 +91,48 @@ def emit(robot: Robot, name: str, cuda: bool, pack: bool, folder: Path, algorith
     from dynagate.native.emit import emit as emitted
     from dynagate.native.emit import kernel_name
 
+    for option, is_asked in (("--cuda", cuda), ("--pack", pack)):
+        if integers and is_asked:
+            raise click.UsageError(f"--integers and {option} are both given; expected one")
+    if formats["goal"] is not None:
+        require("--error", "hw", "scipy")
     with Steps() as step:
         step(f"tracing {robot.name} {name}")
         graph, packing = trace(robot, name, **algorithm), None
         if pack:
             graph, packing = packed(graph)
-        step(f"writing {'CUDA' if cuda else 'C'}")
-        if cuda:
-            files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)}
+        if region is not None:
+            files = _integers(graph, region, step, **formats)
         else:
-            files = emitted(graph, packing).files
+            step(f"writing {'CUDA' if cuda else 'C'}")
+            files = {f"{kernel_name(graph)}.cu": emit_cuda(graph, packing=packing)} if cuda else {}
+            files = files or emitted(graph, packing).files
         with written_together(folder) as scratch:
             for file, text in files.items():
                 (scratch / file).write_text(text)
     for file in files:
         click.echo(folder / file)
+
+
+def _integers(
+    graph: Graph, region: Region, step: Steps, *, word: int, goal: Goal | None, formats: Path | None
+) -> dict[str, str]:
+    """The C file of a graph in formats chosen as for a datapath."""
+    from dynagate.fixedpoint.assign import Policy, assign
+    from dynagate.fixedpoint.emit import emit_integers
+    from dynagate.fixedpoint.files import read_formats
+
+    step("choosing formats")
+    if goal is not None:
+        from dynagate.fixedpoint.optimise import optimise
+
+        formatted = optimise(graph, region, goal).formatted
+    elif formats is not None:
+        formatted = read_formats(graph, formats)
+    else:
+        formatted = assign(graph, region, Policy(word=word))
+    step("writing C of integers")
+    return emit_integers(formatted, region)
 
 
 @command(

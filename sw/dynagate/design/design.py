@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from dynagate.design.words import FLOAT32, WORD, beats, words_of
+from dynagate.base.structure import structured
+from dynagate.design.words import FLOAT32, FLOAT64, WORD, beats, number_of, words_of
 from dynagate.fixedpoint.format import Format
 from dynagate.graph.packing import ZERO, chosen_numbers
 
@@ -47,12 +48,13 @@ class Field:
 @dataclass(frozen=True)
 class Port:
     """A named array of fields, row-major; ZERO for an entry that is always zero and has no field. unit_vectors: (start,
-    stop) of entries that have length 1 together."""
+    stop) of entries that have length 1 together. switches: whether its entries are 0 or 1."""
 
     name: str
     shape: tuple[int, ...]
     fields: tuple[int, ...]
     unit_vectors: tuple[tuple[int, int], ...] = ()
+    switches: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,12 +161,14 @@ class Versions:
 @dataclass(frozen=True)
 class ChosenFormats:
     """How the formats were chosen. word: bits, or "mixed", or "given" by a file. policy: for one word length. goal,
-    statement: for an accuracy, and what fresh states said of it (`fixedpoint.confidence.Statement`)."""
+    statement: for an accuracy, and what fresh states said of it (`fixedpoint.confidence.Statement`). proved: of proved
+    ranges, what no state exceeds, and what a sample shows (`fixedpoint.beside.Beside`)."""
 
     word: int | str
     policy: dict[str, Any] | None = None
     goal: dict[str, Any] | None = None
     statement: dict[str, Any] | None = None
+    proved: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -266,6 +270,22 @@ class Design:
         return replace(self, stream=stream, axi=axi)
 
     @property
+    def numbers(self) -> dict[str, str]:
+        """The type, "float32" or "float16", that an AXI shell rounds numbers to, by input and output. A bare datapath
+        and its integers in numpy round to it too, so that all compute the same."""
+        if self.axi is None:
+            return {}
+        streamed = number_of(self.axi.word)
+        names = [port.name for port in (*self.input.ports, *self.output.ports)]
+        types = {name: FLOAT32 if name in self.axi.parameters else streamed for name in names}
+        return {name: number for name, number in types.items() if number is not None}
+
+    @property
+    def results(self) -> str:
+        """The type of result arrays."""
+        return FLOAT64 if self.axi is None or number_of(self.axi.word) is None else FLOAT32
+
+    @property
     def input(self) -> Stream:
         return self.stream.input
 
@@ -280,7 +300,5 @@ class Design:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Design:
-        """The design of a content of design.json. Raises cattrs' errors: it is none."""
-        from cattrs.preconf.json import make_converter
-
-        return make_converter(forbid_extra_keys=True).structure(content, cls)
+        """The design of a content of design.json. Raises ValueError naming the fields that are none of one."""
+        return structured(content, cls, "design")

@@ -7,18 +7,22 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from dynagate.base.errors import Error
+from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.storage import read_json
+from dynagate.design import consistent
 from dynagate.design.design import Design
 
 FORMAT_VERSION = 5
 FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
+MOST_FAULTS = 3
+"""That an error tells: the others follow from them, as a rule."""
 
 
 class DesignError(Error, ValueError):
@@ -67,21 +71,16 @@ def load(path: str | PathLike[str]) -> Design:
         )
     try:
         design = Design.from_json(content)
-    except Exception as error:  # cattrs' are of several kinds
-        faults = "; ".join(_faults(error))
-        raise DesignError(f"{path} is not a design: {faults}; {REBUILD}") from None
+    except ArgumentError as error:
+        raise DesignError(f"{path} is not a design: {error}; {REBUILD}") from None
+    if faults := list(islice(consistent.faults(design), MOST_FAULTS)):
+        raise DesignError(f"{path} is not a design: {'; '.join(faults)}; {REBUILD}")
     names = verilog_files(design)
     if set(design.files) != names:
         raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(names))}; {REBUILD}")
     for name in names:
         _check_file(path.parent / name, design.files[name])
     return design
-
-
-def _faults(error: Exception) -> list[str]:
-    from cattrs import transform_error
-
-    return list(transform_error(error, path="design"))
 
 
 def verilog_files(design: Design) -> set[str]:

@@ -14,7 +14,7 @@ from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph, trace
 from dynagate.graph.late import late_terms_last
-from dynagate.robot import Frame, Joint, Link, Mimic, Robot
+from dynagate.robot import Constraint, Frame, Joint, Link, Mimic, Robot
 
 
 def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph] = trace) -> FormattedGraph:
@@ -59,7 +59,8 @@ def robot_of(design: Design) -> Robot:
     content = design.robot
     links = tuple(Link(**{**_tuples(link), "joint": _joint(link["joint"])}) for link in content["links"])
     frames = tuple(Frame(**_tuples(frame)) for frame in content["frames"])
-    return Robot(content["name"], links, tuple(content["gravity"]), content["rounding"], frames)
+    constraints = tuple(Constraint(**constraint) for constraint in content["constraints"])
+    return Robot(content["name"], links, tuple(content["gravity"]), content["rounding"], frames, constraints)
 
 
 def _joint(content: dict[str, Any]) -> Joint:

@@ -10,6 +10,8 @@ from dynagate.fixedpoint.format import Format
 FLAGS = ("start", "stop", "bad", "last")
 """Bits above the fields of a turn: the state comes with it; the result does not return; an input does not fit; the
 batch ends with it. The turn's tag is above them."""
+FLAGS_PORT, TAG_PORT = "flags", "tag"
+"""The inputs of a ring that are no inputs of its datapath."""
 FLAGGED = "flagged"
 """After the overflow bits of a result: its trajectory has overflowed in this turn or before. Above it are a bit that is
 1 where the batch ends and the turn's tag."""
@@ -19,18 +21,16 @@ result returns. A sample of zeros is a trajectory of one turn, so that every lin
 
 
 def ring_design(design: Design) -> Design:
-    """The design with the streams of `rollout.v`: fields for FLAGS and the tag after the inputs, and FLAGGED after the
-    overflow bits."""
+    """The design with the streams of `rollout.v`: inputs FLAGS_PORT and TAG_PORT after the others, and FLAGGED after
+    the overflow bits."""
     source, sink = design.input, design.output
     flags = Field("_".join(FLAGS), source.bits, len(FLAGS), 0)
-    tag = Field("tag", flags.lsb + flags.width, WORD, 0)
-    return replace(
-        design,
-        stream=Sides(
-            replace(source, bits=tag.lsb + WORD, fields=(*source.fields, flags, tag)),
-            replace(sink, bits=sink.bits + 2 + WORD, scopes=(*sink.scopes, FLAGGED)),
-        ),
-    )
+    tag = Field(TAG_PORT, flags.lsb + flags.width, WORD, 0)
+    first = len(source.fields)
+    ports = Port(FLAGS_PORT, (), (first,)), Port(TAG_PORT, (), (first + 1,))
+    payload = replace(source, bits=tag.lsb + WORD, fields=(*source.fields, flags, tag), ports=(*source.ports, *ports))
+    results = replace(sink, bits=sink.bits + 2 + WORD, scopes=(*sink.scopes, FLAGGED))
+    return replace(design, stream=Sides(payload, results))
 
 
 def shell_design(design: Design) -> Design:

@@ -6,7 +6,14 @@ import math
 from collections.abc import Sequence
 
 FLOAT32, FLOAT16, FIXED = "float32", "float16", "fixed"
+FLOAT64 = "float64"
+"""Of result arrays that no stream has rounded."""
 WORDS = FLOAT32, FLOAT16, FIXED
+PER_SAMPLE, PER_BATCH = "sample", "batch"
+LASTS = PER_SAMPLE, PER_BATCH
+"""What TLAST ends."""
+WIDTHS = (32, 64, 128, 256, 512)
+"""Bits of a beat."""
 WORD = 32
 """Bits of a word of a stream or a register, and of a tag."""
 TAG_WORDS = 1
@@ -17,6 +24,11 @@ LARGEST_FLOAT16, SMALLEST_FLOAT16 = 65504.0, 2.0**-14
 """The largest float16, and the smallest one of full precision."""
 FLOAT16_ERROR = 2.0**-11
 """Of a number rounded to the 11 bits of a float16, relative to it."""
+
+
+def number_of(words: str) -> str | None:
+    """The type that a stream rounds a number to; None where integers are packed."""
+    return None if words == FIXED else words
 
 
 def words_of(widths: Sequence[int], words: str, *, flag: bool = False) -> int:

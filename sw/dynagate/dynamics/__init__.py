@@ -1,11 +1,13 @@
 """Rigid-body algorithms as plain mathematics over any scalar, and the functions of one robot that they make.
 
 `FUNCTIONS` is the one list of what can be traced, evaluated and built: names, inputs and outputs with their shapes.
+`CONSTRAINED` has those of robots with constraints.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any
@@ -14,6 +16,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import (
     articulated,
     body_columns,
+    constrained,
     constraint_forces,
     coupled,
     forward_dynamics,
@@ -37,13 +40,15 @@ CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "m
 SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobians", "turns"
 ROTATION, TWIST, JACOBIAN = "rotation", "twist", "jacobian"
 PARAMETERS = "parameters"
+SWITCHES, ROWS, ROWS_BY_VECTOR = "switches", "rows", "rows_by_vector"
 
 
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
     forces (links, 6), scalar (), point (3,), rotation (3, 3), twist (6,), jacobian (6, nv), points (links, 3),
-    jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint, or parameters (10,).
+    jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint, parameters (10,), switches
+    (constraints,), 0 or 1 each, rows (rows,), of all that the constraints hold, or rows_by_vector (rows, nv).
     like: the input of the listed functions that has numbers of the same size, where the name is not one of theirs."""
 
     name: str
@@ -67,6 +72,9 @@ class Argument:
             JACOBIANS: (links, 6, nv),
             TURNS: (nv, 2),
             PARAMETERS: (COUNT,),
+            SWITCHES: (len(robot.constraints),),
+            ROWS: (robot.constraint_rows,),
+            ROWS_BY_VECTOR: (robot.constraint_rows, nv),
         }
         return shapes[self.kind]
 
@@ -146,7 +154,7 @@ class Function:
     @property
     def needs_inverse(self) -> bool:
         """Whether the algorithms divide by what resists each joint."""
-        outputs = FUNCTIONS[self.derivative_of].outputs if self.derivative_of else self.outputs
+        outputs = LISTED[self.derivative_of].outputs if self.derivative_of else self.outputs
         return not {"qdd", "minv", "qd_next"}.isdisjoint(argument.name for argument in outputs)
 
     @property
@@ -237,6 +245,9 @@ def _arguments(names: str) -> tuple[Argument, ...]:
         "frame_rotation": ROTATION,
         "frame_velocity": TWIST,
         "frame_jacobian": JACOBIAN,
+        "active": SWITCHES,
+        **dict.fromkeys(("force", "acceleration", "lam_force", "jvp_force"), ROWS),
+        **dict.fromkeys(("contact_jacobian", "dforce_dq", "dforce_dqd", "dforce_dtau"), ROWS_BY_VECTOR),
     }
 
     def kind(name: str) -> str:
@@ -394,6 +405,73 @@ FUNCTIONS |= {
 }
 
 
+_CONSTRAINED = Function(
+    "constrained_forward_dynamics",
+    _arguments("q qd tau active"),
+    _arguments("qdd force"),
+    {
+        "blocks": constrained.forward_dynamics,
+        "single_pivots": partial(constrained.forward_dynamics, pivots=1),
+    },
+    {},
+    dict.fromkeys(("blocks", "single_pivots"), constrained.check_independent),
+)
+CONSTRAINED: dict[str, Function] = {
+    f.name: f
+    for f in [
+        _CONSTRAINED,
+        _derivative(
+            _CONSTRAINED,
+            "constrained_forward_dynamics_vjp",
+            "q qd tau active lam_qdd lam_force",
+            "qdd force vjp_q vjp_qd vjp_tau",
+        ),
+        _derivative(
+            _CONSTRAINED,
+            "constrained_forward_dynamics_jvp",
+            "q qd tau active delta_q delta_qd delta_tau",
+            "qdd force jvp_qdd jvp_force",
+        ),
+        _derivative(
+            _CONSTRAINED,
+            "constrained_forward_dynamics_gradient",
+            "q qd tau active",
+            "qdd force dqdd_dq dqdd_dqd dqdd_dtau dforce_dq dforce_dqd dforce_dtau",
+        ),
+        Function(
+            "contact_jacobian",
+            _arguments("q"),
+            _arguments("contact_jacobian"),
+            {"named_frames": constrained.contact_jacobian},
+            {},
+            {"named_frames": constrained.check_any},
+        ),
+    ]
+}
+"""Functions of robots with constraints (`Robot.with_contact`, `Robot.with_loop`), by name."""
+
+CONSTRAINED_SOLUTION = Function(
+    "constrained_solution",
+    _arguments("q qd tau active acceleration"),
+    _CONSTRAINED.outputs,
+    _CONSTRAINED.forms,
+    {},
+    _CONSTRAINED.checks,
+)
+"""`constrained_forward_dynamics` with accelerations that the frames are to have, for its derivatives."""
+CONSTRAINED_RESIDUAL = Function(
+    "constrained_residual",
+    _arguments("q qd qdd force"),
+    _arguments("tau acceleration"),
+    {"newton_euler": constrained.residual},
+    {},
+)
+"""What is left of the equations that it solves, to be differentiated."""
+
+LISTED: Mapping[str, Function] = ChainMap(CONSTRAINED, FUNCTIONS)
+"""All functions that have a name of their own, those that know every robot first."""
+
+
 TOGETHER = (
     "inverse_dynamics",
     "mass_matrix",
@@ -426,12 +504,12 @@ def function(name: str) -> Function:
         return functions_together(TOGETHER if name == ALL else name.split(","))
     if name == ROLLOUT:
         return _TURN
-    if name not in FUNCTIONS:
+    if name not in LISTED:
         raise ArgumentError(
-            f"no function '{name}'; expected one of {', '.join(FUNCTIONS)}, several of them, '{ALL}', '{ROLLOUT}', "
+            f"no function '{name}'; expected one of {', '.join(LISTED)}, several of them, '{ALL}', '{ROLLOUT}', "
             f"or {', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame"
         )
-    return FUNCTIONS[name]
+    return LISTED[name]
 
 
 FRAME_FUNCTIONS: dict[str, tuple[str, str, Algorithm]] = {
@@ -440,15 +518,17 @@ FRAME_FUNCTIONS: dict[str, tuple[str, str, Algorithm]] = {
     "frame_jacobian": ("q", "frame_jacobian", named_frames.jacobian),
 }
 """Functions of one frame, whose name follows theirs, as in frame_pose_tool0."""
+LONGEST_FRAME = 100
+"""Letters of a frame's name that still fit the name of a file."""
 
 
 @lru_cache(maxsize=64)
 def _frame_function(row: str, frame: str) -> Function:
     """Raises ValueError: the name cannot be part of an identifier."""
-    if not (frame.isascii() and f"_{frame}".isidentifier()):
+    if not (frame.isascii() and f"_{frame}".isidentifier() and len(frame) <= LONGEST_FRAME):
         raise ArgumentError(
-            f"frame '{frame}' cannot be part of a function's name; give it one of letters, digits and _ by "
-            f"robot.with_frame('name', on='{frame}')"
+            f"frame '{frame}' cannot be part of a function's name; give it one of up to {LONGEST_FRAME} letters, "
+            f"digits and _ by robot.with_frame('name', on='{frame}')"
         )
     inputs, outputs, algorithm = FRAME_FUNCTIONS[row]
     return Function(
@@ -511,10 +591,15 @@ def functions_together(names: Sequence[str]) -> Function:
 __all__ = [
     "ALL",
     "CODE",
+    "CONSTRAINED",
+    "CONSTRAINED_RESIDUAL",
+    "CONSTRAINED_SOLUTION",
     "EXTERNAL",
     "FRAME_FUNCTIONS",
     "FUNCTIONS",
+    "LISTED",
     "ROLLOUT",
+    "SWITCHES",
     "TAU_OR_QDD",
     "TOGETHER",
     "AlgorithmOptions",

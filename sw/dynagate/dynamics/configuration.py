@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.dynamics.joints import rotation_of
-from dynagate.dynamics.spatial import Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Scalar, array, cos, cross, select, sin, sqrt, zeros
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -61,24 +61,20 @@ def integrate(robot: Robot, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     return result
 
 
-SMALL_TURN = 1.5
-"""rad: `advance` is exact to rounding for turns up to this. Its error grows to 4e-13 at twice this."""
+SMALL_TURN = 0.5
+"""rad: `advance` takes power series of the angle up to here, and beyond it closed forms, which divide by the angle."""
 
 
 def advance(robot: Robot, q: Scalars, v: Scalars) -> Array:
-    """`integrate` over any scalar, by power series of the angle: q (nq,) and v (nv,) to (nq,), quaternions of length 1.
-
-    A quaternion may turn by SMALL_TURN. Sums and products alone, so that it can be traced and built.
-    """
+    """`integrate` over any scalar: q (nq,) and v (nv,) to (nq,), quaternions of length 1, exact to rounding for every
+    turn. Both forms are computed and one is selected, so that it can be traced and built."""
     result = zeros(robot.nq)
     for link, iq, iv in robot.slices():
         if not link.joint.has_quaternion:
             result[iq] = array(list(q[iq])) + array(list(v[iv]))
             continue
         turn, rate = array(list(q[iq.stop - 4 : iq.stop])), array(list(v[iv.stop - 3 : iv.stop]))
-        squared = rate @ rate
-        half_sinc = _series(squared * 0.25, [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]) * 0.5
-        cosine = _series(squared * 0.25, [(-1) ** k / math.factorial(2 * k) for k in range(9)])
+        half_sinc, cosine, first, second = _factors(rate @ rate)
         axis, w = turn[:3], turn[3]
         vector = rate * half_sinc
         moved = [*(vector * w + axis * cosine + cross(axis, vector)), w * cosine - axis @ vector]
@@ -88,19 +84,29 @@ def advance(robot: Robot, q: Scalars, v: Scalars) -> Array:
         if link.joint.type == "floating":
             speed = array(list(v[iv.start : iv.start + 3]))
             across = cross(rate, speed)
-            # 2 half_sinc² = (1 - cos θ) / θ²
-            first = _series(squared, [(-1) ** k / math.factorial(2 * k + 2) for k in range(11)])
-            second = _series(squared, [(-1) ** k / math.factorial(2 * k + 3) for k in range(11)])
             screw = speed + across * first + cross(rate, across) * second
             place = slice(iq.start, iq.start + 3)
             result[place] = array(list(q[place])) + rotation_of(list(turn)) @ screw
     return result
 
 
-def _series(x: Scalar, coefficients: Sequence[float]) -> Scalar:
-    """Σ coefficient_k x^k."""
-    result: Scalar = coefficients[-1]
-    for coefficient in reversed(coefficients[:-1]):
+def _factors(squared: Scalar) -> tuple[Scalar, ...]:
+    """sin(θ/2) / θ, cos(θ/2), (1 - cos θ) / θ² and (θ - sin θ) / θ³ of θ²."""
+    beyond = squared - SMALL_TURN**2
+    angle = sqrt(select(beyond, squared, SMALL_TURN**2))  # not of 0, where its slope is infinite
+    inverse, half = 1.0 / angle, angle * 0.5
+    half_sinc, cosine = sin(half) * inverse, cos(half)
+    third = (1.0 - half_sinc * cosine * 2.0) * (inverse * inverse)
+    half_sinc = select(beyond, half_sinc, _taylor(squared * 0.25, 1, 6) * 0.5)
+    cosine = select(beyond, cosine, _taylor(squared * 0.25, 0, 7))
+    return half_sinc, cosine, half_sinc * half_sinc * 2.0, select(beyond, third, _taylor(squared, 3, 7))
+
+
+def _taylor(x: Scalar, start: int, terms: int) -> Scalar:
+    """Σ (-x)^k / (2k + start)!, over so many terms."""
+    first, *others = [(-1) ** k / math.factorial(2 * k + start) for k in reversed(range(terms))]
+    result: Scalar = first
+    for coefficient in others:
         result = result * x + coefficient
     return result
 

@@ -94,6 +94,9 @@ _SOLVED: dict[str, Callable[..., Results]] = {
 }
 """Functions that solve with M, which their default forms do here."""
 
+_AWARE = ("constrained_forward_dynamics", "constrained_solution")
+"""Functions whose algorithms take the robot's own coordinates."""
+
 _INPUTS: dict[str, Callable[[Coupling, Any], Any]] = {
     "q": Coupling.configuration,
     "qd": Coupling.rates,
@@ -106,6 +109,7 @@ _OUTPUTS: dict[str, Callable[[Coupling, Any], Any]] = {
     "dtau_dqd": Coupling.matrix,
     "link_jacobians": Coupling.columns,
     "frame_jacobian": Coupling.columns,
+    "contact_jacobian": Coupling.columns,
 }
 """What becomes of the inputs and outputs of the other functions; those that are not listed stay as they are."""
 
@@ -137,6 +141,8 @@ def results(
     function's inputs and outputs."""
     if name in _SOLVED:
         return _SOLVED[name](tree, *inputs, **options)
+    if name in _AWARE:
+        return algorithm(tree, *inputs, **options)
     coupling, (taken, returned) = _coupling(tree), names
     free = [_INPUTS[key](coupling, x) if key in _INPUTS else x for key, x in zip(taken, inputs, strict=True)]
     outputs = algorithm(tree, *free, **options)

@@ -5,11 +5,11 @@ Functions, rollouts and sampled states all have friction from here.
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from dynagate.base.arguments import LARGEST, check_positive, is_number, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.spatial import Scalar, sqrt
@@ -44,7 +44,7 @@ class Friction:
         return (force - (torque * torque) * (1.0 / force)) * self._inverse(rate)
 
     def _inverse(self, rate: Scalar) -> Scalar:
-        return 1.0 / sqrt(rate * rate + self.speed**2)
+        return 1.0 / sqrt(rate * rate + self.speed * self.speed)
 
 
 FrictionOption = bool | float | Sequence[float] | Friction | None
@@ -53,19 +53,21 @@ None, False or 0: none."""
 
 
 def check_friction(friction: FrictionOption, speed: float) -> None:
-    """Raises ValueError: a number is negative or not finite, or the speed is not above 0."""
+    """Raises ValueError: a number is negative, not finite or too large, or the speed is not above 0."""
     if not isinstance(friction, Friction | bool | None):
         numbers = friction if isinstance(friction, Sequence) else (friction,)
-        if not all(isinstance(f, int | float) and math.isfinite(f) and f >= 0.0 for f in numbers):
+        if not all(is_number(f) and f >= 0.0 for f in numbers):
             raise ArgumentError(f"friction={friction}; expected True, or numbers of 0 or more (N m or N)")
-    if not (math.isfinite(speed) and speed > 0.0):
-        raise ArgumentError(f"friction_speed={speed}; expected a speed of more than 0")
+        if not all(f <= LARGEST for f in numbers):
+            raise ArgumentError(f"friction={shown(friction)}; expected at most {LARGEST:g} N m or N")
+    check_positive("friction_speed", speed, "a speed of more than 0")
 
 
 def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) -> Friction | None:
     """The friction of a robot by the options `friction` and `friction_speed`; None where nothing has any.
 
-    Raises ValueError: as `check_friction`, or there is another number of numbers than of degrees of freedom."""
+    Raises ValueError: as `check_friction`, there is another number of numbers than of degrees of freedom, or
+    a number is too large."""
     check_friction(friction, speed)
     if friction is None or isinstance(friction, Friction):
         return friction
@@ -73,12 +75,14 @@ def friction_of(robot: Robot, friction: FrictionOption, speed: float = SPEED) ->
     if friction is True:
         forces = [link.joint.friction for link in free.links for _ in range(link.joint.nv)]
     else:
-        own = [float(friction)] * robot.nv if isinstance(friction, int | float) else [float(f) for f in friction]
+        own = [float(f) for f in friction] if isinstance(friction, Sequence) else [float(friction)] * robot.nv
         if len(own) != robot.nv:
             raise ArgumentError(f"friction has {len(own)} numbers; expected one, or {robot.nv}")
         forces = [0.0] * free.nv
         for d, force in zip(Coupling(robot).leaders if robot.followers else range(robot.nv), own, strict=True):
             forces[d] = force
+    if max(forces, default=0.0) > LARGEST:
+        raise ArgumentError(f"friction of {max(forces):g}; expected at most {LARGEST:g} N m or N")
     return Friction(tuple(forces), speed) if any(forces) else None
 
 

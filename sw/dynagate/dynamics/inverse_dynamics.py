@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
+
+
+class Balance(NamedTuple):
+    """Joint torques, and the motion that they go with. tau (nv,), N m or N. acceleration[i]: of the origin of link i,
+    seen by somebody in free fall, so that a link at rest has one upwards, m/s². turning[i]: the angular acceleration.
+    spread[i]: U, with which the point r of the link has the acceleration a + U r. All are in the link's own axes."""
+
+    tau: list[Scalar]
+    acceleration: list[Array]
+    turning: list[Array]
+    spread: list[Array]
+
+    def of_point(self, i: int, point: Array) -> Array:
+        """The acceleration (3,) of a point (3,) of link i."""
+        return self.acceleration[i] + self.spread[i] @ point
 
 
 def inverse_dynamics(
@@ -17,7 +33,20 @@ def inverse_dynamics(
     external: Array | None = None,
 ) -> list[Scalar]:
     """τ (nv,) in N m, N where a joint slides, that produces the accelerations qdd (nv,) at configuration q (nq,) and
-    velocity qd (nv,). external: forces on the links (links, 6), as in `Tree.external_force`.
+    velocity qd (nv,). external: forces on the links (links, 6), as in `Tree.external_force`."""
+    return balance(tree, q, qd, qdd, external).tau
+
+
+def balance(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    external: Array | None = None,
+    pushes: Mapping[int, Force] | None = None,
+) -> Balance:
+    """`inverse_dynamics`, with the accelerations that it finds. pushes: forces on links, by their number, in the tree's
+    frames.
 
     Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the acceleration of every point of the link,
     so no linear velocity is propagated.
@@ -52,6 +81,8 @@ def inverse_dynamics(
             net = Force(_moment(u, second) + cross(first, a), a * mass + u @ first)
             if external is not None:
                 net = net - tree.external_force(i, external)
+            if pushes is not None and i in pushes:
+                net = net - pushes[i]
             force.append(label(net.linear, "f"))
             moment.append(label(net.angular, "n"))
     tau: list[Scalar] = [0.0] * tree.nv
@@ -65,7 +96,7 @@ def inverse_dynamics(
                 turned = joints[i].to_parent(moment[i]) + cross(joints[i].translation, pushed)
                 force[p] = force[p] + pushed
                 moment[p] = moment[p] + turned
-    return tau
+    return Balance(tau, acceleration, omega_dot, spread)
 
 
 def _spread(w: Array, wd: Array) -> Array:

@@ -137,15 +137,26 @@ Factorise = Callable[[Tree, Array], Factor]
 
 def solve(tree: Elimination, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
     """x (nv,) with M x = rhs, by two sparse substitutions."""
-    x = list(rhs)
     with scope("solve"):
-        for k in reversed(range(tree.nv)):
-            for i in tree.chain[k][:-1]:
-                x[i] = x[i] - factor.lower[k, i] * x[k]
-        for k in range(tree.nv):
-            x[k] = x[k] * factor.inverse_d[k]
-            for i in tree.chain[k][:-1]:
-                x[k] = x[k] - factor.lower[k, i] * x[i]
+        return outwards(tree, factor, inwards(tree, factor, rhs))
+
+
+def inwards(tree: Elimination, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
+    """L⁻ᵀ rhs (nv,), the first half of a solution."""
+    x = list(rhs)
+    for k in reversed(range(tree.nv)):
+        for i in tree.chain[k][:-1]:
+            x[i] = x[i] - factor.lower[k, i] * x[k]
+    return x
+
+
+def outwards(tree: Elimination, factor: Factor, half: Sequence[Scalar]) -> list[Scalar]:
+    """L⁻¹ D⁻¹ half (nv,), the second half."""
+    x = list(half)
+    for k in range(tree.nv):
+        x[k] = x[k] * factor.inverse_d[k]
+        for i in tree.chain[k][:-1]:
+            x[k] = x[k] - factor.lower[k, i] * x[i]
     return x
 
 

@@ -6,13 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from dynagate.base.arguments import check_flags, check_time_step
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, check_friction
+
+FLAGS = ("prefix", "external_forces", "linearise", "variable_dt", "stops")
+"""Options that are True or False."""
 
 
 @dataclass(frozen=True)
 class AlgorithmOptions:
-    """Options of a function's algorithm. A function in one of its forms takes some of them (`Function.options`).
+    """Options of a function's algorithm. A function in one of its forms takes some of them (`Function.options`). Raises
+    ValueError naming one that none takes.
 
     form: the algorithm's name, as `dynagate info` lists them; None is the function's first.
     frame: where the closed-form gradients express vectors: "base", "middle", "sparsest", "fewest", "accurate", a link's
@@ -52,9 +57,14 @@ class AlgorithmOptions:
             object.__setattr__(self, "outputs", names)
         links = (self.variable,) if isinstance(self.variable, str) else tuple(self.variable)
         object.__setattr__(self, "variable", links)
+        if self.dt is not None:
+            check_time_step(self.dt)
+        check_flags(**{name: getattr(self, name) for name in FLAGS})
         check_friction(self.friction, self.friction_speed)
-        if not isinstance(self.friction, bool | int | float):
-            object.__setattr__(self, "friction", tuple(self.friction))
+        if isinstance(self.friction, Sequence):
+            object.__setattr__(self, "friction", tuple(float(force) for force in self.friction))
+        elif not isinstance(self.friction, bool):
+            object.__setattr__(self, "friction", float(self.friction))
 
     def as_dict(self) -> dict[str, Any]:
         """The options that differ from their defaults, by name."""

@@ -17,6 +17,8 @@ from dynagate.robot import Robot
 from dynagate.robot.model import Link
 
 COUNT = 10
+CALLED = ("out", "outputs")
+"""Arguments of an accelerator's call that are no inputs."""
 NAMES = ("m", "h_x", "h_y", "h_z", "i_xx", "i_xy", "i_yy", "i_xz", "i_yz", "i_zz")
 """Of the parameters, in order."""
 
@@ -32,6 +34,7 @@ def check_variable(robot: Robot, names: Sequence[str], taken: Sequence[str]) -> 
     """Raises ValueError: a name is no moving link's, of one without mass, or cannot be an input's. taken: names of
     other inputs."""
     links = {link.name: link for link in robot.links}
+    taken = (*taken, *CALLED)
     for name in names:
         if name not in links:
             raise ArgumentError(

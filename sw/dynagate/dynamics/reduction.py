@@ -17,10 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.dynamics.spatial import Array, Inertia, array
-from dynagate.robot.model import Link, Robot, summed, vector3
+from dynagate.robot.model import TURNING, Link, Robot, summed, vector3
 
 Vector = npt.NDArray[np.float64]
-TURNING = ("revolute", "continuous")
 Z = np.array([0.0, 0.0, 1.0])
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dynagate.base.arguments import check_time_step
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics import articulated, forward_dynamics
@@ -35,8 +35,7 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
         integrator: one of `explicit.METHODS`. Raises ValueError: another one, or dt is not a time of more than 0 s."""
         if integrator not in METHODS:
             raise ArgumentError(f"integrator '{integrator}'; expected one of {', '.join(METHODS)}")
-        if not (math.isfinite(dt) and dt > 0.0):
-            raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s")
+        check_time_step(dt)
 
         def acceleration(position: Any, velocity: Any) -> Array:
             return array(list(forward(tree, position, velocity, tau, external)))

@@ -127,6 +127,10 @@ class Tree:
         moment, force = (self.turns[i].T @ external[i, part] for part in (slice(3), slice(3, 6)))
         return Force(moment - cross(array([0.0, 0.0, self._moved[i]]), force), force)
 
+    def point(self, i: int, position: Sequence[float]) -> Array:
+        """A place (3,) in the frame of link i as the robot's file has it, m, in the tree's frame of the link."""
+        return self.turns[i].T @ array(position) - array([0.0, 0.0, self._moved[i]])
+
     def slides(self, d: int) -> bool:
         """Whether degree of freedom d is a distance and not an angle."""
         return self._direction[d] >= 3

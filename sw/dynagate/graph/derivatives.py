@@ -14,11 +14,13 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
+from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import direction_matrix
 from dynagate.dynamics.spatial import zeros
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -106,6 +108,13 @@ class Derivative:
         distinct = len(set(port.nodes))
         return port.shape if distinct == len(port.nodes) else (distinct,)
 
+    def sizes(self, port: Port) -> Array | float:
+        """Typical magnitudes of an input's directions, which move it by as much as it is large."""
+        if self.robot is not None and port.unit_vectors:
+            return typical_sizes(Tree(self.robot))["qd"]
+        by_node = dict(zip(port.nodes, port.sizes, strict=True)) if port.sizes else dict.fromkeys(port.nodes, 1.0)
+        return np.reshape(list(by_node.values()), self.shape(port))
+
     def _moves(self, port: Port, values: Sequence[Any]) -> tuple[list[int], Array]:
         """The distinct nodes of an input, and how fast each moves along each direction (nodes, directions)."""
         nodes = list(dict.fromkeys(port.nodes))
@@ -185,6 +194,17 @@ def _again(graph: Graph, name: str) -> tuple[Recording, list[Any]]:
     return recording, recording.replay(graph, {port.name: recording.input_like(port) for port in graph.inputs})
 
 
+def _with(recording: Recording, values: Mapping[str, Array], products: Mapping[str, Array]) -> Graph:
+    """The graph of outputs and of products with their derivatives."""
+    for name in values:
+        if name in products:
+            raise ArgumentError(
+                f"{recording.name} would have two outputs '{name}': the graph's own and the product; expected outputs= "
+                f"without '{name}', or jacobian(), which names its outputs d<output>_d<input>"
+            )
+    return recording.graph({**values, **products})
+
+
 def output_values(ports: Sequence[Port], values: Sequence[Any]) -> dict[str, Array]:
     """Outputs by name, (*shape), from the values of every node."""
     return {p.name: np.array([values[i] for i in p.nodes], dtype=object).reshape(p.shape) for p in ports}
@@ -201,7 +221,8 @@ def vjp(
 
     It takes the graph's inputs and `lam_<output>`, in the output's shape. It has the chosen outputs of the graph and
     `vjp_<input>`, in the shape of the input's directions: (nv,) for a configuration (see `Derivative`).
-    Raises ValueError: a name that the graph does not have, or quaternions without a robot.
+    Raises ValueError: a name that the graph does not have, two outputs of one name (a product of a product), or
+    quaternions without a robot.
     """
     derivative = Derivative(graph, robot)
     ports = derivative.outputs(outputs)
@@ -209,7 +230,7 @@ def vjp(
     recording, values = _again(graph, "vjp")
     weights = {port.name: recording.input(f"lam_{port.name}", port.shape) for port in ports}
     products = derivative.reverse(values, weights, inputs)
-    return recording.graph({**output_values(ports, values), **{f"vjp_{name}": v for name, v in products.items()}})
+    return _with(recording, output_values(ports, values), {f"vjp_{name}": v for name, v in products.items()})
 
 
 def jvp(
@@ -223,15 +244,19 @@ def jvp(
 
     It takes the graph's inputs and `delta_<input>`, in the shape of the input's directions: (nv,) for a configuration
     (see `Derivative`). It has the chosen outputs of the graph and `jvp_<output>`.
-    Raises ValueError: a name that the graph does not have, or quaternions without a robot.
+    Raises ValueError: a name that the graph does not have, two outputs of one name (a product of a product), or
+    quaternions without a robot.
     """
     derivative = Derivative(graph, robot)
     ports = derivative.outputs(outputs)
     moving = derivative.inputs(inputs)
     recording, values = _again(graph, "jvp")
-    rates = {port.name: recording.input(f"delta_{port.name}", derivative.shape(port)) for port in moving}
+    rates = {
+        port.name: recording.input(f"delta_{port.name}", derivative.shape(port), derivative.sizes(port))
+        for port in moving
+    }
     products = derivative.forward(values, rates, outputs)
-    return recording.graph({**output_values(ports, values), **{f"jvp_{name}": v for name, v in products.items()}})
+    return _with(recording, output_values(ports, values), {f"jvp_{name}": v for name, v in products.items()})
 
 
 def jacobian(

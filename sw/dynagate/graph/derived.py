@@ -3,6 +3,9 @@
 Forward dynamics is differentiated through M q̈ = τ - ID(q, q̇, 0) at its solution: with μ = M⁻¹ λ,
 λᵀ ∂q̈ = μᵀ (∂τ - ∂ID(q, q̇, q̈)), so that one reverse sweep over inverse dynamics gives all of it, and no M⁻¹ is computed
 (Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", 2018, eq. 3).
+
+Constrained forward dynamics likewise: q̈ and λ solve linear equations, whose residual at the solution is a sweep of
+inverse dynamics with the contacts' forces.
 """
 
 from __future__ import annotations
@@ -13,14 +16,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.dynamics import CONSTRAINED_RESIDUAL, CONSTRAINED_SOLUTION, Function
+from dynagate.dynamics.spatial import zeros
 from dynagate.graph.derivatives import Derivative, output_values
 from dynagate.graph.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
-Traced = Callable[[str], Graph]
-"""The graph of the robot's function of this name."""
+Traced = Callable[[str | Function], Graph]
+"""The graph of the robot's function, or of that of this name."""
 
 
 class _Point(NamedTuple):
@@ -40,9 +45,9 @@ class _Dynamics:
         self.recording, self.robot, self._traced = recording, robot, traced
         self.inputs = recording.inputs
 
-    def at(self, name: str, **inputs: Array) -> _Point:
-        """The function of this name, at the recording's inputs but for these."""
-        graph = self._traced(name)
+    def at(self, function: str | Function, **inputs: Array) -> _Point:
+        """A function, or that of this name, at the recording's inputs but for these."""
+        graph = self._traced(function)
         return _Point(Derivative(graph, self.robot), self.recording.replay(graph, {**self.inputs, **inputs}))
 
 
@@ -86,6 +91,41 @@ def _forward_dynamics_second_order(dynamics: _Dynamics) -> list[Array]:
     return [product.output("qdd"), by_q_q, by_q["vjp_qd"].T, _mirrored(by_qd["vjp_qd"]), by_q["vjp_tau"].T]
 
 
+def _constrained(dynamics: _Dynamics) -> tuple[_Point, _Point, list[Array]]:
+    """The solution, the residual at it, and q̈ and λ."""
+    solution = dynamics.at(CONSTRAINED_SOLUTION, acceleration=zeros(dynamics.robot.constraint_rows))
+    outputs = {name: solution.output(name) for name in ("qdd", "force")}
+    return solution, dynamics.at(CONSTRAINED_RESIDUAL, **outputs), [*outputs.values()]
+
+
+def _constrained_vjp(dynamics: _Dynamics) -> list[Array]:
+    solution, residual, outputs = _constrained(dynamics)
+    weights = {name: dynamics.inputs[f"lam_{name}"] for name in ("qdd", "force")}
+    by = solution.derivative.reverse(solution.values, weights, ["tau", "acceleration"])
+    products = residual.derivative.reverse(residual.values, {name: -x for name, x in by.items()}, ["q", "qd"])
+    return [*outputs, *products.values(), by["tau"]]
+
+
+def _constrained_jvp(dynamics: _Dynamics) -> list[Array]:
+    solution, residual, outputs = _constrained(dynamics)
+    rates = {name: dynamics.inputs[f"delta_{name}"] for name in ("q", "qd")}
+    moved = residual.derivative.forward(residual.values, rates)
+    load = {"tau": dynamics.inputs["delta_tau"] - moved["tau"], "acceleration": -moved["acceleration"]}
+    return [*outputs, *solution.derivative.forward(solution.values, load, ["qdd", "force"]).values()]
+
+
+def _constrained_gradient(dynamics: _Dynamics) -> list[Array]:
+    solution, residual, outputs = _constrained(dynamics)
+    by_tau, by_rows = (solution.derivative.columns(solution.values, name) for name in ("tau", "acceleration"))
+    results = []
+    for name in ("qdd", "force"):
+        for state in ("q", "qd"):
+            moved = residual.derivative.columns(residual.values, state)
+            results.append(-(by_tau[name] @ moved["tau"] + by_rows[name] @ moved["acceleration"]))
+        results.append(by_tau[name])
+    return [*outputs, *results]
+
+
 def _mirrored(matrix: Array) -> Array:
     """The symmetric matrix of the entries on and above the diagonal."""
     result = matrix.copy()
@@ -100,6 +140,9 @@ _RULES: dict[str, Callable[[_Dynamics], list[Array]]] = {
     "forward_dynamics_vjp": _forward_dynamics_vjp,
     "forward_dynamics_jvp": _forward_dynamics_jvp,
     "forward_dynamics_second_order": _forward_dynamics_second_order,
+    "constrained_forward_dynamics_vjp": _constrained_vjp,
+    "constrained_forward_dynamics_jvp": _constrained_jvp,
+    "constrained_forward_dynamics_gradient": _constrained_gradient,
 }
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +16,44 @@ UNIT = 1e-5
 """How far from 1 the length of a quaternion may be: float32 states pass, a forgotten normalisation does not."""
 
 
+BLOCK = 4096
+"""States whose outputs are computed at once. Their values take little memory, and most of them stay in the cache."""
+
+
 def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[Any]:
     """The value of every node over a batch: arrays (batch,), or a float where it is constant.
 
     inputs: name -> (batch, *shape), float64 or complex128 (a complex step differentiates the graph).
-    Raises ValueError: an input is missing, unknown or of the wrong shape, or a quaternion has not length 1.
+    Raises ValueError: an input is missing, unknown or of the wrong shape, a quaternion has not length 1, or a switch is
+    neither 0 nor 1.
     """
-    values: list[Any] = [None] * len(graph.nodes)
+    values = _values(graph, _columns(graph, inputs), range(len(graph)))
+    return [values[i] for i in range(len(graph))]
+
+
+def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
+    """Outputs of a graph by name, (batch, *shape), in the units of the function table.
+
+    inputs: by name, (batch, *shape), float64, or complex128 for complex steps.
+    Raises ValueError: as `evaluate_nodes`.
+    """
+    columns = _columns(graph, inputs)
+    batch = len(np.asarray(next(iter(inputs.values()))))
+    dtype = np.result_type(*columns.values(), np.float64)
+    kept = set(graph.output_nodes)
+    flat = {port.name: np.empty((batch, len(port.nodes)), dtype=dtype) for port in graph.outputs}
+    for start in range(0, batch, BLOCK):
+        rows = slice(start, start + BLOCK)
+        values = _values(graph, {i: column[rows] for i, column in columns.items()}, kept)
+        for port in graph.outputs:
+            for k, i in enumerate(port.nodes):
+                flat[port.name][rows, k] = values[i]
+    return {port.name: flat[port.name].reshape(batch, *port.shape) for port in graph.outputs}
+
+
+def _columns(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[int, npt.NDArray[Any]]:
+    """The inputs' values by node, (batch,). Raises ValueError: as `evaluate_nodes`."""
+    columns: dict[int, npt.NDArray[Any]] = {}
     unknown = set(inputs) - {port.name for port in graph.inputs}
     if unknown:
         raise ArgumentError(f"{graph.name} has no input {', '.join(sorted(unknown))}")
@@ -38,35 +69,49 @@ def evaluate_nodes(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> list[An
             )
         batch = len(array)
         flat = array.reshape(len(array), len(port.nodes))
-        check_unit_vectors(port.name, port.unit_vectors, flat)
+        check_entries(port, flat)
         for k, i in enumerate(port.nodes):
-            values[i] = np.ascontiguousarray(flat[:, k])
+            columns[i] = np.ascontiguousarray(flat[:, k])
+    return columns
+
+
+def _values(graph: Graph, columns: Mapping[int, npt.NDArray[Any]], kept: Collection[int]) -> dict[int, Any]:
+    """Values by node, those of the kept nodes at least: memory of the others is given back after their last use."""
+    values: dict[int, Any] = dict(columns)
     for i, node in enumerate(graph.nodes):
-        if node.op == "input":
-            continue
-        operands = [values[a] for a in node.args]
-        if node.constant is not None:
-            operands.append(node.constant)
-        values[i] = OPS[node.op].real(*operands)
+        if node.op != "input":
+            operands = [values[a] for a in node.args]
+            if node.constant is not None:
+                operands.append(node.constant)
+            values[i] = OPS[node.op].real(*operands)
+        for a in graph.last_read[i]:
+            if a not in kept:
+                del values[a]
     return values
 
 
-def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt.NDArray[Any]]:
-    """Outputs of a graph by name, (batch, *shape), in the units of the function table.
+class Port(Protocol):
+    """Which entries of an array must have length 1 together, and whether all are 0 or 1: as in `graph.Port`."""
 
-    inputs: by name, (batch, *shape), float64, or complex128 for complex steps.
-    Raises ValueError: an input is missing, unknown or of the wrong shape, or a quaternion has not length 1.
-    """
-    values = evaluate_nodes(graph, inputs)
-    batch = len(np.asarray(next(iter(inputs.values()))))
-    dtype = np.result_type(*(values[i] for i in graph.input_nodes), np.float64)
-    results = {}
-    for port in graph.outputs:
-        out = np.empty((batch, len(port.nodes)), dtype=dtype)
-        for k, i in enumerate(port.nodes):
-            out[:, k] = values[i]
-        results[port.name] = out.reshape(batch, *port.shape)
-    return results
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def unit_vectors(self) -> tuple[tuple[int, int], ...]: ...
+    @property
+    def switches(self) -> bool: ...
+
+
+def check_entries(port: Port, flat: npt.NDArray[Any]) -> None:
+    """Raises ValueError where entries of an input (batch, entries) are not what its port says of them."""
+    check_unit_vectors(port.name, port.unit_vectors, flat)
+    if port.switches:
+        wrong = np.argwhere((flat != 0.0) & (flat != 1.0))
+        if len(wrong):
+            sample, entry = (int(k) for k in wrong[0])
+            at = (sample, *(int(k) for k in np.unravel_index(entry, port.shape)))
+            raise EntryError(f"input '{port.name}' is {flat[sample, entry]:g} at {{at}}; expected 0 or 1", at)
 
 
 def check_unit_vectors(name: str, places: Iterable[tuple[int, int]], flat: npt.NDArray[Any]) -> None:

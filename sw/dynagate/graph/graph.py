@@ -39,7 +39,9 @@ class Port:
     """A named array of nodes at the graph's edge, in row-major order. An entry may occur twice (a symmetric matrix).
 
     unit_vectors: (start, stop) of entries that have length 1 together, as a quaternion's do; the graph holds only so.
+    sizes: of an input, the typical magnitude of each entry, in its units.
     parameters: whether it holds the inertial parameters of a link, which change between batches and not within one.
+    switches: whether its entries are 0 or 1.
     """
 
     name: str
@@ -47,6 +49,8 @@ class Port:
     nodes: tuple[int, ...]
     unit_vectors: tuple[tuple[int, int], ...] = ()
     parameters: bool = False
+    sizes: tuple[float, ...] = ()
+    switches: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,13 @@ class Graph:
             for a in node.args:
                 readers[a].append(i)
         return tuple(tuple(f) for f in readers)
+
+    @cached_property
+    def last_read(self) -> tuple[tuple[int, ...], ...]:
+        """Per node, the operands that no later node reads, each once."""
+        return tuple(
+            tuple(a for a in dict.fromkeys(node.args) if self.users[a][-1] == i) for i, node in enumerate(self.nodes)
+        )
 
     @cached_property
     def output_nodes(self) -> tuple[int, ...]:

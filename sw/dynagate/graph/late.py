@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from dynagate.graph.graph import Graph, Node
-from dynagate.graph.ops import SUMS
-from dynagate.graph.passes import BALANCE_COST, numbering, unique
+from dynagate.graph.ops import OPS, SUMS
+from dynagate.graph.passes import numbering, unique
 
 MOST_ROUNDS = 200
 """Each round rewrites the sums on the longest paths; others are longest then."""
@@ -61,10 +61,7 @@ class _Editor:
 
     def _follow(self) -> None:
         for node in self.nodes[len(self.ready) :]:
-            self.ready.append(
-                BALANCE_COST.get(node.op, 1 if node.op == "neg" else 0)
-                + max((self.ready[a] for a in node.args), default=0)
-            )
+            self.ready.append(OPS[node.op].cycles + max((self.ready[a] for a in node.args), default=0))
 
     def round(self) -> int:
         """Rewrites sums on the longest paths, parents first; returns how many."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, GraphError, Port
@@ -46,7 +47,8 @@ class Until:
 class Loop:
     """A body and how often it is computed. Raises GraphError where it breaks its contract.
 
-    steps: graphs, and loops that hold no loops themselves, in order.
+    steps: graphs, and loops without `per_turn` and `kept`, in order. Values of a loop in it are its own but those that
+    it gives: its inputs stay what they are outside.
     carry: value -> the input that it is in the next turn.
     per_turn: inputs of which every turn has its own.
     kept: values that are given for every turn, or every so many (`every`), (batch, turns // every, *shape).
@@ -109,9 +111,11 @@ class Loop:
         for name in self.per_turn:
             if name not in inputs or name in self.carry.values():
                 yield f"'{name}' is per turn; expected an input of a step that is not carried"
+        names = (*self.kept, *self.last, *((TURNS, RESIDUAL) if isinstance(self.stop, Until) else ()))
         for name in (*self.kept, *self.last):
             if name not in values:
                 yield f"it gives '{name}', which no step computes"
+        yield from (f"it gives '{name}' twice" for name in dict.fromkeys(names) if names.count(name) > 1)
         if self.every < 1:
             yield f"it gives values every {self.every} turns; expected 1 or more"
         if self.every > 1 and self.backwards:
@@ -128,8 +132,8 @@ class Loop:
         if not self.steps:
             yield "it has no steps"
         for step in self.steps:
-            if isinstance(step, Loop) and (step.per_turn or step.kept or any(isinstance(s, Loop) for s in step.steps)):
-                yield f"step '{step.name}' is a loop; expected one without loops within, `per_turn` and `kept`"
+            if isinstance(step, Loop) and (step.per_turn or step.kept):
+                yield f"step '{step.name}' is a loop; expected one without `per_turn` and `kept`"
             for port in step.inputs:
                 if shapes.setdefault(port.name, port.shape) != port.shape:
                     yield f"step '{step.name}' takes '{port.name}' as {port.shape}; it is {shapes[port.name]}"
@@ -158,6 +162,17 @@ class Loop:
         if len(set(counts.values())) > 1:
             raise ArgumentError(f"{self.name}: turns differ: " + ", ".join(f"{k} has {n}" for k, n in counts.items()))
         return next(iter(counts.values()))
+
+    def counted(self, turns: int | None) -> int:
+        """The turns of a loop that counts, from how many its arrays have or None for those that it says itself; 1 of a
+        loop with a tolerance. Raises ValueError: none, or others than it says."""
+        if isinstance(self.stop, Until):
+            return 1
+        own = self.stop.turns
+        count = own if turns is None else turns
+        if count is None or count < 1 or own not in (None, count):
+            raise ArgumentError(f"{self.name}: turns={turns}; expected {own or 'a number of turns'}")
+        return count
 
 
 def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
@@ -192,7 +207,7 @@ def _stacked(turns: list[Array], like: Array) -> Array:
 
 
 def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
-    arrays = {name: np.asarray(value, dtype=np.float64) for name, value in inputs.items()}
+    arrays = {name: real(f"input '{name}'", x).astype(np.float64, copy=False) for name, x in inputs.items()}
     expected = {port.name: port.shape for port in loop.inputs}
     if unknown := sorted(arrays.keys() - expected.keys()):
         raise ArgumentError(f"{loop.name} has no input {', '.join(unknown)}; expected {', '.join(expected)}")

@@ -1,7 +1,8 @@
 """The operations: what each means on floats, and its derivative.
 
 Every other stage has a table of its own, with a row for each of these operations: `fixedpoint.integers`,
-`native.expressions`, `hw.units`. `table` checks at import that no row is missing.
+`fixedpoint.intervals`, `fixedpoint.rows_in_c`, `native.expressions`, `hw.units`. `table` checks at import that no row
+is missing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ class Op:
     constant: what the constant of an operation that carries one is.
     analytic: whether two of them that are equal at random states are equal everywhere.
     conditions: the first so many operands choose among the others, and do not bound the size of the result.
+    cycles: typical latency in hardware, by which passes balance.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Op:
     constant: Literal["", "value", "term", "factor", "exponent"] = ""
     analytic: bool = True
     conditions: int = 0
+    cycles: int = 0
 
 
 def _partials_of_select(result: Any, condition: Any, positive: Any, otherwise: Any) -> tuple[Any, ...]:
@@ -47,19 +50,19 @@ OPS: dict[str, Op] = {
     for op in [
         Op("input", 0, lambda: None, lambda r: (), ""),
         Op("const", 0, lambda c: c, lambda r, c: (), "", "value"),
-        Op("add", 2, lambda a, b: a + b, lambda r, a, b: (1.0, 1.0), "add"),
-        Op("sub", 2, lambda a, b: a - b, lambda r, a, b: (1.0, -1.0), "add"),
-        Op("add_const", 1, lambda a, c: a + c, lambda r, a, c: (1.0,), "add", "term"),
-        Op("neg", 1, lambda a: -a, lambda r, a: (-1.0,), "neg"),
-        Op("mul", 2, lambda a, b: a * b, lambda r, a, b: (b, a), "mul"),
-        Op("mul_const", 1, lambda a, c: a * c, lambda r, a, c: (c,), "mul_const", "factor"),
+        Op("add", 2, lambda a, b: a + b, lambda r, a, b: (1.0, 1.0), "add", cycles=1),
+        Op("sub", 2, lambda a, b: a - b, lambda r, a, b: (1.0, -1.0), "add", cycles=1),
+        Op("add_const", 1, lambda a, c: a + c, lambda r, a, c: (1.0,), "add", "term", cycles=1),
+        Op("neg", 1, lambda a: -a, lambda r, a: (-1.0,), "neg", cycles=1),
+        Op("mul", 2, lambda a, b: a * b, lambda r, a, b: (b, a), "mul", cycles=3),
+        Op("mul_const", 1, lambda a, c: a * c, lambda r, a, c: (c,), "mul_const", "factor", cycles=3),
         # times 2**c: a move of the binary point, free in hardware
         Op("shift", 1, lambda a, c: a * 2.0**c, lambda r, a, c: (2.0**c,), "mul_const", "exponent"),
-        Op("sin", 1, sin, lambda r, a: (cos(a),), "trig"),
-        Op("cos", 1, cos, lambda r, a: (-sin(a),), "trig"),
-        Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False),
-        Op("select", 3, select, _partials_of_select, "add", analytic=False, conditions=1),
-        Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal"),
+        Op("sin", 1, sin, lambda r, a: (cos(a),), "trig", cycles=12),
+        Op("cos", 1, cos, lambda r, a: (-sin(a),), "trig", cycles=12),
+        Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False, cycles=12),
+        Op("select", 3, select, _partials_of_select, "add", analytic=False, conditions=1, cycles=1),
+        Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
     ]
 }
 

@@ -44,9 +44,11 @@ def code_node(graph: Graph) -> int:
 
 
 def part_outputs(graph: Graph, part: Part) -> tuple[int, ...]:
-    """The numbers of a function's results, in its own order."""
+    """The numbers of a function's results, in its own order; the first one of all where its own are always zero, since
+    a result has a number."""
     ports = {port.name: port.nodes for port in graph.outputs}
-    return graph.in_results(i for argument in part.function.outputs for i in ports[argument.name])
+    own = dict.fromkeys(i for argument in part.function.outputs for i in ports[argument.name])
+    return tuple(i for i in own if not graph.nodes[i].is_zero) or graph.result_nodes[:1]
 
 
 def part_graph(graph: Graph, part: Part) -> Graph:

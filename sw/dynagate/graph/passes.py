@@ -10,7 +10,7 @@ from typing import Any
 
 from dynagate.graph.graph import Graph, Node, Port
 from dynagate.graph.identities import merge_identities
-from dynagate.graph.ops import SUMS
+from dynagate.graph.ops import OPS, SUMS
 from dynagate.graph.rebuild import (
     Entry,
     Raw,
@@ -22,20 +22,7 @@ from dynagate.graph.rebuild import (
     replay,
     with_sign,
 )
-
-BALANCE_COST = {
-    "mul": 3,
-    "mul_const": 3,
-    "add": 1,
-    "sub": 1,
-    "add_const": 1,
-    "sin": 12,
-    "cos": 12,
-    "reciprocal": 12,
-}
-"""Typical latency of an operation in cycles, to balance sums by the readiness of their terms."""
-
-UnitVectors = Mapping[str, tuple[tuple[int, int], ...]]
+from dynagate.graph.same import check_same
 
 
 def lower(
@@ -45,27 +32,27 @@ def lower(
     inputs: Sequence[RecordedPort],
     outputs: Sequence[RecordedPort],
     new_trace: Callable[[], Any],
-    unit_vectors: UnitVectors | None = None,
-    sizes: Mapping[int, float] | None = None,
+    ports: Mapping[str, Port],
     step: Callable[[str], object] = lambda text: None,
 ) -> Graph:
     """The checked graph of recorded nodes.
 
-    new_trace: returns an empty recorder, in which a pass rebuilds the nodes. unit_vectors: those of each input port, by
-    its name, as in `Port`. sizes: magnitudes of the inputs, as in `merge_identities`. step: called with a text before
-    each pass.
+    new_trace: returns an empty recorder, in which a pass rebuilds the nodes. ports: what is known of the inputs beside
+    their nodes, by name. step: called with a text before each pass.
+    Raises GraphError: the graph computes something else than the recording, which is a fault of a pass.
     """
-    unit_vectors = unit_vectors or {}
-    units = [[entry[0] for entry in port[2][a:b]] for port in inputs for a, b in unit_vectors.get(port[0], ())]
+    recorded = raw, inputs, outputs
     step(f"finding equal ones among {len(raw.nodes):,} operations of {name}")
-    raw, inputs, outputs = merge_identities(raw, inputs, outputs, units, sizes or {}, new_trace)
+    raw, inputs, outputs = merge_identities(raw, inputs, outputs, ports, new_trace)
     step(f"balancing the sums among {len(raw.nodes):,} operations of {name}")
     raw, inputs, outputs = balance_sums(raw, inputs, outputs, new_trace)
     signed = _SignPlacer(raw, [entry for port in outputs for entry in port[2]])
-    ports = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]
-    graph = _number(name, robot, signed.raw, [(p[0], p[1], [e[0] for e in p[2]]) for p in inputs], ports)
-    marked = tuple(replace(port, unit_vectors=unit_vectors.get(port.name, ())) for port in graph.inputs)
-    return replace(graph, inputs=marked).check()
+    results = [(port[0], port[1], [signed.node_of(e) for e in port[2]]) for port in outputs]
+    graph = _number(name, robot, signed.raw, [(p[0], p[1], [e[0] for e in p[2]]) for p in inputs], results)
+    graph = replace(graph, inputs=tuple(replace(ports[port.name], nodes=port.nodes) for port in graph.inputs)).check()
+    step(f"comparing {len(graph):,} operations of {name} with the {len(recorded[0].nodes):,} recorded ones")
+    check_same(graph, *recorded)
+    return graph
 
 
 def balance_sums(
@@ -116,7 +103,7 @@ def balance_sums(
             return value
         id = value.id
         for node in trace.nodes[len(ready) :]:
-            ready.append(BALANCE_COST.get(node.op, 0) + max((ready[a] for a in node.args), default=0))
+            ready.append(OPS[node.op].cycles + max((ready[a] for a in node.args), default=0))
         if id not in noted:
             noted.add(id)
             trace.names[id], trace.named[id] = name, named

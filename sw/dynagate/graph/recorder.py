@@ -7,17 +7,19 @@ what no output needs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import current_scope
 from dynagate.dynamics.spatial import difference
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.ops import OPS
-from dynagate.graph.passes import UnitVectors, lower
+from dynagate.graph.passes import lower
 from dynagate.graph.rebuild import Raw, RawNode, RecordedPort, entry_of
 
 Array = npt.NDArray[Any]
@@ -177,11 +179,25 @@ class Recording:
         self.name, self.robot, self._step = name, robot, step
         self.trace = Trace(lambda count: step(f"recording {name}, {count:,} operations so far"))
         self.inputs: dict[str, Array] = {}
-        self._units: dict[str, tuple[tuple[int, int], ...]] = {}
+        self._ports: dict[str, Port] = {}
 
-    def input(self, name: str, shape: tuple[int, ...], *, symmetric: bool = False) -> Array:
-        """A new input, an array of expressions. symmetric: an entry and its mirror image are one number."""
+    def input(
+        self,
+        name: str,
+        shape: tuple[int, ...],
+        sizes: npt.ArrayLike = 1.0,
+        *,
+        unit_vectors: tuple[tuple[int, int], ...] = (),
+        symmetric: bool = False,
+        switches: bool = False,
+    ) -> Array:
+        """A new input, an array of expressions. sizes: typical magnitudes of its entries, broadcast to its shape.
+        unit_vectors, switches: as in `Port`. symmetric: an entry and its mirror image are one number."""
+        if name in self.inputs:
+            raise ArgumentError(f"{self.name} has the input '{name}' already; expected another name")
         values = self.inputs[name] = np.empty(shape, dtype=object)
+        magnitudes = tuple(np.broadcast_to(np.asarray(sizes, dtype=np.float64), shape).ravel().tolist())
+        self._ports[name] = Port(name, shape, (), unit_vectors, sizes=magnitudes, switches=switches)
         for index in np.ndindex(*shape):
             mirrored = symmetric and index[0] > index[1]
             entry = name + "".join(f"_{k}" for k in index)
@@ -191,8 +207,10 @@ class Recording:
     def input_like(self, port: Port) -> Array:
         """A new input as another graph has it."""
         mirrored = len(set(port.nodes)) < len(port.nodes)
-        self._units[port.name] = port.unit_vectors
-        return self.input(port.name, port.shape, symmetric=mirrored)
+        sizes = np.reshape(port.sizes or 1.0, port.shape if port.sizes else ())
+        return self.input(
+            port.name, port.shape, sizes, unit_vectors=port.unit_vectors, symmetric=mirrored, switches=port.switches
+        )
 
     def replay(self, graph: Graph, inputs: Mapping[str, Array]) -> list[Any]:
         """The value of every node of a graph, recorded again on other inputs, by name (*shape). The operations keep
@@ -209,30 +227,28 @@ class Recording:
                 values[i].set_name(node.name)
         return values
 
-    def graph(
-        self,
-        outputs: Mapping[str, Array],
-        unit_vectors: UnitVectors | None = None,
-        sizes: Mapping[str, Array] | None = None,
-    ) -> Graph:
-        """The checked graph of these outputs. unit_vectors: of inputs by name, those of `input_like` besides. sizes:
-        magnitudes of inputs by name, as `merge_identities` wants them; 1 by default."""
-        by_id = {
-            value.id: float(size)
-            for name, entries in (sizes or {}).items()
-            for value, size in zip(self.inputs[name].flat, np.ravel(entries), strict=True)
-        }
-        return lower(
-            self.name,
-            self.robot,
-            Raw(self.trace.nodes, self.trace.names, self.trace.named),
-            [_port(name, values) for name, values in self.inputs.items()],
-            [_port(name, np.asarray(values, dtype=object)) for name, values in outputs.items()],
-            Trace,
-            {**self._units, **(unit_vectors or {})},
-            by_id,
-            self._step if len(self.trace.nodes) >= MANY else lambda text: None,
-        )
+    def graph(self, outputs: Mapping[str, Array]) -> Graph:
+        """The checked graph of these outputs. Raises ValueError: numbers become too large."""
+        try:
+            with np.errstate(over="ignore"):
+                graph = lower(
+                    self.name,
+                    self.robot,
+                    Raw(self.trace.nodes, self.trace.names, self.trace.named),
+                    [_port(name, values) for name, values in self.inputs.items()],
+                    [_port(name, np.asarray(values, dtype=object)) for name, values in outputs.items()],
+                    Trace,
+                    self._ports,
+                    self._step if len(self.trace.nodes) >= MANY else lambda text: None,
+                )
+            if not all(math.isfinite(node.constant or 0.0) for node in graph.nodes):
+                raise OverflowError
+            return graph
+        except OverflowError:
+            raise ArgumentError(
+                f"{self.name} of robot '{self.robot}' has numbers on its way that are too large for float64; expected "
+                "smaller ones in the robot's file and in options such as dt and friction"
+            ) from None
 
 
 def _port(name: str, values: Array) -> RecordedPort:

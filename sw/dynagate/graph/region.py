@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalised
@@ -20,6 +21,7 @@ from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import kinds_of_samples, pooled, with_code
 from dynagate.robot import Joint, Link, Robot, RobotError
+from dynagate.robot.checked import check_robot
 
 DEFAULT_ACCELERATION = 10.0
 """rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
@@ -102,9 +104,10 @@ class Region:
         velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
         URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION. effort: N m or N, likewise, instead of the limits
         in the URDF, or "limits" for those, and instead of accelerations.
-        Raises LimitError: joints have no limit and none is given; RobotError: acceleration and effort are both given, a
-        limit is no positive number, or names a joint that the robot does not have.
+        Raises TypeError: robot is none; LimitError: joints have no limit and none is given; RobotError: acceleration
+        and effort are both given, a limit is no positive number, or names a joint that the robot does not have.
         """
+        check_robot(robot)
         if acceleration is not None and effort is not None:
             raise RobotError("acceleration and effort are both given; expected one: the other follows from it")
         lower, upper = [], []
@@ -146,7 +149,9 @@ class Region:
             limits = [EXTERNAL_MOMENT] * 3 + [EXTERNAL_FORCE] * 3
             return [(-x, x) for x in limits] * len(self.robot.links)
         if name.startswith(DIRECTIONS):
-            return [(-1.0, 1.0)] * self.robot.nv
+            return [(-1.0, 1.0)] * (self.robot.constraint_rows if name == "lam_force" else self.robot.nv)
+        if name == "active":
+            return [(0.0, 1.0)] * len(self.robot.constraints)
         if name == "dt":
             return None if self.dt is None else [(0.0, self.dt)]
         for link in self.robot.links:
@@ -174,7 +179,7 @@ class Region:
         external forces up to REST of their limits. Accelerations stand for torques in a region of torques, but near
         rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
         Functions together take turns, sample by sample.
-        λ and δ of derivatives are up to 1 in each entry, in every kind.
+        λ and δ of derivatives are up to 1 in each entry, in every kind. Constraints are active or not, each by itself.
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
         count: of states; the same seed gives the same ones. external_forces: whether f_ext is an input too.
         variable: links whose inertial parameters are inputs; they carry up to PAYLOAD within REACH.
@@ -238,7 +243,10 @@ class Region:
         drawn = np.random.default_rng([seed, 2])
         for key in needed:
             if key.startswith(DIRECTIONS):
-                state[key] = drawn.uniform(-1.0, 1.0, (count, nv))
+                state[key] = drawn.uniform(-1.0, 1.0, (count, len(self.bounds(key) or ())))
+        if "active" in needed:
+            stance = np.random.default_rng([seed, 5])
+            state["active"] = stance.integers(0, 2, (count, len(robot.constraints))).astype(np.float64)
         if name == ROLLOUT and self.dt is not None:
             state["dt"] = np.random.default_rng([seed, 4]).uniform(0.0, self.dt, count)
             needed.append("dt")
@@ -376,7 +384,7 @@ def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) 
         for link, _, dofs in robot.slices():
             limits[dofs] = [values.get(link.joint.name, x) for x in limits[dofs]]
     else:
-        limits = [values] * robot.nv if isinstance(values, int | float) else list(() if values is None else values)
+        limits = [values] * robot.nv if is_number(values) else list(() if values is None else values)
     if len(limits) != robot.nv or not all(math.isfinite(x) and x > 0.0 for x in limits):
         raise RobotError(
             f"{name}={values}; expected positive numbers: one, or {robot.nv}, one per degree of freedom, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -13,9 +13,17 @@ from dynagate.dynamics.mass_matrix import mass_matrix
 
 Array = npt.NDArray[np.float64]
 
+STEP = 0.01
+"""A step of time beside the time in which a body falls as far as the robot is long."""
 
-def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
-    """Per argument its entries' typical size, in the argument's shape; 1 for names that are not listed here.
+
+def size_of(argument: Argument, sizes: Mapping[str, Array]) -> Array | float:
+    """Of an argument's entries, by its name or that of the one that it is like; 1 for others."""
+    return sizes.get(argument.like or argument.name, 1.0)
+
+
+def typical_sizes(tree: Tree) -> dict[str, Array]:
+    """By the names of inputs the typical sizes of their entries; parameters of a link by its name.
     An arm in millimetres and milligrams has other numbers than one in metres and kilograms, and the same ratios of
     terms.
 
@@ -41,10 +49,12 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
     torque = inertia * unit / time**2
     force = float((torque / np.where(slides, 1.0, length)).max())
     moves = {"q": unit, "qd": unit / time, "qdd": unit / time**2, "tau": torque}
+    rows = np.concatenate([np.ones(0), *([length] * (c.rows - 3) + [1.0] * 3 for c in tree.moving.constraints)])
     if coupling:
         moves = {name: size[coupling.leaders] for name, size in moves.items()}
         position, torque, inertia = position[coupling.leaders_q], moves["tau"], inertia[coupling.leaders]
-    by_name = {
+    return {
+        **{link.name: _parameter_sizes(link.mass or 1.0, length) for link in robot.links},
         **moves,
         "q": position,
         "increment": 0.3 * position,
@@ -54,11 +64,12 @@ def input_sizes(tree: Tree, arguments: Sequence[Argument]) -> list[Array]:
         "tau_or_qdd": torque,
         "function": np.ones(()),
         "f_ext": np.repeat([force * length, force], 3),
-        **{link.name: _parameter_sizes(link.mass or 1.0, length) for link in robot.links},
+        "force": rows * force,
+        "lam_force": 1.0 / (rows * force),
+        "acceleration": length / time**2 / rows,
+        "dt": np.array(STEP * time),
+        "place": np.array(length),
     }
-    return [
-        np.broadcast_to(by_name.get(a.like or a.name, 1.0), a.shape(tree.moving)).astype(np.float64) for a in arguments
-    ]
 
 
 def _parameter_sizes(mass: float, length: float) -> Array:

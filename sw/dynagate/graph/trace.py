@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function, parameters_input
+from dynagate.dynamics import SWITCHES, SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of, warn_of_no_friction
 from dynagate.dynamics.parameters import COUNT, check_variable
@@ -19,8 +19,9 @@ from dynagate.graph.choose import FRAME_SEARCHES, FRAMES
 from dynagate.graph.derived import derived
 from dynagate.graph.graph import Graph
 from dynagate.graph.recorder import Recording, Step
-from dynagate.graph.sizes import input_sizes
+from dynagate.graph.sizes import size_of, typical_sizes
 from dynagate.robot import Robot
+from dynagate.robot.checked import check_robot
 
 
 def trace(
@@ -48,10 +49,11 @@ def trace(
     "accurate" the one that errs least in float32.
     step: called with what is about to happen, where that takes seconds: a chain of a hundred joints has 350,000
     operations in its forward dynamics (and 25,000 in its form "aba").
-    Raises ValueError for a name that the function table does not list, an option that the function does not take or
-    an output that it does not have, RobotError where M is needed and has no inverse. Gives a RobotWarning where
-    friction=True and the robot's file has none.
+    Raises TypeError for a robot that is none, ValueError for a name that the function table does not list, an option
+    that the function does not take, an output that it does not have or numbers that become too large, RobotError where
+    M is needed and has no inverse. Gives a RobotWarning where friction=True and the robot's file has none.
     """
+    check_robot(robot)
     algorithm = name if isinstance(name, Function) else function(name)
     choice = AlgorithmOptions(outputs=outputs, variable=variable)
     chosen = algorithm.chosen_outputs(choice.outputs)
@@ -100,16 +102,27 @@ def _traced(
 ) -> Graph:
     recording = Recording(algorithm.name, robot.name, step)
     arguments = algorithm.inputs_with(common.external_forces)
-    inputs: list[Any] = [recording.input(a.name, a.shape(robot), symmetric=a.kind == SYMMETRIC) for a in arguments]
+    sizes = typical_sizes(Tree(robot))
+    inputs: list[Any] = [
+        recording.input(
+            a.name,
+            a.shape(robot),
+            size_of(a, sizes),
+            unit_vectors=a.unit_vectors(robot),
+            symmetric=a.kind == SYMMETRIC,
+            switches=a.kind == SWITCHES,
+        )
+        for a in arguments
+    ]
     place = {link.name: i for i, link in enumerate(robot.links)}
-    parameters = {place[name]: list(recording.input(name, (COUNT,))) for name in common.variable}
+    parameters = {place[name]: list(recording.input(name, (COUNT,), sizes[name])) for name in common.variable}
     tree = Tree(robot, parameters=parameters, friction=common.friction)
     if algorithm.derivative_of:
         algorithm.check_options(options.get("form"), options.keys() - {"form"})
 
-        def traced(of: str) -> Graph:
-            same = of == algorithm.derivative_of or function(of).derivative_of == algorithm.derivative_of
-            other = function(of)
+        def traced(of: str | Function) -> Graph:
+            other = of if isinstance(of, Function) else function(of)
+            same = options.get("form") in other.forms
             return _traced(robot, other, other.outputs, common, step, options if same else {})
 
         results: Sequence[Any] = derived(recording, robot, algorithm.name, traced)
@@ -120,10 +133,6 @@ def _traced(
         for argument, result in zip(algorithm.outputs, results, strict=True)
         if argument in chosen
     }
-    unit_vectors = {argument.name: argument.unit_vectors(robot) for argument in arguments}
-    sizes = dict(
-        zip(recording.inputs, input_sizes(tree, [*arguments, *map(parameters_input, common.variable)]), strict=True)
-    )
-    graph = recording.graph(outputs, unit_vectors, sizes)
+    graph = recording.graph(outputs)
     ports = tuple(replace(port, parameters=port.name in common.variable) for port in graph.inputs)
     return replace(graph, inputs=ports, friction=common.friction)

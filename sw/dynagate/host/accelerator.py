@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices import Device, FunctionsDevice, Overflow, UnderWay
-from dynagate.host.inputs import Arrays, check_finite, check_lengths, check_names, checked, flat
+from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
 from dynagate.host.links import DeviceError, OverflowedError, Transfer
 from dynagate.host.pending import AHEAD, Pending, Stream
 from dynagate.host.results import Results
@@ -93,7 +93,7 @@ class Accelerator:
             return self._chosen[key]
 
     def __call__(
-        self, *, out: Results | None = None, outputs: str | Sequence[str] | None = None, **inputs: npt.ArrayLike
+        self, /, *, out: Results | None = None, outputs: str | Sequence[str] | None = None, **inputs: npt.ArrayLike
     ) -> Results:
         """Computes the function of each state.
 
@@ -133,7 +133,7 @@ class Accelerator:
             self.device.clear(written)  # only now: they may be inputs as well
             return out
 
-    def bind(self, *, out: Results | None = None, **inputs: Any) -> BoundCall:
+    def bind(self, /, *, out: Results | None = None, **inputs: Any) -> BoundCall:
         """Checks a call once and returns it as a function without arguments, to be made again and again.
 
         Write the next state into the arrays that were bound, then call `run()`: it reads these arrays where they are,
@@ -178,11 +178,11 @@ class Accelerator:
     def _bound(self, arrays: Arrays, outputs: Arrays, leading: Leading, overflow: Overflow) -> Callable[[], None]:
         """What a bound call does."""
         device = self.device
-        lengths = [port for port in device.inputs if port.unit_vectors]
+        looked_at = [port for port in device.inputs if restricted(port)]
         shared = any(np.may_share_memory(a, b) for a in arrays.values() for b in outputs.values())
         if not shared:
             device.clear(outputs)
-        direct = None if shared or lengths else device.bound(arrays, outputs, math.prod(leading))
+        direct = None if shared or looked_at else device.bound(arrays, outputs, math.prod(leading))
         if direct is not None:
 
             def at_once() -> None:
@@ -201,8 +201,8 @@ class Accelerator:
         def call() -> None:
             with self._lock:
                 self._check(None)
-                for port in lengths:
-                    check_lengths(port, arrays[port.name], leading)
+                for port in looked_at:
+                    check_values(port, arrays[port.name], leading)
                 overflow[...] = self._run(arrays, outputs, leading).reshape(leading)
                 if shared:
                     device.clear(outputs)
@@ -237,7 +237,7 @@ class Accelerator:
             )
         return overflow
 
-    def submit(self, **inputs: Any) -> Pending:
+    def submit(self, /, **inputs: Any) -> Pending:
         """Begins a call and returns at once where the device computes beside the host ("sim" and links to boards).
         Other devices compute the results before it returns. Batches come out in the order in which they went in.
 
@@ -327,14 +327,14 @@ class Accelerator:
     def unpack(self, results: Results) -> Results:
         """Results in their full shapes (*leading, *shape).
 
-        results: of this accelerator, opened with `pack=True`, (*leading, entries) for each output.
+        results: of this accelerator, opened with `pack=True`, (*leading, entries) for each output, or for some.
         `device.packing` says per output where each entry is in its vector, -1 for those that are always zero.
         Raises ValueError: the accelerator does not pack its results.
         """
         packing = self.device.packing
         if packing is None:
             raise ArgumentError(f"{self!r} does not pack its results; expected one opened with pack=True")
-        full = {name: unpacked(results[name], where) for name, where in packing.items()}
+        full = {name: unpacked(value, packing[name]) for name, value in results.items()}
         return Results(**full, overflow=results.overflow)
 
     @property

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import check_unit_vectors
-from dynagate.host.inputs import check_range, of_shape
+from dynagate.host.inputs import check_range
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.ring import RingDevice
 from dynagate.host.rollouts import Trajectories
@@ -63,11 +64,12 @@ class ChipRollout:
         arrays, leading = self._checked(q0, qd0, tau, dt)
         batch, turns = arrays["tau"].shape[:2]
         count = self._counts(steps, leading, turns)
-        if not (isinstance(every, int) and 1 <= every < LAST):
+        if not (is_whole(every) and 1 <= every < LAST):
             raise ArgumentError(f"every={every!r}; expected a whole number of 1 or more")
+        check_flags(last=last)
         if last and every != 1:
             raise ArgumentError(f"every={every} and last=True; expected one of them")
-        every = LAST if last else every
+        every = LAST if last else int(every)
         ends = np.arange(1, turns + 1) == count[:, None]
         shown = ends | ((np.arange(1, turns + 1) % every == 0) & (np.arange(1, turns + 1) < count[:, None]))
         if not batch:
@@ -108,8 +110,8 @@ class ChipRollout:
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
         nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
-        leading = np.shape(q0)[:-1]
-        torques = np.asarray(tau, dtype=np.float64)
+        leading = real("q0", q0).shape[:-1]
+        torques = real("tau", tau)
         turns = torques.shape[-2] if torques.ndim == len(leading) + 2 else 0
         if not turns:
             text = ", ".join(map(str, (*leading, "steps", nv)))
@@ -123,7 +125,7 @@ class ChipRollout:
             expected = "a time step, which is an input" if "dt" in self._inputs else "none: it is a constant"
             raise ArgumentError(f"dt={dt!r} for this design; expected {expected}")
         if dt is not None:
-            step = of_shape("dt", np.broadcast_to(np.asarray(dt, np.float64), leading), leading).reshape(-1)
+            step = of_shape("dt", _spread("dt", dt, leading), leading).reshape(-1)
             if not (step > 0.0).all():
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
             arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
@@ -136,11 +138,7 @@ class ChipRollout:
 
     @staticmethod
     def _counts(steps: npt.ArrayLike | None, leading: tuple[int, ...], turns: int) -> npt.NDArray[np.int64]:
-        counts = np.asarray(turns if steps is None else steps)
-        try:
-            counts = np.broadcast_to(counts, leading)
-        except ValueError:
-            raise ArgumentError(f"steps has shape {counts.shape}; expected {leading}, or one number") from None
+        counts = _spread("steps", turns if steps is None else steps, leading)
         if not np.issubdtype(counts.dtype, np.integer) or not ((counts >= 1) & (counts <= turns)).all():
             raise ArgumentError(f"steps={steps!r}; expected whole numbers from 1 to {turns}, the steps of tau")
         return counts.reshape(-1).astype(np.int64)
@@ -165,3 +163,12 @@ class ChipRollout:
 
     def __repr__(self) -> str:
         return f"<ChipRollout of {self.device.robot_name} on {self.device.text}>"
+
+
+def _spread(name: str, value: npt.ArrayLike, leading: tuple[int, ...]) -> Array:
+    """One number for all trajectories, or one for each."""
+    array = real(name, value)
+    try:
+        return np.broadcast_to(array, leading)
+    except ValueError:
+        raise ArgumentError(f"{name} has shape {array.shape}; expected {leading}, or one number") from None

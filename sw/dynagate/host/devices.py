@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
-from dynagate.design.design import DesignFunction
+from dynagate.design.design import Design, DesignFunction
 from dynagate.dynamics import CODE, Part
 from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
@@ -24,9 +24,9 @@ from dynagate.host.inputs import (
     TOO_LARGE,
     Arrays,
     Port,
+    brought,
     check_angles,
     check_finite,
-    check_range,
     check_results,
     moderate,
 )
@@ -136,13 +136,15 @@ class NumpyDevice(Device):
 
 
 class FixedDevice(Device):
-    """The integers that hardware computes, in numpy."""
+    """The integers that hardware computes, in numpy. design: whose AXI shell rounds inputs and results."""
 
     text = "integers"
 
-    def __init__(self, formatted: FormattedGraph) -> None:
+    def __init__(self, formatted: FormattedGraph, design: Design | None = None) -> None:
         self.formatted = formatted
         self._of(formatted.graph)
+        self._numbers = {} if design is None else design.numbers
+        self.dtype = self.dtype if design is None else np.dtype(design.results)
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
         from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
@@ -151,16 +153,17 @@ class FixedDevice(Device):
             return np.zeros(0, dtype=bool)
         doubles = {name: array.astype(np.float64) for name, array in arrays.items()}
         self._check_ranges(doubles)
-        result = evaluate_fixed(self.formatted, doubles)
+        result = evaluate_fixed(self.formatted, doubles, self._numbers)
         for name, value in result.outputs.items():
             outputs[name][...] = value
         return result.overflow
 
     def _check_ranges(self, arrays: Arrays) -> None:
+        bounds, formats = self.formatted.bounds, self.formatted.formats
         for port in self.formatted.graph.inputs:
             flat = arrays[port.name].reshape(-1, len(port.nodes))
             for k, i in enumerate(port.nodes):
-                check_range(port, k, flat[:, k], self.formatted.bounds[i], self.formatted.formats[i].step)
+                brought(port, k, flat[:, k], bounds[i], formats[i], self._numbers.get(port.name))
 
 
 class CpuDevice(Device):
@@ -469,13 +472,13 @@ class PartDevice(Device):
         self.checks_finite = device.checks_finite
         names = [port.name for port in device.inputs if port.name != CODE.name and (own is None or port.name in own)]
         self.inputs = [port for port in device.inputs if port.name in names]
-        self.outputs = device.outputs
+        self.outputs, self.packing = device.outputs, device.packing
         self._added = [port for port in device.inputs if port.name not in names]
 
     def choosing(self, outputs: Sequence[str]) -> Device:
         other = copy(self)
         other.device = self.device.choosing(outputs)
-        other.outputs = other.device.outputs
+        other.outputs, other.packing = other.device.outputs, other.device.packing
         return other
 
     def _completed(self, arrays: Arrays, batch: int) -> Arrays:

@@ -40,8 +40,8 @@ def drift(region: Region, word: int, *, steps: int = 200, dt: float = 5e-3, coun
     options: dict[str, Any] = {"steps": steps, "dt": dt}
     exact = Rollout(region.robot, device="numpy", **options)(*start)
     fixed = Rollout(region.robot, device="fixed", region=region, policy=Policy(word=word), **options)(*start)
-    for link, at, _ in region.robot.slices():
-        if link.joint.type == "continuous":  # angles that come back between -π and π
+    for joint, at, _ in region.robot.moving():
+        if region.robot.is_periodic(joint):  # angles that come back between -π and π
             fixed.q[..., at] += 2.0 * np.pi * np.round((exact.q[..., at] - fixed.q[..., at]) / (2.0 * np.pi))
     return Drift(word, _errors(fixed, exact))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -18,9 +18,7 @@ from dynagate.base.errors import ArgumentError, add_note
 from dynagate.design.design import Design, DesignFunction
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
-from dynagate.design.words import FIXED
-from dynagate.fixedpoint.format import quantise
-from dynagate.host.inputs import Arrays, check_finite, check_range
+from dynagate.host.inputs import Arrays, check_finite, check_fits, check_range
 from dynagate.host.links import DeviceError, Link, SilenceError, Transfer
 from dynagate.host.native_words import SOME_NAN, pointers, quick
 from dynagate.host.registers import Registers
@@ -186,25 +184,36 @@ class Driver(ABC):
 
 
 class DatapathDriver(Driver):
-    """A bare datapath: integers in payloads, the host converts."""
-
-    dtype = np.dtype(np.float64)
+    """A bare datapath: integers in payloads, the host converts. numbers: the type that its streams would round each
+    input and output to; of the design unless given."""
 
     def __init__(
-        self, design: Design, link: Link, *, function: DesignFunction | None = None, progress: bool = False
+        self,
+        design: Design,
+        link: Link,
+        *,
+        function: DesignFunction | None = None,
+        numbers: Mapping[str, str] | None = None,
+        progress: bool = False,
     ) -> None:
         self.sample, self.result = (1, design.input.words), (1, design.output.words)
+        self.dtype = np.dtype(design.results)
         table = {name: REGISTERS[name] for name in ("hash_low", "hash_high")}
         super().__init__(design, link, table, function=function, progress=progress)
+        self._numbers = self.design.numbers if numbers is None else numbers
 
     def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
-        return unpack_outputs(self.design, self.payloads(pack_inputs(self.design, arrays, batch)))
+        return self._unpacked(self.payloads(pack_inputs(self.design, arrays, batch, self._numbers)))
 
     def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
-        samples[:, 0] = pack_inputs(self.design, arrays, batch)
+        samples[:, 0] = pack_inputs(self.design, arrays, batch, self._numbers)
 
     def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
-        return unpack_outputs(self.design, words[:, 0])
+        return self._unpacked(words[:, 0])
+
+    def _unpacked(self, words: Words) -> tuple[Outputs, Overflow]:
+        outputs, overflow = unpack_outputs(self.design, words, self._numbers)
+        return {name: value.astype(self.dtype, copy=False) for name, value in outputs.items()}, overflow
 
     def payloads(self, words: Words) -> Words:
         """Payloads (batch, words) in and out."""
@@ -249,7 +258,7 @@ class ShellDriver(Driver):
         self.design, self.axi = design, design.axi
         self.sample, self.result = (self.axi.beats.input, self.axi.lanes), (self.axi.beats.output, self.axi.lanes)
         self.words = stream_words(design, self.axi)
-        self.dtype = np.dtype(np.float64 if self.axi.word == FIXED else np.float32)
+        self.dtype = np.dtype(design.results)
 
     def choosing(self, outputs: Sequence[str]) -> ShellDriver | None:
         if not self.axi.choice:
@@ -330,9 +339,9 @@ class ShellDriver(Driver):
                 f"{self.link.text} says that an input of sample {self.counters.first_bad_input} does not fit; all "
                 "inputs do"
             )
-        return values, self._flagged(values, empty)
+        return values, self.flagged(values, empty)
 
-    def _flagged(self, values: Outputs, empty: Overflow) -> Overflow:
+    def flagged(self, values: Outputs, empty: Overflow) -> Overflow:
         """Which samples overflowed: those without a result, and those with a number that the words do not hold."""
         return empty | self.words.infinite(values) if isinstance(self.words, FloatWords) else empty
 
@@ -386,7 +395,7 @@ class ShellDriver(Driver):
         values, empty = self._take(samples, words)
         if empty.any():
             self._refuse(samples, np.flatnonzero(empty))
-        return values, self._flagged(values, empty)
+        return values, self.flagged(values, empty)
 
     def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
         words = self.words
@@ -481,15 +490,8 @@ class ShellDriver(Driver):
         numbers = self.words.numbers(samples[suspects])
         for port in self.design.input.ports:
             for index in () if port.name in self.axi.parameters else port.fields:
-                values, fmt = numbers[:, index].astype(np.float64), self.design.input.fields[index].format
-                bad = ~np.isfinite(values)
-                bad[~bad] = quantise(values[~bad], fmt).overflow
-                if bad.any():
-                    k, (low, high) = int(np.argmax(bad)), fmt.limits
-                    raise ArgumentError(
-                        f"input '{port.name}' is {values[k]:g} in sample {suspects[k]}; its format holds {low:g} to "
-                        f"{high:g}"
-                    )
+                fmt = self.design.input.fields[index].format
+                check_fits(port.name, numbers[:, index].astype(np.float64), fmt, suspects)
 
     def state(self) -> str:
         counted = self.read_counters()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
-from dynagate.graph.evaluate import check_unit_vectors
+from dynagate.base.arguments import real
+from dynagate.base.errors import ArgumentError, EntryError
+from dynagate.fixedpoint.format import Format, carried, quantise
+from dynagate.graph.evaluate import Port, check_entries
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -20,41 +22,18 @@ LARGEST_ANGLE = {np.dtype(np.float32): 2.0**18, np.dtype(np.float64): 2.0**47}
 TOO_LARGE = "values became too large for {}; expected smaller inputs"
 
 
-class Port(Protocol):
-    """A named array at a device's edge, one per sample. unit_vectors: as in `graph.Port`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-    @property
-    def unit_vectors(self) -> tuple[tuple[int, int], ...]: ...
-
-
-def of_shape(
-    name: str, value: npt.ArrayLike, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64
-) -> npt.NDArray[Any]:
-    """An argument as an array. Raises ValueError: it has another shape, or a number that is not finite."""
-    array = np.asarray(value, dtype=dtype)
-    if array.shape != shape:
-        raise ArgumentError(f"{name} has shape {array.shape}; expected {shape}")
-    if not np.isfinite(array).all():
-        raise ArgumentError(f"{name} is not finite")
-    return array
-
-
 def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> tuple[Arrays, tuple[int, ...]]:
     """The inputs as arrays (batch, *shape) of real numbers, views where that is possible, and their leading axes: ()
     for a single state, (batch,), or more, whose product is the batch.
 
     Raises ValueError or TypeError that names the input: missing, unknown, of the wrong shape or dtype, with other
-    leading axes than the inputs before it, or a quaternion whose length is not 1.
+    leading axes than the inputs before it, a quaternion whose length is not 1, or a switch that is neither 0 nor 1.
     """
     check_names(function, ports, inputs)
     leading: tuple[int, ...] | None = None
     arrays: Arrays = {}
     for port in ports:
-        array = _real(port.name, inputs[port.name])
+        array = real(f"input '{port.name}'", inputs[port.name])
         axes = array.ndim - len(port.shape)
         if axes < 0 or array.shape[axes:] != port.shape:
             raise ArgumentError(f"input '{port.name}' has shape {array.shape}; expected {_expected(port)}")
@@ -66,17 +45,8 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
                 "expected the same for all"
             )
         arrays[port.name] = flat(array, axes)
-        check_lengths(port, arrays[port.name], leading)
+        check_values(port, arrays[port.name], leading)
     return arrays, leading or ()
-
-
-def _real(name: str, value: Any) -> npt.NDArray[Any]:
-    array = np.asarray(value)
-    if array is not value and isinstance(value, np.ma.MaskedArray):
-        raise ArgumentTypeError(f"input '{name}' is a masked array; expected one without a mask, such as .filled()")
-    if array.dtype.kind not in "fiu":
-        raise ArgumentTypeError(f"input '{name}' has dtype {array.dtype}; expected real numbers such as float64")
-    return array
 
 
 def _expected(port: Port) -> str:
@@ -88,14 +58,19 @@ def flat(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
     return array if axes == 1 else array.reshape(math.prod(array.shape[:axes]), *array.shape[axes:])
 
 
-def check_lengths(port: Port, array: npt.NDArray[Any], leading: tuple[int, ...]) -> None:
-    """Raises ValueError where a quaternion of an input (batch, *shape) has another length than 1. leading: the axes of
-    the batch, for the text."""
-    if port.unit_vectors:
+def check_values(port: Port, array: npt.NDArray[Any], leading: tuple[int, ...]) -> None:
+    """Raises ValueError where entries of an input (batch, *shape) are not what its port says of them. leading: the axes
+    of the batch, for the text."""
+    if restricted(port):
         try:
-            check_unit_vectors(port.name, port.unit_vectors, array.reshape(len(array), math.prod(port.shape)))
+            check_entries(port, array.reshape(len(array), math.prod(port.shape)))
         except EntryError as error:
             raise error.within(leading) from None
+
+
+def restricted(port: Port) -> bool:
+    """Whether some numbers are no values of an input."""
+    return bool(port.unit_vectors) or port.switches
 
 
 def check_names(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> None:
@@ -149,6 +124,30 @@ def check_range(port: Port, k: int, column: npt.NDArray[np.float64], bounds: tup
             f"input '{port.name}' is {column[sample]:g} at {{at}}; the formats were chosen for {low:g} to {high:g}",
             (sample, *(int(index) for index in np.unravel_index(k, port.shape))),
         )
+
+
+def check_fits(name: str, column: npt.NDArray[np.float64], fmt: Format, samples: npt.NDArray[np.int64]) -> None:
+    """Raises ValueError naming an entry of an input, (samples,), that is outside its format as a stream brings it.
+    samples: their indices."""
+    bad = ~np.isfinite(column)
+    bad[~bad] = quantise(column[~bad], fmt).overflow
+    if bad.any():
+        k, (low, high) = int(np.argmax(bad)), fmt.limits
+        raise ArgumentError(
+            f"input '{name}' is {column[k]:g} in sample {samples[k]}; its format holds {low:g} to {high:g}"
+        )
+
+
+def brought(
+    port: Port, k: int, column: npt.NDArray[np.float64], bounds: tuple[float, float], fmt: Format, number: str | None
+) -> npt.NDArray[np.float64]:
+    """Entry k of an input, (batch,), as a stream of this type brings it. Raises ValueError: as `check_range` and, where
+    a stream rounds it, as `check_fits`."""
+    check_range(port, k, column, bounds, fmt.step)
+    rounded = carried(column, number)
+    if number is not None:
+        check_fits(port.name, rounded, fmt, np.arange(len(column)))
+    return rounded
 
 
 def check_results(outputs: Arrays, dtype: np.dtype[Any]) -> None:

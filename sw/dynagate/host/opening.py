@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.files import FILE, load
 from dynagate.design.rebuilt import formatted_design
@@ -36,7 +37,7 @@ from dynagate.host.devices import (
 )
 from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.opening_ring import RING_DEVICES
-from dynagate.host.options import Options
+from dynagate.host.options import FLAGS, Options
 from dynagate.host.rollouts import DEVICES as DEVICES_OF_ROLLOUTS
 from dynagate.host.rollouts import Rollout
 from dynagate.host.sim_links import SimLink, SimShellLink
@@ -153,6 +154,7 @@ def open(
     for name in options.keys() - Options.__annotations__.keys():
         raise ArgumentTypeError(f"open() got an unexpected keyword argument '{name}'; expected an option of its text")
     asked: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    check_flags(**{name: asked[name] for name in FLAGS if name in asked})
     is_robot = isinstance(what, Robot) or names_robot(what)
     if is_robot and function == ROLLOUT:
         return _rollout(what, device, overflow, step, asked)  # type: ignore[arg-type]
@@ -160,6 +162,7 @@ def open(
     check_overflow(overflow)
     if not is_robot:
         if _is_ring(what):  # type: ignore[arg-type]
+            _check_overflow_of_rollout(overflow)
             return _of_ring(_folder(what), function, chosen, asked, step)  # type: ignore[arg-type, return-value]
         return Accelerator(_of_design(what, function, chosen, asked, step), overflow=overflow)  # type: ignore[arg-type]
     if chosen == BOARD:
@@ -197,11 +200,15 @@ def _rollout(
     _check_options(f"a rollout on device '{chosen}'", options, (*ROLLOUT_OPTIONS, *own))
     if "steps" not in options:
         raise ArgumentError("a rollout without steps; expected steps=50 or another number of them")
-    if overflow != MASK:
-        raise ArgumentError(f"overflow='{overflow}' of a rollout; expected '{MASK}': `diverged` says which overflowed")
+    _check_overflow_of_rollout(overflow)
     if step:
         step(f"compiling a rollout for {chosen}")
     return Rollout(robot, device=chosen, **{"dt": None, **options})  # type: ignore[arg-type]
+
+
+def _check_overflow_of_rollout(overflow: str) -> None:
+    if overflow != MASK:
+        raise ArgumentError(f"overflow='{overflow}' of a rollout; expected '{MASK}': `diverged` says which overflowed")
 
 
 def _opened(
@@ -225,7 +232,7 @@ def names_robot(what: Any) -> bool:
     if not isinstance(what, str | PathLike):
         return False
     text = os.fspath(what)
-    if text.endswith((".urdf", ".xml")):
+    if text.endswith(robots.SUFFIXES):
         return not os.path.isdir(text)
     is_name = isinstance(what, str) and not robots.is_path(text)
     return is_name and (text in robots.names() or not os.path.exists(text))
@@ -301,12 +308,13 @@ def _fixed(
     return _fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(graph.name)})
 
 
-def _fixed_device(formatted: FormattedGraph, limits: Mapping[str, Any]) -> Device:
+def _fixed_device(formatted: FormattedGraph, limits: Mapping[str, Any], design: Design | None = None) -> Device:
     """The integers of a graph, or of each of the functions in it. limits: as `of_part` takes them, by function."""
     parts = parts_of(formatted.graph.name)
     if not parts:
-        return FixedDevice(formatted)
-    own = {part.name: FixedDevice(formatted.of_part(part, limits[part.name])) for part in parts}
+        return FixedDevice(formatted, design)
+    designs = {} if design is None else {each.name: design.of_function(each) for each in design.functions}
+    own = {part.name: FixedDevice(formatted.of_part(part, limits[part.name]), designs.get(part.name)) for part in parts}
     devices = {part.name: PartDevice(part, own[part.name]) for part in parts}
     return FunctionsDevice(formatted.graph.name, devices)
 
@@ -425,7 +433,7 @@ def _design_board(design: Build | str | PathLike[str], *, link: str | None = Non
 
 def _design_fixed(design: Build | str | PathLike[str], *, step: Step | None = None) -> Device:
     described = load(design) if isinstance(design, str | PathLike) else design.design
-    return _fixed_device(_formatted(design), {each.name: each.limits for each in described.functions})
+    return _fixed_device(_formatted(design), {each.name: each.limits for each in described.functions}, described)
 
 
 def _design_numpy(design: Build | str | PathLike[str], *, pack: bool = False, step: Step | None = None) -> Device:
@@ -442,8 +450,12 @@ def _formatted(design: Build | str | PathLike[str]) -> FormattedGraph:
 
 
 def _is_ring(design: Build | str | PathLike[str]) -> bool:
-    """Whether a design is a rollout's. Of a path that holds none the device says so."""
+    """Whether a design is a rollout's. Of a path that holds none the device says so. Raises TypeError: it is none."""
     if not isinstance(design, str | PathLike):
+        if not hasattr(design, "design"):
+            raise ArgumentTypeError(
+                f"open() got {design!r:.60}; expected a Robot, what dynagate.build returned, a name or a path"
+            )
         return design.design.ring is not None
     folder = _folder(design)
     return (folder / FILE).is_file() and load(folder).ring is not None

@@ -52,9 +52,9 @@ def board_ring(folder: Path, *, link: str | None = None, step: Step | None = Non
 
 def fixed_ring(folder: Path, *, step: Step | None = None) -> RingDevice:
     """The integers of a rollout design."""
-    ring = load(folder).ring
-    assert ring is not None
-    return IntegerRing(formatted_design(folder, graph_of=graph_of), dict(ring.carry))
+    design = load(folder)
+    assert design.ring is not None
+    return IntegerRing(formatted_design(folder, graph_of=graph_of), dict(design.ring.carry), design)
 
 
 def ring_of_robot(robot: Robot, algorithm: AlgorithmOptions, device: str, options: Mapping[str, Any]) -> RingDevice:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
 
+FLAGS = ("prefix", "external_forces", "linearise", "stops", "pack", "shell")
+"""Options that are True or False."""
+
 
 class Options(TypedDict, total=False):
     """What `open` hands to a device, or to a rollout. Which device takes which follows from the device's own keywords

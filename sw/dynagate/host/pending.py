@@ -31,8 +31,9 @@ class Pending:
 
     def result(self) -> Results:
         """Waits for the results; the same ones each time. Raises what a call of the accelerator raises once the device
-        has begun: DeviceError, ValueError for an input that the device refused, OverflowedError. The batches behind
-        one that raises DeviceError raise it too."""
+        has begun: DeviceError, ValueError for an input that the device refused, OverflowedError; or, where the device
+        did not recover from a fault, what its recovery raised. The batches behind one that raises DeviceError raise it
+        too."""
         if self._results is None:
             self._results = self._finish()
         return self._results

@@ -11,7 +11,7 @@ import numpy as np
 
 from dynagate.dynamics import Part
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import FLOOR, Goal
@@ -126,6 +126,7 @@ def reports_on_simulator(
     *,
     ii: int,
     word: int = 24,
+    proved: bool = False,
     region: Region | None = None,
     goal: Goal | None = None,
     formats: str | PathLike[str] | None = None,
@@ -144,7 +145,7 @@ def reports_on_simulator(
         robot,
         function,
         ii=ii,
-        policy=Policy(word=word) if goal is None else None,
+        policy=Policy(word=word, ranges=PROVED if proved else SAMPLED) if goal is None else None,
         goal=goal,
         formats=formats,
         stages=stages,

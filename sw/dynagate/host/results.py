@@ -44,6 +44,20 @@ class Results(Mapping[str, Any]):
     """(nv, nv) ∂τ/∂q, N m or N a rad or m."""
     dtau_dqd: Array
     """(nv, nv) ∂τ/∂q̇, N m or N a rad/s or m/s."""
+    force: Array
+    """(rows,) forces λ on the frames that constraints hold, in base axes: of a point [force], N; of a fixed one
+    [moment; force], N m and N, about and at the frame's origin. 0 where a constraint is not active."""
+    contact_jacobian: Array
+    """(rows, nv) of all constraints, in base axes: of a point the frame's velocity, of a fixed one [angular; linear];
+    m/s and rad/s a unit of q̇."""
+    dqdd_dtau: Array
+    """(nv, nv) ∂q̈/∂τ of constrained dynamics, 1/(kg m²), 1/(kg m) or 1/kg."""
+    dforce_dq: Array
+    """(rows, nv) ∂λ/∂q, N m or N a rad or m."""
+    dforce_dqd: Array
+    """(rows, nv) ∂λ/∂q̇."""
+    dforce_dtau: Array
+    """(rows, nv) ∂λ/∂τ."""
     kinetic_energy: Array
     """() kinetic energy of all links, J."""
     potential_energy: Array
@@ -67,6 +81,8 @@ class Results(Mapping[str, Any]):
     """(nv,) ∂q̈/∂(q, q̇, τ) · (delta_q, delta_qd, delta_tau)."""
     jvp_tau: Array
     """(nv,) ∂τ/∂(q, q̇, q̈) · (delta_q, delta_qd, delta_qdd)."""
+    jvp_force: Array
+    """(rows,) ∂λ/∂(q, q̇, τ) · (delta_q, delta_qd, delta_tau) of constrained dynamics."""
     q_next: Array
     """(nq,) the configuration after a step, rad, m and unit quaternions."""
     qd_next: Array

@@ -10,11 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.design.design import Design
-from dynagate.design.payload import pack_integers, unpack_integers
-from dynagate.design.ring import ring_design, shell_design
+from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.evaluate import quantise_inputs
-from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.fixedpoint.evaluate import gather_outputs, infinite, quantise_inputs
 from dynagate.fixedpoint.recirculate import START, STOP, Recirculation, Turns
 from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.inputs import Arrays
@@ -34,14 +32,15 @@ class Results(NamedTuple):
 
 
 class Input(NamedTuple):
-    """A named array of a turn. unit_vectors: as in `graph.Port`. ranges: what the format of each entry was chosen for.
-    steps: of these formats."""
+    """A named array of a turn. unit_vectors, switches: as in `graph.Port`. ranges: what the format of each entry was
+    chosen for. steps: of these formats."""
 
     name: str
     shape: tuple[int, ...]
     unit_vectors: tuple[tuple[int, int], ...]
     ranges: tuple[tuple[float, float], ...]
     steps: tuple[float, ...]
+    switches: bool = False
 
 
 class RingDevice(ABC):
@@ -70,12 +69,17 @@ class RingDevice(ABC):
 
 
 class IntegerRing(RingDevice):
-    """The integers that the chip computes, in numpy. carry: output -> input of the turn's graph."""
+    """The integers that the chip computes, in numpy. carry: output -> input of the turn's graph. design: whose AXI
+    shell rounds inputs and results."""
 
     text = "integers"
 
-    def __init__(self, formatted: FormattedGraph, carry: Mapping[str, str] = CARRY) -> None:
+    def __init__(
+        self, formatted: FormattedGraph, carry: Mapping[str, str] = CARRY, design: Design | None = None
+    ) -> None:
         self.formatted, self.carry = formatted, carry
+        self._numbers = {} if design is None else design.numbers
+        self.dtype = self.dtype if design is None else np.dtype(design.results)
         graph, bounds, formats = formatted.graph, formatted.bounds, formatted.formats
         self.robot_name = graph.robot
         self.outputs = {port.name: port.shape for port in graph.outputs}
@@ -91,23 +95,22 @@ class IntegerRing(RingDevice):
         )
 
     def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
-        carry = self.carry
-        formats, graph = self.formatted.formats, self.formatted.graph
-        carried = {i for port in graph.inputs if port.name in carry.values() for i in port.nodes}
+        formatted, graph = self.formatted, self.formatted.graph
+        starts = {i for port in graph.inputs if port.name in self.carry.values() for i in port.nodes}
         batch, turns = shown.shape
-        values = {port.name: np.zeros((batch, turns, *port.shape)) for port in graph.outputs}
+        values = {port.name: np.zeros((batch, turns, *port.shape), self.dtype) for port in graph.outputs}
         flagged = np.zeros((batch, turns), bool)
         loop: Recirculation | None = None
         for k in range(turns):
-            row = {name: x if name in carry.values() else x[:, k] for name, x in arrays.items()}
-            integers = quantise_inputs(self.formatted, row)
+            row = {name: x if name in self.carry.values() else x[:, k] for name, x in arrays.items()}
+            integers = quantise_inputs(formatted, row, self._numbers)
             if loop is None:
-                loop = Recirculation(self.formatted, carry, {i: integers[i] for i in carried})
-            turn = loop.turn({i: x for i, x in integers.items() if i not in carried})
-            flagged[:, k] = turn.flagged
-            for port in graph.outputs:
-                columns = [to_float(turn.values[i], formats[i]) for i in port.nodes]
-                values[port.name][:, k] = np.stack(columns, axis=1).reshape(batch, *port.shape)
+                loop = Recirculation(formatted, self.carry, {i: integers[i] for i in starts})
+            turn = loop.turn({i: x for i, x in integers.items() if i not in starts})
+            outputs = gather_outputs(formatted, turn.values, self._numbers)
+            flagged[:, k] = turn.flagged | infinite(outputs)
+            for name, x in outputs.items():
+                values[name][:, k] = x
         return Results(values, flagged)
 
 
@@ -146,30 +149,17 @@ class DatapathRing(DesignRing):
 
     def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
         super().__init__(design)
-        self.driver: DatapathDriver = DatapathDriver(ring_design(design), link, progress=progress)
-        self.text = link.text
+        self.driver: DatapathDriver = DatapathDriver(
+            ring_design(design), link, numbers=design.numbers, progress=progress
+        )
+        self.text, self.dtype = link.text, self.driver.dtype
 
     def run(self, arrays: Arrays, steps: Ints, shown: npt.NDArray[np.bool_], every: int) -> Results:
-        design = self.driver.design
         turns = Turns.of(steps, self.ring.capacity)
         own = turns.inputs(arrays, dict(self.ring.carry).values())
-        columns = {
-            index: quantise(own[port.name].reshape(len(turns.turn), -1)[:, k], design.input.fields[index].format).value
-            for port in design.input.ports
-            for k, index in enumerate(port.fields)
-        }
-        # two bits of the flags, start the lower one
-        columns[len(self.design.input.fields)] = turns.commands(steps)
-        columns[len(self.design.input.fields) + 1] = np.arange(len(turns.turn))
-        words = self.driver.payloads(pack_integers(design.input, columns, len(turns.turn)))
-        sink = design.output
-        values = [to_float(x, f.format) for x, f in zip(unpack_integers(sink, words), sink.fields, strict=True)]
-        outputs = {
-            port.name: np.stack([values[k] for k in port.fields], axis=1).reshape(-1, *port.shape)
-            for port in sink.ports
-        }
-        word, bit = divmod(sink.overflow_bits[-1], 32)
-        flagged = (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
+        own[FLAGS_PORT] = turns.commands(steps)  # start is the lower one of the flags
+        own[TAG_PORT] = np.arange(len(turns.turn))
+        outputs, flagged = self.driver.run(own, len(turns.turn))
         return _placed(shown.shape, turns, outputs, flagged)
 
 
@@ -188,7 +178,7 @@ class ShellRing(DesignRing):
         comes = np.flatnonzero(shown[turns])
         outputs, empty = self.driver.turns(own, comes, every)
         back = Turns(turns.trajectory[comes], turns.turn[comes])
-        return _placed(shown.shape, back, outputs, empty)
+        return _placed(shown.shape, back, outputs, self.driver.flagged(outputs, empty))
 
 
 class RingDriver(ShellDriver):

@@ -178,7 +178,7 @@ def _drift(built: Build, arrays: dict[str, Array], integers: Results, kept: Arra
 def _distance(built: Build, a: tuple[Array, Array], b: tuple[Array, Array]) -> npt.NDArray[np.float64]:
     """Of two states, their speeds counted over a second."""
     moved = b[0] - a[0]
-    for link, iq, _ in built.robot.slices():
-        if link.joint.type == "continuous":
+    for joint, iq, _ in built.robot.moving():
+        if built.robot.is_periodic(joint):
             moved[:, iq] = np.mod(moved[:, iq] + np.pi, 2.0 * np.pi) - np.pi
     return np.asarray(np.sqrt(np.sum(moved**2, axis=1) + np.sum((b[1] - a[1]) ** 2, axis=1)))

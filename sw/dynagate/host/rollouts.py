@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
-from dynagate.host.inputs import of_shape
 from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
@@ -47,6 +47,9 @@ DEVICES: dict[str, tuple[str, ...]] = {
 
 SMALL = 4096
 """Torques of a call up to which its arrays are copied to some that are bound to the kernel."""
+
+SHAPES = 8
+"""Of calls that have arrays bound to the kernel, of a rollout. The oldest make room for others."""
 
 Compute = Callable[[Mapping[str, Array], Mapping[str, Array]], bool]
 """Fills the outputs of a loop from its inputs; whether all of them are sure to be finite."""
@@ -126,10 +129,11 @@ class Rollout:
         **options: Unpack[RolloutDeviceOptions],
     ) -> None:
         self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops)
+        check_flags(linearise=linearise)
         _check_steps(steps, every, linearise)
         own = _device_options(device, options)
         robot = robot if isinstance(robot, Robot) else robots.load(robot)
-        self.robot, self.steps, self.every, self.device = robot, steps, every, device
+        self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), device
         self.options.friction_of(robot)
         warn_of_no_friction(robot, friction)
         self.dtype = np.dtype(own.get("dtype", np.float64))
@@ -138,10 +142,11 @@ class Rollout:
         self.kernel: LoopKernel | None = None
         self._compute: Compute | None = None
         self._small: dict[tuple[int, ...], _Small] = {}
+        self._binding = Lock()
         if device in INTEGERS:
             self.chip = _on_chip(robot, self.options, linearise, device, own)
             return
-        self.loop = rollout_loop(robot, self.options, linearise=linearise, every=every)
+        self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
         self.kernel = self._in_c(self.loop)
         self._compute = self._opened(self.loop, self.kernel)
 
@@ -166,8 +171,8 @@ class Rollout:
     ) -> Trajectories:
         """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
 
-        Raises ValueError: an input is missing, of another shape, not finite, or a quaternion has not length 1. A
-        trajectory that diverges is flagged, and harms no other.
+        Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
+        or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other.
         """
         if (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
@@ -214,12 +219,16 @@ class Rollout:
         where not, or where something is wrong with the inputs or results."""
         if self._kernel is None or dt is not None:
             return None
-        q, qd, torque = np.asarray(q0), np.asarray(qd0), np.asarray(tau)
+        q, qd, torque = real("q0", q0), real("qd0", qd0), real("tau", tau)
         small = self._small.get(torque.shape)
         if small is None:
             if torque.size > SMALL or torque.shape[-2:] != (self.steps, self.robot.nv) or not torque.size:
                 return None
-            small = self._small[torque.shape] = _Small(self, self._kernel, torque.shape[:-2])
+            small = _Small(self, self._kernel, torque.shape[:-2])
+            with self._binding:
+                while len(self._small) >= SHAPES:
+                    del self._small[next(iter(self._small))]
+                self._small[torque.shape] = small
         return small(q, qd, torque)
 
     def vjp(
@@ -230,7 +239,8 @@ class Rollout:
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
         state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
         call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
-        Raises ValueError: shapes differ, or dt is not constant.
+        Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
+        trajectory that diverged, or not real; or dt is not constant.
         """
         if self.chip is not None:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
@@ -238,13 +248,17 @@ class Rollout:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
         self.check_all_kept()
         n, steps = self.robot.nv, self.steps
-        leading = trajectories.qd.shape[:-2]
+        leading = real("tau", tau).shape[:-2]
+        torque = of_shape("tau", tau, (*leading, steps, n), self.dtype)
+        q, qd = (
+            of_shape(f"trajectories.{name}", x, (*leading, steps + 1, size), self.dtype, finite=False)
+            for name, x, size in (("q", trajectories.q, self.robot.nq), ("qd", trajectories.qd, n))
+        )
         cost_q, cost_qd = (
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        torque = of_shape("tau", tau, (*leading, steps, n), self.dtype)
-        return self.swept(trajectories.q, trajectories.qd, torque, cost_q, cost_qd)
+        return self.swept(q, qd, torque, cost_q, cost_qd)
 
     def check_all_kept(self) -> None:
         """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
@@ -309,7 +323,7 @@ class Rollout:
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
     ) -> tuple[dict[str, Array], tuple[int, ...]]:
         robot = self.robot
-        leading = np.shape(q0)[:-1]
+        leading = real("q0", q0).shape[:-1]
         q = of_shape("q0", q0, (*leading, robot.nq), self.dtype).reshape(-1, robot.nq)
         check_unit_vectors("q0", [(part.start, part.stop) for part in robot.quaternions()], q)
         state = {
@@ -318,7 +332,7 @@ class Rollout:
             "tau": of_shape("tau", tau, (*leading, self.steps, robot.nv), self.dtype).reshape(-1, self.steps, robot.nv),
         }
         if self.options.dt is None:
-            step = np.asarray(dt if dt is not None else np.nan, dtype=self.dtype)
+            step = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
             if step.shape != () or not (np.isfinite(step) and step > 0.0):
                 raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s")
             state["dt"] = step.reshape(1)
@@ -362,9 +376,9 @@ class _Small:
 
 
 def _check_steps(steps: int, every: int, linearise: bool) -> None:
-    if not (isinstance(steps, int) and steps >= 1):
+    if not (is_whole(steps) and steps >= 1):
         raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
-    if not (isinstance(every, int) and every >= 1 and steps % every == 0):
+    if not (is_whole(every) and every >= 1 and steps % every == 0):
         raise ArgumentError(f"every={every} of {steps} steps; expected a whole number that divides them")
     if linearise and every > 1:
         raise ArgumentError(f"linearise with every={every}; expected every=1: a and b are those of every step")

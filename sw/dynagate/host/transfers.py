@@ -101,12 +101,11 @@ class TransferQueue:
 
     def _move(self) -> None:
         """Gives the link what waits, as far as it takes it, and takes results of the oldest batch."""
-        link, under_way = self._driver.link, self._under_way
-        while self._waiting and len(under_way) < link.depth:
-            under_way.append(self._waiting.popleft())
-            link.expect(under_way[-1].results.shape[1])
-            link.write(under_way[-1].samples)
-        batch = under_way[0]
+        link = self._driver.link
+        while (entering := self._entering(link.depth)) is not None:
+            link.expect(entering.results.shape[1])
+            link.write(entering.samples)
+        batch = self._under_way[0]
         try:
             batch.received += link.read(batch.results[batch.received :])
         except SilenceError as error:
@@ -115,13 +114,26 @@ class TransferQueue:
             ) from None
         if batch.received == len(batch.samples):
             self._driver.verify(batch.samples, batch.results)
-            under_way.popleft()
+            with self._changed:
+                self._under_way.popleft()
             batch.done.set()
 
+    def _entering(self, depth: int) -> Batch | None:
+        """The next batch, which is under way from now on; None where none waits, or so many are under way."""
+        with self._changed:
+            if not self._waiting or len(self._under_way) >= depth:
+                return None
+            self._under_way.append(self._waiting.popleft())
+            return self._under_way[-1]
+
     def _fail(self, error: BaseException) -> None:
-        """The oldest batch fails with the error, those behind it because of it. The device begins anew."""
-        if not self._driver.link.closed:
-            self._driver.recover_from(error)
+        """The oldest batch fails with the error, or with what recovery raises; those behind it because of it. The
+        device begins anew."""
+        try:
+            if not self._driver.link.closed:
+                self._driver.recover_from(error)
+        except BaseException as fault:
+            error = fault
         with self._changed:
             self._under_way.popleft().fail(error)
             self._drop(DeviceError(f"{self._driver.link.text} dropped a batch behind one that failed: {error}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,10 +14,11 @@ import numpy.typing as npt
 from dynagate.design.design import AxiStreams, Design, Field, Port, Stream
 from dynagate.design.payload import Words, pack_integers, unpack_integers
 from dynagate.design.words import FIXED
-from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.fixedpoint.evaluate import EXACT, infinite
+from dynagate.fixedpoint.format import carried, quantise, to_float
 from dynagate.graph.packing import ZERO
 from dynagate.host import native_words
-from dynagate.host.inputs import Arrays, check_range
+from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError
 from dynagate.host.tags import COUNT_MASK, Tags, check_tags, tags_from
 from dynagate.native.compile import CompileError
@@ -25,36 +26,42 @@ from dynagate.native.compile import CompileError
 F64, F32 = np.dtype(np.float64), np.dtype(np.float32)
 
 
-def pack_inputs(design: Design, arrays: Arrays, batch: int) -> Words:
+def pack_inputs(design: Design, arrays: Arrays, batch: int, numbers: Mapping[str, str] = EXACT) -> Words:
     """Arrays (batch, *shape) by name, as `inputs.checked` gives them -> payload words (batch, words).
 
+    numbers: as of `fixedpoint.evaluate`.
     Raises ValueError that names the input which is outside the range that the formats were chosen for.
     """
     columns = {
         index: quantise(column, design.input.fields[index].format).value
-        for index, column in _input_columns(design, arrays, batch)
+        for index, column in _input_columns(design, arrays, batch, numbers)
     }
     return pack_integers(design.input, columns, batch)
 
 
-def _input_columns(design: Design, arrays: Arrays, batch: int) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
+def _input_columns(
+    design: Design, arrays: Arrays, batch: int, numbers: Mapping[str, str] = EXACT
+) -> Iterator[tuple[int, npt.NDArray[np.float64]]]:
     """Index and values (batch,) of each input field, checked against the range its format was chosen for."""
     for port in design.input.ports:
         flat = arrays[port.name].astype(np.float64).reshape(batch, len(port.fields))
         for k, index in enumerate(port.fields):
             field = design.input.fields[index]
-            check_range(port, k, flat[:, k], field.range, field.format.step)
-            yield index, flat[:, k]
+            yield index, brought(port, k, flat[:, k], field.range, field.format, numbers.get(port.name))
 
 
-def unpack_outputs(design: Design, words: Words) -> tuple[dict[str, npt.NDArray[np.float64]], npt.NDArray[np.bool_]]:
-    """Payload words -> float64 arrays (batch, *shape) by name, and which samples overflowed on their way."""
+def unpack_outputs(
+    design: Design, words: Words, numbers: Mapping[str, str] = EXACT
+) -> tuple[dict[str, npt.NDArray[Any]], npt.NDArray[np.bool_]]:
+    """Payload words -> float64 arrays (batch, *shape) by name, and which samples overflowed on their way. numbers: as
+    of `fixedpoint.evaluate`."""
     columns = [
         to_float(integers, field.format)
         for integers, field in zip(unpack_integers(design.output, words), design.output.fields, strict=True)
     ]
-    outputs = _output_arrays(design, columns)
-    overflow = np.zeros(len(words), dtype=bool)
+    exact = _output_arrays(design, columns)
+    outputs = {name: carried(value, numbers.get(name)) for name, value in exact.items()}
+    overflow = infinite(outputs)
     for place in design.output.overflow_bits:
         word, bit = divmod(place, 32)
         overflow |= (words[:, word] >> np.uint32(bit) & np.uint32(1)).astype(bool)
@@ -206,8 +213,7 @@ class FloatWords:
         """Which results, (batch,), have a number that is too large for a float16."""
         if self._number == F32:
             return np.zeros(len(next(iter(outputs.values()))), np.bool_)
-        flat = [array.reshape(len(array), math.prod(array.shape[1:])) for array in outputs.values()]
-        return np.any([np.isinf(array).any(axis=1) for array in flat], axis=0)
+        return infinite(outputs)
 
 
 class FixedWords:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dynagate.base.errors import MissingExtraError
-from dynagate.native.cache import LOOPS, cache_folder
+from dynagate.base.errors import Error, MissingExtraError
+from dynagate.base.storage import mark
+from dynagate.native.cache import cache_folder, check_own
 
 try:
     import numba
@@ -59,11 +59,12 @@ def _folder() -> str:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
-    folder = cache_folder() / LOOPS / digest.hexdigest()[:16]
+    folder = cache_folder() / f"loops-{digest.hexdigest()[:16]}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        state = folder.stat()
-    except OSError:
+        check_own(folder, Error)
+        mark(folder)
+        os.utime(folder)  # which reading does not do
+    except (Error, OSError):
         return ""
-    own = state.st_uid == os.getuid() and not stat.S_IMODE(state.st_mode) & (stat.S_IWGRP | stat.S_IWOTH)
-    return str(folder) if own and os.access(folder, os.W_OK) else ""
+    return str(folder)

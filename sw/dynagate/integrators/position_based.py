@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dynagate.integrators.contact import Contact
 from dynagate.integrators.drag import Drag
+from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_energy import run_energy
 from dynagate.integrators.position_based_inputs import (
@@ -149,9 +150,9 @@ class PositionBased:
         """Steps from q0 (nq,) or (batch, nq) and qd0 (nv,) or (batch, nv), at rest by default.
 
         tau: torques (N m, N) at revolute and prismatic joints, target: angles or distances that the servo holds; both
-        (nv,), (steps, nv) or (batch, steps, nv), 0 by default. Warns if a step has not converged.
-        Raises PositionBasedError: shapes, numbers that are not finite, torques or targets at joints with quaternions,
-        targets without a servo.
+        (nv,), (steps, nv) or (batch, steps, nv), 0 by default. Warns if a step has not converged, and of joints that
+        pass their limits. Raises PositionBasedError: shapes, numbers that are not finite, torques or targets at joints
+        with quaternions, targets without a servo.
         """
         inputs = check_inputs(self.robot, q0, qd0, steps, tau=tau, target=target)
         check_servo(self._joints, inputs.target)
@@ -170,6 +171,7 @@ class PositionBased:
         else:
             self._each(inputs, record)
         self._warn_of_stuck(record)
+        warn_beyond_limits(self.robot, record.q)
         if inputs.single:
             record = Record(*(values[0] for values in record))
         times: Floats = self.dt * np.arange(steps + 1, dtype=np.float64)

@@ -18,6 +18,7 @@ from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, select, zer
 from dynagate.dynamics.tree import Tree
 from dynagate.graph import Graph
 from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.contact import Contact, ContactError, Plane, check_points
 from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_joints import Joints, Servo, joints_of
@@ -25,10 +26,8 @@ from dynagate.integrators.position_based_residual import MEMORY
 from dynagate.robot import Robot
 
 FAR = 1e30
-"""What is minimised, before the first iteration, which therefore accepts its guess."""
-
-NO_NUMBER = 1e6
-"""Above any bound of a comparison, and not so far that passes drop the bound beside it."""
+"""Above any bound of a comparison: a force that is not a number; and what is minimised, before the first iteration,
+which therefore accepts its guess."""
 
 Poses = list[tuple[Array, Array]]
 """Per link R (3, 3) and p (3,), in the world or sums of such."""
@@ -98,9 +97,10 @@ def begin(model: Model) -> Graph:
     (points, 3); and the values of no iteration yet.
     """
     robot, tree = model.robot, model.tree
-    recording = Recording("begin", robot.name)
-    q, before, tau = (recording.input(name, (robot.nq,)) for name in ("q", "before", "tau"))
-    target = recording.input("target", (robot.nv,)) if model.servo else zeros(robot.nv)
+    recording, sizes = Recording("begin", robot.name), typical_sizes(tree)
+    q, before = (recording.input(name, (robot.nq,), sizes["q"]) for name in ("q", "before"))
+    tau = recording.input("tau", (robot.nv,), sizes["tau"])
+    target = recording.input("target", (robot.nv,), sizes["q"]) if model.servo else zeros(robot.nv)
     here, last = poses_of(tree, q), poses_of(tree, before)
     past = zeros(len(tree.links), 12)
     for i, ((r, p), (r0, p0)) in enumerate(zip(here, last, strict=True)):
@@ -136,9 +136,9 @@ def size(x: Scalar) -> Scalar:
 
 
 def largest_over(slope: Array, scale: Sequence[float]) -> Scalar:
-    """The largest force over its scale; NO_NUMBER where one is not a number."""
+    """The largest force over its scale; FAR where one is not a number."""
     ratios = [size(g) * (1.0 / s) for g, s in zip(slope, scale, strict=True)]
-    return select(sum(ratios, 1.0), largest(ratios), NO_NUMBER)
+    return select(sum(ratios, 1.0), largest(ratios), FAR)
 
 
 def largest(values: Sequence[Scalar]) -> Scalar:
@@ -171,12 +171,18 @@ def damp(hessian: Array, relaxed: Scalar) -> None:
 def evaluation(model: Model, at: str, slope: str) -> Graph:
     """The configuration `at` (nv,), past, linear, with contact marks, to `slope` (nv,) and, without contact, energy."""
     robot, contact = model.robot, model.contact
-    recording = Recording("evaluation", robot.name)
-    q, linear = (recording.input(name, (robot.nq,)) for name in (at, "linear"))
-    past = recording.input("past", (len(robot.links), 12))
-    marks = recording.input("marks", (len(contact.points), 3)) if contact else None
+    recording, sizes = Recording("evaluation", robot.name), typical_sizes(model.tree)
+    q, linear = recording.input(at, (robot.nq,), sizes["q"]), recording.input("linear", (robot.nv,), sizes["tau"])
+    past = _past(recording, model.tree)
+    marks = recording.input("marks", (len(contact.points), 3), sizes["place"]) if contact else None
     energy, forces = energy_and_slope(model, q, past, linear, marks)
     return recording.graph({slope: forces} if contact else {"energy": scalar(energy), slope: forces})
+
+
+def _past(recording: Recording, tree: Tree) -> Array:
+    """The input of that name: T_{k-1} - 2 T_k of every link (links, 12)."""
+    sizes = np.repeat([1.0, float(typical_sizes(tree)["place"])], [9, 3])
+    return recording.input("past", (len(tree.links), 12), sizes)
 
 
 def poses_of(tree: Tree, q: Array) -> Poses:
@@ -240,8 +246,8 @@ def ending(model: Model) -> Graph:
     """best and start (nv,), the configurations at a step's ends, and past to energy (), kinetic and potential in J."""
     robot, tree = model.robot, model.tree
     recording = Recording("ending", robot.name)
-    best, start = (recording.input(name, (robot.nq,)) for name in ("best", "start"))
-    past = recording.input("past", (len(tree.links), 12))
+    best, start = (recording.input(name, (robot.nq,), typical_sizes(tree)["q"]) for name in ("best", "start"))
+    past = _past(recording, tree)
     oldest, middle, last = (weight / model.dt for weight in collocation(2).first)
     middle = middle + 2.0 * oldest  # of T_k, of which `past` has -2
     total: Scalar = 0.0

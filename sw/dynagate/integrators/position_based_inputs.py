@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import is_number, is_whole, real
 from dynagate.base.errors import Error
 from dynagate.integrators.position_based_links import Floats
 from dynagate.robot import Robot
@@ -34,7 +35,7 @@ class Inputs(NamedTuple):
 
 def is_finite(value: object) -> bool:
     """Whether a value is a number, and finite. True and False are none."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return is_number(value) and math.isfinite(value)
 
 
 def are_finite(values: Any, count: int) -> bool:
@@ -58,7 +59,7 @@ def check_positive(name: str, value: object) -> None:
 
 def check_whole(name: str, value: object, least: int = 1) -> None:
     """Raises PositionBasedError."""
-    if not (isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= least):
+    if not (is_whole(value) and value >= least):
         raise PositionBasedError(f"{name} is {value!r:.60}; expected a whole number, {least} or more")
 
 
@@ -108,9 +109,9 @@ def check_single(
 
 def _numbers(name: str, values: npt.ArrayLike | None) -> Floats:
     try:
-        return np.asarray(values, float)
-    except (TypeError, ValueError):
-        raise PositionBasedError(f"{name} is {shown(values)}; expected an array of numbers") from None
+        return real(name, values).astype(np.float64, copy=False)
+    except Error as error:
+        raise PositionBasedError(str(error)) from None
 
 
 def _in_shape(name: str, values: npt.ArrayLike | None, shape: tuple[int, ...]) -> Floats:

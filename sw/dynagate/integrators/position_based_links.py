@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.dynamics.mass_matrix import check_invertible
+from dynagate.dynamics.tree import Tree
 from dynagate.robot.model import DIRECTIONS, Robot
 
 Floats = npt.NDArray[np.float64]
@@ -43,12 +45,14 @@ class Links(NamedTuple):
 
 
 def links_of(robot: Robot) -> Links:
-    """The robot's links as arrays. Raises ArgumentTypeError, ArgumentError: no robot, or one that cannot move."""
+    """The robot's links as arrays. Raises ArgumentTypeError, ArgumentError: no robot, or one that cannot move;
+    RobotError: joints that move no mass."""
     if not isinstance(robot, Robot):
         raise ArgumentTypeError(f"robot is a {type(robot).__name__}; expected a dynagate.Robot")
     robot.check_uncoupled("the position-based integrator")
     if robot.nv == 0:
         raise ArgumentError(f"robot '{robot.name}' has no joint that moves; expected one or more")
+    check_invertible(Tree(robot))
     links = robot.links
     link_of = [i for i, link in enumerate(links) for _ in range(link.joint.nv)]
     last = np.full(len(links), -1)  # the last dof at or above each link

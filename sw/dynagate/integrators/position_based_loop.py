@@ -15,6 +15,7 @@ from dynagate.dynamics.tree import Tree
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators import position_based_energy
 from dynagate.integrators.contact import Contact
 from dynagate.integrators.position_based_graphs import (
@@ -84,16 +85,12 @@ def _energy_search(model: Model, scale: Sequence[float], iterations: int) -> Loo
 
 
 def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
-    """Which is the best so far, and the next damping: a trial is accepted as `run_energy` does.
-
-    A graph of its own: passes drop a term that is negligible in random states, as a tolerance is beside the forces of
-    such.
-    """
-    recording = Recording("decision", robot.name)
-    vectors = ("trial", "held", "trial_slope", "gradient")
-    trial, held, trial_slope, gradient = (recording.input(name, (robot.nq,)) for name in vectors)
-    scalars = ("energy", "lowest", "damping", "count")
-    energy, lowest, damping, count = (recording.input(name, ())[()] for name in scalars)
+    """Which is the best so far, and the next damping: a trial is accepted as `run_energy` does."""
+    recording, sizes = Recording("decision", robot.name), typical_sizes(Tree(robot))
+    trial, held = (recording.input(name, (robot.nq,), sizes["q"]) for name in ("trial", "held"))
+    trial_slope, gradient = (recording.input(name, (robot.nv,), sizes["tau"]) for name in ("trial_slope", "gradient"))
+    energy, lowest = (recording.input(name, (), sizes["tau"] @ sizes["q"])[()] for name in ("energy", "lowest"))
+    damping, count = (recording.input(name, ())[()] for name in ("damping", "count"))
     left, before = largest_over(trial_slope, scale), largest_over(gradient, scale)
     lower = select(lowest - energy, 1.0, 0.0)
     within = select(left - 1.0, 0.0, 1.0)
@@ -116,8 +113,8 @@ def _step(model: Model) -> Graph:
     """best, slope, relaxed to next: best - (M/dt² + λ)⁻¹ slope, λ beside the mean of the diagonal."""
     robot = model.robot
     tree = Tree(robot)
-    recording = Recording("step", robot.name)
-    best, slope = (recording.input(name, (robot.nq,)) for name in ("best", "slope"))
+    recording, sizes = Recording("step", robot.name), typical_sizes(tree)
+    best, slope = recording.input("best", (robot.nq,), sizes["q"]), recording.input("slope", (robot.nv,), sizes["tau"])
     relaxed = recording.input("relaxed", ())[()]
     hessian = mass_matrix(tree, list(best)) * (1.0 / model.dt**2)
     for d in range(tree.nv):

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from dynagate.base.errors import Error
 from dynagate.integrators.compiled import compiled
+from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.position_based_inertia import add_inertia, eliminate, paired
 from dynagate.integrators.position_based_inputs import check_positive, check_single
 from dynagate.integrators.position_based_joints import Joints, joints_of
@@ -194,7 +195,7 @@ class NewtonEuler:
     def run(self, q0: npt.ArrayLike, qd0: npt.ArrayLike | None, steps: int, tau: npt.ArrayLike | None = None) -> Motion:
         """q0 (nq,), qd0 (nv,) or None for rest, tau (nv,) or (steps, nv).
 
-        Raises PositionBasedError: shapes, numbers that are not finite.
+        Warns of joints that pass their limits. Raises PositionBasedError: shapes, numbers that are not finite.
         """
         inputs = check_single(self.robot, q0, qd0, steps, tau=tau)
         q = np.full((steps + 1, self.robot.nq), np.nan)
@@ -204,4 +205,5 @@ class NewtonEuler:
         energy[0] = mechanical_energy(self._links, q[0], qd)
         done = _march(self._links, self._joints, SCHEMES.index(self.scheme), self.dt, inputs.tau, q, energy, qd)
         q[done + 1 :], energy[done + 1 :] = np.nan, np.nan
+        warn_beyond_limits(self.robot, q)
         return Motion(q, energy, done)

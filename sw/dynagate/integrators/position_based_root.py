@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from dynagate.dynamics import Tree
 from dynagate.dynamics.mass_matrix import factorise, solve
 from dynagate.dynamics.spatial import array, select
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import Loop, Until
 from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators import position_based_residual
 from dynagate.integrators.position_based_graphs import (
     Model,
@@ -60,15 +64,15 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
 
     recent: squares of the forces in the last iterations that were accepted; slot: 1 where the next one is noted. What
     the search returns, best, is where it is if that has converged, and else where the squares were least.
-    A graph of its own: passes drop a term that is negligible in random states, as a tolerance is beside the forces of
-    such.
     """
-    recording = Recording("decision", robot.name)
-    vectors = ("trial", "held", "trial_slope", "gradient", "least_q")
-    trial, held, trial_slope, gradient, least_q = (recording.input(name, (robot.nq,)) for name in vectors)
-    recent, slot = (recording.input(name, (position_based_residual.MEMORY,)) for name in ("recent", "slot"))
-    scalars = ("damping", "count", "lowest", "lowest_left")
-    damping, count, lowest, lowest_left = (recording.input(name, ())[()] for name in scalars)
+    recording, sizes = Recording("decision", robot.name), typical_sizes(Tree(robot))
+    trial, held, least_q = (recording.input(name, (robot.nq,), sizes["q"]) for name in ("trial", "held", "least_q"))
+    trial_slope, gradient = (recording.input(name, (robot.nv,), sizes["tau"]) for name in ("trial_slope", "gradient"))
+    square = sizes["tau"] @ sizes["tau"]
+    recent = recording.input("recent", (position_based_residual.MEMORY,), square)
+    slot = recording.input("slot", (position_based_residual.MEMORY,))
+    lowest = recording.input("lowest", (), square)[()]
+    damping, count, lowest_left = (recording.input(name, ())[()] for name in ("damping", "count", "lowest_left"))
     value = trial_slope @ trial_slope
     rest = largest_over(trial_slope, scale)
     first = select(count + 0.5, 0.0, 1.0)  # the guess
@@ -103,10 +107,10 @@ def _step(robot: Robot) -> Graph:
     """now, slope, relaxed and the Jacobian J of the forces to next: now - (JᵀJ + λ)⁻¹ Jᵀ slope, λ beside the mean of
     the diagonal."""
     n = robot.nv
-    recording = Recording("step", robot.name)
-    now, slope = (recording.input(name, (n,)) for name in ("now", "slope"))
+    recording, sizes = Recording("step", robot.name), typical_sizes(Tree(robot))
+    now, slope = recording.input("now", (n,), sizes["q"]), recording.input("slope", (n,), sizes["tau"])
     relaxed = recording.input("relaxed", ())[()]
-    j = recording.input("dforces_dnow", (n, n))
+    j = recording.input("dforces_dnow", (n, n), np.outer(sizes["tau"], 1.0 / sizes["q"]))
     square = j.T @ j
     damp(square, relaxed)
     dense = _Dense(n)

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_flags, check_time_step
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
+from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import along_columns, direction_matrix
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.friction import SPEED, Friction, check_friction, friction_of
@@ -18,6 +20,7 @@ from dynagate.dynamics.spatial import select
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.tangent import rates_of, seeded, values_of
 from dynagate.robot import Robot
 
@@ -33,7 +36,7 @@ class StepOptions:
 
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
     friction, friction_speed: as in `dynamics.AlgorithmOptions`. stops: joints end at their limits, where they lose
-    their speed. wrap: angles of joints without limits come back between -π and π.
+    their speed. wrap: angles of joints that turn for ever (`Robot.is_periodic`) come back between -π and π.
     """
 
     dt: float | None
@@ -47,8 +50,9 @@ class StepOptions:
     def __post_init__(self) -> None:
         if self.integrator not in METHODS:
             raise ArgumentError(f"integrator '{self.integrator}'; expected one of {', '.join(METHODS)}")
-        if self.dt is not None and not (math.isfinite(self.dt) and self.dt > 0.0):
-            raise ArgumentError(f"dt={self.dt}; expected a time step of more than 0 s")
+        if self.dt is not None:
+            check_time_step(self.dt)
+        check_flags(stops=self.stops)
         check_friction(self.friction, self.friction_speed)
 
     def friction_of(self, robot: Robot) -> Friction | None:
@@ -62,10 +66,15 @@ class StepRecording:
     def __init__(self, robot: Robot, options: StepOptions, name: str) -> None:
         self.robot, self.options, self.friction = robot, options, options.friction_of(robot)
         self.recording = Recording(name, robot.name)
-        self.q = self.recording.input("q", (robot.nq,))
-        self.qd = self.recording.input("qd", (robot.nv,))
-        self.tau = self.recording.input("tau", (robot.nv,))
-        self.dt = options.dt if options.dt is not None else self.recording.input("dt", ())[()]
+        self._sizes = typical_sizes(Tree(robot))
+        quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
+        self.q = self.recording.input("q", (robot.nq,), self._sizes["q"], unit_vectors=quaternions)
+        self.qd, self.tau = self.velocities("qd"), self.velocities("tau")
+        self.dt = options.dt if options.dt is not None else self.recording.input("dt", (), self._sizes["dt"])[()]
+
+    def velocities(self, name: str, like: str = "") -> Array:
+        """A new input (nv,), with numbers of the same size as the input `like` of the listed functions has."""
+        return self.recording.input(name, (self.robot.nv,), self._sizes[like or name])
 
     def after(self, acceleration: Any, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:
         """q and q̇ after the step. acceleration(q, qd, tau)."""
@@ -81,8 +90,8 @@ class StepRecording:
     def _wrapped(self, q: Array) -> Array:
         """A step turns a joint by less than a turn."""
         q = q.copy()
-        for link, iq, _ in self.robot.slices():
-            if link.joint.type == "continuous":
+        for joint, iq, _ in self.robot.moving():
+            if self.robot.is_periodic(joint):
                 angle = q[iq.start]
                 angle = select(angle - math.pi, angle - 2.0 * math.pi, angle)
                 q[iq.start] = select(-math.pi - angle, angle + 2.0 * math.pi, angle)
@@ -90,8 +99,8 @@ class StepRecording:
 
     def _stopped(self, q: Array, qd: Array) -> tuple[Array, Array]:
         q, qd = q.copy(), qd.copy()
-        for link, iq, iv in self.robot.slices():
-            for limit, sign in zip(self.robot.reach(link.joint), (-1.0, 1.0), strict=True) if link.joint.nv else ():
+        for joint, iq, iv in self.robot.moving():
+            for limit, sign in zip(self.robot.reach(joint), (-1.0, 1.0), strict=True):
                 if limit is not None:
                     a, b = iq.start, iv.start
                     beyond = (q[a] - limit) * sign
@@ -99,8 +108,7 @@ class StepRecording:
         return q, qd
 
     def graph(self, outputs: dict[str, Array]) -> Graph:
-        quaternions = tuple((part.start, part.stop) for part in self.robot.quaternions())
-        return replace(self.recording.graph(outputs, {"q": quaternions}), friction=self.friction)
+        return replace(self.recording.graph(outputs), friction=self.friction)
 
 
 def step_graph(robot: Robot, options: StepOptions) -> Graph:

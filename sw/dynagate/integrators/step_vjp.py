@@ -29,8 +29,8 @@ def step_vjp_graph(robot: Robot, options: StepOptions) -> Graph:
     λ of a configuration is along velocities.
     """
     step = StepRecording(robot, options, "step_vjp")
-    names = ("lam_q", "lam_qd", "cost_q", "cost_qd")
-    lam_q, lam_qd, cost_q, cost_qd = (step.recording.input(name, (robot.nv,)) for name in names)
+    lam_q, lam_qd = step.velocities("lam_q"), step.velocities("lam_qd")
+    cost_q, cost_qd = step.velocities("cost_q", "lam_q"), step.velocities("cost_qd", "lam_qd")
     by_q, by_qd, by_tau = _Reverse(step).products(lam_q, lam_qd)
     return step.graph({"lam_q_next": cost_q + by_q, "lam_qd_next": cost_qd + by_qd, "vjp_tau": by_tau})
 
@@ -87,7 +87,7 @@ def _integrator(robot: Robot, options: StepOptions) -> tuple[Graph, int]:
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
         k = len(states) // 2
         states.update({f"q_{k}": np.array(q, dtype=object), f"qd_{k}": np.array(qd, dtype=object)})
-        return step.recording.input(f"qdd_{k}", (robot.nv,))
+        return step.velocities(f"qdd_{k}", "qdd")
 
     q, qd = step.after(acceleration, step.q, step.qd, step.tau)
     return step.graph({"q_next": q, "qd_next": qd, **states}), len(states) // 2

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.dynamics.spatial import Scalar, select, sqrt
+from dynagate.dynamics.spatial import Scalar, cos, select, sin, sqrt
 
 Array = npt.NDArray[Any]
 
 
 class Tangent:
     """A scalar and its rates (directions,), an object array. It has what steps of integrators need: sums, products,
-    reciprocals, roots and selections."""
+    reciprocals, roots, sines, cosines and selections."""
 
     __slots__ = ("rates", "value")
 
@@ -51,6 +51,12 @@ class Tangent:
     def __rtruediv__(self, other: Any) -> Any:
         inverse = 1.0 / self.value
         return Tangent(inverse, self.rates * -(inverse * inverse)) * other
+
+    def sin(self) -> Tangent:
+        return Tangent(sin(self.value), self.rates * cos(self.value))
+
+    def cos(self) -> Tangent:
+        return Tangent(cos(self.value), self.rates * -sin(self.value))
 
     def operation(self, name: str, *operands: Any) -> Tangent:
         """A root or a selection, as `dynamics.spatial` asks for them."""

@@ -43,7 +43,8 @@ def turn_graph(
     stops: bool = False,
 ) -> Graph:
     """q (nq,), qd, tau (nv,) and, with variable_dt, dt () to q_next, qd_next and, with linearise, a and b, as
-    `step_graph` and `linearised_step_graph` have them. Angles of joints without limits are between -π and π.
+    `step_graph` and `linearised_step_graph` have them. Angles of joints that turn for ever
+    (`Robot.is_periodic`) are between -π and π.
 
     dt: seconds; 1e-3 for None. With variable_dt the largest. Raises ValueError: an option is none of these.
     """

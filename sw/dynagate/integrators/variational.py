@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.dynamics import Tree
 from dynagate.dynamics.mass_matrix import check_invertible
 from dynagate.integrators import variational_steps as loops
+from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.links import check_joints, links_of
 from dynagate.integrators.variational_body import WIDEST_TURN
 from dynagate.integrators.variational_device import DeviceSteps
@@ -162,10 +164,12 @@ class Variational:
 
         tau: joint forces in N m and N, (nv,), (batch, nv), or (steps, batch, nv) for each step. external: forces on the
         links [moment; force] at their origins in their frames, as the robot's file has these, (links, 6) or with the
-        same axes in front. on_failure: "raise", or "keep" to return what was computed.
-        Raises ValueError for other shapes, or a tolerance below the floor that rounding sets; VariationalError where
-        steps fail.
+        same axes in front; a single row for each trajectory is refused where there are as many steps, unless its axis
+        of steps says which it is: (1, batch, nv). on_failure: "raise", or "keep" to return what was computed.
+        Warns of joints that pass their limits. Raises ValueError for other shapes, or a tolerance below the floor that
+        rounding sets; VariationalError where steps fail.
         """
+        _check_run(steps, on_failure)
         state = self.start(q0, qd0)
         self._check_floor(state)
         trajectory = self.advance(state, steps, tau=tau, external=external, on_failure="keep")
@@ -184,11 +188,10 @@ class Variational:
         external: npt.ArrayLike | None = None,
         on_failure: str = "raise",
     ) -> Trajectory:
-        """Further steps of a batch, as `run`: for forces that depend on the state. `Trajectory.state` goes on."""
-        if on_failure not in ("raise", "keep"):
-            raise ArgumentError(f"on_failure '{on_failure}'; expected raise or keep")
-        if steps < 1:
-            raise ArgumentError(f"{steps} steps; expected 1 or more")
+        """Further steps of a batch, as `run`: for forces that depend on the state. `Trajectory.state` goes on. Raises
+        ValueError, too, for a state of another robot."""
+        _check_run(steps, on_failure)
+        state = self._checked(state)
         batch, nv, links = len(state.q), self.robot.nv, len(self.robot.links)
         torques = _per_step("tau", tau, steps, (batch, nv))
         forces = None if external is None else _per_step("external", external, steps, (batch, links, 6))
@@ -201,6 +204,7 @@ class Variational:
             qd = (q[k, last] - q[k, last - 1]) / self.dt if last else before[k]
             reason = self._reason(int(status[k]), float(residuals[k, last]), int(iterations[k, last]))
             failures.append(Failure(int(k), last, float(residuals[k, last]), q[k, last], qd, reason))
+        warn_beyond_limits(self.robot, q)
         return _judged(Trajectory(q, iterations, residuals, self.dt, state, failures, self._links), on_failure)
 
     def convergence(self, q0: npt.ArrayLike, qd0: npt.ArrayLike) -> Array:
@@ -291,8 +295,17 @@ class Variational:
             where = f"turns by more than {degrees:.0f} degrees in a step; expected less ('loops' goes on to 180)"
         return f"a link or joint {where}; take a smaller dt than {self.dt:g} s"
 
+    def _checked(self, state: State) -> State:
+        """A state as float64. Raises ValueError: its arrays are not those of this robot; TypeError: it is none."""
+        if not isinstance(state, State):
+            raise ArgumentTypeError(f"state is a {type(state).__name__}; expected that of a start or a trajectory")
+        batch, nv = len(real("state.q", state.q)), self.robot.nv
+        shapes = {"q": (batch, nv), "past": (PAST, batch, nv), "momentum": (batch, len(self.robot.links), 6)}
+        arrays = {n: of_shape(f"state.{n}", getattr(state, n), shape, finite=False) for n, shape in shapes.items()}
+        return State(**arrays, age=state.age)
+
     def _vectors(self, name: str, values: npt.ArrayLike) -> Array:
-        array = np.array(values, dtype=np.float64, ndmin=2)
+        array = np.array(real(name, values), dtype=np.float64, ndmin=2)
         if array.ndim != 2 or array.shape[1] != self.robot.nv or not len(array):
             raise ArgumentError(
                 f"{name} has shape {np.shape(values)}; expected ({self.robot.nv},) or (batch, {self.robot.nv})"
@@ -304,12 +317,17 @@ class Variational:
 
 
 def _per_step(name: str, values: npt.ArrayLike | None, steps: int, shape: tuple[int, ...]) -> Array:
-    """Forces (steps or 1, *shape); zeros for None. Raises ValueError for another shape."""
+    """Forces (steps or 1, *shape); zeros for None. Raises ValueError: another shape, or one that means two things."""
     if values is None:
         return np.zeros((1, *shape))
-    array = np.asarray(values, dtype=np.float64)
+    array = real(name, values).astype(np.float64, copy=False)
     if array.shape == shape[1:]:
         array = np.broadcast_to(array, shape)
+    if array.shape == shape and shape[0] == steps > 1:
+        raise ArgumentError(
+            f"{name} has shape {shape}, which may be a row for each of {steps} trajectories or of {steps} steps; "
+            f"expected {(1, *shape)} or {(steps, *shape)}"
+        )
     if array.shape == shape:
         array = array[None]
     if array.shape not in ((1, *shape), (steps, *shape)):
@@ -338,9 +356,14 @@ def _check_options(
             raise ArgumentError(f"{name} {value!r}; expected one of {', '.join(map(str, known))}")
 
 
-def _judged(trajectory: Trajectory, on_failure: str) -> Trajectory:
+def _check_run(steps: int, on_failure: str) -> None:
+    if not (is_whole(steps) and steps >= 1):
+        raise ArgumentError(f"{steps} steps; expected a whole number of 1 or more")
     if on_failure not in ("raise", "keep"):
         raise ArgumentError(f"on_failure '{on_failure}'; expected raise or keep")
+
+
+def _judged(trajectory: Trajectory, on_failure: str) -> Trajectory:
     if trajectory.failures and on_failure == "raise":
         raise VariationalError(trajectory.failures, trajectory)
     return trajectory

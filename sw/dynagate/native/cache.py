@@ -15,14 +15,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from dynagate.base.storage import DAY, is_left, scratch
+from dynagate.base.storage import DAY, SCRATCH, is_left, is_marked, mark, scratch
 
 CACHE_VARIABLE = "DYNAGATE_CACHE"
 CHECKSUM = "sha256"
 """The file in a kept folder with the checksum of all others."""
-
-LOOPS = "loops"
-"""The folder in the cache with compiled loops over links (`integrators.compiled`)."""
 
 UNUSED_DAYS = 60
 """What was not used for so long is removed when something else is compiled."""
@@ -55,6 +52,7 @@ def kept(target: Path, make: Callable[[Path, Path], None], failure: type[Excepti
         for folder in (work, product):
             folder.mkdir(mode=0o700)
         make(work, product)
+        mark(product)
         (product / CHECKSUM).write_text(_checksum(product))
         for path in product.rglob("*"):
             path.chmod(0o700)  # whatever the umask is
@@ -106,15 +104,10 @@ def _replace(target: Path, product: Path, aside: Path) -> None:
 
 
 def entries(cache: Path) -> list[Path]:
-    """What this package put into a cache: kept folders, loops, and scratch folders that killed processes left. Nothing
-    else that lies there, no links and nothing of other users."""
-    own = [path for path in cache.iterdir() if _is_own_folder(path)] if cache.is_dir() else []
-    return sorted(path for path in own if (path / CHECKSUM).is_file() or path.name == LOOPS or is_left(path))
-
-
-def _is_own_folder(path: Path) -> bool:
-    status = path.lstat()
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    """What this package put into a cache: marked folders, and of scratch folders those that killed processes left.
+    Nothing else that lies there, no links and nothing of other users."""
+    own = [path for path in cache.iterdir() if is_marked(path)] if cache.is_dir() else []
+    return sorted(path for path in own if is_left(path) or not path.name.startswith(SCRATCH))
 
 
 def size_of(folder: Path) -> int:
@@ -127,8 +120,7 @@ def size_of(folder: Path) -> int:
 
 
 def _remove_unused(cache: Path) -> None:
-    """Remove kept folders, and nothing else that lies in the cache."""
-    for path in cache.iterdir():
+    for path in entries(cache):
         with suppress(OSError):
-            if (path / CHECKSUM).is_file() and time.time() - path.stat().st_mtime > UNUSED_DAYS * DAY:
+            if time.time() - path.stat().st_mtime > UNUSED_DAYS * DAY:
                 shutil.rmtree(path, ignore_errors=True)

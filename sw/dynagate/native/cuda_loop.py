@@ -15,7 +15,7 @@ from dynagate.graph.loop import Loop, Until
 from dynagate.native import cuda
 from dynagate.native.emit import Source, head_comment
 from dynagate.native.expressions import functions
-from dynagate.native.loop_text import LoopText, graphs, loop_name
+from dynagate.native.loop_text import LoopText, Places, Scope, graphs, loop_name
 from dynagate.native.sums import chained
 
 ONE = "dynagate_loop_one.h"
@@ -67,20 +67,12 @@ class _Thread(LoopText):
     def rows(self, side: str, k: int) -> tuple[str, str]:
         return f"{side}{k}", "0"
 
-    def computed(self, graph: Graph) -> Iterator[str]:
-        arguments = []
-        results = {port.name for port in graph.outputs}
-        for port in graph.inputs:
-            at = f"v + {self.at[port.name]}"
-            if port.name in results:  # a step that gives a value anew reads all of the old one first
-                size = len(port.nodes)
-                yield f"real old_{port.name}[{size}];\n    dg_get_real(old_{port.name}, {at}, 0, {size});"
-                at = f"old_{port.name}"
-            arguments.append(at)
+    def computed(self, scope: Scope, graph: Graph, read: Places) -> Iterator[str]:
+        arguments = [f"v + {read[port.name]}" for port in graph.inputs]
         for port in graph.outputs:
-            k = self._results.get(port.name)
-            direct = port.name in self.direct
-            arguments.append(f"out{k}{self.turn_of(port.name)}" if direct else f"v + {self.at[port.name]}")
+            direct = scope is self.scope and port.name in self.direct
+            to = f"out{self._results[port.name]}{self.turn_of(port.name)}" if direct else f"v + {scope.at[port.name]}"
+            arguments.append(to)
         yield f"{self.steps[id(graph)].name}({', '.join(arguments)});"
 
 
@@ -88,11 +80,10 @@ def _direct(loop: Loop) -> Iterator[str]:
     """Values that one graph computes and that nothing reads but their output."""
     if isinstance(loop.stop, Until) or loop.every > 1:
         return
-    computed = [port.name for step in loop.steps if isinstance(step, Graph) for port in step.outputs]
+    computed = [(port.name, isinstance(step, Graph)) for step in loop.steps for port in step.outputs]
     read = {port.name for step in loop.steps for port in step.inputs} | set(loop.carry) | set(loop.last)
-    inner = {name for step in loop.steps if isinstance(step, Loop) for name in step.values}
     for name in loop.kept:
-        if computed.count(name) == 1 and name not in read and name not in inner:
+        if name not in read and [by_graph for value, by_graph in computed if value == name] == [True]:
             yield name
 
 

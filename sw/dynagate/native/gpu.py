@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_fits, check_written, real
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, Error
 from dynagate.graph import Graph
-from dynagate.native.arrays import Named, check, laid_out, new_arrays
+from dynagate.native.arrays import Named, check, laid_out, lies, new_arrays
 from dynagate.native.compile import CUDA, CompileError, Toolchain, library
 from dynagate.native.cuda import cuda_source, staging
 from dynagate.native.emit import Source
@@ -121,11 +122,20 @@ class GpuProgram:
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> None:
         """Arrays in host memory, (batch, *shape) by name; outputs of the kernel's dtype, in its layout. They go through
         pinned memory in chunks, copies beside computation; outputs of `new_outputs` in rows are written by the GPU
-        itself. Raises GpuError; outputs are undefined then."""
-        arrays = [laid_out(inputs[port.name], self.dtype, self.layout) for port in self.text.inputs]
+        itself. Raises ValueError or TypeError naming an array that does not fit; GpuError, after which
+        outputs are undefined."""
+        batch = len(inputs[self.text.inputs[0].name])
+        arrays = []
+        for port in self.text.inputs:
+            label = f"input '{port.name}'"
+            arrays.append(laid_out(real(label, inputs[port.name]), self.dtype, self.layout))
+            check_fits(label, arrays[-1], (batch, *port.shape), self.dtype)
+        for port in self.text.outputs:
+            label = f"out.{port.name}"
+            check_written(label, outputs[port.name], (batch, *port.shape), self.dtype)
+            self._check_lies(label, lies(outputs[port.name], self.layout))
         read = [array.ctypes.data for array in arrays]
         written = [outputs[port.name].ctypes.data for port in self.text.outputs]
-        batch = len(inputs[self.text.inputs[0].name])
         direct = self.layout == "rows" and all(map(self._pinned.holds, written))
         pointers = self._pointers(read, written)
         require(self._functions.dynagate_cuda_run(self._context, *pointers, batch, self._planes, direct))
@@ -243,10 +253,13 @@ class GpuProgram:
     def _check(self, k: int, array: _GpuArray, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
         """Raises ValueError, unless strides differ only where they mean nothing."""
         ports = [f"input '{port.name}'" for port in self.text.inputs] + [f"out.{p.name}" for p in self.text.outputs]
-        if array.shape != shape or array.dtype != self.dtype:
-            raise ArgumentError(f"{ports[k]} is {array.dtype} {array.shape}; expected {self.dtype} {shape}")
-        if math.prod(shape) and any(n > 1 and a != b for n, a, b in zip(shape, array.strides, strides, strict=True)):
-            raise ArgumentError(f"{ports[k]} does not lie in {self.layout} without gaps, as this kernel takes it")
+        check_fits(ports[k], array, shape, self.dtype)
+        lie = zip(shape, array.strides, strides, strict=True)
+        self._check_lies(ports[k], not math.prod(shape) or all(n <= 1 or a == b for n, a, b in lie))
+
+    def _check_lies(self, label: str, right: bool) -> None:
+        if not right:
+            raise ArgumentError(f"{label} does not lie in {self.layout} without gaps, as this kernel takes it")
 
 
 class GpuKernel(GpuProgram):

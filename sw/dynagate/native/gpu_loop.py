@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError
-from dynagate.graph.loop import Count, Loop
+from dynagate.graph.loop import Loop
 from dynagate.native.arrays import check
 from dynagate.native.compile import CUDA, Toolchain
 from dynagate.native.cuda_loop import cuda_loop_source
@@ -46,7 +45,7 @@ class GpuLoop(GpuProgram):
     ) -> None:
         self.loop, own = loop, np.dtype(dtype)
         check(own, "rows")
-        count = _turns(loop, turns)
+        count = loop.counted(turns)
         inputs, outputs = (
             tuple(_Array(port.name, (*([turns] if port.name in each else []), *port.shape)) for port in ports)
             for ports, each, turns in (
@@ -62,19 +61,12 @@ class GpuLoop(GpuProgram):
         """Arrays in host memory by name, as `GpuProgram` takes them; inputs of one row are those of all samples, and
         samples of outputs may have gaps between them. Raises GpuError."""
         batch = len(next(iter(outputs.values())))
-        whole = {name: np.broadcast_to(array, (batch, *array.shape[1:])) for name, array in inputs.items()}
-        gaps = {name: array for name, array in outputs.items() if not array.flags.c_contiguous}
+        whole = {
+            name: np.broadcast_to(array, (batch, *array.shape[1:])) if len(array) == 1 else array
+            for name, array in inputs.items()
+        }
+        gaps = {name: array for name, array in outputs.items() if not np.asarray(array).flags.c_contiguous}
         written = {**outputs, **{name: np.empty_like(array, order="C") for name, array in gaps.items()}}
         super().__call__(whole, written)
         for name, array in gaps.items():
             array[...] = written[name]
-
-
-def _turns(loop: Loop, turns: int | None) -> int:
-    if not isinstance(loop.stop, Count):
-        return 1
-    own = loop.stop.turns
-    count = own if turns is None else turns
-    if count is None or count < 1 or own not in (None, count):
-        raise ArgumentError(f"{loop.name}: turns={turns}; expected {own or 'a number of turns'}")
-    return count

@@ -16,15 +16,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_fits, check_written, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
-from dynagate.native.arrays import TYPES, check
+from dynagate.native.arrays import TYPES, check, of_type
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
 from dynagate.native.expressions import functions
-from dynagate.native.loop_text import LoopText, graphs, loop_name
+from dynagate.native.loop_text import LoopText, Places, Scope, loop_name
 from dynagate.native.program import Program, is_source, program
 from dynagate.native.sums import chained
 
@@ -39,23 +40,17 @@ class _Step:
     """A graph of the body as C. Its segments read and write the values of a turn where they are; what passes between
     segments has memory of its own."""
 
-    def __init__(self, graph: Graph, name: str, at: Mapping[str, int], old: Mapping[str, int]) -> None:
-        """at: where each value begins among those of a turn. old: the same of copies of inputs that it gives anew."""
+    def __init__(self, graph: Graph, name: str, read: Places, written: Places) -> None:
+        """read, written: where its inputs and outputs begin among the values of a turn."""
         self.graph, self.name = chained(graph), name
         self.program: Program = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
-        self.old, self.at = old, at
-        self._input = {
-            i: f"v[{old.get(port.name, at[port.name]) + j}]"
-            for port in self.graph.inputs
-            for j, i in enumerate(port.nodes)
-        }
+        self.read, self.written = read, written
+        self._input = {i: f"v[{read[port.name] + j}]" for port in self.graph.inputs for j, i in enumerate(port.nodes)}
 
     def _places(self) -> Iterator[str]:
         """The macros of the segments' inputs and outputs."""
-        begins = [
-            f"{self.name}_in_{p} = {self.old.get(q.name, self.at[q.name])}" for p, q in enumerate(self.graph.inputs)
-        ]
-        begins += [f"{self.name}_out_{p} = {self.at[q.name]}" for p, q in enumerate(self.graph.outputs)]
+        begins = [f"{self.name}_in_{p} = {self.read[q.name]}" for p, q in enumerate(self.graph.inputs)]
+        begins += [f"{self.name}_out_{p} = {self.written[q.name]}" for p, q in enumerate(self.graph.outputs)]
         yield f"enum {{ {', '.join(begins)} }};"
         yield "#define ARGUMENTS NUMBER *restrict m, NUMBER *restrict v"
         yield f"#define INPUT(p, j, slot) v[{self.name}_in_##p + j]"
@@ -73,9 +68,6 @@ class _Step:
             yield "\n".join(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", "ARGUMENTS", "INPUT", "OUTPUT"))
             yield f"static void {name}_{number}({number} *restrict v) {{"
             yield f"    {number} *const m = {name}_m_{number};"
-            for port, to in self.old.items():
-                size = next(len(q.nodes) for q in self.graph.inputs if q.name == port)
-                yield f"    for (int j = 0; j < {size}; j++) v[{to} + j] = v[{self.at[port]} + j];"
             yield from self._sines(number)
             yield from (f"    {name}_{number}_{s}(m, v);" for s in range(len(self.program.segments)))
             yield from self._uncomputed(number)
@@ -110,9 +102,9 @@ class _Step:
         for port in self.graph.outputs:
             for j, i in enumerate(port.nodes):
                 if is_source(self.graph, i):
-                    yield f"    v[{self.at[port.name] + j}] = {self._input.get(i) or f'm[{slot[i]}]'};"
+                    yield f"    v[{self.written[port.name] + j}] = {self._input.get(i) or f'm[{slot[i]}]'};"
                 elif nodes[i].is_zero:
-                    yield f"    v[{self.at[port.name] + j}] = ({number}){{0}};"
+                    yield f"    v[{self.written[port.name] + j}] = ({number}){{0}};"
 
 
 _RESULT = {"sin": "sine", "cos": "cosine"}
@@ -123,24 +115,17 @@ class _Rows(LoopText):
 
     def __init__(self, loop: Loop, number: str) -> None:
         super().__init__(loop, number)
-        self.steps: dict[int, _Step] = {}
-        for graph in graphs(loop):
-            if id(graph) not in self.steps:
-                old = dict(self._copies(graph))
-                self.steps[id(graph)] = _Step(graph, f"step{len(self.steps)}", self.at, old)
-
-    def _copies(self, graph: Graph) -> Iterator[tuple[str, int]]:
-        """Places for the old values that a graph gives anew."""
-        for port in graph.inputs:
-            if port.name in {output.name for output in graph.outputs}:
-                yield port.name, self.size
-                self.size += len(port.nodes)
+        self.steps: dict[tuple[int, tuple[int, ...]], _Step] = {}
+        """By graph and places: one that occurs again with the same is emitted once."""
 
     def rows(self, side: str, k: int) -> tuple[str, str]:
         return f"{side}[{k}] + row * {side}_stride[{k}]", f"{side}_stride[{k}]"
 
-    def computed(self, graph: Graph) -> Iterator[str]:
-        yield f"{self.steps[id(graph)].name}_{self.number}(v);"
+    def computed(self, scope: Scope, graph: Graph, read: Places) -> Iterator[str]:
+        key = id(graph), (*read.values(), *(scope.at[port.name] for port in graph.outputs))
+        if key not in self.steps:
+            self.steps[key] = _Step(graph, f"step{len(self.steps)}", read, scope.at)
+        yield f"{self.steps[key].name}_{self.number}(v);"
 
     def lines(self) -> Iterator[str]:
         yield (
@@ -153,13 +138,14 @@ class _Rows(LoopText):
 
 def _lines(loop: Loop, name: str) -> Iterator[str]:
     texts = [_Rows(loop, number) for number in NUMBERS]
+    samples = [list(text.lines()) for text in texts]
     steps = texts[0].steps.values()
     yield '#include "dynagate_simd.h"\n#include "dynagate_loop.h"\n'
     yield from functions(node.op for step in steps for node in step.graph.nodes)
     for step in steps:
         yield from step.lines()
-    for text in texts:
-        yield from text.lines()
+    for lines in samples:
+        yield from lines
     yield from _driver(name)
 
 
@@ -223,23 +209,32 @@ class LoopKernel:
         """Computes the loop. inputs: (batch, *shape) by name, or (1, *shape) for all samples; per turn (batch, turns,
         *shape). outputs: as `new_outputs` gives them; the first axis may have gaps.
 
-        Returns whether all results are right; where not, some are infinite or no numbers. Inputs that are no numbers
-        (quiet NaN) may go unnoticed: the last values are none then either."""
+        Returns whether all results are right; where not, some are infinite or NaN. NaN inputs may go unnoticed: they
+        make the last values NaN. Raises as `bound`."""
         return self.bound(inputs, outputs, batch, turns)()
 
     def bound(
         self, inputs: Mapping[str, Array], outputs: Mapping[str, Array], batch: int, turns: int
     ) -> Callable[[], bool]:
-        """A function that computes the loop from and to these arrays, again and again. It keeps them alive."""
-        read = [_rows(np.asarray(inputs[port.name]), self.dtype) for port in self.loop.inputs]
-        written = [outputs[port.name] for port in self.loop.outputs]
+        """A function that computes the loop from and to these arrays, again and again. It keeps them alive. Raises
+        ValueError or TypeError naming an array that does not fit, or turns that are not the loop's."""
+        loop, count = self.loop, self.loop.counted(turns)
+        read = []
+        for port in loop.inputs:
+            label, shape = f"input '{port.name}'", (*([count] if port.name in loop.per_turn else []), *port.shape)
+            read.append(_rows(real(label, inputs[port.name]), self.dtype))
+            check_fits(label, read[-1], (1 if len(read[-1]) == 1 else batch, *shape), self.dtype)
+        written = [outputs[port.name] for port in loop.outputs]
+        for port, array in zip(loop.outputs, written, strict=True):
+            shape = (*([count // loop.every] if port.name in loop.kept else []), *port.shape)
+            check_written(f"output '{port.name}'", array, (batch, *shape), self.dtype)
         arguments = [
             self._pointers[0](*(array.ctypes.data for array in read)),
             self._strides[0](*(0 if len(array) == 1 else _stride(array) for array in read)),
             self._pointers[1](*(array.ctypes.data for array in written)),
             self._strides[1](*map(_stride, written)),
         ]
-        call, counts = self._call, (ctypes.c_long(turns), ctypes.c_long(0), ctypes.c_long(batch))
+        call, counts = self._call, (ctypes.c_long(count), ctypes.c_long(0), ctypes.c_long(batch))
         kept = (read, written)
 
         def run() -> bool:
@@ -250,8 +245,8 @@ class LoopKernel:
 
 def _rows(array: Array, dtype: np.dtype[Any]) -> Array:
     """The array in a dtype, its samples each in one piece."""
-    own = array.astype(dtype, copy=False)
-    return own if own[:1].flags.c_contiguous else np.ascontiguousarray(own)
+    own = of_type(array, dtype)
+    return own if own.ndim and own[:1].flags.c_contiguous else np.ascontiguousarray(own)
 
 
 def _stride(array: Array) -> int:

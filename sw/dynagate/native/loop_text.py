@@ -1,9 +1,14 @@
-"""The turns of a loop as text, for C and CUDA: values of a turn in one array, steps that read and write there."""
+"""The turns of a loop as text, for C and CUDA: values of a turn in one array, steps that read and write there.
+
+A loop within a loop has names of its own, as in `graph.loop.evaluate_loop`: its carried inputs and what it computes for
+itself have places of their own. It shares those of constants and results with the loop around it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from dynagate.base.untrusted import identifier
 from dynagate.graph import Graph
@@ -12,21 +17,38 @@ from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
 EXTRA = {TURNS: "turns_taken", RESIDUAL: "residual_size"}
 """Outputs of a loop with a tolerance -> their variables."""
 
+Places = Mapping[str, int]
+"""Value -> where it begins in the array of a turn's values."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A loop and where its values are.
+
+    at: every value of a turn. starts: carried inputs of a loop within, in the loop around it. results: what the loop
+    gives, after its last turn. body: its graphs, with the places that each reads, and its loops.
+    """
+
+    loop: Loop
+    at: Places
+    starts: Places
+    results: Places
+    body: tuple[tuple[Graph, Places] | Scope, ...]
+
 
 class LoopText(ABC):
     """The statements of all turns. number: "vec" for DG_LANES samples, "real" for one.
 
-    at: where each value begins in the array of a turn's values, `v`. size: of that array. direct: values that are kept
-    and that steps write to their outputs without it.
+    scope: the places in the array of a turn's values, `v`. size: of that array. direct: values that are kept and that
+    steps write to their outputs without it.
     """
 
     direct: frozenset[str] = frozenset()
 
     def __init__(self, loop: Loop, number: str) -> None:
         self.loop, self.number = loop, number
-        self.at: dict[str, int] = {}
         self.size = 0
-        self._place(loop)
+        self.scope = self._placed(loop, {})
         self._results = {port.name: k for k, port in enumerate(loop.outputs)}
 
     @abstractmethod
@@ -35,116 +57,143 @@ class LoopText(ABC):
         to the next."""
 
     @abstractmethod
-    def computed(self, graph: Graph) -> Iterator[str]:
-        """A graph of the body, from values to values."""
+    def computed(self, scope: Scope, graph: Graph, read: Places) -> Iterator[str]:
+        """A graph of a loop's body, from the places that it reads to those of the loop's values."""
 
-    def _place(self, loop: Loop) -> None:
+    def _new(self, size: int) -> int:
+        self.size += size
+        return self.size - size
+
+    def _placed(self, loop: Loop, around: Places) -> Scope:
+        """A loop and the loops in it. around: places of the values of the loop around it."""
+        inputs, carried = {port.name for port in loop.inputs}, set(loop.carry.values())
+        outputs = {port.name: len(port.nodes) for port in loop.outputs}
+        own = carried | (set(EXTRA) if isinstance(loop.stop, Until) else set())
+        at: dict[str, int] = {}
         for name, port in loop.values.items():
-            if name not in self.at:
-                self.at[name] = self.size
-                self.size += len(port.nodes)
+            shared = name not in carried if name in inputs else name in outputs
+            at[name] = around[name] if around and shared else self._new(len(port.nodes))
+        results = {
+            name: around[name] if around else self._new(size) if name in own else at[name]
+            for name, size in outputs.items()
+        }
+        starts = {name: around[name] for name in loop.carry.values()} if around else {}
+        body: list[tuple[Graph, Places] | Scope] = []
         for step in loop.steps:
             if isinstance(step, Loop):
-                self._place(step)
+                body.append(self._placed(step, at))
+                continue
+            anew = {port.name for port in step.outputs}
+            body.append(
+                (step, {p.name: self._new(len(p.nodes)) if p.name in anew else at[p.name] for p in step.inputs})
+            )
+        return Scope(loop, at, starts, results, tuple(body))
 
     def sample(self) -> Iterator[str]:
         """All turns, from the inputs to the outputs. The text has `count`, the turns of a loop that counts."""
         loop = self.loop
         yield f"    {self.number} v[{max(self.size, 1)}];"
-        place = {port.name: p for p, port in enumerate(loop.inputs)}
-        for name, p in place.items():
-            if name not in loop.per_turn:
-                yield f"    {self._get(name, p, '')}"
-        yield from self._turns(loop, place, "    ")
-        for name, k in self._results.items():
+        for port in loop.inputs:
+            if port.name not in loop.per_turn:
+                yield f"    {self._get(port.name, '')}"
+        yield from self._turns(self.scope, "    ")
+        for name in self._results:
             if name not in loop.kept:
-                yield f"    {self._put(name, k, '')}"
+                yield f"    {self._put(name, self.scope.results[name], '')}"
 
-    def _get(self, name: str, p: int, turn: str) -> str:
-        rows, stride = self.rows("in", p)
-        return f"dg_get_{self.number}(v + {self.at[name]}, {rows}{turn}, {stride}, {self._of(name)});"
+    def _get(self, name: str, turn: str) -> str:
+        rows, stride = self.rows("in", [port.name for port in self.loop.inputs].index(name))
+        return f"dg_get_{self.number}(v + {self.scope.at[name]}, {rows}{turn}, {stride}, {self._of(name)});"
 
-    def _put(self, name: str, k: int, turn: str) -> str:
-        rows, stride = self.rows("out", k)
-        at = f"&{EXTRA[name]}" if self._is_extra(name) else f"v + {self.at[name]}"
-        return f"dg_put_{self.number}({at}, {rows}{turn}, {stride}, {self._of(name)});"
+    def _put(self, name: str, place: int, turn: str) -> str:
+        rows, stride = self.rows("out", self._results[name])
+        return f"dg_put_{self.number}(v + {place}, {rows}{turn}, {stride}, {self._of(name)});"
 
     def _of(self, name: str) -> int:
-        return 1 if self._is_extra(name) else len(self.loop.values[name].nodes)
-
-    def _is_extra(self, name: str) -> bool:
-        """Whether it is an output by which the loop itself says how it ended; those of a loop within are values."""
-        return name in EXTRA and isinstance(self.loop.stop, Until)
+        return next(len(port.nodes) for port in (*self.loop.inputs, *self.loop.outputs) if port.name == name)
 
     def turn_of(self, name: str, every: int = 1) -> str:
         """How far the numbers of this turn are from the first ones, if there are some every so many turns."""
         return f" + turn{f' / {every}' if every > 1 else ''} * {self._of(name)}"
 
-    def _turns(self, loop: Loop, place: Mapping[str, int], indent: str) -> Iterator[str]:
+    def _turns(self, scope: Scope, indent: str) -> Iterator[str]:
+        loop, inner = scope.loop, indent + "    "
+        yield from _moves(scope, loop.carry.values(), scope.starts, scope.at, indent)
         if isinstance(loop.stop, Until):
-            yield from self._until(loop, loop.stop, indent)
+            yield from self._until(scope, loop.stop, indent)
             return
-        count = "count" if loop is self.loop else loop.stop.turns
+        count = "count" if scope is self.scope else loop.stop.turns
         turns = f"turn = {count} - 1; turn >= 0; turn--" if loop.backwards else f"turn = 0; turn < {count}; turn++"
         yield f"{indent}for (long {turns}) {{"
-        for name in loop.per_turn:
-            yield f"{indent}    {self._get(name, place[name], self.turn_of(name))}"
-        yield from self._body(loop, indent + "    ")
+        yield from (f"{inner}{self._get(name, self.turn_of(name))}" for name in loop.per_turn)
+        yield from self._body(scope, inner)
         kept = [name for name in loop.kept if name not in self.direct]
         if kept and loop.every > 1:
-            yield f"{indent}    if ((turn + 1) % {loop.every} == 0) {{"
+            yield f"{inner}if ((turn + 1) % {loop.every} == 0) {{"
         for name in kept:
-            yield f"{indent}    {self._put(name, self._results[name], self.turn_of(name, loop.every))}"
+            yield f"{inner}{self._put(name, scope.at[name], self.turn_of(name, loop.every))}"
         if kept and loop.every > 1:
-            yield f"{indent}    }}"
-        yield from self._carried(loop, indent + "    ", "")
+            yield f"{inner}}}"
+        yield from _moves(scope, loop.last, scope.at, scope.results, inner)
+        yield from self._carried(scope, inner, "")
         yield f"{indent}}}"
 
-    def _body(self, loop: Loop, indent: str) -> Iterator[str]:
-        for step in loop.steps:
-            if isinstance(step, Loop):
+    def _body(self, scope: Scope, indent: str) -> Iterator[str]:
+        for step in scope.body:
+            if isinstance(step, Scope):
                 yield f"{indent}{{"
-                yield from self._turns(step, {}, indent + "    ")
+                yield from self._turns(step, indent + "    ")
                 yield f"{indent}}}"
             else:
-                yield from (indent + line for line in self.computed(step))
+                graph, read = step
+                yield from _moves(scope, read, scope.at, read, indent)
+                yield from (indent + line for line in self.computed(scope, graph, read))
 
-    def _carried(self, loop: Loop, indent: str, active: str) -> Iterator[str]:
+    def _carried(self, scope: Scope, indent: str, active: str) -> Iterator[str]:
         """All values are read before any is written: two may change places."""
-        moves = [
-            (self.at[name] + j, self.at[value] + j)
-            for value, name in loop.carry.items()
-            for j in range(len(loop.values[name].nodes))
-        ]
-        if not moves:
+        values, names = zip(*scope.loop.carry.items(), strict=True) if scope.loop.carry else ((), ())
+        sources, to = _entries(scope, values, scope.at), _entries(scope, names, scope.at)
+        if not to:
             return
-        direct = {to for to, _ in moves}.isdisjoint(source for _, source in moves)
+        direct = set(to).isdisjoint(sources)
         if not direct:
-            yield f"{indent}const {self.number} moved[] = {{{', '.join(f'v[{source}]' for _, source in moves)}}};"
-        for k, (to, source) in enumerate(moves):
-            value = f"v[{source}]" if direct else f"moved[{k}]"
-            yield f"{indent}v[{to}] = {f'dg_where_{self.number}({active}, {value}, v[{to}])' if active else value};"
+            yield f"{indent}const {self.number} moved[] = {{{', '.join(f'v[{k}]' for k in sources)}}};"
+        for k, place in enumerate(to):
+            value = f"v[{sources[k]}]" if direct else f"moved[{k}]"
+            value = f"dg_where_{self.number}({active}, {value}, v[{place}])" if active else value
+            yield f"{indent}v[{place}] = {value};"
 
-    def _until(self, loop: Loop, stop: Until, indent: str) -> Iterator[str]:
+    def _until(self, scope: Scope, stop: Until, indent: str) -> Iterator[str]:
         """Samples that are done keep their values while others go on."""
-        inner, number = indent + "    ", self.number
+        inner, number, last = indent + "    ", self.number, scope.loop.last
         turns, size = EXTRA[TURNS], EXTRA[RESIDUAL]
-        entries = [self.at[name] + j for name in loop.last for j in range(len(loop.values[name].nodes))]
+        entries = _entries(scope, last, scope.at)
         yield f"{indent}{number} active = ({number}){{0}} + (real)1, {turns} = {{0}}, {size} = {{0}};"
         yield f"{indent}{number} last[{max(len(entries), 1)}] = {{0}};"
         yield f"{indent}for (int k = 0; k < {stop.at_most} && dg_any_{number}(active); k++) {{"
-        yield from self._body(loop, inner)
-        residual = f"v[{self.at[stop.residual]}]"
+        yield from self._body(scope, inner)
+        residual = f"v[{scope.at[stop.residual]}]"
         yield f"{inner}{turns} = {turns} + active;"
         yield f"{inner}{size} = dg_where_{number}(active, dg_size_{number}({residual}), {size});"
         for k, at in enumerate(entries):
             yield f"{inner}last[{k}] = dg_where_{number}(active, v[{at}], last[{k}]);"
         yield f"{inner}const {number} on = dg_above_{number}({residual}, (real){stop.tolerance!r}, active);"
-        yield from self._carried(loop, inner, "active")
+        yield from self._carried(scope, inner, "active")
         yield f"{inner}active = on;\n{indent}}}"
-        yield from (f"{indent}v[{at}] = last[{k}];" for k, at in enumerate(entries))
-        if loop is not self.loop:
-            yield from (f"{indent}v[{self.at[name]}] = {variable};" for name, variable in EXTRA.items())
+        yield from (f"{indent}v[{at}] = last[{k}];" for k, at in enumerate(_entries(scope, last, scope.results)))
+        yield from (f"{indent}v[{scope.results[name]}] = {variable};" for name, variable in EXTRA.items())
+
+
+def _entries(scope: Scope, names: Iterable[str], places: Places) -> list[int]:
+    """The places of all entries of values of a loop."""
+    return [places[name] + j for name in names for j in range(len(scope.loop.values[name].nodes))]
+
+
+def _moves(scope: Scope, names: Iterable[str], sources: Places, to: Places, indent: str) -> Iterator[str]:
+    """Values from places to others, where these differ."""
+    moved = [name for name in names if name in sources and sources[name] != to[name]]
+    pairs = zip(_entries(scope, moved, to), _entries(scope, moved, sources), strict=True)
+    yield from (f"{indent}v[{place}] = v[{source}];" for place, source in pairs)
 
 
 def loop_name(loop: Loop) -> str:

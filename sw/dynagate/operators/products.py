@@ -16,10 +16,12 @@ from typing import Any
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import direction_matrix, directions_of, entry_weights
 from dynagate.graph import Graph, derivatives
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -62,7 +64,8 @@ def in_entries(product: Graph, robot: Robot, prefix: str) -> Graph:
     for port in product.inputs:
         of = port.name.removeprefix("delta_")
         if of != port.name and of in units:
-            inputs[port.name] = directions_of(robot, inputs[of], recording.input(port.name, (robot.nq,)))
+            rates = recording.input(port.name, (robot.nq,), typical_sizes(Tree(robot))["q"])
+            inputs[port.name] = directions_of(robot, inputs[of], rates)
         else:
             inputs[port.name] = recording.input_like(port)
     values = recording.replay(product, inputs)
@@ -87,6 +90,6 @@ def weights_of_entries(robot: Robot) -> Graph:
 
 def _map(robot: Robot, name: str, size: int, weights: Any) -> Graph:
     recording = Recording(name, robot.name)
-    q, lam = recording.input("q", (robot.nq,)), recording.input("lam", (size,))
     units = tuple((part.start, part.stop) for part in robot.quaternions())
-    return recording.graph({"weights": weights(q, lam)}, {"q": units})
+    q = recording.input("q", (robot.nq,), typical_sizes(Tree(robot))["q"], unit_vectors=units)
+    return recording.graph({"weights": weights(q, recording.input("lam", (size,)))})

@@ -1,6 +1,6 @@
 """Robots: the immutable tree, the URDF reader, and the robots that ship with the package."""
 
 from dynagate.robot import robots
-from dynagate.robot.model import Frame, Joint, Link, Mimic, Robot, RobotError, RobotWarning
+from dynagate.robot.model import Constraint, Frame, Joint, Link, Mimic, Robot, RobotError, RobotWarning
 
-__all__ = ["Frame", "Joint", "Link", "Mimic", "Robot", "RobotError", "RobotWarning", "robots"]
+__all__ = ["Constraint", "Frame", "Joint", "Link", "Mimic", "Robot", "RobotError", "RobotWarning", "robots"]

@@ -1,19 +1,19 @@
 """URDF written with macros -> Robot, through the `xacro` package.
 
-Macros may read other files and environment variables and evaluate expressions: expand none that you do not trust.
+Macros read other files and environment variables, and their expressions can run any program: expand none that you do
+not trust.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
+import importlib.util
 from collections.abc import Mapping
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.parsers.expat import ExpatError
 
-from dynagate.base.errors import MissingExtraError
+from dynagate.base.errors import ArgumentTypeError, MissingExtraError
+from dynagate.robot.apart import read_apart
+from dynagate.robot.arguments import path_of
 from dynagate.robot.markup import check_file
 from dynagate.robot.model import ReadingOptions, Robot, RobotError
 
@@ -26,29 +26,37 @@ def read_xacro(
 ) -> Robot:
     """Read a robot whose URDF xacro makes. arguments: of the file's <xacro:arg>, by name. options: of `read_urdf`.
 
-    Raises RobotError: the file is missing or too large, xacro cannot expand it, or what it makes is refused as a URDF;
-    MissingExtraError without the `xacro` package.
+    Raises RobotError: the file is missing or too large, xacro cannot expand it or needs more time or memory than
+    `dynagate.robot.apart` gives it, or what it makes is refused as a URDF; MissingExtraError without the `xacro`
+    package; TypeError: an argument of another type.
     """
     from dynagate.robot.urdf import read_urdf
 
-    path = Path(path)
-    return read_urdf(path, expanded=_expanded(path, arguments or {}), **options)
-
-
-def _expanded(path: Path, arguments: Mapping[str, str]) -> bytes:
-    """The URDF that a file's macros make."""
-    try:
-        import xacro
-    except ImportError:
-        raise MissingExtraError("macros are expanded by the module 'xacro'; pip install 'dynagate[xacro]'") from None
+    path = path_of(path, "from_xacro")
+    if not isinstance(arguments, Mapping | None):
+        raise ArgumentTypeError(f"arguments={arguments!r}; expected a mapping, such as {{'name': 'value'}}")
+    if importlib.util.find_spec("xacro") is None:
+        raise MissingExtraError("macros are expanded by the module 'xacro'; pip install 'dynagate[xacro]'")
     check_file(path, "a xacro", f"{path.name}: ")
-    mappings = {str(name): str(value) for name, value in arguments.items()}
+    mappings = {str(name): str(value) for name, value in (arguments or {}).items()}
     try:
-        with contextlib.redirect_stderr(io.StringIO()):  # warnings of files for ROS, coloured
-            text: str = xacro.process_file(str(path), mappings=mappings).toxml()
+        expanded = read_apart("xacro", expand, str(path), mappings)
+    except RobotError as error:
+        raise RobotError(f"{path.name}: xacro cannot expand it: {error}") from None
+    return read_urdf(path, expanded=expanded, **options)
+
+
+def expand(path: str, arguments: dict[str, str]) -> bytes:
+    """The URDF that a file's macros make. Raises RobotError with xacro's reason."""
+    import xacro
+
+    try:
+        text: str = xacro.process_file(path, mappings=arguments).toxml()
     except OSError as error:
-        raise RobotError(f"{path.name}: xacro cannot expand it: {error.filename}: {error.strerror}") from None
-    except (xacro.XacroException, ExpatError, RecursionError, ValueError, ImportError) as error:
+        raise RobotError(f"{error.filename}: {error.strerror}") from None
+    except MemoryError:
+        raise
+    except Exception as error:  # of any type: expressions are the file's own code
         why = "macros that call themselves" if "recursion" in str(error) else " ".join(str(error).split())
-        raise RobotError(f"{path.name}: xacro cannot expand it: {why}") from None
+        raise RobotError(why or type(error).__name__) from None
     return text.encode()

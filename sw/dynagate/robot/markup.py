@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from pathlib import Path
@@ -23,6 +22,11 @@ OVERLOOKED = {
     "ERR_DOCUMENT_END": "what comes after the root element",
 }
 """libxml2's names of the errors that `lax` overlooks: none of them can lose a part of the robot's element."""
+
+BY_XACRO = "Robot.from_xacro (--trust-robot)"
+BY_MUJOCO = "Robot.from_mjcf (--trust-robot)"
+EXPANDED = f"a file that xacro has expanded, or one that you trust, by {BY_XACRO}"
+"""The readers that let a file name others or run programs, and so take the caller's word."""
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?|[+-]?(inf|infinity|nan)", re.ASCII | re.IGNORECASE)
 
@@ -66,8 +70,12 @@ def parse(path: Path, *, lax: bool, text: bytes | None = None) -> tuple[Any, lis
     if root.getroottree().docinfo.doctype:
         raise RobotError("has a document type declaration; entities are refused, expected plain URDF")
     if root.tag != "robot":
-        other = ", or Robot.from_mjcf for MJCF" if root.tag == "mujoco" else ""
+        other = f", or a file that you trust, by {BY_MUJOCO}" if root.tag == "mujoco" else ""
         raise RobotError(f"root element is <{root.tag}>; expected <robot>{other}")
+    for element in root.iter("{*}*"):
+        if element.prefix == "xacro" or element.tag.startswith("xacro:"):
+            name = etree.QName(element).localname.removeprefix("xacro:")
+            raise RobotError(f"line {element.sourceline}: <xacro:{name}> is a macro; expected {EXPANDED}")
     return root, overlooked
 
 
@@ -127,7 +135,7 @@ def numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
     text = attribute(element, key, where)
     here = f"{where}: <{element.tag} {key}='{text}'>"
     if "$" in text:
-        raise RobotError(f"{here} is a macro; expected a file that xacro has expanded, or Robot.from_xacro")
+        raise RobotError(f"{here} is a macro; expected {EXPANDED}")
     if not all(NUMBER.fullmatch(word) for word in text.split()):
         raise RobotError(f"{here} is not made of numbers")
     values = np.array([float(word) for word in text.split()])
@@ -136,8 +144,3 @@ def numbers(element: Any, key: str, where: str, count: int) -> np.ndarray:
     if any(0.0 < abs(value) < sys.float_info.min for value in values):
         raise RobotError(f"{here} is too small for a float; expected 0, or {sys.float_info.min:.2g} or more")
     return values
-
-
-def finite(value: Any) -> bool:
-    """Whether an option's value is a finite number."""
-    return isinstance(value, int | float | np.floating | np.integer) and math.isfinite(value)

@@ -29,8 +29,8 @@ def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) ->
     while (mimic := only(joints[seen[-1]], "mimic", f"joint '{seen[-1]}'")) is not None and seen[-1] not in lock:
         where = f"joint '{seen[-1]}'"
         leader = attribute(mimic, "joint", where)
-        offset += ratio * (number(mimic, "offset", where) if mimic.get("offset") else 0.0)
-        ratio *= number(mimic, "multiplier", where) if mimic.get("multiplier") else 1.0
+        offset += ratio * (number(mimic, "offset", where) if mimic.get("offset") is not None else 0.0)
+        ratio *= number(mimic, "multiplier", where) if mimic.get("multiplier") is not None else 1.0
         if leader in seen:
             circle = " -> ".join(f"'{joint}'" for joint in [*seen[seen.index(leader) :], leader])
             raise NoLeader(f"joint '{name}' mimics a joint that mimics it in turn ({circle})", 0.0)

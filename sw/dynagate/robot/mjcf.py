@@ -10,14 +10,14 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from dynagate.base.errors import ArgumentTypeError, MissingExtraError
+from dynagate.base.errors import ArgumentTypeError
+from dynagate.robot.arguments import check_reading, path_of
+from dynagate.robot.compiled import compiled
 from dynagate.robot.faults import Faults, warn_of_friction
-from dynagate.robot.markup import check_file, finite
 from dynagate.robot.model import (
     Frame,
     Joint,
@@ -31,7 +31,8 @@ from dynagate.robot.model import (
     vector3,
     without_noise,
 )
-from dynagate.robot.rotations import NEAR, Rounding
+from dynagate.robot.rotations import Rounding
+from dynagate.robot.terms import Terms, name_of
 
 OWN = {
     "floating_base": "a <freejoint/> in the file",
@@ -74,109 +75,51 @@ def read_mjcf(
     a free joint, which is in the body's axes here. gravity: instead of the file's, m/s². lock: hinges and slides to
     hold at a position, by name. damping, ignore_friction, allow_unphysical, round_rotations: as in
     `read_urdf`.
-    A RobotWarning names what is left out, because it is no rigid-body dynamics of a tree: equality constraints,
-    tendons, contacts, springs, actuators, compensated gravity and fluids.
+    Armature and damping of actuators on hinges and slides are the joint's, times gear². Flags that disable gravity,
+    dampers, springs or friction count. A RobotWarning names what is left out, because it is no rigid-body dynamics of a
+    tree: armature and friction of free joints, equality constraints, tendons, contacts, springs, forces of actuators,
+    compensated gravity and fluids.
 
-    Raises RobotError: the file is missing or too large, MuJoCo refuses it, it has nothing that moves, or it has masses
-    that need an option; MissingExtraError without the `mujoco` package.
+    Raises RobotError: the file is missing or too large, MuJoCo refuses it or needs more time or memory than
+    `dynagate.robot.apart` gives it, it has nothing that moves, or it has masses that need an option; MissingExtraError
+    without the `mujoco` package; TypeError: a path or `lock` of another type.
     """
-    path = Path(path)
+    path = path_of(path, "from_mjcf")
     for option in others:
         if option not in OWN:
             raise ArgumentTypeError(f"read_mjcf() got an unexpected keyword argument '{option}'")
         if others[option]:
             raise RobotError(f"{path.name}: {option}= is for URDF; expected {OWN[option]}")
-    if gravity is not None and (np.shape(gravity) != (3,) or not all(finite(g) for g in gravity)):
-        raise RobotError(f"gravity={gravity}; expected three finite numbers in m/s²")
-    for joint, position in (lock or {}).items():
-        if not finite(position):
-            raise RobotError(f"lock={{'{joint}': {position}}}; expected a finite position in rad or m")
-    if not finite(round_rotations) or not 0.0 <= round_rotations <= NEAR:
-        raise RobotError(f"round_rotations={round_rotations}; expected 0 to {NEAR:g} rad")
+    check_reading((0.0, 0.0, 0.0) if gravity is None else gravity, lock, round_rotations)
     try:
-        model = _compiled(path)
-        reader = _Reader(model, lock or {}, Rounding(round_rotations))
+        model = compiled(path)
+        terms = Terms(model)
+        reader = _Reader(model, terms, lock or {}, Rounding(round_rotations))
         reader.damping, reader.ignore_friction, reader.allow_unphysical = damping, ignore_friction, allow_unphysical
-        robot = reader.robot(path.stem, vector3(model.opt.gravity if gravity is None else gravity))
+        robot = reader.robot(path.stem, vector3(terms.gravity if gravity is None else gravity))
     except RobotError as error:
         raise RobotError(f"{path.name}: {error}") from None
     warn_of_friction(path.name, robot)
-    if ignored := _ignored(model):
-        text = f"{path.name}: left out, being no dynamics of a free tree: {', '.join(ignored)}"
+    if terms.left_out:
+        text = f"{path.name}: left out, being no dynamics of a free tree: {'; '.join(terms.left_out)}"
         warnings.warn(text, RobotWarning, stacklevel=3)
     return robot
-
-
-def _compiled(path: Path) -> Any:
-    """MuJoCo's MjModel. Meshes are not read where all masses are in the file, so that none need be there."""
-    try:
-        import mujoco
-    except ImportError:
-        raise MissingExtraError("MJCF is read by the module 'mujoco'; pip install 'dynagate[mjcf]'") from None
-    check_file(path, "an MJCF")
-    said: list[str] = []
-    mujoco.set_mju_user_warning(said.append)  # else MuJoCo writes a log file where it is called
-    try:
-        spec = mujoco.MjSpec.from_file(str(path))
-        _without_meshes(spec, mujoco)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of masses that are near to none, which `check_invertible` names
-            model = spec.compile()
-    except (ValueError, mujoco.FatalError) as error:
-        raise RobotError(f"MuJoCo refuses it: {' '.join(str(error).split())}") from None
-    finally:
-        mujoco.set_mju_user_warning(None)
-    if any("NaN" in text for text in said):
-        raise RobotError("has a NaN among its numbers, which MuJoCo takes for one that is not given; expected numbers")
-    return model
-
-
-def _without_meshes(spec: Any, mujoco: Any) -> None:
-    """Take out shapes that no mass comes from, and the files that they name."""
-    shapes = [geom for geom in spec.geoms if geom.type == mujoco.mjtGeom.mjGEOM_MESH]
-    if spec.compiler.inertiafromgeom == mujoco.mjtInertiaFromGeom.mjINERTIAFROMGEOM_TRUE or not all(
-        geom.parent.explicitinertial or geom.parent.name == "world" for geom in shapes
-    ):
-        return
-    for painted in [*spec.geoms, *spec.sites, *spec.tendons]:
-        painted.material = ""
-    for element in [*shapes, *spec.meshes, *spec.textures, *spec.materials, *spec.skins]:
-        spec.delete(element)
-
-
-def _ignored(model: Any) -> list[str]:
-    """What of a model is no rigid-body dynamics of its tree, in words."""
-    collides = np.any(model.geom_contype) and np.any(model.geom_conaffinity)
-    counts = [
-        (model.neq, "equality constraints"),
-        (model.ntendon, "tendons"),
-        (model.nu, "actuators (torques are the joints' own)"),
-        (np.count_nonzero(model.jnt_stiffness) + np.count_nonzero(model.jnt_stiffnesspoly), "springs"),
-        (np.count_nonzero(model.dof_dampingpoly), "damping that grows with speed"),
-        (np.count_nonzero(model.body_gravcomp), "compensated gravity"),
-        (model.nflex, "flexible bodies"),
-    ]
-    named = [f"{count} {what}" for count, what in counts if count]
-    if collides and model.ngeom > 1:
-        named.append("contacts")
-    if model.opt.density or model.opt.viscosity:
-        named.append("the fluid around it")
-    return named
 
 
 class _Reader:
     """One model. damping, ignore_friction, allow_unphysical: as `read_mjcf` is told."""
 
-    def __init__(self, model: Any, lock: Mapping[str, float], rounding: Rounding) -> None:
-        self.model, self.lock, self.rounding = model, lock, rounding
+    def __init__(self, model: Any, terms: Terms, lock: Mapping[str, float], rounding: Rounding) -> None:
+        self.model, self.terms, self.lock, self.rounding = model, terms, lock, rounding
         self.damping, self.ignore_friction, self.allow_unphysical = True, False, False
         self.faults = Faults(lock)
         self.links: list[Link] = []
         self.frames: list[Frame] = []
+        self.taken: set[str] = set()  # names of links and frames
 
     def robot(self, stem: str, gravity: Vector3) -> Robot:
         model = self.model
-        joints = [self._name(model.jnt(j).name, "joint", j) for j in range(model.njnt)]
+        joints = [name_of(model, "joint", j) for j in range(model.njnt)]
         for name in self.lock:
             if name not in joints:
                 raise RobotError(f"lock names joint '{name}', which the file does not define")
@@ -191,11 +134,11 @@ class _Reader:
                 self._carry(place, body)
             places.append(place)
             if not count:
-                self._frame(self._name(model.body(body).name, "body", body), place)
+                self._frame(name_of(model, "body", body), place)
         for site in range(model.nsite):
             turn = _rotation(model.site_quat[site])
             self._frame(
-                self._name(model.site(site).name, "site", site),
+                name_of(model, "site", site),
                 places[model.site_bodyid[site]].at(turn, model.site_pos[site]),
             )
         if not self.links and not self.faults:
@@ -216,7 +159,8 @@ class _Reader:
 
     def _frame(self, name: str, place: _Place) -> None:
         """A body without a joint, or a site, whose name no other has."""
-        if name not in {link.name for link in self.links} | {frame.name for frame in self.frames}:
+        if name not in self.taken:
+            self.taken.add(name)
             self.frames.append(Frame(name, place.owner, matrix3(place.rotation), vector3(place.translation)))
 
     def _pass(self, place: _Place, body: int, j: int, name: str, *, last: bool) -> _Place:
@@ -238,16 +182,18 @@ class _Reader:
             anchor = np.zeros(3)
         if single:
             place = self._moved(place, body, kind, axis, anchor, -start)
-        link = self._name(model.body(body).name, "body", body)
+        link = name_of(model, "body", body)
         frame = place.at(np.eye(3), anchor)
         joint = self._joint(j, name, kind, frame, axis if single else np.array([0.0, 0.0, 1.0]))
         nothing = matrix3(np.zeros((3, 3)))
-        self.links.append(Link(link if last else f"{link}.{name}", place.owner, joint, 0.0, (0.0, 0.0, 0.0), nothing))
+        link = link if last else f"{link}.{name}"
+        self.taken.add(link)
+        self.links.append(Link(link, place.owner, joint, 0.0, (0.0, 0.0, 0.0), nothing))
         return _Place(len(self.links) - 1, np.eye(3), -anchor)
 
     def _joint(self, j: int, name: str, kind: str, frame: _Place, axis: np.ndarray) -> Joint:
         model = self.model
-        dofs = slice(model.jnt_dofadr[j], model.jnt_dofadr[j] + {"floating": 6, "spherical": 3}.get(kind, 1))
+        dof = model.jnt_dofadr[j]  # those of a ball or free joint are alike
         limited = bool(model.jnt_limited[j]) and kind in ("prismatic", "revolute")
         lower, upper = (float(x) for x in model.jnt_range[j])
         if limited and not lower < upper:
@@ -262,9 +208,9 @@ class _Reader:
             lower=lower if limited else None,
             upper=upper if limited else None,
             effort=effort or None,
-            damping=float(model.dof_damping[dofs][0]) if self.damping else 0.0,
-            friction=0.0 if self.ignore_friction else float(model.dof_frictionloss[dofs][0]),
-            armature=float(model.dof_armature[dofs][0]),
+            damping=float(self.terms.damping[dof]) if self.damping else 0.0,
+            friction=0.0 if self.ignore_friction else float(self.terms.friction[dof]),
+            armature=float(self.terms.armature[dof]),
         )
 
     def _moved(
@@ -296,10 +242,6 @@ class _Reader:
             check_inertia(link.name, link.mass, link.com, link.inertia)
         except RobotError as error:
             self.faults.add(str(error), allow_unphysical=True)
-
-    @staticmethod
-    def _name(name: str, kind: str, number: int) -> str:
-        return name or f"{kind}_{number}"
 
 
 def _rotation(quaternion: np.ndarray) -> np.ndarray:

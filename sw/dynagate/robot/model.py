@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import numpy as np
 
+from dynagate.base.arguments import is_number
 from dynagate.base.errors import Error
 
 if TYPE_CHECKING:
@@ -36,12 +37,18 @@ DIRECTIONS: dict[str, tuple[int, ...]] = {
 JOINT_TYPES = tuple(DIRECTIONS)
 SINGLE = tuple(kind for kind, directions in DIRECTIONS.items() if len(directions) == 1)
 """Types of one degree of freedom."""
+TURNING = ("revolute", "continuous")
 
 SMALLEST_RATIO = 1e-6
 """Of a joint that mimics another: squared, it still counts beside 1 in a float."""
 
 STANDARD_GRAVITY: Vector3 = (0.0, 0.0, -9.81)
 
+
+LARGEST = 1e100
+"""m, kg and kg m²: more than this cannot be squared in a float."""
+
+OR_TOO_LARGE = f"; expected finite numbers up to {LARGEST:g}"
 
 UNPRINTABLE = "a name holds a line break or another character that cannot be printed; expected one line of text"
 
@@ -52,6 +59,16 @@ class RobotError(Error, ValueError):
 
 class RobotWarning(UserWarning):
     """A robot description that can be read and hardly means what it says. The text names the option that mends it."""
+
+
+def _small(values: Any) -> bool:
+    """Whether all are numbers of at most LARGEST."""
+    return bool(np.all(np.abs(values) <= LARGEST))
+
+
+def _check_size(what: str, mass: float, com: Any, inertia: Any) -> None:
+    if not _small([mass, *com, *np.ravel(inertia)]):
+        raise RobotError(f"{what} has a mass, centre of mass or inertia that is not finite{OR_TOO_LARGE}")
 
 
 def vector3(values: Any) -> Vector3:
@@ -130,6 +147,45 @@ class Frame:
     translation: Vector3 = (0.0, 0.0, 0.0)
 
 
+CONSTRAINT_ROWS = {"point": 3, "fixed": 6}
+"""Kind of a constraint -> how many directions of its frame it holds: those of the origin alone, or of turning too."""
+
+
+LEAST_COMPLIANCE = 1e-12
+"""Less than this is lost beside the 1 of a constraint that is not active."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A frame of a robot that is held: a contact by something outside, as a foot by the ground, a loop by another frame
+    of the robot.
+
+    frame: name of a frame or link. kind: "point" holds the frame's origin and lets it turn, "fixed" holds both.
+    to: of a loop, the frame at which it is held; empty for a contact.
+    stiffness, damping: k and d of Baumgarte's stabilisation in 1/s² and 1/s. The frame's acceleration is -d times its
+    velocity, and of a loop less k times its distance from the other frame, instead of 0.
+    compliance: c in 1/kg, and 1/(kg m²) of moments: the frame gives way with an acceleration of -c times the force.
+    It is added to the diagonal of J M⁻¹ Jᵀ, which more than 0 keeps invertible where constraints hold the same twice.
+    """
+
+    frame: str
+    kind: str = "point"
+    to: str = ""
+    stiffness: float = 0.0
+    damping: float = 0.0
+    compliance: float = 0.0
+
+    @property
+    def rows(self) -> int:
+        """How many directions it holds: of a fixed one three of turning and three of moving, in this order."""
+        return CONSTRAINT_ROWS[self.kind]
+
+    @property
+    def text(self) -> str:
+        """What it is, in a few words."""
+        return f"loop from '{self.frame}' to '{self.to}'" if self.to else f"contact '{self.frame}'"
+
+
 @dataclass(frozen=True)
 class Link:
     """A moving body. parent: index of the parent link, -1 for the base.
@@ -145,7 +201,9 @@ class Link:
     inertia: Matrix3
 
     def joined(self, mass: float, com: Vector3, inertia: Matrix3) -> Link:
-        """The link with another body bolted to it; com and inertia (about com) of that body in this link's frame."""
+        """The link with another body bolted to it; com and inertia (about com) of that body in this link's frame.
+        Raises RobotError: a number is not finite or too large to be squared."""
+        _check_size(f"a body on link '{self.name}'", mass, com, inertia)
         total = self.mass + mass
         if total == 0.0:
             return self
@@ -188,13 +246,17 @@ class Robot:
     a floating joint.
 
     name: as in its file. links: each with its joint, its inertia and its parent.
-    q (nq,) lists the joints' configurations in the order of the links and v (nv,) their velocities. A floating joint
+    q (nq,) lists the joints' configurations in the order of the links and v (nv,) their velocities; `joint_names` says
+    that order, which may be another library's or not (`permutation`). A floating joint
     has (x, y, z, qx, qy, qz, qw), position and unit quaternion in the parent's frame, and (linear, angular) velocity in
     the link's own frame, as Pinocchio has them; a spherical joint has the quaternion and the angular velocity.
     gravity: acceleration of free fall in the base frame, m/s². rounding: the largest angle in rad by which the reader
     turned a joint or an inertia of the file to make right angles exact; no part of what the robot is. frames: places
-    with a name besides the links, such as links on fixed joints; no function but those of frames depends on them.
-    Raises RobotError: there is no link, links or frames are not as these sentences say, or a number is not finite.
+    with a name besides the links, such as links on fixed joints; no function but those of frames and constraints
+    depends on them. constraints: the frames that may be held (`with_contact`, `with_loop`), which the constrained
+    functions alone know.
+    Raises RobotError: there is no link, links, frames or constraints are not as these sentences say, or a number is not
+    finite.
     """
 
     name: str
@@ -202,6 +264,7 @@ class Robot:
     gravity: Vector3 = field(default=STANDARD_GRAVITY)
     rounding: float = field(default=0.0, compare=False, repr=False)
     frames: tuple[Frame, ...] = field(default=(), repr=False)
+    constraints: tuple[Constraint, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
@@ -216,6 +279,8 @@ class Robot:
             self._check(index, link)
             if link.joint.mimic is not None:
                 self._check_mimic(link.joint, link.joint.mimic)
+        for constraint in self.constraints:
+            self._check_constraint(constraint)
 
     def _check(self, index: int, link: Link) -> None:
         for kind, name in (("link", link.name), ("joint", link.joint.name)):
@@ -230,8 +295,8 @@ class Robot:
                 f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(JOINT_TYPES)}, fixed"
             )
         numbers = np.array([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis])
-        if not np.isfinite(numbers).all():
-            raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite")
+        if not _small(numbers):
+            raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite{OR_TOO_LARGE}")
         if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
             raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
         if link.joint.has_quaternion and link.joint.axis != (0.0, 0.0, 1.0):
@@ -245,8 +310,10 @@ class Robot:
             raise RobotError(
                 f"joint '{link.joint.name}' has friction {link.joint.friction:g}; expected a finite number, 0 or more"
             )
-        if not np.isfinite([link.mass, *link.com, *np.ravel(link.inertia)]).all():
-            raise RobotError(f"link '{link.name}' has a mass, centre of mass or inertia that is not finite")
+        if not _small([link.mass, *link.com, *np.ravel(link.inertia)]):
+            raise RobotError(
+                f"link '{link.name}' has a mass, centre of mass or inertia that is not finite{OR_TOO_LARGE}"
+            )
 
     def _check_frame(self, frame: Frame) -> None:
         if not frame.name.isprintable():
@@ -254,8 +321,8 @@ class Robot:
         if not -1 <= frame.link < len(self.links):
             raise RobotError(f"frame '{frame.name}' is on link {frame.link}; expected -1 to {len(self.links) - 1}")
         turn = np.array(frame.rotation)
-        if not np.isfinite([*turn.flat, *frame.translation]).all():
-            raise RobotError(f"frame '{frame.name}' has a pose that is not finite; expected finite numbers")
+        if not _small([*turn.flat, *frame.translation]):
+            raise RobotError(f"frame '{frame.name}' has a pose that is not finite{OR_TOO_LARGE}")
         if np.abs(turn @ turn.T - np.eye(3)).max() > 1e-9 or np.linalg.det(turn) < 0.0:
             raise RobotError(f"frame '{frame.name}' has rotation {turn.tolist()}; expected a rotation matrix")
 
@@ -289,6 +356,57 @@ class Robot:
         moved = summed(turn @ np.array(own.translation), below.translation)
         placed = replace(own, rotation=matrix3(without_noise(turn @ np.array(rotation))), translation=vector3(moved))
         return replace(self, frames=(*self.frames, placed))
+
+    def with_contact(self, frame: str, kind: str = "point", *, damping: float = 0.0, compliance: float = 0.0) -> Robot:
+        """With a frame or link that something outside may hold, last of the constraints. frame, kind, damping,
+        compliance: as in `Constraint`. Raises RobotError: there is no such frame or kind, the frame is fixed to the
+        base or has a contact already, or a number is negative or not finite."""
+        own = Constraint(frame, kind, damping=float(damping), compliance=float(compliance))
+        return replace(self, constraints=(*self.constraints, own))
+
+    def with_loop(
+        self,
+        frame: str,
+        to: str,
+        kind: str = "point",
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        compliance: float = 0.0,
+    ) -> Robot:
+        """With a loop that a frame or link closes with another, last of the constraints: "point" keeps their origins
+        together, "fixed" their axes too. frame, to, kind, stiffness, damping, compliance: as in `Constraint`. Raises
+        RobotError: there is no such frame or kind, both are on one link, they have a loop already, or a number is
+        negative or not finite."""
+        own = Constraint(frame, kind, to, float(stiffness), float(damping), float(compliance))
+        return replace(self, constraints=(*self.constraints, own))
+
+    def _check_constraint(self, own: Constraint) -> None:
+        if own.kind not in CONSTRAINT_ROWS:
+            raise RobotError(f"{own.text} is of kind '{own.kind}'; expected one of {', '.join(CONSTRAINT_ROWS)}")
+        link = self.frame(own.frame).link
+        if own.to and self.frame(own.to).link == link:
+            raise RobotError(f"{own.text} of robot '{self.name}' is between places of one link; expected two links")
+        if not own.to and link < 0:
+            raise RobotError(f"{own.text} of robot '{self.name}' is fixed to the base; expected a frame that moves")
+        ends = [{other.frame, other.to} for other in self.constraints]
+        if ends.count({own.frame, own.to}) > 1:
+            raise RobotError(f"robot '{self.name}' has two constraints that are {own.text}; expected one")
+        for what in ("stiffness", "damping", "compliance"):
+            value = getattr(own, what)
+            if not 0.0 <= value < math.inf:
+                raise RobotError(f"{own.text} has {what} {value:g}; expected a finite number, 0 or more")
+        if 0.0 < own.compliance < LEAST_COMPLIANCE:
+            raise RobotError(
+                f"{own.text} has compliance {own.compliance:g}; expected 0, or {LEAST_COMPLIANCE:g} or more"
+            )
+        if own.stiffness and not own.to:
+            raise RobotError(f"{own.text} has stiffness {own.stiffness:g}; expected 0: only loops know where to")
+
+    @property
+    def constraint_rows(self) -> int:
+        """How many directions all constraints hold together."""
+        return sum(constraint.rows for constraint in self.constraints)
 
     def _check_mimic(self, joint: Joint, mimic: Mimic) -> None:
         if joint.type not in SINGLE:
@@ -333,6 +451,13 @@ class Robot:
             low, high = max(ends[0], ends[0] if low is None else low), min(ends[1], ends[1] if high is None else high)
         return low, high
 
+    def is_periodic(self, joint: Joint) -> bool:
+        """Whether a joint, one of the robot's, turns for ever and comes back to the same pose after each 2π rad: it is
+        continuous, and the joints that mimic it have no limits and make whole turns too."""
+        mimics = [link.joint for link in self.links if link.joint.mimic and link.joint.mimic.joint == joint.name]
+        whole = all(m.type in TURNING and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
+        return joint.type == "continuous" and self.reach(joint) == (None, None) and whole
+
     def uncoupled(self) -> Robot:
         """The robot with every joint that mimics another free."""
         if not self.followers:
@@ -358,6 +483,26 @@ class Robot:
         """Degrees of freedom."""
         return sum(link.joint.nv for link in self.links)
 
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """The joints in the order of q, v, torques and links: joint i moves link i. `slices` has their places in q and
+        v, where a joint that mimics another has none."""
+        return tuple(link.joint.name for link in self.links)
+
+    def permutation(self, names: Sequence[str], *, w_first: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Where another library's coordinates are in this robot's, for a library with the joints in another order.
+
+        names: its joints in its order, each of this robot's once; those that mimic others may be left out. w_first:
+        its quaternions are (w, x, y, z), as MuJoCo's and Isaac Lab's.
+        Returns (q_index (nq,), v_index (nv,)), whole numbers: theirs = ours[..., q_index] for configurations, and with
+        v_index for velocities, accelerations and torques; ours = theirs[..., np.argsort(q_index)]. The frames that
+        velocities are in stay as they are. Raises RobotError: a name is missing, unknown or there twice; TypeError:
+        names are no texts.
+        """
+        from dynagate.robot.order import permutation
+
+        return permutation(self, names, w_first=w_first)
+
     def slices(self) -> Iterator[tuple[Link, slice, slice]]:
         """Each link with its joint's places in q and in v."""
         iq = iv = 0
@@ -365,9 +510,13 @@ class Robot:
             yield link, slice(iq, iq + link.joint.nq), slice(iv, iv + link.joint.nv)
             iq, iv = iq + link.joint.nq, iv + link.joint.nv
 
+    def moving(self) -> Iterator[tuple[Joint, slice, slice]]:
+        """Each joint that has coordinates, not those that mimic others, with its places in q and in v."""
+        return ((link.joint, q, v) for link, q, v in self.slices() if link.joint.nv)
+
     def quaternions(self) -> list[slice]:
         """The places of unit quaternions in q."""
-        return [slice(q.stop - 4, q.stop) for link, q, _ in self.slices() if link.joint.has_quaternion]
+        return [slice(q.stop - 4, q.stop) for joint, q, _ in self.moving() if joint.has_quaternion]
 
     @property
     def parents(self) -> tuple[int, ...]:
@@ -413,20 +562,23 @@ class Robot:
         armature: kg m² about the rotors' own axes, one number or one per joint. gear: turns of the rotor per turn of
         the joint, likewise; the joint feels gear² times the rotor's inertia. For a sliding joint, rad per m. What the
         rotor's turning does to the link that carries it is left out.
-        Raises RobotError: the numbers are not as many as the joints, or not finite, or an inertia is negative.
+        Raises RobotError: the numbers are not as many as the joints, or not finite, an inertia is negative, or
+        a gear is 0.
         """
+        inertias, ratios = self._per_joint("armatures", armature), self._per_joint("gears", gear)
+        for link, ratio in zip(self.links, ratios, strict=True):
+            if not ratio:
+                raise RobotError(f"gear 0 of joint '{link.joint.name}'; expected turns of the rotor for each turn")
         links = [
             replace(link, joint=replace(link.joint, armature=ratio * ratio * inertia))
-            for link, inertia, ratio in zip(
-                self.links, self._per_joint("armatures", armature), self._per_joint("gears", gear), strict=True
-            )
+            for link, inertia, ratio in zip(self.links, inertias, ratios, strict=True)
         ]
         return replace(self, links=tuple(links))
 
     def _per_joint(self, what: str, numbers: float | Sequence[float]) -> list[float]:
         """One number for each joint."""
         count = len(self.links)
-        values = [numbers] * count if isinstance(numbers, int | float) else list(numbers)
+        values = [numbers] * count if is_number(numbers) else list(numbers)
         if len(values) != count:
             raise RobotError(f"{len(values)} {what} for {count} joints of robot '{self.name}'")
         return [float(value) for value in values]
@@ -449,8 +601,9 @@ class Robot:
         options: `floating_base`, `gravity` (m/s²), `lock` (rad or m by joint), `damping`, `ignore_friction`,
         `allow_unphysical`, `unlimited`, `lax` and `round_rotations` (rad), which `dynagate.robot.urdf.read_urdf`
         explains.
-        Raises RobotError: the file is missing, not XML, or describes no tree of supported joints with physical
-        inertias. The text names the joint or link and the option that accepts it.
+        Raises RobotError: the file is missing, not XML, has macros, or describes no tree of supported joints with
+        physical inertias. The text names the joint or link and the option that accepts it. TypeError: a path or `lock`
+        of another type.
         """
         from dynagate.robot.urdf import read_urdf
 
@@ -458,10 +611,11 @@ class Robot:
 
     @classmethod
     def from_mjcf(cls, path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-        """Read MuJoCo's format. path: of the file. options: those of `dynagate.robot.mjcf.read_mjcf`.
+        """Read MuJoCo's format. path: of a file that you trust, because MuJoCo opens every file that it names. options:
+        those of `dynagate.robot.mjcf.read_mjcf`.
 
-        Raises RobotError: the file is missing or cannot be read, or describes no tree of supported joints;
-        MissingExtraError: MuJoCo is not installed. A RobotWarning names what is left out."""
+        Raises RobotError: the file is missing or cannot be read, needs too much time or memory, or describes no tree of
+        supported joints; MissingExtraError: MuJoCo is not installed. A RobotWarning names what is left out."""
         from dynagate.robot.mjcf import read_mjcf
 
         return read_mjcf(path, **options)
@@ -470,11 +624,11 @@ class Robot:
     def from_xacro(
         cls, path: str | PathLike[str], arguments: Mapping[str, str] | None = None, **options: Unpack[ReadingOptions]
     ) -> Robot:
-        """Read a URDF that is written with macros. path: of the file. arguments: of its macros, by name. options:
-        those of `from_urdf`.
+        """Read a URDF that is written with macros. path: of a file that you trust, because its expressions can run any
+        program. arguments: of its macros, by name. options: those of `from_urdf`.
 
-        Raises RobotError: the macros cannot be expanded, or as `from_urdf` does of what they make;
-        MissingExtraError: xacro is not installed."""
+        Raises RobotError: the macros cannot be expanded or need too much time or memory, or as `from_urdf` does of what
+        they make; MissingExtraError: xacro is not installed."""
         from dynagate.robot.macros import read_xacro
 
         return read_xacro(path, arguments, **options)

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.faults import Faults, warn_of_friction
-from dynagate.robot.markup import attribute, finite, number, numbers, only, parse
+from dynagate.robot.markup import attribute, number, numbers, only, parse
 from dynagate.robot.mimicry import NoLeader, followed
 from dynagate.robot.model import (
     JOINT_TYPES,
@@ -62,16 +62,6 @@ class Options:
     lax: bool
     round_rotations: float
 
-    def check(self) -> None:
-        """Raises RobotError that names the option."""
-        if np.shape(self.gravity) != (3,) or not all(finite(g) for g in self.gravity):
-            raise RobotError(f"gravity={self.gravity}; expected three finite numbers in m/s²")
-        for joint, position in self.lock.items():
-            if not finite(position):
-                raise RobotError(f"lock={{'{joint}': {position}}}; expected a finite position in rad or m")
-        if not finite(self.round_rotations) or not 0.0 <= self.round_rotations <= NEAR:
-            raise RobotError(f"round_rotations={self.round_rotations}; expected 0 to {NEAR:g} rad")
-
 
 def read_urdf(
     path: str | PathLike[str],
@@ -108,11 +98,11 @@ def read_urdf(
     physical inertias. The text starts with the file's name and lists all that is wrong, by joint or link, with the
     options that accept it.
     """
-    path = Path(path)
+    path = path_of(path, "from_urdf")
+    check_reading(gravity, lock, round_rotations)
     options = Options(
         floating_base, gravity, lock or {}, damping, ignore_friction, allow_unphysical, unlimited, lax, round_rotations
     )
-    options.check()
     try:
         root, overlooked = parse(path, lax=lax, text=expanded)
         reader = _Reader(root, options)

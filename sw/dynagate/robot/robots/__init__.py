@@ -36,12 +36,20 @@ def is_path(text: str) -> bool:
 
 
 def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -> Robot:
-    """A shipped robot by name, or any robot by the path of its file: a `Path`, or a text that ends in one of SUFFIXES
-    or has a slash. A file that ends in .xacro is expanded, one whose root is <mujoco> is read as MJCF, any other as
-    URDF. Options as for `Robot.from_urdf`. Raises RobotError; MissingExtraError that names xacro's or MJCF's extra."""
-    if not isinstance(name_or_path, str) or is_path(name_or_path):
-        file = Path(name_or_path)
-        if file.suffix == ".xacro":
-            return Robot.from_xacro(file, **options)
-        return Robot.from_mjcf(file, **options) if is_mjcf(file) else Robot.from_urdf(file, **options)
-    return Robot.from_urdf(path(name_or_path), **options)
+    """A shipped robot by name, or any robot by the path of its URDF file: a `Path`, or a text that ends in one of
+    SUFFIXES or has a slash. Options as for `Robot.from_urdf`. Raises RobotError, for MJCF and macros too: their readers
+    are `Robot.from_mjcf` and `Robot.from_xacro`, for files that the caller trusts."""
+    if isinstance(name_or_path, str) and not is_path(name_or_path):
+        return Robot.from_urdf(path(name_or_path), **options)
+    return Robot.from_urdf(name_or_path, **options)
+
+
+def load_trusted(name_or_path: str, **options: Unpack[ReadingOptions]) -> Robot:
+    """As `load`, but a file that ends in .xacro is expanded, and one whose root is <mujoco> is read as MJCF: of files
+    that the caller trusts to run programs and to name other files."""
+    file = Path(name_or_path)
+    if file.suffix == ".xacro":
+        return Robot.from_xacro(file, **options)
+    if is_path(name_or_path) and is_mjcf(file):
+        return Robot.from_mjcf(file, **options)
+    return load(name_or_path, **options)

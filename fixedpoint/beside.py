@@ -1,0 +1,74 @@
+"""Proved and measured, side by side: what no state of a region exceeds, and what a sample of states shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, sampled_states
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.proved import prove
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.region import Region
+
+
+@dataclass(frozen=True)
+class Block:
+    """Of an output block, over its entries: the largest magnitude and the largest error, in its units, that any state
+    can have, and those that the sample has."""
+
+    proved_largest: float
+    proved_error: float
+    measured_largest: float
+    measured_error: float
+
+    def text(self) -> str:
+        """In one line."""
+        return (
+            f"error at most {self.proved_error:.1e} (proved), {self.measured_error:.1e} (measured); magnitude at most "
+            f"{self.proved_largest:.3g} (proved), {self.measured_largest:.3g} (measured)"
+        )
+
+
+@dataclass(frozen=True)
+class Beside:
+    """blocks: by output. states: of the sample, drawn with this seed; they chose nothing."""
+
+    blocks: dict[str, Block]
+    states: int
+    seed: int
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def of_dict(cls, content: Mapping[str, Any]) -> Beside:
+        blocks = {name: Block(**block) for name, block in content["blocks"].items()}
+        return cls(blocks, content["states"], content["seed"])
+
+
+def beside(
+    formatted: FormattedGraph, region: Region, policy: Policy, numbers: Mapping[str, str] | None = None
+) -> Beside:
+    """What is proved of formats, and what fresh states show.
+
+    policy: its `milliseconds`, and the number of states. numbers: by input and output, the type that streams round it
+    to. Raises ProofError: a node may overflow.
+    """
+    graph, numbers = formatted.graph, numbers or {}
+    proof = prove(formatted, region, policy.milliseconds, numbers)
+    states = sampled_states(graph, region, replace(policy, seed=policy.seed + 1))
+    expected, result = evaluate(graph, states), evaluate_fixed(formatted, states, numbers)
+    assert not result.overflow.any(), "a state overflowed where none can"
+    blocks = {
+        name: Block(
+            proof.largest(name),
+            proof.error_of(name),
+            float(np.abs(value).max()),
+            float(np.abs(result.outputs[name] - value).max()),
+        )
+        for name, value in expected.items()
+    }
+    return Beside(blocks, len(next(iter(states.values()))), policy.seed + 1)

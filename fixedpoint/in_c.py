@@ -1,0 +1,163 @@
+"""A formatted graph as a program for the interpreter in C (`native.interpreter`): the same integers as numpy's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.format import Format, Integers
+from dynagate.fixedpoint.rows_in_c import IN_C, TYPES, CInteger, Exact, NotInCError, entering
+from dynagate.graph import OPS
+from dynagate.graph.slots import slots_of
+from dynagate.native.compile import CompileError
+from dynagate.native.interpreter import FIELDS, Interpreted, Kernel, Program, interpret, loaded
+
+NARROW, WIDE = 32, 64
+"""Bits in which values are kept."""
+
+
+def kernels() -> tuple[Kernel, ...]:
+    """Of all operations, in every type that they have."""
+    return tuple(
+        Kernel(op, row.text.format(bits=bits), OPS[op].arity, bits)
+        for op, row in IN_C.items()
+        for bits in (TYPES[1:] if row.elementary else TYPES)
+        if row.text
+    )
+
+
+WORTH = 20_000_000
+"""Compiling the interpreter takes seconds, once. A process does so when numpy has computed so many nodes times states,
+which takes some 0.3 s."""
+OVERHEAD = 1000
+"""Time that numpy takes for a node besides that for its states, in states."""
+
+
+def evaluate_in_c(
+    formatted: FormattedGraph, inputs: Mapping[int, Integers], keep_all: bool
+) -> tuple[dict[int, Integers], npt.NDArray[np.bool_], dict[int, int]] | None:
+    """The fields of `evaluate.Values`, by the interpreter. None where numpy has to compute them: there is no compiler,
+    the interpreter is neither loaded nor worth compiling, or formats or inputs need more than 64 bits."""
+    batch = len(next(iter(inputs.values())))
+    if not _worth(len(formatted.graph) * (batch + OVERHEAD)):
+        return None
+    encoded = _encoded(formatted, keep_all)
+    if encoded is None or not _ready(encoded) or any(value.dtype == object for value in inputs.values()):
+        return None
+    result = encoded(inputs)
+    if result is None:
+        return None
+    origins = {int(i): int(result.origins[i]) for i in np.flatnonzero(result.origins)}
+    return dict(zip(encoded.kept, result.outputs, strict=True)), result.by_scope.T, origins
+
+
+def _encoded(formatted: FormattedGraph, keep_all: bool) -> Encoded | None:
+    if keep_all not in formatted.encodings:
+        try:
+            formatted.encodings[keep_all] = Encoded(formatted, keep_all)
+        except NotInCError:
+            formatted.encodings[keep_all] = None
+    encoded: Encoded | None = formatted.encodings[keep_all]
+    return encoded
+
+
+_loaded: dict[tuple[int, tuple[Kernel, ...]], bool] = {}
+"""By word and kernels whether this process has the interpreter, or has failed to compile it."""
+
+_work = 0
+"""What this process has computed, in nodes times states."""
+
+
+def _worth(work: int) -> bool:
+    """Whether an interpreter is there, or worth compiling after this work too."""
+    global _work
+    _work += work
+    return any(_loaded.values()) if _loaded else _work >= WORTH
+
+
+def _ready(encoded: Encoded) -> bool:
+    key = encoded.program.word, encoded.kernels
+    if key not in _loaded:
+        try:
+            loaded(*key, None)
+            _loaded[key] = True
+        except CompileError:
+            _loaded[key] = False
+    return _loaded[key]
+
+
+def word_of(formatted: FormattedGraph) -> int:
+    """Bits in which values are kept. Raises NotInCError: there is no such type."""
+    widest = max(format.width for format in formatted.formats)
+    most = max(widest, *(format.width for _, format in formatted.constants.values()), 0)
+    if most > WIDE - 2:
+        raise NotInCError(f"a word of {most} bits; expected at most {WIDE - 2}")
+    return NARROW if widest <= NARROW else WIDE
+
+
+class Encoded:
+    """A formatted graph as the interpreter takes it. keep_all: results are all nodes, not the outputs alone.
+
+    kept: the nodes whose integers it returns. Raises NotInCError: its formats need wider types than C has.
+    """
+
+    def __init__(self, formatted: FormattedGraph, keep_all: bool) -> None:
+        word = word_of(formatted)
+        self.kernels = kernels()
+        self._place = {(k.name, k.bits): i for i, k in enumerate(self.kernels)}
+        self._formatted = formatted
+        self._tables: list[int] = []
+        self._planned: dict[tuple[Any, Format, Format], tuple[Exact, int]] = {}
+        graph, formats = formatted.graph, formatted.formats
+        self.kept = tuple(range(len(graph))) if keep_all else tuple(dict.fromkeys(graph.output_nodes))
+        slot, slots = slots_of(graph, self.kept)
+        steps = np.array([self._step(i, slot) for i, node in enumerate(graph.nodes) if node.op != "input"], np.int64)
+        limits = [formats[i] for i in graph.input_nodes]
+        self.program = Program(
+            steps=steps.reshape(-1, len(FIELDS)),
+            tables=np.array(self._tables or [0], np.int64),
+            low=np.array([format.lowest for format in limits], np.int64),
+            high=np.array([format.highest for format in limits], np.int64),
+            input_slots=np.array([slot[i] for i in graph.input_nodes], np.int64),
+            output_slots=np.array([slot[i] for i in self.kept], np.int64),
+            slots=slots,
+            scopes=len(graph.scopes),
+            nodes=len(graph),
+            word=word,
+        )
+
+    def _step(self, i: int, slot: Sequence[int]) -> tuple[int, ...]:
+        """FIELDS of a node's operation."""
+        formatted = self._formatted
+        node, to = formatted.graph.nodes[i], formatted.formats[i]
+        constant, fmt = formatted.constants.get(i, (0, None))
+        sources = [formatted.formats[a] for a in node.args] + ([] if fmt is None else [fmt])
+        row = IN_C[node.op]
+        exact, table = self._plan(row, sources, to) if row.elementary else (row.exact(sources, to, constant), 0)
+        enter = entering(row, exact, to, formatted.arithmetic)
+        operands = [slot[a] for a in node.args] + [0] * (3 - len(node.args))
+        ups = (*exact.up, 0, 0, 0)[:3]
+        scope = formatted.graph.scope_of[i]
+        return (
+            *(self._place[node.op, enter.type], slot[i], *operands, *ups, constant, enter.down, enter.half, to.width),
+            *(enter.saturate, scope, i, table),
+        )
+
+    def _plan(self, row: CInteger, sources: Sequence[Format], to: Format) -> tuple[Exact, int]:
+        """An elementary operation's exact result, and where the numbers of its plan begin."""
+        (source,) = sources
+        key = row.exact, source, to
+        if key not in self._planned:
+            exact = row.exact(sources, to, 0)
+            self._planned[key] = exact, len(self._tables)
+            self._tables += exact.plan
+        return self._planned[key]
+
+    def __call__(self, inputs: Mapping[int, Integers]) -> Interpreted | None:
+        """inputs: node id of every input -> integers (batch,). None: one of them is not in its format. Raises
+        CompileError."""
+        graph = self._formatted.graph
+        return interpret(self.program, self.kernels, np.stack([inputs[i] for i in graph.input_nodes]))

@@ -1,0 +1,55 @@
+"""How far sin, cos, √ and 1/x on integers can be from the real function of the same operand, by their definitions.
+
+Each bound is the sum of what a unit does to its operand, step by step: `elementary.py` and `tabulated.py` hold the
+steps. The last rounding is in it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dynagate.fixedpoint.elementary import reciprocal_plan, sine_plan
+from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.tabulated import table_plan
+
+SOLVED = 2.0**-40
+"""Above the error, relative to the largest value, with which float64 finds the coefficients of the tables."""
+
+TABULATED = 1.0 + 2.0**-8
+"""Units that the table of 1/x errs by at most: 1/4 by its polynomials, 1/16 each by three coefficients and the inner
+product, 1/2 by the last rounding, and a little by float64."""
+
+
+def sine_error(source: Format, to: Format, largest: float) -> float:
+    """Of sin and cos: the phase is cut to phase_bits and 1/2π rounded; the quadratic errs by f''' h³ / 192, where f is
+    sin(π u / 2), and its coefficients, products and sum are rounded."""
+    plan = sine_plan(source, to)
+    h = 2.0**-plan.index_bits
+    per_radian = abs(plan.per_radian - math.ldexp(0.5 / math.pi, plan.phase_bits + plan.phase_shift - source.frac))
+    phase = 0.5 + math.ldexp(per_radian, source.width - 1 - plan.phase_shift)  # half a cell, for cells have centres
+    quadratic = (math.pi / 2.0) ** 3 * h**3 / 192.0
+    half0, half1, half2 = (2.0 ** -(frac + 1) for frac in (plan.frac0, plan.frac1, plan.frac2))
+    coefficients = half0 + h / 2.0 * half1 + h * h / 4.0 * half2
+    rounding = h / 2.0 * half1 + 2.0 ** -(max(to.frac, 2) + 1) + (to.step / 2.0 if to.frac < 2 else 0.0)
+    return math.ldexp(2.0 * math.pi * phase, -plan.phase_bits) + quadratic + coefficients + rounding + SOLVED
+
+
+def root_error(source: Format, to: Format, largest: float) -> float:
+    """The root is exact until it is rounded."""
+    return to.step / 2.0
+
+
+def reciprocal_error(source: Format, to: Format, largest: float) -> float:
+    """largest: of the result, by whose size Newton's steps err.
+
+    With n in [1, 2), a seed r and e = 1 - n r, r + r e is (1 - e²) / n. e is cut to its fraction bits, and so is every
+    result but the last, which is rounded where the format's last bit is.
+    """
+    if table_plan(source.width, to.width, source.frac + to.frac) is not None:
+        return TABULATED * to.step
+    plan = reciprocal_plan(source, to)
+    error = 2.0 ** -(plan.index_bits + 1) + 2.0**-plan.seed_frac  # half a segment, and twice the seed's rounding
+    for k, (_, error_frac, reached) in enumerate(plan.steps):
+        is_last = k == len(plan.steps) - 1
+        error = error**2 + (1.0 + error) * 2.0**-error_frac + (0.0 if is_last else 2.0**-reached)
+    return largest * error + to.step / 2.0

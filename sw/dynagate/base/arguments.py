@@ -1,0 +1,117 @@
+"""What options may be, and what is taken for a number and for an array of numbers: asked before all compiled code,
+which reads and writes where it is told to."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs  # in `typing` from Python 3.13 on
+
+Array = npt.NDArray[Any]
+
+LARGEST = 1e12
+"""Of an option that has a size, in its unit: more is a mistake, and products of it leave float64."""
+
+
+class Typed(Protocol):
+    """An array, wherever it lies."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+
+
+def is_whole(value: object) -> TypeIs[int]:
+    """Whether a value is a whole number, Python's or numpy's. True and False are none."""
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeIs[float]:
+    """Whether a value is a real number, Python's or numpy's. True and False are none."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def shown(value: object) -> str:
+    """A value in an error's text, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
+
+
+def check_flags(**flags: object) -> None:
+    """Raises ValueError naming one that is neither True nor False."""
+    for name, value in flags.items():
+        if not isinstance(value, bool | np.bool_):
+            raise ArgumentError(f"{name}={value!r}; expected True or False")
+
+
+def check_positive(name: str, value: object, expected: str) -> None:
+    """Raises ValueError: the option is no number of more than 0 and at most LARGEST. expected: what it should be, for
+    the text."""
+    if not (is_number(value) and value > 0.0):
+        raise ArgumentError(f"{name}={value!r}; expected {expected}")
+    if not value <= LARGEST:
+        raise ArgumentError(f"{name}={shown(value)}; expected {expected}, at most {LARGEST:g}")
+
+
+def check_time_step(dt: object) -> None:
+    """Raises ValueError: dt is no time in seconds."""
+    check_positive("dt", dt, "a time step of more than 0 s")
+
+
+def real(label: str, value: Any) -> Array:
+    """An argument as an array of real numbers, itself where it is one.
+
+    Raises TypeError: it is masked, or holds complex numbers, truth values, texts or other objects; ValueError: its rows
+    differ in length.
+    """
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ArgumentError(f"{label} is no array: {error}") from None
+    if array is not value and isinstance(value, np.ma.MaskedArray):
+        raise ArgumentTypeError(f"{label} is a masked array; expected one without a mask, such as .filled()")
+    if array.dtype.kind not in "fiu":
+        raise ArgumentTypeError(f"{label} has dtype {array.dtype}; expected real numbers such as float64")
+    return array
+
+
+def of_shape(
+    label: str, value: Any, shape: tuple[int, ...], dtype: npt.DTypeLike = np.float64, *, finite: bool = True
+) -> Array:
+    """An argument as an array of a shape and dtype, itself where it is one.
+
+    Raises as `real`, and ValueError: it has another shape or, unless `finite` is False, a number that is not finite in
+    this dtype.
+    """
+    array = real(label, value)
+    if array.shape != shape:
+        raise ArgumentError(f"{label} has shape {array.shape}; expected {shape}")
+    with np.errstate(over="ignore"):
+        own = array.astype(dtype, copy=False)
+    if finite and not np.isfinite(own).all():
+        raise ArgumentError(f"{label} is not finite")
+    return own
+
+
+def check_fits(label: str, array: Typed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raises ValueError where memory that compiled code is given has another shape or dtype than it takes."""
+    if array.shape != shape or array.dtype != dtype:
+        raise ArgumentError(f"{label} is {array.dtype} {array.shape}; expected {dtype} {shape}")
+
+
+def check_written(label: str, array: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raises ValueError or TypeError where compiled code cannot write to an array: as `check_fits`, or it is read-only
+    or not numpy's."""
+    if not isinstance(array, np.ndarray):
+        raise ArgumentTypeError(f"{label} is a {type(array).__name__}; expected an array to write to")
+    check_fits(label, array, shape, dtype)
+    if not array.flags.writeable:
+        raise ArgumentError(f"{label} is read-only; expected an array to write to")

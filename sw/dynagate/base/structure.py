@@ -1,0 +1,48 @@
+"""Content of JSON or TOML as dataclasses: every field is there, and of the type that it is declared with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, TypeVar
+
+from dynagate.base.errors import ArgumentError
+
+T = TypeVar("T")
+
+LARGEST = 2**63
+"""Above all numbers that a file may hold: they are finite, and whole ones fit 64 bits."""
+
+
+def structured(content: Mapping[str, Any], kind: type[T], name: str) -> T:
+    """A dataclass of a file's content. name: what it is, in a word. Raises ValueError naming each field that lacks,
+    is not known, or is of another type: of a whole number 1.0 and true are."""
+    from cattrs import transform_error
+
+    try:
+        return _converter().structure(content, kind)
+    except Exception as error:  # cattrs' are of several kinds
+        raise ArgumentError("; ".join(transform_error(error, path=name))) from None
+
+
+@cache
+def _converter() -> Any:
+    from cattrs.preconf.json import make_converter
+
+    converter = make_converter(forbid_extra_keys=True)
+    for kind in (str, bool, int, float):
+        converter.register_structure_hook(kind, _exactly(kind))
+    return converter
+
+
+def _exactly(kind: type) -> Callable[[Any, Any], Any]:
+    """A hook that takes values of this type alone: cattrs would make the number 5 of the text "5"."""
+
+    def structure(value: Any, _: Any) -> Any:
+        if type(value) not in ((int, float) if kind is float else (kind,)):
+            raise ArgumentError(f"{value!r:.40}; expected {kind.__name__}")
+        if kind in (int, float) and not -LARGEST <= value < LARGEST:
+            raise ArgumentError(f"{value}; expected a number below 2⁶³")
+        return kind(value)
+
+    return structure

@@ -1,0 +1,186 @@
+"""Whether the parts of a design fit each other: what has a size or a place is compared with what it follows from.
+
+A design may come from anybody, and its hash is right for any content. Host and simulation reserve memory by some of its
+numbers and index it by others, in C too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+
+from dynagate.design.design import AxiStreams, Design, DesignFunction, Field, Port, Stream
+from dynagate.design.ring import COMMAND
+from dynagate.design.words import LASTS, WIDTHS, WORD, WORDS, beats, words_of
+from dynagate.fixedpoint.assign import LARGEST_WORD
+from dynagate.graph.packing import ZERO
+
+WIDEST, FINEST = 64, 1000
+"""Bits of a node, and on either side of its binary point: more than any that is built."""
+LARGEST_II, LARGEST_LATENCY = 1 << 16, 1 << 24
+READ_OR_WRITE = "read", "write"
+
+
+def faults(design: Design) -> Iterator[str]:
+    """What does not fit, each in a few words that name the field. Later ones may follow from earlier ones."""
+    if not isinstance(design.robot.get("name"), str):
+        yield f"robot.name is {design.robot.get('name')!r:.40}; expected a text"
+    for name, value, most in (("ii", design.ii, LARGEST_II), ("latency", design.latency, LARGEST_LATENCY)):
+        if not 1 <= value <= most:
+            yield f"{name} is {value}; expected 1 to {most}"
+    source, sink = design.input, design.output
+    yield from _of_stream("input", source, sum(field.width for field in source.fields), 0, lowest=0)
+    end = (len(design.functions) - 1).bit_length() if design.functions else 0
+    payload = sum(field.width for field in sink.fields)
+    yield from _of_stream("output", sink, payload + len(sink.scopes) + end, payload, lowest=ZERO)
+    for function in design.functions:
+        yield from _of_function(design, function)
+    yield from _repeated("functions", [function.name for function in design.functions])
+    yield from _repeated("codes of functions", [function.code for function in design.functions])
+    for k, node in enumerate(design.nodes):
+        formats = [(node.width, node.frac), *([node.constant[1:]] if node.constant else [])]
+        yield from (f"nodes[{k}] {fault}" for each in formats for fault in _of_format(*each))
+    yield from _of_ring(design)
+    if design.axi is not None:
+        yield from _of_shell(design, design.axi)
+
+
+def _of_stream(side: str, stream: Stream, bits: int, overflow: int, lowest: int) -> Iterator[str]:
+    """bits, overflow: as the widths of the fields have them. lowest: of the fields of a port."""
+    where = f"stream.{side}"
+    if not stream.fields or not stream.ports:
+        yield f"{where} is empty; expected a field and a port or more"
+    low = accumulate((field.width for field in stream.fields), initial=0)
+    for k, (field, lsb) in enumerate(zip(stream.fields, low, strict=False)):
+        yield from (f"{where}.fields[{k}] {fault}" for fault in _of_field(field, lsb))
+    if (stream.bits, stream.overflow) != (bits, overflow):
+        yield f"{where} has {stream.bits} bits, overflow {stream.overflow}; its fields have {bits} and {overflow}"
+    for port in stream.ports:
+        yield from (f"{where}.ports, {port.name!r}: {fault}" for fault in _of_port(port, lowest, len(stream.fields)))
+    yield from _repeated(f"{where}.ports", [port.name for port in stream.ports])
+    used = {index for port in stream.ports for index in port.fields} - {ZERO}
+    if used != set(range(len(stream.fields))):
+        yield f"{where}.ports have {len(used)} fields; expected each of {len(stream.fields)}"
+
+
+def _of_field(field: Field, lsb: int) -> Iterator[str]:
+    yield from _of_format(field.width, field.frac, LARGEST_WORD)
+    if field.lsb != lsb:
+        yield f"has lsb {field.lsb}; expected {lsb}"
+    if not field.range[0] <= field.range[1]:
+        yield f"is from {field.low} to {field.high}; expected an interval"
+
+
+def _of_format(width: int, frac: int, widest: int = WIDEST) -> Iterator[str]:
+    if not 2 <= width <= widest:
+        yield f"has width {width}; expected 2 to {widest}"
+    if abs(frac) > FINEST:
+        yield f"has frac {frac}; expected {-FINEST} to {FINEST}"
+
+
+def _of_port(port: Port, lowest: int, count: int) -> Iterator[str]:
+    """count: of the fields that there are."""
+    if any(size < 1 for size in port.shape) or math.prod(port.shape) != len(port.fields):
+        yield f"{len(port.fields)} fields for shape {port.shape}"
+    for index in port.fields:
+        if not lowest <= index < count:
+            yield f"field {index}; expected {lowest} to {count - 1}"
+    for start, stop in port.unit_vectors:
+        if not 0 <= start < stop <= len(port.fields):
+            yield f"unit vector from {start} to {stop} of {len(port.fields)} entries"
+
+
+def _of_function(design: Design, function: DesignFunction) -> Iterator[str]:
+    where = f"functions, {function.name!r}"
+    inputs = {port.name: port for port in design.input.ports}
+    whole = {port.name: port.shape for port in design.output.ports}
+    for own, shared in function.inputs:
+        if shared not in inputs:
+            yield f"{where}: no input {shared!r}"
+        elif len(function.limits.get(own, inputs[shared].fields)) != len(inputs[shared].fields):
+            yield f"{where}: {len(function.limits[own])} limits of {own!r}"
+    for own in (name for side in zip(*function.inputs, strict=True) for name in _repeated("", list(side))):
+        yield f"{where}: inputs {own}"
+    count = len(design.output.fields)
+    if not function.fields or not set(function.fields) <= set(range(count)):
+        yield f"{where}: fields {function.fields!s:.40}; expected some of {count}"
+    yield from _repeated(f"{where}: fields", function.fields)
+    for port in function.outputs:
+        if whole.get(port.name) != port.shape:
+            yield f"{where}: no output {port.name!r} of shape {port.shape}"
+        yield from (f"{where}, {port.name!r}: {fault}" for fault in _of_port(port, ZERO, count))
+        if not set(port.fields) <= {ZERO, *function.fields}:
+            yield f"{where}, {port.name!r}: fields that are not the function's"
+    if not 1 <= function.latency <= design.latency:
+        yield f"{where}: latency {function.latency}; expected 1 to {design.latency}"
+
+
+def _of_ring(design: Design) -> Iterator[str]:
+    if design.ring is None:
+        return
+    if not 1 <= design.ring.capacity <= LARGEST_LATENCY:
+        yield f"ring.capacity is {design.ring.capacity}; expected 1 to {LARGEST_LATENCY}"
+    inputs, outputs = ({port.name: port.shape for port in side.ports} for side in (design.input, design.output))
+    if dict(design.ring.carry) != {"q_next": "q", "qd_next": "qd"} or len(design.ring.carry) != 2:
+        yield f"ring.carry is {design.ring.carry}; expected q_next to q and qd_next to qd"
+    shapes = [inputs.get("q"), inputs.get("qd"), inputs.get("tau"), outputs.get("q_next"), outputs.get("qd_next")]
+    q, qd, tau, q_next, qd_next = shapes
+    if not (q and qd and len(q) == len(qd) == 1 and q == q_next and qd == tau == qd_next):
+        yield f"stream: q, qd, tau, q_next and qd_next have shapes {shapes}; expected vectors of a state"
+    if {*inputs} - {"q", "qd", "tau", "dt"} or inputs.get("dt", ()) != ():
+        yield f"stream.input.ports are {', '.join(inputs)}; expected q, qd, tau, and dt as a number"
+
+
+def _of_shell(design: Design, axi: AxiStreams) -> Iterator[str]:
+    source, sink = design.input, design.output
+    for name, value, allowed in (("width", axi.width, WIDTHS), ("last", axi.last, LASTS), ("word", axi.word, WORDS)):
+        if value not in allowed:
+            yield f"axi.{name} is {value!r:.40}; expected one of {', '.join(map(str, allowed))}"
+            return
+    held = {port.name: port for port in source.ports if port.name in axi.parameters}
+    if [*held] != [*axi.parameters]:
+        yield f"axi.parameters are {axi.parameters!s:.60}; expected inputs"
+    registers = [f"{name}_{k}" for name, port in held.items() for k in range(len(port.fields))]
+    yield from _of_registers(axi, registers)
+    within = {index for port in held.values() for index in port.fields}
+    streamed = [field.width for k, field in enumerate(source.fields) if k not in within]
+    if within & set(range(len(streamed))):
+        yield "axi.parameters are not the last fields of stream.input"
+    streamed += [COMMAND.width] if design.ring is not None else []
+    results = [function.fields for function in design.functions] or [tuple(range(len(sink.fields)))]
+    widths = [[sink.fields[k].width for k in fields if 0 <= k < len(sink.fields)] for fields in results]
+    expected = words_of(streamed, axi.word), max(words_of(each, axi.word, flag=True) for each in widths)
+    for side, value, expects in zip(("input", "output"), (axi.words.input, axi.words.output), expected, strict=True):
+        if value != expects:
+            yield f"axi.words.{side} is {value}; expected {expects}"
+    for side, value, words in zip(("input", "output"), (axi.beats.input, axi.beats.output), expected, strict=True):
+        if value != beats(words, axi.width):
+            yield f"axi.beats.{side} is {value}; expected {beats(words, axi.width)}"
+    if axi.conversion.input < 0 or axi.conversion.output < 0:
+        yield f"axi.conversion is {axi.conversion}; expected cycles"
+    if axi.choice:
+        several = [f"{function.name}.{port.name}" for function in design.functions for port in function.outputs]
+        outputs = several or [port.name for port in sink.ports]
+        bits = axi.registers["outputs"].bits if "outputs" in axi.registers else ()
+        if sorted(bits) != sorted(outputs):
+            yield f"axi.registers, 'outputs': bits {bits}; expected {', '.join(outputs)}"
+
+
+def _of_registers(axi: AxiStreams, needed: Sequence[str]) -> Iterator[str]:
+    if {row.address for row in axi.registers.values()} != set(range(0, 4 * len(axi.registers), 4)):
+        yield f"axi.registers have addresses that are not each multiple of 4 below {4 * len(axi.registers)}"
+    for name, row in axi.registers.items():
+        if row.name != name or row.access not in READ_OR_WRITE:
+            yield f"axi.registers, {name!r}: {row.name!r} at {row.address}, {row.access!r}"
+        if len(row.bits) > WORD:
+            yield f"axi.registers, {name!r}: {len(row.bits)} bits"
+        yield from _repeated(f"axi.registers, {name!r}: bits", row.bits)
+    for name in needed:
+        if name not in axi.registers:
+            yield f"axi.registers have no {name!r}; expected it for axi.parameters"
+
+
+def _repeated(what: str, names: Sequence[object]) -> Iterator[str]:
+    if len(set(names)) != len(names):
+        yield f"{what} hold one of them twice"

@@ -1,0 +1,55 @@
+"""Probes: random values of a recording's inputs, at which the passes judge whether nodes are equal.
+
+A term that is negligible at one probe must not be so at another. So the magnitudes of the inputs are drawn
+independently of each other, over more decades from probe to probe, and some inputs are zero: one by one, or a whole
+port, as the velocities of a robot at rest are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph.graph import Port
+from dynagate.graph.rebuild import RecordedPort
+
+Array = npt.NDArray[np.float64]
+
+DECADES = 6.0
+"""The last probe's magnitudes are so many decades around the size of their input, up and down."""
+ZERO = 0.125
+"""The share of inputs that are zero at a probe, of entries and of whole ports each."""
+
+
+def probes(
+    inputs: Sequence[RecordedPort], ports: Mapping[str, Port], count: int, plain: int, seed: int
+) -> dict[int, Array]:
+    """Input node -> its values (count,). The first `plain` probes have the inputs' own sizes, and no zeros.
+
+    ports: sizes and unit vectors of the inputs, by name.
+    """
+    random = np.random.default_rng(seed)
+    values: dict[int, Array] = {}
+    for name, _, entries in inputs:
+        sizes = {entry[0]: size for entry, size in zip(entries, ports[name].sizes, strict=True)}
+        zeros = _zeros(random, len(sizes), count, plain) | _zeros(random, 1, count, plain)
+        for (node, size), is_zero in zip(sizes.items(), zeros, strict=True):
+            drawn = random.uniform(-2.5, 2.5, count) * magnitudes(random, count, plain) * size
+            values[node] = np.where(is_zero, 0.0, drawn)
+        for start, stop in ports[name].unit_vectors:
+            unit = [entry[0] for entry in entries[start:stop]]
+            drawn = random.normal(size=(len(unit), count)) * [magnitudes(random, count, plain) for _ in unit]
+            values.update(zip(unit, drawn / np.linalg.norm(drawn, axis=0), strict=True))
+    return values
+
+
+def magnitudes(random: np.random.Generator, count: int, plain: int) -> Array:
+    """Factors around 1, (count,): 1 at the first probes, over DECADES at the last."""
+    spread = np.concatenate([np.zeros(plain), np.linspace(0.0, DECADES, count - plain)])
+    return np.asarray(10.0 ** (random.uniform(-1.0, 1.0, count) * spread))
+
+
+def _zeros(random: np.random.Generator, entries: int, count: int, plain: int) -> npt.NDArray[np.bool_]:
+    return (random.random((entries, count)) < ZERO) & (np.arange(count) >= plain)

@@ -1,0 +1,124 @@
+"""What a MuJoCo model adds to its joints, and what it has that is no rigid-body dynamics of a free tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+SHOWN = 4
+
+
+class Terms:
+    """armature, damping (nv,): of each degree of freedom, as Joint has them. friction (nv,): Coulomb friction. gravity
+    (3,): m/s². left_out: all else of the model that acts on its joints, in words that name it."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        free = self._free()
+        self.armature = np.where(free, 0.0, model.dof_armature)
+        self.friction = np.where(free | self._off("FRICTIONLOSS"), 0.0, model.dof_frictionloss)
+        self.damping = np.array(model.dof_damping)
+        others = self._add_actuators()
+        self.damping *= not self._off("DAMPER")
+        self.gravity = np.zeros(3) if self._off("GRAVITY") else np.array(model.opt.gravity)
+        self.left_out = [*others, *self._rest(free)]
+
+    def _off(self, name: str) -> bool:
+        """Whether the file's <flag> disables this. MuJoCo before 3.4 had one flag for all passive forces; frictionloss
+        and equality are constraints."""
+        import mujoco
+
+        bits = mujoco.mjtDisableBit
+        names = [name, *{"DAMPER": ["PASSIVE"], "SPRING": ["PASSIVE"]}.get(name, [])]
+        names += ["CONSTRAINT"] if name in ("FRICTIONLOSS", "EQUALITY", "CONTACT") else []
+        mask = sum(int(getattr(bits, f"mjDSBL_{known}", 0)) for known in names)
+        return bool(self._model.opt.disableflags & mask)
+
+    def _free(self) -> np.ndarray:
+        """Which degrees of freedom are of free joints."""
+        import mujoco
+
+        free: np.ndarray = self._model.jnt_type[self._model.dof_jntid] == int(mujoco.mjtJoint.mjJNT_FREE)
+        return free
+
+    def _add_actuators(self) -> list[str]:
+        """Adds armature and damping of actuators, times gear², to hinges and slides; names actuators on anything
+        else."""
+        import mujoco
+
+        model = self._model
+        rotor, damper = (getattr(model, f"actuator_{name}", np.zeros(model.nu)) for name in ("armature", "damping"))
+        drives = [int(mujoco.mjtTrn.mjTRN_JOINT), int(mujoco.mjtTrn.mjTRN_JOINTINPARENT)]
+        single = [int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE)]
+        elsewhere: list[int] = []
+        for k in map(int, np.flatnonzero((rotor != 0.0) | (damper != 0.0))):
+            joint = model.actuator_trnid[k, 0]
+            if model.actuator_trntype[k] not in drives or model.jnt_type[joint] not in single:
+                elsewhere.append(k)
+                continue
+            dof, gear = model.jnt_dofadr[joint], model.actuator_gear[k, 0]
+            self.armature[dof] += gear**2 * rotor[k]
+            self.damping[dof] += gear**2 * damper[k]
+        growing = np.flatnonzero(np.any(getattr(model, "actuator_dampingpoly", np.zeros((model.nu, 1))), axis=1))
+        return [
+            *self._named("armature and damping of actuators", "actuator", elsewhere, " that drive no hinge or slide"),
+            *self._named("damping that grows with speed, of actuators", "actuator", growing),
+        ]
+
+    def _rest(self, free: np.ndarray) -> list[str]:
+        model = self._model
+        joints = model.dof_jntid
+        rotors = dict.fromkeys(joints[free & (model.dof_armature != 0.0)])
+        rubbing = dict.fromkeys(joints[free & (model.dof_frictionloss != 0.0)])
+        polynomials = [np.any(getattr(model, f"{part}poly", 0.0), axis=-1) for part in ("dof_damping", "jnt_stiffness")]
+        growing = dict.fromkeys(joints[np.flatnonzero(polynomials[0])])
+        stiff = (model.jnt_stiffness != 0.0) | polynomials[1]
+        springs = np.flatnonzero(stiff & (not self._off("SPRING")))
+        floats = np.flatnonzero((model.body_gravcomp != 0.0) & (not self._off("GRAVITY")))
+        equal = range(0 if self._off("EQUALITY") else model.neq)
+        named = [
+            *self._named("armature of free joints", "joint", rotors, " (a mass without weight)"),
+            *self._named("friction of free joints", "joint", rubbing),
+            *self._named("equality constraints", "equality", equal),
+            *self._tendons(),
+            *self._named("actuators", "actuator", range(model.nu), " (torques are the joints' own)"),
+            *self._named("springs of joints", "joint", springs),
+            *self._named("damping that grows with speed, of joints", "joint", growing),
+            *self._named("compensated gravity of bodies", "body", floats),
+            *self._named("flexible bodies", "flex", range(model.nflex)),
+        ]
+        collides = np.any(model.geom_contype) and np.any(model.geom_conaffinity) and not self._off("CONTACT")
+        if collides and model.ngeom > 1:
+            named.append("contacts")
+        if model.opt.density or model.opt.viscosity:
+            named.append("the fluid around it")
+        return named
+
+    def _tendons(self) -> list[str]:
+        """Each tendon, with what it does to the joints."""
+        model = self._model
+        kinds = ("armature", "stiffness", "damping", "frictionloss")
+        names = []
+        for k in range(model.ntendon):
+            forces = [kind for kind in kinds if np.any(getattr(model, f"tendon_{kind}", np.zeros(k + 1))[k])]
+            names.append(f"'{name_of(model, 'tendon', k)}'" + (f" ({', '.join(forces)})" if forces else ""))
+        return _listed("tendons", names)
+
+    def _named(self, what: str, kind: str, numbers: Iterable[int], note: str = "") -> list[str]:
+        names = [f"'{name_of(self._model, kind, int(k))}'" for k in numbers]
+        return [text + note for text in _listed(what, names)]
+
+
+def _listed(what: str, names: Sequence[str]) -> list[str]:
+    """One text of what and the first names; none where there are no names."""
+    if not names:
+        return []
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return [f"{what} {', '.join(names[:SHOWN])}{more}"]
+
+
+def name_of(model: Any, kind: str, number: int) -> str:
+    """The name of a model's object; its kind and number where the file gives none."""
+    return getattr(model, kind)(number).name or f"{kind}_{number}"

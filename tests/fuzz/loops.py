@@ -1,0 +1,242 @@
+"""Loops of graphs, loops within loops among them, on every executor against plain Python.
+
+A case: {"kind": "loops", "loop": {...}, "inputs": {name: [number of each sample, ...]}, "devices"}. A loop: {"steps",
+"carry", "turns" or "until": [value, tolerance, turns at most]} and, where drawn, "per_turn", "kept", "last",
+"backwards", "every". A step: {"take": [names], "give": {name: [operation, operand, ...]}}, or {"loop": {...}}. Values
+are numbers; names are few, so that those of a loop and of one within are often equal.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dynagate.dynamics.spatial import select
+from dynagate.graph import Graph
+from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
+from dynagate.graph.recorder import Recording
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.native.loop import LoopKernel
+
+from tests.fuzz.findings import Findings
+from tests.test_gpu import ON_HOST
+
+Case = dict[str, Any]
+Values = dict[str, float]
+OPERATIONS = {
+    "sum": lambda a, b: a * 0.5 + b,
+    "difference": lambda a, b: b - a,
+    "product": lambda a, b: a * b * 0.25,
+    "half": lambda a: a * 0.5,
+    "same": lambda a: a * 1.0,
+    "larger": lambda a, b: select(a - b, a, b),
+}
+"""Over expressions; numbers but for `larger`."""
+ON_NUMBERS = {**OPERATIONS, "larger": lambda a, b: a if a - b > 0.0 else b}
+STARTS, COMPUTED = ("a", "b", "c", "p"), ("u", "v", "w", "x", "y")
+TURNS_OF_CALL = 4
+EXACT = 1e-11
+
+
+def draw(random: np.random.Generator) -> Case:
+    while True:
+        case = _drawn(random)
+        try:
+            loop_of(case["loop"], "drawn")
+        except ValueError:
+            continue
+        return case
+
+
+def _drawn(random: np.random.Generator) -> Case:
+    known = [str(name) for name in random.choice(STARTS, int(random.integers(1, 4)), replace=False)]
+    outer = list(known)
+    steps: list[Case] = []
+    for k in range(int(random.integers(2, 5))):
+        inner = random.random() < 0.5 and k
+        step = {"loop": _inner(random, known)} if inner else _graph(random, known, known)
+        steps.append(step)
+        known = list(dict.fromkeys([*known, *_given(step)]))
+    taken = {name for step in steps for name in _taken(step)} & set(outer)
+    computed = [name for name in known if name not in outer]
+    if not taken or not computed:
+        return {"loop": {"steps": []}}
+    loop: Case = {"steps": steps, "carry": _carry(random, computed, sorted(taken))}
+    free = sorted(taken - set(loop["carry"].values()))
+    if free and random.random() < 0.6:
+        loop["per_turn"] = [free[0]]
+    else:
+        loop["turns"] = TURNS_OF_CALL
+    loop["kept"] = [name for name in computed if random.random() < 0.6]
+    loop["last"] = [name for name in computed if name not in loop["kept"]]
+    if random.random() < 0.2:
+        loop["backwards"] = True
+    elif random.random() < 0.2:
+        loop["every"] = 2
+    values = random.uniform(-2.0, 2.0, (len(taken), TURNS_OF_CALL))
+    inputs = {name: [float(f"{x:.2g}") for x in row] for name, row in zip(sorted(taken), values, strict=True)}
+    return {"kind": "loops", "loop": loop, "inputs": inputs, "devices": ["numpy", "cpu", "one", "cuda"]}
+
+
+def _graph(random: np.random.Generator, known: list[str], outer: list[str]) -> Case:
+    """Takes values that are known; gives some of its own, or anew those that a step has given."""
+    take = [str(x) for x in random.choice(known, min(len(known), int(random.integers(1, 4))), replace=False)]
+    give = {}
+    for name in random.choice(COMPUTED, int(random.integers(1, 3)), replace=False):
+        operation = str(random.choice(list(OPERATIONS)))
+        count = 1 if operation in ("half", "same") else 2
+        give[str(name)] = [operation, *(str(random.choice(take)) for _ in range(count))]
+    return {"take": take, "give": give}
+
+
+def _inner(random: np.random.Generator, known: list[str]) -> Case:
+    """A loop of one or two graphs that starts from values that are known."""
+    own = list(known)
+    steps = []
+    for _ in range(int(random.integers(1, 3))):
+        # a graph of its own: what it computes has names of its own, which may be the outer ones
+        step = _graph(random, own, own)
+        steps.append(step)
+        own = list(dict.fromkeys([*own, *step["give"]]))
+    computed = list(dict.fromkeys(name for step in steps for name in step["give"]))
+    before: list[str] = []
+    taken = []
+    for step in steps:
+        taken += [name for name in step["take"] if name not in before]
+        before += step["give"]
+    loop: Case = {"steps": steps, "carry": _carry(random, computed, sorted(set(taken)))}
+    if random.random() < 0.3:
+        loop["until"] = [str(random.choice(computed)), 0.3, 5]
+    else:
+        loop["turns"] = int(random.integers(1, 4))
+    loop["last"] = [computed[-1]]
+    return loop
+
+
+def _carry(random: np.random.Generator, computed: list[str], taken: list[str]) -> dict[str, str]:
+    values = [str(x) for x in random.permutation(computed)]
+    return {value: name for value, name in zip(values, taken, strict=False) if random.random() < 0.7}
+
+
+def _given(step: Case) -> list[str]:
+    if "loop" not in step:
+        return list(step["give"])
+    return [*step["loop"].get("last", []), *([TURNS, RESIDUAL] if "until" in step["loop"] else [])]
+
+
+def _taken(step: Case) -> list[str]:
+    if "loop" not in step:
+        return list(step["take"])
+    computed: set[str] = set()
+    taken: list[str] = []
+    for each in step["loop"]["steps"]:
+        taken += [name for name in each["take"] if name not in computed]
+        computed |= set(each["give"])
+    return taken
+
+
+# The project's loop
+
+
+def loop_of(record: Case, name: str) -> Loop:
+    """Raises GraphError: it breaks the contract of loops."""
+    steps = tuple(
+        loop_of(step["loop"], f"{name}_{k}") if "loop" in step else _graph_of(step, f"{name}_{k}")
+        for k, step in enumerate(record["steps"])
+    )
+    stop = Until(*record["until"]) if "until" in record else Count(record.get("turns"))
+    lists = {part: tuple(record.get(part, ())) for part in ("per_turn", "kept", "last")}
+    others = {"backwards": record.get("backwards", False), "every": record.get("every", 1)}
+    return Loop(name, "none", steps, record.get("carry", {}), stop, **lists, **others)
+
+
+def _graph_of(step: Case, name: str) -> Graph:
+    recording = Recording(name, "none")
+    values = {each: recording.input(each, ())[()] for each in step["take"]}
+    return recording.graph(
+        {each: OPERATIONS[row[0]](*(values[x] for x in row[1:])) for each, row in step["give"].items()}
+    )
+
+
+# Plain Python
+
+
+def computed(loop: Case, inputs: dict[str, Any]) -> dict[str, Any]:
+    """What a loop gives for one sample: numbers; lists of those that are kept. inputs: lists of those per turn."""
+    per_turn = {name: inputs[name] for name in loop.get("per_turn", ())}
+    state = {name: value for name, value in inputs.items() if name not in per_turn}
+    turns = next((len(values) for values in per_turn.values()), loop.get("turns"))
+    if "until" in loop:
+        turns = loop["until"][2]
+    kept: dict[str, list[float]] = {name: [] for name in loop.get("kept", ())}
+    values: Values = {}
+    count, residual = 0, float("inf")
+    for turn in reversed(range(turns)) if loop.get("backwards") else range(turns):
+        values = _turn(loop, {**state, **{name: row[turn] for name, row in per_turn.items()}})
+        for value, name in loop.get("carry", {}).items():
+            state[name] = values[value]
+        if (turn + 1) % loop.get("every", 1) == 0:
+            for name, row in kept.items():
+                row.append(values[name])
+        if "until" in loop:
+            count, residual = count + 1, abs(values[loop["until"][0]])
+            if residual <= loop["until"][1]:
+                break
+    result: dict[str, Any] = {name: row[::-1] if loop.get("backwards") else row for name, row in kept.items()}
+    result |= {name: values[name] for name in loop.get("last", ())}
+    return {**result, **({TURNS: float(count), RESIDUAL: residual} if "until" in loop else {})}
+
+
+def _turn(loop: Case, values: Values) -> Values:
+    values = dict(values)
+    for step in loop["steps"]:
+        if "loop" in step:
+            values |= computed(step["loop"], {name: values[name] for name in _taken(step)})
+            continue
+        own = {name: values[name] for name in step["take"]}
+        values |= {name: ON_NUMBERS[row[0]](*(own[x] for x in row[1:])) for name, row in step["give"].items()}
+    return values
+
+
+def check(case: Case, findings: Findings) -> None:
+    loop = findings.guarded("loop", lambda: loop_of(case["loop"], "drawn"))
+    if loop is None:
+        return
+    per_turn = set(loop.per_turn)
+    batch = 11
+    columns = {name: np.array(case["inputs"].get(name, [1.0]), float) for name in (port.name for port in loop.inputs)}
+    inputs: dict[str, np.ndarray] = {}
+    for name, column in columns.items():
+        shape = (batch, TURNS_OF_CALL) if name in per_turn else (batch,)
+        inputs[name] = np.resize(column, shape)
+    samples = [
+        computed(case["loop"], {name: value[k].tolist() for name, value in inputs.items()}) for k in range(batch)
+    ]
+    expected = {name: np.array([sample[name] for sample in samples]) for name in samples[0]}
+    turns = 0 if isinstance(loop.stop, Until) else loop.turns(inputs)
+    with tempfile.TemporaryDirectory() as folder:
+        for device in case["devices"]:
+            outputs = findings.guarded(device, lambda d=device: _on(d, loop, inputs, turns, Path(folder)))
+            for name, value in (outputs or {}).items():
+                rows = len(value)
+                findings.near(f"{device} {name}", value, expected[name][:rows], EXACT)
+
+
+def _on(device: str, loop: Loop, inputs: dict[str, np.ndarray], turns: int, folder: Path) -> dict[str, np.ndarray]:
+    if device == "numpy":
+        return evaluate_loop(loop, inputs)
+    if device == "cuda":
+        card = GpuLoop(loop, np.float64, turns or None, folder=folder, toolchain=ON_HOST)
+        outputs = card.new_outputs(len(next(iter(inputs.values()))))
+        card(inputs, outputs)
+        card.close()
+        return outputs
+    rows = 1 if device == "one" else None
+    own = {name: np.ascontiguousarray(value[:rows]) for name, value in inputs.items()}
+    kernel = LoopKernel(loop, np.float64, folder=folder)
+    batch = len(next(iter(own.values())))
+    outputs = kernel.new_outputs(batch, turns)
+    kernel(own, outputs, batch, turns)
+    return outputs

@@ -1,0 +1,539 @@
+"""Constrained dynamics: contacts that hold frames still, against Pinocchio, dense linear algebra and complex steps."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import dynagate
+import numpy as np
+import pinocchio
+import pytest
+from click.testing import CliRunner
+from dynagate import Region, Robot, RobotError, build, evaluate, robots, trace
+from dynagate.base.errors import ArgumentError
+from dynagate.cli import main
+from dynagate.design.rebuilt import formatted_design
+from dynagate.dynamics import CONSTRAINED
+from dynagate.dynamics.configuration import integrate
+from dynagate.fixedpoint.assign import Policy
+from dynagate.graph.derivatives import jacobian
+from dynagate.graph.truth import STEP
+from dynagate.host.results import Results
+from dynagate.robot import Constraint, Joint, Link, Mimic
+from dynagate.sim.runner import run_datapath_bench
+
+from tests.cuda_text import as_host_code
+from tests.oracle import pinocchio_of
+from tests.robots import floating_robot, hopper
+from tests.samples import State, states
+
+FORWARD = "constrained_forward_dynamics"
+FEET = ("lf_foot", "rf_foot", "lh_foot", "rh_foot")
+KINDS = {"point": pinocchio.ContactType.CONTACT_3D, "fixed": pinocchio.ContactType.CONTACT_6D}
+TURN = ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
+ARM = robots.load("two_joint_arm")
+PATTERN = "expected fewer constraints, 'point' for 'fixed', or compliance= of more than 0"
+
+
+def quadruped() -> Robot:
+    robot = robots.load("hyq", floating_base=True)
+    for foot in FEET:
+        robot = robot.with_contact(foot)
+    return robot
+
+
+def branched(seed: int, folder: Path) -> Robot:
+    """A random tree on a free body, whose last two leaves end in contacts of both kinds."""
+    robot = floating_robot(seed, folder)
+    leaves = [k for k in range(len(robot.links)) if k not in robot.parents]
+    robot = robot.with_frame("sole", robot.links[leaves[-1]].name, (0.1, -0.2, 0.3), TURN).with_contact("sole", "fixed")
+    return robot.with_contact(robot.links[leaves[-2]].name)
+
+
+def one_foot(folder: Path, **contact: Any) -> Robot:
+    return hopper(folder).with_frame("toe", "leg", (0.0, 0.02, -0.4)).with_contact("toe", **contact)
+
+
+def with_stances(robot: Robot, state: State) -> State:
+    """All stances by turns, and weights and directions of derivatives."""
+    stances = np.array([*itertools.product((1.0, 0.0), repeat=len(robot.constraints))])
+    count = len(state["q"])
+    weights = np.random.default_rng(5).normal(size=(count, robot.constraint_rows))
+    return {**state, "active": np.resize(stances, (count, len(robot.constraints))), "lam_force": weights}
+
+
+def run(robot: Robot, name: str, state: State, **options: Any) -> State:
+    graph = trace(robot, name, **options)
+    return evaluate(graph, {port.name: state[port.name] for port in graph.inputs})
+
+
+def by_pinocchio(robot: Robot, state: State) -> State:
+    """q̈ and the contacts' forces in base axes by `constraintDynamics`."""
+    model = pinocchio_of(robot)
+    data = model.createData()
+    still = pinocchio.SE3.Identity()
+    ids = [model.getJointId(link.joint.name) for link in robot.links]
+    columns = [k for i in ids for k in range(model.joints[i].idx_v, model.joints[i].idx_v + model.joints[i].nv)]
+    result: dict[str, list[np.ndarray]] = {"qdd": [], "force": []}
+    for q, qd, tau, active in zip(*(state[name] for name in ("q", "qd", "tau", "active")), strict=True):
+        position, velocity, torque = pinocchio.neutral(model), np.zeros(model.nv), np.zeros(model.nv)
+        for i, (_, part, _) in zip(ids, robot.slices(), strict=True):
+            position[model.joints[i].idx_q : model.joints[i].idx_q + model.joints[i].nq] = q[part]
+        velocity[columns], torque[columns] = qd, tau
+
+        def place(name: str) -> tuple[int, pinocchio.SE3]:
+            frame = robot.frame(name)
+            pose = pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))
+            return ids[frame.link] if frame.link >= 0 else 0, pose
+
+        places = {contact: place(contact.frame) for contact in robot.constraints}
+        other = {contact: place(contact.to) if contact.to else (0, still) for contact in robot.constraints}
+        held = [contact for contact, on in zip(robot.constraints, active, strict=True) if on]
+        local = pinocchio.ReferenceFrame.LOCAL
+        models = [pinocchio.RigidConstraintModel(KINDS[c.kind], model, *places[c], *other[c], local) for c in held]
+        for contact, own in zip(held, models, strict=True):
+            own.setBaumgarteCorrectorParameters(pinocchio.BaumgarteCorrectorParameters(0.0, contact.damping))
+        datas = [own.createData() for own in models]
+        pinocchio.initConstraintDynamics(model, data, models, datas)
+        settings = pinocchio.ProximalSettings(1e-14, 0.0, 1)
+        qdd = pinocchio.constraintDynamics(model, data, position, velocity, torque, models, datas, settings)
+        result["qdd"].append(qdd[columns])
+        found = list(data.lambda_c)
+        pinocchio.forwardKinematics(model, data, position)
+        rows: list[np.ndarray] = []
+        for contact in robot.constraints:
+            own, found = (found[: contact.rows], found[contact.rows :]) if contact in held else ([], found)
+            turn = (data.oMi[places[contact][0]] * places[contact][1]).rotation
+            threes = [turn @ own[k : k + 3] for k in range(0, len(own), 3)] or [np.zeros(contact.rows)]
+            rows += threes[::-1]  # Pinocchio has the linear part first
+        result["force"].append(np.concatenate(rows))
+    return {name: np.array(values) for name, values in result.items()}
+
+
+def opening(robot: Robot, loop: Constraint, state: State) -> np.ndarray:
+    """How far a loop is open, (batch, rows) in base axes: half the sines of the angle between its frames, and their
+    distance."""
+    result = np.zeros((len(state["q"]), 6))
+    if loop.to:
+        (turn, at), (other, there) = (
+            (pose["frame_rotation"], pose["frame_position"])
+            for pose in (pose_of(robot, name, state) for name in (loop.frame, loop.to))
+        )
+        result[:, :3] = 0.5 * np.cross(other, turn, axis=1).sum(axis=2)
+        result[:, 3:] = at - there
+    return result[:, -loop.rows :]
+
+
+def pose_of(robot: Robot, name: str, state: State) -> State:
+    frame = robot.frame(name)
+    if frame.link >= 0:
+        return run(robot, f"frame_pose_{name}", state)
+    return {"frame_rotation": np.array([frame.rotation]), "frame_position": np.array([frame.translation])}
+
+
+def by_dense_algebra(robot: Robot, state: State) -> State:
+    """q̈ and forces of the linear equations with M, h, J and J̇ q̇ of listed functions, J̇ by a complex step of J."""
+    free = {**state, "qdd": np.zeros_like(state["qd"])}
+    m, bias = run(robot, "mass_matrix", state)["m"], run(robot, "inverse_dynamics", free)["tau"]
+    graph = trace(robot, "contact_jacobian")
+    j = evaluate(graph, {"q": state["q"]})["contact_jacobian"]
+    moved = integrate(robot, state["q"], 1j * STEP * state["qd"])
+    rate = evaluate(graph, {"q": moved})["contact_jacobian"].imag / STEP
+    stiffness, damping, compliance = (
+        np.concatenate([[getattr(contact, name)] * contact.rows for contact in robot.constraints])
+        for name in ("stiffness", "damping", "compliance")
+    )
+    open_by = np.concatenate([opening(robot, contact, state) for contact in robot.constraints], axis=1)
+    nv, rows = robot.nv, robot.constraint_rows
+    result = {"qdd": np.zeros((len(m), nv)), "force": np.zeros((len(m), rows))}
+    for k in range(len(m)):
+        on = np.flatnonzero(np.repeat(state["active"][k], [contact.rows for contact in robot.constraints]))
+        own = j[k, on]
+        drift = (rate[k, on] + damping[on, None] * own) @ state["qd"][k] + (stiffness * open_by[k])[on]
+        equations = np.block([[m[k], -own.T], [own, np.diag(compliance[on])]])
+        solution = np.linalg.solve(equations, np.concatenate([state["tau"][k] - bias[k], -drift]))
+        result["qdd"][k], result["force"][k, on] = solution[:nv], solution[nv:]
+    return result
+
+
+def assert_close(got: State, expected: State, within: float) -> None:
+    for name, values in expected.items():
+        scale = np.abs(values).max() or 1.0
+        assert np.abs(got[name] - values).max() <= within * scale, name
+
+
+@pytest.mark.parametrize("form", ["blocks", "single_pivots"])
+def test_a_quadruped_in_all_stances_is_pinocchios(form: str) -> None:
+    robot = quadruped()
+    state = with_stances(robot, states(robot, 16, seed=1))
+    assert len({tuple(stance) for stance in state["active"]}) == 16
+    assert_close(run(robot, FORWARD, state, form=form), by_pinocchio(robot, state), 1e-10)
+
+
+@pytest.mark.parametrize("seed", [21, 25])
+def test_branched_robots_are_pinocchios(seed: int, tmp_path: Path) -> None:
+    """With both contacts still: of a fixed one that moves, Pinocchio takes another acceleration, by ω × v."""
+    robot = branched(seed, tmp_path)
+    state = with_stances(robot, states(robot, 8, seed=2))
+    state = settled(robot, state)
+    assert_close(run(robot, FORWARD, state), by_pinocchio(robot, state), 1e-10)
+
+
+def test_damping_is_pinocchios(tmp_path: Path) -> None:
+    robot = one_foot(tmp_path, damping=7.0)
+    state = with_stances(robot, states(robot, 4, seed=2))
+    expected = by_pinocchio(robot, state)
+    assert_close(run(robot, FORWARD, state), expected, 1e-10)
+    free = run(replace(robot, constraints=(Constraint("toe"),)), FORWARD, state)
+    assert np.abs(free["force"] - expected["force"]).max() > 1.0
+
+
+def closed(robot: Robot, name: str, on: str, state: State) -> Robot:
+    """With a frame "there" on another link, where the frame of this name is in the state."""
+    own, other = pose_of(robot, name, state), pose_of(robot, on, state)
+    back = other["frame_rotation"][0].T
+    offset = back @ (own["frame_position"][0] - other["frame_position"][0])
+    return robot.with_frame("there", on, tuple(offset), back @ own["frame_rotation"][0])
+
+
+def looped(kind: str, folder: Path) -> tuple[Robot, State]:
+    """A branched robot with a contact, and a loop that is closed and still in one state."""
+    robot = branched(25, folder)
+    free = replace(robot, constraints=robot.constraints[1:])
+    state = states(free, 1, seed=3)
+    robot = closed(free, "sole", "link_3", state).with_loop("sole", "there", kind)
+    return robot, with_stances(robot, state)
+
+
+def settled(robot: Robot, state: State) -> State:
+    """The state with velocities that keep all constraints."""
+    j = run(robot, "contact_jacobian", state)["contact_jacobian"]
+    return {**state, "qd": state["qd"] - np.einsum("bvr,brw,bw->bv", np.linalg.pinv(j), j, state["qd"])}
+
+
+@pytest.mark.parametrize("kind", ["point", "fixed"])
+def test_loops_are_pinocchios(kind: str, tmp_path: Path) -> None:
+    robot, state = looped(kind, tmp_path)
+    state = settled(robot, state)
+    assert_close(run(robot, FORWARD, state), by_pinocchio(robot, state), 1e-10)
+
+
+def test_a_loop_to_the_base(tmp_path: Path) -> None:
+    """A seven-joint arm whose hand is bolted to the wall has one degree of freedom left."""
+    arm = robots.load("iiwa14")
+    state = states(arm, 1, seed=4)
+    hand = arm.links[-1].name
+    pose = run(arm, f"frame_pose_{hand}", state)
+    base = next(frame.name for frame in arm.frames if frame.link < 0)
+    wall = arm.with_frame("wall", base, tuple(pose["frame_position"][0]), pose["frame_rotation"][0])
+    robot = wall.with_loop("wall", hand, "fixed")
+    state = settled(robot, with_stances(robot, state))
+    result = run(robot, FORWARD, state)
+    assert_close(result, by_dense_algebra(robot, state), 1e-9)
+    other = wall.with_loop(hand, "wall", "fixed")  # the other way round: the same, with forces on the hand
+    assert_close(run(other, FORWARD, state), {"qdd": result["qdd"], "force": -result["force"]}, 1e-9)
+    assert_close(run(other, FORWARD, state), {"qdd": by_pinocchio(other, state)["qdd"]}, 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["point", "fixed"])
+def test_a_loop_is_drawn_together(kind: str, tmp_path: Path) -> None:
+    """What is open closes by stiffness and damping, in derivatives too."""
+    robot, state = looped(kind, tmp_path)
+    contact, loop = robot.constraints
+    robot = replace(robot, constraints=(contact, replace(loop, stiffness=30.0, damping=4.0, compliance=0.1)))
+    state["q"] = integrate(robot, state["q"], 0.1 * state["delta_q"])
+    assert np.abs(opening(robot, loop, state)).max() > 0.01
+    expected = by_dense_algebra(robot, state)
+    assert_close(run(robot, FORWARD, state), expected, 1e-9)
+    assert_close(run(robot, f"{FORWARD}_vjp", state), weighted(state, differences(robot, state)), 1e-9)
+
+
+def test_compliance_and_damping_are_in_the_equations(tmp_path: Path) -> None:
+    robot = branched(21, tmp_path)
+    first, second = robot.constraints
+    robot = replace(robot, constraints=(replace(first, compliance=0.02), replace(second, damping=3.0, compliance=0.3)))
+    state = with_stances(robot, states(robot, 8, seed=3))
+    assert_close(run(robot, FORWARD, state), by_dense_algebra(robot, state), 1e-9)
+
+
+def test_a_robot_whose_joints_mimic(tmp_path: Path) -> None:
+    robot = branched(25, tmp_path)
+    single = [k for k, link in enumerate(robot.links) if link.joint.type == "revolute"]
+    leader, follower = robot.links[single[0]], robot.links[single[-1]]
+    joint = replace(follower.joint, mimic=Mimic(leader.joint.name, -1.5, 0.2))
+    links = [replace(link, joint=joint) if link is follower else link for link in robot.links]
+    robot = replace(robot, links=tuple(links))
+    state = with_stances(robot, states(robot, 4, seed=4))
+    expected = by_dense_algebra(robot, state)
+    assert_close(run(robot, FORWARD, state), expected, 1e-9)
+    assert_close(run(robot, f"{FORWARD}_vjp", state), expected, 1e-9)
+
+
+def differences(robot: Robot, state: State, **options: Any) -> dict[str, np.ndarray]:
+    """∂q̈ and ∂λ by q, q̇ and τ, by complex steps of the function."""
+    graph = trace(robot, FORWARD, **options)
+    inputs: dict[str, Any] = {port.name: state[port.name] for port in graph.inputs}
+    result = {}
+    for name in ("q", "qd", "tau"):
+        columns = []
+        for unit in 1j * STEP * np.eye(robot.nv):
+            moved = integrate(robot, state["q"], unit) if name == "q" else inputs[name] + unit
+            columns.append({key: x.imag / STEP for key, x in evaluate(graph, {**inputs, name: moved}).items()})
+        for output in ("qdd", "force"):
+            result[f"d{output}_d{name}"] = np.stack([column[output] for column in columns], axis=-1)
+    return result
+
+
+def weighted(state: State, by: dict[str, np.ndarray]) -> State:
+    """The products λᵀ ∂(q̈, force) with matrices by name."""
+    result = {}
+    for x in ("q", "qd", "tau"):
+        terms = [np.einsum("bi,bij->bj", state[f"lam_{y}"], by[f"d{y}_d{x}"]) for y in ("qdd", "force")]
+        result[f"vjp_{x}"] = np.sum(terms, axis=0)
+    return result
+
+
+@pytest.mark.parametrize("form", ["blocks", "single_pivots"])
+def test_derivatives_are_the_complex_steps(form: str, tmp_path: Path) -> None:
+    robot = branched(21, tmp_path)
+    first, second = robot.constraints
+    robot = replace(robot, constraints=(replace(first, damping=2.0), replace(second, compliance=0.3)))
+    state = with_stances(robot, states(robot, 4, seed=5))
+    by = differences(robot, state)
+    assert_close(run(robot, f"{FORWARD}_gradient", state, form=form), by, 1e-9)
+    vjp, jvp = (run(robot, f"{FORWARD}_{kind}", state, form=form) for kind in ("vjp", "jvp"))
+    assert_close(vjp, weighted(state, by), 1e-9)
+    for y in ("qdd", "force"):
+        moved = [np.einsum("bij,bj->bi", by[f"d{y}_d{x}"], state[f"delta_{x}"]) for x in ("q", "qd", "tau")]
+        assert_close(jvp, {f"jvp_{y}": sum(moved)}, 1e-9)
+
+
+def test_products_are_those_of_the_whole_graph(tmp_path: Path) -> None:
+    """And take fewer operations than differentiating it."""
+    robot = branched(21, tmp_path)
+    state = with_stances(robot, states(robot, 4, seed=6))
+    graph, listed = trace(robot, FORWARD), trace(robot, f"{FORWARD}_vjp")
+    whole = dynagate.graph.derivatives.vjp(graph, inputs=["q", "qd", "tau"], robot=robot)
+    inputs = {port.name: state[port.name] for port in whole.inputs}
+    assert_close(evaluate(listed, inputs), evaluate(whole, inputs), 1e-9)
+    assert listed.counts().products < 0.75 * whole.counts().products
+
+
+INERTIA = ((0.1, 0.0, 0.0), (0.0, 0.12, 0.0), (0.0, 0.0, 0.15))
+
+
+def body(name: str, parent: int, kind: str) -> Link:
+    return Link(name, parent, Joint(f"{name}_joint", kind, translation=(0.0, 0.1, 0.4)), 2.0, (0.1, 0.0, 0.2), INERTIA)
+
+
+def test_spherical_joints() -> None:
+    links = (body("a", -1, "spherical"), body("b", 0, "spherical"), body("c", 1, "revolute"))
+    robot = Robot("balls", links).with_frame("tip", "c", (0.0, 0.1, 0.3)).with_contact("tip")
+    state = with_stances(robot, states(robot, 4, seed=1))
+    assert_close(run(robot, FORWARD, state), by_pinocchio(robot, state), 1e-10)
+    assert_close(run(robot, f"{FORWARD}_vjp", state), weighted(state, differences(robot, state)), 1e-9)
+
+
+def test_two_free_bodies_that_are_tied() -> None:
+    robot = Robot("pair", (body("a", -1, "floating"), body("b", -1, "floating")))
+    robot = robot.with_frame("hook", "a", (0.0, 0.1, 0.3)).with_loop("hook", "b", "fixed", stiffness=3.0, damping=2.0)
+    state = with_stances(robot, states(robot, 4, seed=1))
+    assert_close(run(robot, FORWARD, state), by_dense_algebra(robot, state), 1e-9)
+    assert_close(run(robot, f"{FORWARD}_vjp", state), weighted(state, differences(robot, state)), 1e-9)
+
+
+def test_forces_from_outside_and_friction(tmp_path: Path) -> None:
+    """f_ext at the toe is what the contact gives: the free robot then moves as the held one."""
+    robot = one_foot(tmp_path)
+    state = with_stances(robot, states(robot, 4, seed=7, external_forces=True))
+    options: dict[str, Any] = {"external_forces": True, "friction": 0.3}
+    held = run(robot, FORWARD, state, **options)
+    pose = run(robot, "frame_pose_leg", state)
+    local = np.einsum("bji,bj->bi", pose["frame_rotation"], held["force"])
+    pushed = state["f_ext"].copy()
+    pushed[:, 1] += np.concatenate([np.cross([0.0, 0.02, -0.4], local), local], axis=1)
+    assert_close(held, run(robot, "forward_dynamics", {**state, "f_ext": pushed}, **options), 1e-10)
+    by = differences(robot, state, **options)
+    assert_close(run(robot, f"{FORWARD}_vjp", state, **options), weighted(state, by), 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["", "_vjp"])
+def test_compiled_code_is_the_graph(kind: str, tmp_path: Path) -> None:
+    robot = one_foot(tmp_path, damping=4.0)
+    state = Region.of(robot, velocity=3.0).sample(f"{FORWARD}{kind}", 40, seed=1)
+    assert set(np.unique(state["active"])) == {0.0, 1.0}
+    graph = trace(robot, f"{FORWARD}{kind}")
+    expected = evaluate(graph, state)
+    with dynagate.open(robot, graph.name, device="cpu") as accelerator:
+        assert_close(dict(accelerator(**state)), expected, 1e-12)
+    assert_close(as_host_code(graph, state, tmp_path), expected, 1e-12)  # CUDA
+
+
+@pytest.mark.long
+def test_hardware_is_the_integers(tmp_path: Path, designs: Path) -> None:
+    robot = one_foot(tmp_path)
+    region = Region.of(robot, velocity=2.0)
+    state = region.sample(FORWARD, 60, seed=2)
+    built = build(robot, FORWARD, ii=32, policy=Policy(word=24), region=region, folder=designs)
+    run_datapath_bench(built, state, seed=3)
+    assert formatted_design(built.folder).graph == built.formatted.graph
+    assert json.loads((built.folder / "design.json").read_text())["robot"]["constraints"][0]["frame"] == "toe"
+    with dynagate.open(built, device="fixed") as accelerator:
+        assert_close(dict(accelerator(**state)), evaluate(trace(robot, FORWARD), state), 1e-4)
+        with pytest.raises(ArgumentError, match=re.escape("input 'active' is 0.5 at (0, 0); expected 0 or 1")):
+            accelerator(**{**state, "active": 0.5 * np.ones((60, 1))})
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_a_contact_that_is_half_active_is_refused(device: str, tmp_path: Path) -> None:
+    robot = one_foot(tmp_path)
+    state = Region.of(robot, velocity=3.0).sample(FORWARD, 3, seed=1)
+    state["active"][1] = -1.0
+    message = re.escape("input 'active' is -1 at (1, 0); expected 0 or 1")
+    with dynagate.open(robot, FORWARD, device=device) as accelerator:
+        with pytest.raises(ArgumentError, match=message):
+            accelerator(**state)
+        state["active"][1] = 1.0
+        bound = accelerator.bind(**state)
+        bound()
+        state["active"][1] = -1.0
+        with pytest.raises(ArgumentError, match=message):
+            bound()
+    with pytest.raises(ArgumentError, match=message):
+        evaluate(trace(robot, FORWARD), state)
+
+
+def test_contacts_that_hold_the_same_twice(tmp_path: Path) -> None:
+    toe = one_foot(tmp_path).with_frame("heel", "leg", (-0.1, 0.0, -0.4)).with_frame("arch", "leg", (0.0, 0.1, -0.4))
+    twice = toe.with_contact("heel").with_contact("arch")  # the distances between points of a body stay as they are
+    with pytest.raises(RobotError, match=re.escape("contact 'heel', contact 'arch' of robot 'hopper' holds")) as error:
+        trace(twice, f"{FORWARD}_vjp")
+    assert PATTERN in str(error.value)
+    with pytest.raises(RobotError, match=PATTERN):
+        trace(ARM.with_contact("forearm"), FORWARD)  # three directions, and two joints
+    soft = replace(twice, constraints=tuple(replace(contact, compliance=1e-6) for contact in twice.constraints))
+    loop = toe.with_loop("arch", "body", "fixed")
+    with pytest.raises(RobotError, match="loop from 'arch' to 'body' of robot 'hopper' holds what"):
+        trace(loop, FORWARD)
+    tied = replace(branched(25, tmp_path), constraints=()).with_loop("sole", "link_0", "fixed")
+    with pytest.raises(RobotError, match="loop from 'sole' to 'link_0' of robot 'random_25' holds what"):
+        trace(
+            tied, FORWARD
+        )  # four joints cannot keep six directions once it is closed, though they can while it is open
+    for robot in (soft, ARM.with_contact("forearm", "fixed", compliance=1e-6)):
+        state = with_stances(robot, states(robot, 8, seed=8))
+        for form in ("blocks", "single_pivots"):
+            result = run(robot, FORWARD, state, form=form)
+            assert_close(result, {"qdd": by_dense_algebra(robot, state)["qdd"]}, 1e-3 if form == "blocks" else 1e-7)
+            assert all(np.isfinite(values).all() for values in result.values())
+
+
+@pytest.mark.parametrize(
+    ("contacts", "message"),
+    [
+        ([("hand",)], "robot 'two_joint_arm' has no frame 'hand'; expected one of upper_arm, forearm, base"),
+        ([("base",)], "contact 'base' of robot 'two_joint_arm' is fixed to the base; expected a frame that moves"),
+        ([("forearm",)] * 2, "robot 'two_joint_arm' has two constraints that are contact 'forearm'; expected one"),
+        ([("forearm", "plane")], "contact 'forearm' is of kind 'plane'; expected one of point, fixed"),
+    ],
+)
+def test_contacts_that_are_none(contacts: list[tuple[str, ...]], message: str) -> None:
+    *first, last = contacts
+    robot = ARM.with_contact(*first[0]) if first else ARM
+    with pytest.raises(RobotError, match=re.escape(message)):
+        robot.with_contact(*last)
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        (("upper_arm", "hand"), "has no frame 'hand'"),
+        (("upper_arm", "upper_arm"), "loop from 'upper_arm' to 'upper_arm' of robot 'two_joint_arm' is between places"),
+        (("tip", "forearm"), "loop from 'tip' to 'forearm' of robot 'two_joint_arm' is between places of one link"),
+        (("forearm", "tip", "hinge"), "loop from 'forearm' to 'tip' is of kind 'hinge'; expected one of point, fixed"),
+        (("base", "upper_arm"), "two constraints that are loop from 'upper_arm' to 'base'; expected one"),
+    ],
+)
+def test_loops_that_are_none(ends: tuple[str, ...], message: str) -> None:
+    robot = ARM.with_frame("tip", "forearm", (0.0, 0.0, 0.4)).with_loop("upper_arm", "base")
+    with pytest.raises(RobotError, match=re.escape(message)):
+        robot.with_loop(*ends)
+
+
+def test_gains_that_are_too_small_or_mean_nothing() -> None:
+    with pytest.raises(RobotError, match="has compliance 1e-15; expected 0, or 1e-12 or more"):
+        ARM.with_contact("forearm", compliance=1e-15)
+    with pytest.raises(RobotError, match="contact 'forearm' has stiffness 2; expected 0: only loops know where to"):
+        replace(ARM, constraints=(Constraint("forearm", stiffness=2.0),))
+
+
+@pytest.mark.parametrize(("name", "value"), [("damping", -1.0), ("compliance", float("inf"))])
+def test_gains_that_are_none(name: str, value: float) -> None:
+    message = f"contact 'forearm' has {name} {value:g}; expected a finite number, 0 or more"
+    with pytest.raises(RobotError, match=message):
+        ARM.with_contact("forearm", **{name: value})
+
+
+@pytest.mark.parametrize("name", [FORWARD, f"{FORWARD}_jvp", "contact_jacobian"])
+def test_a_robot_without_contacts(name: str) -> None:
+    with pytest.raises(RobotError, match=re.escape("robot 'two_joint_arm' has no contacts and no loops")) as error:
+        trace(ARM, name)
+    assert "expected robot.with_contact('frame') for each (--contact FRAME on the command line), or" in str(error.value)
+
+
+def test_contacts_are_part_of_a_robot(tmp_path: Path) -> None:
+    robot = one_foot(tmp_path, kind="fixed", damping=2.0)
+    assert robot.constraints == (Constraint("toe", "fixed", damping=2.0),)
+    assert pickle.loads(pickle.dumps(robot)) == robot != hopper(tmp_path)
+    assert hash(robot) != hash(replace(robot, constraints=()))
+    free = trace(replace(robot, constraints=()), "forward_dynamics")
+    assert trace(robot, "forward_dynamics") == free  # functions without constraints do not know them
+
+
+def test_every_output_is_documented() -> None:
+    outputs = {output.name for function in CONSTRAINED.values() for output in function.outputs}
+    assert outputs <= set(get_type_hints(Results))
+
+
+def test_the_jacobian_by_active_is_a_graph_too(tmp_path: Path) -> None:
+    graph = trace(one_foot(tmp_path), FORWARD)
+    assert {port.name for port in jacobian(graph, inputs=["tau", "active"], robot=one_foot(tmp_path)).outputs} == {
+        f"d{output}_d{x}" for output in ("qdd", "force") for x in ("tau", "active")
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (["--floating-base", "--contact", "lf_foot,rf_foot=fixed"], 0, ""),
+        (["--floating-base"], 1, "has no contacts"),
+        (["--contact", "lf_toe"], 1, "has no frame 'lf_toe'"),
+        (["--contact", "trunk"], 1, "contact 'trunk' of robot 'hyq' is fixed"),
+        (["--compliance", "1e-6"], 2, "--compliance without --contact or --loop; expected one"),
+        (["--loop", "lf_foot,rf_foot=fixed", "--compliance", "1e-6"], 0, ""),
+        (["--loop", "lf_foot,lf_lower_leg"], 1, "is between places of one link"),
+        (["--loop", "lf_foot"], 2, "'lf_foot'; expected FRAME,FRAME or FRAME,FRAME=fixed"),
+        (["--loop", "lf_foot=fixed,rf_foot"], 2, "expected FRAME,FRAME or FRAME,FRAME=fixed"),
+        (["--contact", "lf_foot,"], 2, "''; expected FRAME, FRAME=point or FRAME=fixed, several with commas"),
+        (["--contact", "lf_foot=flat"], 2, "'lf_foot=flat'; expected FRAME"),
+    ],
+)
+def test_on_the_command_line(options: list[str], status: int, message: str, tmp_path: Path) -> None:
+    command = ["emit", "hyq", *options, "--function", "contact_jacobian", "--folder", str(tmp_path)]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == status, result.output
+    assert message in result.output
+
+
+def test_the_command_line_names_its_own_option(tmp_path: Path) -> None:
+    command = ["emit", "two_joint_arm", "--contact", "forearm", "--function", FORWARD, "--folder", str(tmp_path)]
+    result = CliRunner().invoke(main, command)
+    assert "or --compliance of more than 0, such as 1e-6" in result.output
+    result = CliRunner().invoke(main, [*command, "--compliance", "1e-6"])
+    assert result.exit_code == 0, result.output

@@ -1,0 +1,152 @@
+"""Arguments that no function can have been meant to get: an error of the package in a line, in time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import Region, Robot, robots
+from dynagate.cli import main
+from dynagate.dynamics import function
+from dynagate.dynamics.parameters import parameters_of
+
+ARM = robots.load("two_joint_arm")
+NO_ROBOTS: dict[str, Any] = {
+    "a name": "two_joint_arm",
+    "a path": "arm.urdf",
+    "nothing": None,
+    "a number": 3,
+    "a class": Robot,
+}
+CALLS: dict[str, Callable[[Any], object]] = {
+    "build": dynagate.build,
+    "build a rollout": lambda robot: dynagate.build(robot, "rollout"),
+    "trace": lambda robot: dynagate.trace(robot, "mass_matrix"),
+    "region": Region.of,
+}
+
+
+@pytest.mark.parametrize("call", list(CALLS))
+@pytest.mark.parametrize("case", list(NO_ROBOTS))
+def test_what_is_no_robot_is_named(case: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(TypeError, match=r"robot is .*; expected a Robot, such as dynagate.robots.load") as error:
+        CALLS[call](NO_ROBOTS[case])
+    assert isinstance(error.value, dynagate.Error)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("what", [None, 3, [], Robot, b"two_joint_arm", np.zeros(2)])
+def test_what_cannot_be_opened_is_named(what: Any) -> None:
+    with pytest.raises(TypeError, match=r"open\(\) got .*; expected a Robot, what dynagate.build returned, a name or"):
+        dynagate.open(what)
+
+
+TOO_LARGE: dict[str, Callable[[], object]] = {
+    "dt of a rollout": lambda: dynagate.Rollout(ARM, steps=3, dt=1e300, device="numpy"),
+    "dt of a step": lambda: dynagate.open(ARM, "step", dt=1e300, device="numpy"),
+    "dt that float64 cannot hold": lambda: dynagate.Rollout(ARM, steps=3, dt=10**400, device="numpy"),
+    "friction that float64 cannot hold": lambda: dynagate.open(ARM, "inverse_dynamics", friction=10**400),
+    "the largest dt": lambda: dynagate.open(ARM, "step", dt=1e308, device="numpy"),
+    "dt of a design": lambda: dynagate.build(ARM, "rollout", dt=1e300),
+    "friction": lambda: dynagate.open(ARM, "inverse_dynamics", friction=1e308),
+    "friction of one joint": lambda: dynagate.open(ARM, "inverse_dynamics", friction=[1e308, 0.0]),
+    "friction of a design": lambda: dynagate.build(ARM, "inverse_dynamics", friction=1e300),
+    "friction's speed": lambda: dynagate.open(ARM, "forward_dynamics", friction=1.0, friction_speed=1e308),
+}
+
+
+@pytest.mark.parametrize("case", list(TOO_LARGE))
+def test_numbers_that_become_too_large_are_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    start = time.monotonic()
+    with pytest.raises(
+        ValueError,
+        match=r"expected (a (time step|speed) of more than 0( s)?, )?at most 1e\+12",
+    ) as e:
+        TOO_LARGE[case]()
+    assert isinstance(e.value, dynagate.Error)
+    assert time.monotonic() - start < 10.0
+    assert list(tmp_path.iterdir()) == []
+
+
+def called(name: str) -> Robot:
+    return replace(ARM, links=(ARM.links[0], replace(ARM.links[1], name=name)))
+
+
+@pytest.mark.parametrize("name", ["self", "inputs", "batch", "double", "class", "None", "__init__", "overflow"])
+def test_a_variable_link_may_have_any_name_that_is_no_argument(name: str) -> None:
+    robot = called(name)
+    inputs: dict[str, Any] = {"q": np.array([0.1, 0.2]), "qd": np.ones(2), "qdd": np.zeros(2)}
+    with dynagate.open(robot, "inverse_dynamics", variable=[name], device="numpy") as accelerator:
+        own = {**inputs, name: parameters_of(robot.links[1])}
+        results = [accelerator(**own), accelerator.submit(**own).result(), accelerator.bind(**own)()]
+    expected = dynagate.open(ARM, "inverse_dynamics", device="numpy")(**inputs).tau
+    for result in results:
+        np.testing.assert_allclose(result.tau, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["out", "outputs", "q", "qdd", "a b", "a-b", "", "ü", "1st", "x" * 10**6 + "-"])
+def test_a_variable_link_that_cannot_be_an_input_is_named(name: str) -> None:
+    with pytest.raises(
+        ValueError, match="cannot be an input of that name; expected .* is not q, qd, qdd, out, outputs"
+    ):
+        dynagate.open(called(name), "inverse_dynamics", variable=[name], device="numpy")
+
+
+FRAMES = [
+    "f" * 300,
+    "f" * 101,
+    "x" * 5000,
+    "a/b",
+    "../../x",
+    "a b",
+    "ü",
+    "%s",
+    "a:b",
+    "-x",
+    "a\\b",
+    "$(touch x)",
+    "`x`",
+    "a\nb",
+]
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+@pytest.mark.parametrize("row", ["frame_pose", "frame_jacobian"])
+def test_a_frame_that_cannot_be_part_of_a_name_is_named(row: str, frame: str) -> None:
+    with pytest.raises(ValueError, match="cannot be part of a function's name; give it one of up to 100 letters"):
+        function(f"{row}_{frame}")
+
+
+def test_a_frame_of_the_longest_name_has_a_design(tmp_path: Path) -> None:
+    robot = replace(ARM, name="r" * 300).with_frame("f" * 100, on="forearm")
+    built = dynagate.build(robot, f"frame_velocity_{'f' * 100}", folder=tmp_path)
+    assert built.verilog.is_file()
+
+
+LINES = [
+    f"build two_joint_arm --function frame_pose_{'f' * 300}",
+    f"emit two_joint_arm --folder out --function frame_pose_{'f' * 300}",
+    "build two_joint_arm --function rollout --dt 1e300",
+    "build two_joint_arm --function inverse_dynamics --friction 1e308",
+    "build r.xacro",
+    "info r.xacro",
+    "build missing.toml",
+]
+
+
+@pytest.mark.parametrize("line", LINES, ids=[line[:50] for line in LINES])
+def test_a_command_ends_in_a_line(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, line.split())
+    assert isinstance(result.exception, SystemExit), result.exception
+    assert "Error: " in result.output
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,270 @@
+"""Designs of somebody else, with a right hash: what does not fit is refused by name before anything is read or written
+by it, and what is accepted reads and writes within its arrays."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Axi, Region, robots
+from dynagate.design.design import ChosenFormats, Design
+from dynagate.design.files import DesignError, load, verilog_files
+from dynagate.dynamics import AlgorithmOptions
+from dynagate.fixedpoint.assign import assign
+from dynagate.host.links import DeviceError
+from dynagate.host.words import pack_inputs, stream_words, unpack_outputs
+from dynagate.hw.build import describe
+from dynagate.hw.plan import plan
+from dynagate.integrators.turn import graph_of
+
+from tests.designs import resealed
+
+Content = dict[str, Any]
+KINDS: dict[str, tuple[str, Axi, dict[str, Any]]] = {
+    "shell": ("inverse_dynamics", Axi(32), {}),
+    "functions": ("mass_matrix,inverse_dynamics", Axi(64, choice=True), {}),
+    "ring": ("rollout", Axi(32, words="fixed"), {"dt": 1e-3}),
+    "links": ("inverse_dynamics", Axi(128), {"variable": ["forearm"]}),
+}
+
+
+@cache
+def text_of(kind: str) -> str:
+    """design.json of the two-joint arm."""
+    (function, axi, options), arm = KINDS[kind], robots.load("two_joint_arm")
+    region, algorithm = Region.of(arm), AlgorithmOptions(**options).as_dict()
+    planned = plan(assign(graph_of(arm, function, **algorithm), region), 8)
+    design = describe(arm, region, planned, ChosenFormats(24), algorithm, axi)
+    return json.dumps(design.to_json() | {"files": dict.fromkeys(sorted(verilog_files(design)), "")})
+
+
+def change(*path: str | int, to: Any) -> Callable[[Content], None]:
+    def changed(content: Content) -> None:
+        for part in path[:-1]:
+            content = content[part]  # type: ignore[index]
+        content[path[-1]] = to  # type: ignore[index]
+
+    return changed
+
+
+def port(side: str, **fields: Any) -> Callable[[Content], None]:
+    return lambda content: content["stream"][side]["ports"][0].update(fields)
+
+
+def field(side: str, **fields: Any) -> Callable[[Content], None]:
+    return lambda content: content["stream"][side]["fields"][1].update(fields)
+
+
+INCONSISTENT: list[tuple[str, str, Callable[[Content], None], str]] = [
+    ("negative field", "shell", port("input", fields=[-3, 1]), r"stream.input.ports, 'q': field -3; expected 0 to 5"),
+    ("zero's field", "shell", port("input", fields=[-1, 1]), r"stream.input.ports, 'q': field -1; expected 0 to 5"),
+    ("field beyond", "shell", port("output", fields=[0, 10**6]), r"'tau': field 1000000; expected -1 to 1"),
+    ("field far beyond", "shell", port("output", fields=[0, 10**10]), r"'tau': field 10000000000; expected -1 to 1"),
+    ("fewer entries", "shell", port("input", shape=[1]), r"'q': 2 fields for shape \(1,\)"),
+    ("more entries", "shell", port("output", fields=[0, 1] * 5000), r"'tau': 10000 fields for shape \(2,\)"),
+    ("no entries", "shell", port("output", fields=[], shape=[0]), r"'tau': 0 fields for shape \(0,\)"),
+    ("negative shape", "shell", port("output", shape=[-1, -2]), r"'tau': 2 fields for shape \(-1, -2\)"),
+    ("huge shape", "shell", port("output", shape=[2**40, 2**40]), r"'tau': 2 fields for shape"),
+    ("the same name", "shell", port("input", name="qd"), "stream.input.ports hold one of them twice"),
+    ("a field unused", "shell", port("input", fields=[0, 0]), "stream.input.ports have 5 fields; expected each of 6"),
+    ("unit vector beyond", "shell", port("input", unit_vectors=[[0, 4]]), "unit vector from 0 to 4 of 2 entries"),
+    ("unit vector back", "shell", port("input", unit_vectors=[[2, 0]]), "unit vector from 2 to 0 of 2 entries"),
+    ("wide field", "shell", field("input", width=10**9), r"fields\[1\] has width 1000000000; expected 2 to 32"),
+    ("no width", "shell", field("output", width=0), r"fields\[1\] has width 0; expected 2 to 32"),
+    ("far point", "shell", field("output", frac=-(10**6)), r"fields\[1\] has frac -1000000; expected -1000 to 1000"),
+    ("other place", "shell", field("input", lsb=4096), r"fields\[1\] has lsb 4096; expected 24"),
+    ("negative place", "shell", field("output", lsb=-32), r"fields\[1\] has lsb -32; expected 24"),
+    (
+        "no interval",
+        "shell",
+        field("input", low=2.0, high=1.0),
+        r"fields\[1\] is from 2.0 to 1.0; expected an interval",
+    ),
+    ("fewer bits", "shell", change("stream", "output", "bits", to=1), "stream.output has 1 bits, overflow 48; its"),
+    ("more bits", "shell", change("stream", "input", "bits", to=2**40), "stream.input has 1099511627776 bits"),
+    (
+        "overflow beyond",
+        "shell",
+        change("stream", "output", "overflow", to=64),
+        "stream.output has 50 bits, overflow 64",
+    ),
+    ("scopes beyond", "shell", change("stream", "output", "scopes", to=["a"] * 999), "stream.output has 50 bits"),
+    ("no fields", "shell", change("stream", "output", "fields", to=[]), "stream.output is empty; expected a field"),
+    ("no ports", "shell", change("stream", "input", "ports", to=[]), "stream.input is empty; expected a field"),
+    ("no interval of cycles", "shell", change("ii", to=0), "ii is 0; expected 1 to 65536"),
+    ("negative latency", "shell", change("latency", to=-1), "latency is -1; expected 1 to"),
+    ("no name", "shell", change("robot", to={}), "robot.name is None; expected a text"),
+    ("a wide node", "shell", change("nodes", 0, "width", to=2**40), r"nodes\[0\] has width 1099511627776"),
+    ("words beyond", "shell", change("axi", "words", "input", to=10**6), "axi.words.input is 1000000; expected 6"),
+    ("negative words", "shell", change("axi", "words", "output", to=-1), "axi.words.output is -1; expected 2"),
+    ("beats beyond", "shell", change("axi", "beats", "output", to=2**40), "axi.beats.output is 1099511627776"),
+    ("no beats", "shell", change("axi", "beats", "input", to=0), "axi.beats.input is 0; expected 7"),
+    ("no lanes", "shell", change("axi", "width", to=0), "axi.width is 0; expected one of 32, 64"),
+    ("narrow lanes", "shell", change("axi", "width", to=31), "axi.width is 31; expected one of 32, 64"),
+    ("other words", "shell", change("axi", "word", to="int8"), "axi.word is 'int8'; expected one of float32"),
+    ("other ends", "shell", change("axi", "last", to="never"), "axi.last is 'never'; expected one of sample, batch"),
+    ("float16", "shell", change("axi", "word", to="float16"), "axi.words.input is 6; expected 3"),
+    ("unknown parameters", "shell", change("axi", "parameters", to=["mass"]), "axi.parameters are .*; expected inputs"),
+    ("streamed parameters", "shell", change("axi", "parameters", to=["q"]), "have no 'q_0'; expected it for axi.param"),
+    ("negative cycles", "shell", change("axi", "conversion", "input", to=-1), "axi.conversion is .*; expected cycles"),
+    ("another address", "shell", change("axi", "registers", "ii", "address", to=3), "not each multiple of 4 below 80"),
+    ("the same address", "shell", change("axi", "registers", "ii", "address", to=0), "not each multiple of 4 below 80"),
+    (
+        "another name",
+        "shell",
+        change("axi", "registers", "ii", "name", to="hash_low"),
+        "axi.registers, 'ii': 'hash_low'",
+    ),
+    ("another access", "shell", change("axi", "registers", "ii", "access", to="rw"), "axi.registers, 'ii': 'ii' at 16"),
+    ("too many bits", "shell", change("axi", "registers", "ii", "bits", to=list("abc" * 11)), "'ii': 33 bits"),
+    ("no register", "links", lambda c: c["axi"]["registers"].pop("forearm_3"), "have no 'forearm_3'; expected it"),
+    (
+        "a function's fields",
+        "functions",
+        change("functions", 0, "fields", to=[99]),
+        r"fields \(99,\); expected some of",
+    ),
+    ("no fields of a function", "functions", change("functions", 0, "fields", to=[]), r"fields \(\); expected some of"),
+    ("fields twice", "functions", change("functions", 0, "fields", to=[0, 0]), "fields hold one of them twice"),
+    ("an input that is none", "functions", change("functions", 0, "inputs", to=[["q", "p"]]), "no input 'p'"),
+    ("an input twice", "functions", change("functions", 0, "inputs", to=[["q", "q"], ["q", "qd"]]), "inputs  hold one"),
+    ("limits", "functions", change("functions", 0, "limits", to={"q": [[0, 1]] * 9}), "9 limits of 'q'"),
+    ("an output that is none", "functions", change("functions", 0, "outputs", 0, "name", to="x"), "no output 'x' of"),
+    (
+        "an output's field",
+        "functions",
+        change("functions", 0, "outputs", 0, "fields", 0, to=77),
+        "field 77; expected -1",
+    ),
+    ("the same function", "functions", change("functions", 0, "name", to="mass_matrix"), "functions hold one of them"),
+    ("the same code", "functions", lambda c: [f.update(code=0) for f in c["functions"]], "codes of functions hold one"),
+    ("a later function", "functions", change("functions", 0, "latency", to=10**6), "latency 1000000; expected 1 to"),
+    ("one function", "functions", lambda c: c["functions"].pop(), "stream.output has .* bits, overflow"),
+    ("bits of a choice", "functions", change("axi", "registers", "outputs", "bits", to=["x"]), "'outputs': bits"),
+    ("no choice", "functions", lambda c: c["axi"]["registers"].pop("outputs"), "'outputs': bits"),
+    ("no capacity", "ring", change("ring", "capacity", to=0), "ring.capacity is 0; expected 1 to"),
+    ("other carry", "ring", change("ring", "carry", to=[["q_next", "qd"]]), "ring.carry is .*; expected q_next to q"),
+    ("no torque", "ring", lambda c: c["stream"]["input"]["ports"][2].update(name="f"), "expected vectors of a state"),
+    ("a state as matrix", "ring", port("input", shape=[2, 1]), "expected vectors of a state"),
+    ("words of a turn", "ring", change("axi", "words", "input", to=4), "axi.words.input is 4; expected 5"),
+]
+
+
+def written(folder: Path, content: Content) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "design.json").write_text(json.dumps(resealed(content)))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "damage", "message"), [case[1:] for case in INCONSISTENT], ids=[c[0] for c in INCONSISTENT]
+)
+def test_what_does_not_fit_is_refused(
+    kind: str, damage: Callable[[Content], object], message: str, tmp_path: Path
+) -> None:
+    content = json.loads(text_of(kind))
+    load(written(tmp_path, content))
+    damage(content)
+    with pytest.raises(DesignError, match=rf"design.json is not a design: .*{message}.*; build the design again"):
+        dynagate.open(written(tmp_path, content))
+
+
+TYPES = {"a float": 1.0, "true": True, "a text": "1", "nothing": None, "a list": [1], "an object": {}, "huge": 2**63}
+
+
+@pytest.mark.parametrize("case", list(TYPES))
+@pytest.mark.parametrize("path", [("ii",), ("stream", "input", "bits"), ("axi", "width"), ("nodes", 0, "frac")])
+def test_only_whole_numbers_are_taken_for_such(path: tuple[str | int, ...], case: str, tmp_path: Path) -> None:
+    content = json.loads(text_of("shell"))
+    change(*path, to=TYPES[case])(content)
+    with pytest.raises(DesignError, match=r"is not a design: .*@ design.*; build the design again"):
+        load(written(tmp_path, content))
+
+
+VALUES = [-1, 0, 1, 3, 10**6, 2**62, 10**30, 1.5, 1e308, np.nan, np.inf, "x", "", None, [], [1], {}, True]
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_any_change_is_refused_or_stays_within_arrays(kind: str, tmp_path: Path) -> None:
+    random, refused = np.random.default_rng(7), 0
+    places = [
+        place for place in _places(json.loads(text_of(kind))) if place[:1] not in (("nodes",), ("files",), ("hash",))
+    ]
+    for place in random.choice(len(places), 120):
+        content = json.loads(text_of(kind))
+        change(*places[place], to=VALUES[random.integers(len(VALUES))])(content)
+        try:
+            design = load(written(tmp_path, content))
+        except DesignError:
+            refused += 1
+            continue
+        for own in [design.of_function(each) for each in design.functions] or [design]:
+            converted(own)
+    assert refused > 60
+
+
+def _places(content: Any) -> Iterator[tuple[str | int, ...]]:
+    """The paths to all that a content holds."""
+    for key, value in content.items() if isinstance(content, dict) else enumerate(content):
+        yield (key,)
+        if isinstance(value, dict | list):
+            yield from ((key, *rest) for rest in _places(value))
+
+
+def converted(design: Design) -> None:
+    """Three samples to a design's words and any words back."""
+    random = np.random.default_rng(1)
+    arrays = {}
+    for each in design.input.ports:
+        ranges = [design.input.fields[k].range for k in each.fields]
+        row = [np.clip(0.0, low, high) for low, high in ranges]
+        arrays[each.name] = np.array([row] * 3).reshape(3, *each.shape)
+    assert pack_inputs(design, arrays, 3).shape == (3, design.input.words)
+    unpack_outputs(design, random.integers(0, 2**32, (3, design.output.words), dtype=np.uint32))
+    axi = design.axi
+    if axi is None:
+        return
+    words = stream_words(design, axi, native=False)
+    samples = np.zeros((3, axi.beats.input, axi.lanes), np.uint32)
+    first = words.fill(arrays, samples)
+    results = random.integers(0, 2**30, (3, axi.beats.output, axi.lanes), dtype=np.uint32)
+    with pytest.raises(DeviceError):
+        words.take("device", results, first)
+
+
+ELSEWHERE: list[tuple[str, Callable[[Content], None]]] = [
+    ("no robot", change("robot", to={"name": "two_joint_arm"})),
+    ("links are a number", change("robot", "links", to=3)),
+    ("a joint is a text", change("robot", "links", 0, "joint", to="x")),
+    ("a parent that comes later", change("robot", "links", 0, "parent", to=1)),
+    ("a parent beyond", change("robot", "links", 1, "parent", to=99)),
+    ("no mass", change("robot", "links", 0, "mass", to=None)),
+    ("a mass of text", change("robot", "links", 0, "mass", to="x")),
+    ("an unknown joint", change("robot", "links", 0, "joint", "type", to="screw")),
+    ("no gravity", change("robot", "gravity", to=[])),
+    ("an unknown function", change("function", to="statics")),
+    ("a function of code", change("function", to="__import__('os')")),
+    ("an unknown option", change("options", to={"x": 1})),
+    ("an option of another type", change("options", to={"friction": "x"})),
+    ("an unknown rounding", change("arithmetic", "rounding", to="up")),
+    ("a node's name", change("nodes", 0, "name", to="x")),
+    ("no nodes", change("nodes", to=[])),
+    ("a constant that does not fit", change("nodes", 3, "constant", to=[2**60, 2, 0])),
+]
+
+
+@pytest.mark.parametrize("device", ["fixed", "numpy"])
+@pytest.mark.parametrize("damage", [case[1] for case in ELSEWHERE], ids=[case[0] for case in ELSEWHERE])
+def test_what_is_computed_from_a_false_design_is_refused(
+    damage: Callable[[Content], object], device: str, tmp_path: Path
+) -> None:
+    content = json.loads(text_of("shell"))
+    damage(content)
+    with pytest.raises(DesignError, match=r"is not a design|is not known"):
+        dynagate.open(written(tmp_path, content), device=device)

@@ -1,0 +1,232 @@
+"""Loops within loops: random ones on every executor against loops in plain Python, name by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+from dynagate.graph import Graph, GraphError
+from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, Until, evaluate_loop
+from dynagate.graph.recorder import Recording
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.native.loop import LoopKernel
+
+from tests.test_gpu import ON_HOST
+
+SHAPES: dict[str, tuple[int, ...]] = {"a": (), "b": (), "c": (), "u": (2,), "v": (2,), "w": (2,)}
+"""So few names that loops within loops use those of the loops around them."""
+BATCH, COUNT = 11, 4
+Values = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Term:
+    """factor · sin(entry of a value), or factor · entry."""
+
+    name: str
+    entry: int
+    factor: float
+    of_sine: bool
+
+
+class Drawn:
+    """A random loop. terms: of each graph the sums that its outputs are, by name."""
+
+    def __init__(self, seed: int, depth: int) -> None:
+        self.random = Random(seed)
+        self.terms: dict[int, dict[str, list[list[Term]]]] = {}
+        self._kept: list[Graph] = []  # so that no other gets the id of one
+        self.loop = self._loop(depth, "outer")
+
+    def _graph(self) -> Graph:
+        random = self.random
+        read = random.sample(sorted(SHAPES), random.choice([1, 2, 3]))
+        sums: dict[str, list[list[Term]]] = {}
+        for name in random.sample(sorted(SHAPES), random.choice([1, 2, 2])):
+            sums[name] = [
+                [self._term(random.choice(read)) for _ in range(random.choice([1, 2]))] for _ in range(_size(name))
+            ]
+        used = dict.fromkeys(term.name for entries in sums.values() for entry in entries for term in entry)
+        recording = Recording("drawn", "none")
+        inputs = {name: recording.input(name, SHAPES[name]).reshape(-1) for name in used}
+        outputs = {}
+        for name, entries in sums.items():
+            values = []
+            for entry in entries:
+                parts = [inputs[term.name][term.entry] for term in entry]
+                parts = [np.sin(x) if term.of_sine else x for x, term in zip(parts, entry, strict=True)]
+                values.append(sum(x * term.factor for x, term in zip(parts, entry, strict=True)))
+            outputs[name] = np.array(values, dtype=object).reshape(SHAPES[name])
+        graph = recording.graph(outputs)
+        self._kept.append(graph)
+        self.terms[id(graph)] = sums
+        return graph
+
+    def _term(self, name: str) -> Term:
+        random = self.random
+        return Term(name, random.randrange(_size(name)), random.uniform(-0.9, 0.9), random.random() < 0.4)
+
+    def _loop(self, depth: int, name: str) -> Loop:
+        """Draws until one keeps the contract."""
+        random = self.random
+        for _ in range(1000):
+            steps: list[Graph | Loop] = [self._graph() for _ in range(random.choice([1, 2]))]
+            if depth > 1:
+                steps.insert(random.randrange(len(steps) + 1), self._loop(depth - 1, f"{name}_inner"))
+            if random.random() < 0.2:
+                steps.append(random.choice(steps))
+            try:
+                body = Loop(name, "none", tuple(steps), {}, Count(1))
+                return self._options(body, depth, name == "outer")
+            except GraphError:
+                continue
+        raise AssertionError("no loop of a thousand keeps the contract")
+
+    def _options(self, body: Loop, depth: int, outermost: bool) -> Loop:
+        random = self.random
+        inputs, values = sorted(p.name for p in body.inputs), sorted(body.values)
+        carry: dict[str, str] = {}
+        for name in inputs:
+            like = [v for v in values if SHAPES.get(v) == SHAPES[name] and v not in carry]
+            if like and random.random() < 0.8:
+                carry[random.choice(like)] = name
+        scalars = [name for name in values if name not in inputs and SHAPES.get(name) == ()]
+        last = random.sample(values, random.randint(1, min(3, len(values))))
+        if scalars and random.random() < 0.4:
+            stop: Count | Until = Until(random.choice(scalars), random.uniform(0.01, 0.3), random.randint(2, 5))
+            return Loop(body.name, "none", body.steps, carry, stop, last=tuple(last))
+        if not outermost:
+            return Loop(body.name, "none", body.steps, carry, Count(random.randint(1, 3)), last=tuple(last))
+        constants = [name for name in inputs if name not in carry.values()]
+        per_turn = tuple(random.sample(constants, random.randint(0, len(constants))))
+        kept = tuple(v for v in values if v not in last and random.random() < 0.7)
+        backwards = random.random() < 0.3
+        every = 1 if backwards else random.choice([1, 1, 2])
+        return Loop(
+            body.name, "none", body.steps, carry, Count(COUNT), per_turn, kept, tuple(last), backwards, every
+        )  # fmt: skip
+
+    def by_hand(self, loop: Loop, start: Values, per_turn: Mapping[str, list[list[float]]]) -> dict[str, list]:
+        """The outputs of one sample: a loop in Python over numbers, which knows nothing of arrays and places."""
+        state, kept, now = dict(start), {name: [] for name in loop.kept}, dict(start)
+        turns = loop.stop.at_most if isinstance(loop.stop, Until) else loop.stop.turns
+        assert turns is not None
+        taken = 0
+        for turn in reversed(range(turns)) if loop.backwards else range(turns):
+            now = {**state, **{name: each[turn] for name, each in per_turn.items()}}
+            for step in loop.steps:
+                own = {port.name: now[port.name] for port in step.inputs}
+                now |= self.by_hand(step, own, {}) if isinstance(step, Loop) else _sums(self.terms[id(step)], own)
+            state |= {name: now[value] for value, name in loop.carry.items()}
+            if (turn + 1) % loop.every == 0:
+                for name, each in kept.items():
+                    each.append(now[name])
+            taken += 1
+            if isinstance(loop.stop, Until) and abs(now[loop.stop.residual][0]) <= loop.stop.tolerance:
+                break
+        results: dict[str, list] = {name: each[::-1] if loop.backwards else each for name, each in kept.items()}
+        results |= {name: now[name] for name in loop.last}
+        if isinstance(loop.stop, Until):
+            results |= {TURNS: [float(taken)], RESIDUAL: [abs(now[loop.stop.residual][0])]}
+        return results
+
+
+def _size(name: str) -> int:
+    return math.prod(SHAPES[name])
+
+
+def _sums(terms: Mapping[str, list[list[Term]]], values: Values) -> Values:
+    def number(term: Term) -> float:
+        x = values[term.name][term.entry]
+        return term.factor * (math.sin(x) if term.of_sine else x)
+
+    return {name: [sum(map(number, entry)) for entry in entries] for name, entries in terms.items()}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("nested")
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_nested_loops_equal_python(seed: int, cache: Path) -> None:
+    drawn = Drawn(seed, depth=2 + seed % 2)
+    loop = drawn.loop
+    random = np.random.default_rng(seed)
+    inputs = {
+        port.name: random.uniform(-2.0, 2.0, (BATCH, *([COUNT] if port.name in loop.per_turn else []), *port.shape))
+        for port in loop.inputs
+    }
+    results = {"numpy": evaluate_loop(loop, inputs)}
+    turns = COUNT if isinstance(loop.stop, Count) else 1
+    kernel = LoopKernel(loop, np.float64, folder=cache)
+    for rows, text in ((BATCH, "C, vectors"), (1, "C, one")):
+        results[text] = kernel.new_outputs(rows, turns)
+        kernel({name: array[:rows] for name, array in inputs.items()}, results[text], rows, turns)
+    card = GpuLoop(loop, np.float64, turns if isinstance(loop.stop, Count) else None, folder=cache, toolchain=ON_HOST)
+    results["CUDA"] = card.new_outputs(BATCH)
+    card(inputs, results["CUDA"])
+    card.close()
+    for row in range(BATCH):
+        own = {name: np.reshape(array[row], (-1, _size(name))).tolist() for name, array in inputs.items()}
+        start = {name: array[0] for name, array in own.items() if name not in loop.per_turn}
+        expected = drawn.by_hand(loop, start, {name: own[name] for name in loop.per_turn})
+        for executor, arrays in results.items():
+            assert arrays.keys() == expected.keys()
+            for name, value in expected.items():
+                if row < len(arrays[name]):
+                    where = f"{name} of sample {row}, {executor}"
+                    got = arrays[name][row].reshape(np.shape(value))
+                    np.testing.assert_allclose(got, value, rtol=1e-12, atol=1e-12, err_msg=where)
+
+
+def _graph(outputs: Callable[..., dict[str, Any]], *names: str) -> Graph:
+    recording = Recording("step", "none")
+    return recording.graph(outputs(*(recording.input(name, ())[()] for name in names)))
+
+
+def halves() -> Loop:
+    """x halved three times; squares is its own."""
+    body = _graph(lambda x: {"x1": x * 0.5, "squares": x * x}, "x")
+    return Loop("halves", "none", (body,), {"x1": "x"}, Count(3), last=("x1",))
+
+
+def read_after() -> Loop:
+    """What the loop within starts from and what has the name of a value of its own, read afterwards."""
+    first = _graph(lambda p: {"x": p + 1.0, "squares": p * 100.0}, "p")
+    after = _graph(lambda x, x1, s: {"moved": x1 - x, "other": s * 1.0}, "x", "x1", "squares")
+    return Loop("read_after", "none", (first, halves(), after), {}, Count(), ("p",), ("moved", "other"))
+
+
+def exchanged() -> Loop:
+    """Two inputs that change places each turn, and the one that the last turn had."""
+    body = _graph(lambda a, b: {"more": a + 2.0 * b}, "a", "b")
+    return Loop("exchanged", "none", (body,), {"a": "b", "b": "a"}, Count(3), last=("more", "a"))
+
+
+@pytest.mark.parametrize(
+    ("loop", "inputs", "turns", "expected"),
+    [
+        (read_after(), {"p": [[7.0, 15.0]]}, 2, {"moved": [[-7.0, -14.0]], "other": [[700.0, 1500.0]]}),
+        (exchanged(), {"a": [3.0], "b": [5.0]}, 3, {"more": [13.0], "a": [3.0]}),
+    ],
+)
+def test_values_that_a_loop_within_or_a_carry_could_lose(
+    loop: Loop, inputs: dict[str, Any], turns: int, expected: dict[str, Any], cache: Path
+) -> None:
+    arrays = {name: np.array(value) for name, value in inputs.items()}
+    kernel = LoopKernel(loop, np.float64, folder=cache)
+    own = kernel.new_outputs(1, turns)
+    kernel(arrays, own, 1, turns)
+    card = GpuLoop(loop, np.float64, turns, folder=cache, toolchain=ON_HOST)
+    there = card.new_outputs(1)
+    card(arrays, there)
+    card.close()
+    for results in (evaluate_loop(loop, arrays), own, there):
+        assert {name: array.tolist() for name, array in results.items()} == expected

@@ -1,0 +1,91 @@
+"""Options that are refused by name before any work, and options that must not be forgotten."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Axi, Region, Robot, RobotError, Rollout, robots
+from dynagate.dynamics import AlgorithmOptions
+
+ARM = robots.load("two_joint_arm")
+
+
+def rollout(**options: Any) -> Rollout:
+    return Rollout(ARM, **{"steps": 3, "dt": 0.01, **options})
+
+
+def opened(**options: Any) -> Any:
+    return dynagate.open(ARM, **{"function": "step", **options})
+
+
+REFUSED: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (rollout, {"dt": True}, "dt=True; expected a time step of more than 0 s"),
+    (rollout, {"dt": "0.1"}, "dt='0.1'; expected a time step of more than 0 s"),
+    (rollout, {"stops": "no"}, "stops='no'; expected True or False"),
+    (rollout, {"linearise": 1}, "linearise=1; expected True or False"),
+    (rollout, {"steps": True}, "steps=True; expected a whole number of 1 or more"),
+    (rollout, {"every": True}, "every=True of 3 steps; expected a whole number that divides them"),
+    (rollout, {"friction_speed": True}, "friction_speed=True; expected a speed of more than 0"),
+    (opened, {"dt": True}, "dt=True; expected a time step of more than 0 s"),
+    (opened, {"pack": "no"}, "pack='no'; expected True or False"),
+    (opened, {"function": "rollout", "steps": 3, "stops": "no"}, "stops='no'; expected True or False"),
+    (opened, {"device": "sim", "shell": "no"}, "shell='no'; expected True or False"),
+    (AlgorithmOptions, {"prefix": "no"}, "prefix='no'; expected True or False"),
+    (AlgorithmOptions, {"variable_dt": 0.1}, "variable_dt=0.1; expected True or False"),
+    (AlgorithmOptions, {"dt": -1.0}, "dt=-1.0; expected a time step of more than 0 s"),
+    (Axi, {"choice": "no"}, "choice='no'; expected True or False"),
+]
+
+
+@pytest.mark.parametrize(("taker", "options", "text"), REFUSED)
+def test_what_is_no_value_of_an_option(taker: Callable[..., Any], options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        taker(**options)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    few = rollout(steps=np.int64(4), every=np.int32(2), dt=np.float64(0.01), stops=np.bool_(True))
+    assert few(np.zeros(2), np.zeros(2), np.zeros((4, 2))).q.shape == (3, 2)
+
+
+def test_a_build_refuses_before_it_begins(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="stops='no'; expected True or False"):
+        dynagate.build(ARM, "rollout", stops="no", folder=tmp_path)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_rotor_without_a_gear() -> None:
+    with pytest.raises(RobotError, match="gear 0 of joint 'elbow'; expected turns of the rotor for each turn"):
+        ARM.with_armature(1e-4, [100.0, 0.0])
+
+
+def test_a_multiplier_that_is_empty(tmp_path: Path) -> None:
+    text = robots.path("two_joint_arm").read_text()
+    empty = text.replace("</joint>", '<mimic joint="shoulder" multiplier=""/></joint>')
+    head, *rest = empty.split('<mimic joint="shoulder" multiplier=""/>', 1)
+    (tmp_path / "arm.urdf").write_text("".join([head, *rest]))
+    with pytest.raises(RobotError, match=r"<mimic multiplier=''>; expected 1 finite number"):
+        Robot.from_urdf(tmp_path / "arm.urdf")
+
+
+def test_overflow_of_a_rollout_design(tmp_path: Path) -> None:
+    """`diverged` says which overflowed; nothing is raised."""
+    built = dynagate.build(ARM, "rollout", ii=16, region=Region.of(ARM), folder=tmp_path)
+    for what in (built, built.folder):
+        with pytest.raises(ValueError, match=r"overflow='raise' of a rollout; expected 'mask': `diverged` says which"):
+            dynagate.open(what, device="fixed", overflow="raise")
+
+
+def test_packed_results_of_several_functions_unpack(tmp_path: Path) -> None:
+    built = dynagate.build(ARM, "mass_matrix,inverse_dynamics", ii=16, folder=tmp_path)
+    q = np.array([[0.1, -0.4], [0.3, 0.2]])
+    with dynagate.open(built, device="numpy") as whole, dynagate.open(built, device="numpy", pack=True) as packed:
+        expected, results = whole.mass_matrix(q=q), packed.mass_matrix(q=q)
+        assert results.m.shape == (2, 3)
+        assert np.array_equal(packed.mass_matrix.unpack(results).m, expected.m)

@@ -1,0 +1,36 @@
+"""Netlists of whole accelerators: the rule of the pipeline holds in shells and rings, and boards count their tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dynagate
+import pytest
+from dynagate import Region, robots
+from dynagate.fixedpoint.assign import Policy
+from dynagate.hw import boards
+from dynagate.hw.axi import Axi
+from dynagate.hw.choice import uses
+from dynagate.hw.cost import lookup_tables, shell_tables
+from dynagate.hw.synth import synthesise
+
+ARM = robots.load("two_joint_arm")
+
+
+def test_a_shell_of_two_functions(designs: Path) -> None:
+    function, axi = "inverse_dynamics,forward_dynamics", Axi(64, "batch")
+    built = dynagate.build(ARM, function, ii=4, policy=Policy(word=18), axi=axi, folder=designs)
+    found = synthesise(built)
+    assert found.breaches == {}
+    assert found.multipliers == built.plan.dsp_blocks()
+    around, inside = shell_tables(built.plan, 64).total(), lookup_tables(built.plan).total()
+    assert around > 1000
+    assert found.lookup_tables == pytest.approx(inside + around, rel=0.15)
+    assert uses(built.plan, boards.load("pynq-z2"))["lut"] == inside + around
+
+
+@pytest.mark.long
+def test_a_ring_in_its_shell(designs: Path) -> None:
+    region = Region.of(ARM, velocity=12.0, acceleration=40.0)
+    built = dynagate.build(ARM, "rollout", ii=4, region=region, dt=0.02, axi=Axi(128), folder=designs)
+    assert synthesise(built).breaches == {}

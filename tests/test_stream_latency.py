@@ -1,0 +1,68 @@
+"""The latency from stream to stream that the datasheet says, as samples alone take it in simulation."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Region, robots
+from dynagate.design.payload import Words
+from dynagate.fixedpoint.assign import Policy
+from dynagate.host.sim_links import SimShellLink
+from dynagate.hw.axi import Axi
+from dynagate.hw.build import Build
+from dynagate.hw.datasheet import summary
+
+ARM = robots.load("two_joint_arm")
+
+
+def said(built: Build) -> tuple[int, int]:
+    """The least and the most cycles."""
+    text = (built.folder / "datasheet.md").read_text()
+    found = re.search(
+        r"^\| with float32 streams \| (\d+)(?: to (\d+))? cycles from the first beat in", text, flags=re.M
+    )
+    assert found is not None
+    assert f"{found[0].split(' | ')[1]}" in summary(built)
+    return int(found[1]), int(found[2] or found[1])
+
+
+@pytest.fixture(autouse=True)
+def any_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples are sent after so many reads of registers that they meet every slot."""
+    random, write = np.random.default_rng(3), SimShellLink.write
+
+    def later(link: SimShellLink, samples: Words, results: int | None = None) -> None:
+        for _ in range(random.integers(8)):
+            link.read_register(0)
+        write(link, samples, results)
+
+    monkeypatch.setattr(SimShellLink, "write", later)
+
+
+def test_a_function(designs: Path) -> None:
+    policy, axi = Policy(word=20), Axi(64, "batch")
+    built = dynagate.build(ARM, "forward_dynamics", ii=5, policy=policy, axi=axi, folder=designs)
+    least, most = said(built)
+    inputs = built.region.sample("forward_dynamics", 1, seed=2)
+    seen = set()
+    with dynagate.open(built, link="sim") as accelerator:
+        for _ in range(60):
+            accelerator(**inputs)
+            seen.add(accelerator.transfer.latency)
+    assert seen == set(range(least, most + 1))
+
+
+def test_a_ring(designs: Path) -> None:
+    region = Region.of(ARM, velocity=12.0, acceleration=40.0)
+    built = dynagate.build(ARM, "rollout", ii=4, region=region, dt=0.02, axi=Axi(128), folder=designs)
+    least, most = said(built)
+    seen = set()
+    with dynagate.open(built, link="sim") as chip:
+        for _ in range(60):
+            chip(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 1, 2)))
+            seen.add(chip.transfer.latency)
+    assert seen == set(range(least, most + 1))

@@ -1,0 +1,85 @@
+"""Files that can run programs or name others are read on the caller's word alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import dynagate
+import pytest
+from click.testing import CliRunner
+from dynagate import Robot, RobotError, robots
+from dynagate.cli import main
+
+ARM = robots.path("two_joint_arm").read_text()
+MACROS = """<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><link name="base"/>
+<link name="a"><inertial><mass value="${(lambda: [c for c in ().__class__.__base__.__subclasses__()
+  if c.__name__ == 'Popen'][0](['touch', 'RAN']).wait())() + 1}"/>
+  <inertia ixx="0.1" ixy="0" ixz="0" iyy="0.1" iyz="0" izz="0.1"/></inertial></link>
+<joint name="j" type="continuous"><parent link="base"/><child link="a"/><axis xyz="0 1 0"/></joint></robot>"""
+MUJOCO = """<mujoco><include file="other.xml"/></mujoco>"""
+OTHER = """<mujoco><worldbody><body><joint name="x" type="slide"/><geom size="0.1"/></body></worldbody></mujoco>"""
+
+BY_XACRO = "expected a file that xacro has expanded, or one that you trust, by Robot.from_xacro (--trust-robot)"
+BY_MUJOCO = "expected <robot>, or a file that you trust, by Robot.from_mjcf (--trust-robot)"
+FILES = {
+    "expression": ("r.xacro", MACROS, "is a macro; " + BY_XACRO),
+    "call": (
+        "r.urdf",
+        ARM.replace("</robot>", '<xacro:leg xmlns:xacro="http://www.ros.org/wiki/xacro"/></robot>'),
+        "<xacro:leg> is a macro; " + BY_XACRO,
+    ),
+    "mujoco": ("r.urdf", MUJOCO, "root element is <mujoco>; " + BY_MUJOCO),
+    "mujoco, xml": ("r.xml", MUJOCO, "root element is <mujoco>; " + BY_MUJOCO),
+}
+READERS: dict[str, Callable[[Path], object]] = {
+    "from_urdf": Robot.from_urdf,
+    "load": robots.load,
+    "open": dynagate.open,
+    "rollout": lambda path: dynagate.Rollout(str(path), steps=1, dt=0.01),
+}
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    (folder / "other.xml").write_text(OTHER)
+    path = folder / name
+    path.write_text(text.replace("RAN", str(folder / "ran")))
+    return path
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("case", FILES)
+def test_refused_without_the_callers_word(case: str, reader: str, tmp_path: Path) -> None:
+    name, text, message = FILES[case]
+    with pytest.raises(RobotError, match=re.escape(message)):
+        READERS[reader](write(tmp_path, name, text))
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_the_command_line_names_its_option(case: str, tmp_path: Path) -> None:
+    name, text, message = FILES[case]
+    result = CliRunner().invoke(main, ["info", str(write(tmp_path, name, text))])
+    assert result.exit_code == 1
+    assert re.sub(r"by \S+ \((.*)\)$", r"with \1", message) in result.output
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(("case", "module"), [("expression", "xacro"), ("mujoco", "mujoco")])
+def test_read_with_the_callers_word(case: str, module: str, tmp_path: Path) -> None:
+    pytest.importorskip(module)
+    name, text, _ = FILES[case]
+    path = write(tmp_path, name, text)
+    result = CliRunner().invoke(main, ["info", str(path), "--trust-robot"])
+    assert result.exit_code == 0, result.output
+    robot = Robot.from_xacro(path) if module == "xacro" else Robot.from_mjcf(path)
+    assert robot.nv == 1
+    # which is why the word is asked for
+    assert (tmp_path / "ran").exists() == (module == "xacro")
+
+
+def test_the_option_changes_nothing_for_other_robots(tmp_path: Path) -> None:
+    path = write(tmp_path, "arm.urdf", ARM)
+    for name in ("two_joint_arm", str(path)):
+        assert robots.load_trusted(name) == robots.load("two_joint_arm")
