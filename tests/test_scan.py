@@ -1,0 +1,119 @@
+"""Scans over links: equal to the algorithms unrolled, on every backend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dynagate import Region, Robot, evaluate, robots, trace
+from dynagate.chains.sample import random_chain
+from dynagate.graph.graph import GraphError
+from dynagate.graph.loop import Loop, evaluate_loop
+from dynagate.graph.scan import Scan
+from dynagate.graph.scan_trace import FORMS, trace_scan
+from dynagate.robot import RobotError
+from dynagate.robot.model import Mimic
+
+from tests.robots import floating_robot, random_urdf
+
+
+def states(robot: Robot, name: str, count: int = 20, seed: int = 1) -> dict[str, np.ndarray]:
+    region = Region.of(robot, velocity=2.0, acceleration=5.0)
+    return region.sample(name, count, seed=seed)
+
+
+def error(results: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
+    assert results.keys() == expected.keys()
+    return max(np.abs(results[k] - expected[k]).max() / np.abs(expected[k]).max() for k in expected)
+
+
+def tree_of(case: str, folder: Path) -> Robot:
+    if case.startswith("random"):
+        path = folder / f"{case}.urdf"
+        path.write_text(random_urdf(int(case[6:])))
+        return Robot.from_urdf(path)
+    if case == "floating":
+        return floating_robot(3, folder)
+    if case == "spherical":
+        arm = random_chain(5, 2)
+        ball = replace(arm.links[2], joint=replace(arm.links[2].joint, type="spherical", axis=(0.0, 0.0, 1.0)))
+        return replace(arm, links=(*arm.links[:2], ball, *arm.links[3:]))
+    if case == "rotors":
+        return random_chain(7, 3, prismatic=0.4, armature=0.2)
+    return robots.load(case)
+
+
+TREES = ("two_joint_arm", "hyq", "random4", "random11", "random23", "floating", "spherical", "rotors")
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("case", TREES)
+def test_scans_are_the_algorithm(case: str, name: str, tmp_path: Path) -> None:
+    robot = tree_of(case, tmp_path)
+    inputs = states(robot, name)
+    expected = evaluate(trace(robot, name, form=FORMS[name]), inputs)
+    assert error(evaluate_loop(trace_scan(robot, name), inputs), expected) < 1e-11
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("case", ["random4", "floating", "rotors"])
+def test_forces_and_friction_enter(case: str, name: str, tmp_path: Path) -> None:
+    robot, options = tree_of(case, tmp_path), {"external_forces": True, "friction": 0.3, "friction_speed": 0.1}
+    inputs = states(robot, name)
+    inputs["f_ext"] = np.random.default_rng(2).normal(size=(20, len(robot.links), 6))
+    expected = evaluate(trace(robot, name, form=FORMS[name], **options), inputs)  # type: ignore[arg-type]
+    result = evaluate_loop(trace_scan(robot, name, **options), inputs)  # type: ignore[arg-type]
+    assert error(result, expected) < 1e-11
+    assert error(evaluate_loop(trace_scan(robot, name), {k: inputs[k] for k in list(inputs)[:3]}), expected) > 1e-3
+
+
+def test_bodies_do_not_grow_with_the_links() -> None:
+    """A body per kind of link: the root, links between, the tip."""
+    short, long = (trace_scan(random_chain(count, 1), "forward_dynamics") for count in (5, 200))
+    sizes = [[len(body) for body in step.bodies] for loop in (short, long) for step in scans(loop)]
+    assert np.allclose([sum(body) for body in sizes[:3]], [sum(body) for body in sizes[3:]], rtol=0.02)
+
+
+def test_what_later_scans_do_not_read_is_not_kept() -> None:
+    """Articulated bodies keep cosine and sine, the velocity, U, 1/D and the load, and nothing else."""
+    kept = [sum(len(port.nodes) for port in step.outputs) for step in scans(trace_scan(random_chain(40, 1), NAME))]
+    assert kept == [(2 + 6) * 40, (6 + 1 + 1) * 40, 40]
+
+
+NAME = "forward_dynamics"
+
+
+def scans(loop: Loop) -> list[Scan]:
+    return [step for step in loop.steps if isinstance(step, Scan)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parents": (-1, 1)}, "link 1 has the parent 1; expected a link before it, or -1"),
+        ({"kinds": (0,)}, "it has 1 entries of 'kinds' for 2 links"),
+        ({"kinds": (1, 1)}, "the body of link 0 takes 'passed', and nothing comes to it"),
+        ({"starts": {"each_0": (0, 3), "aba_2": (0, 6), "q": (0, 1), "qd": (0, 1)}}, "beyond its 4"),
+        ({"starts": {"each_0": (0, 2), "aba_2": (0, 0), "q": (0, 1), "qd": (0, 1)}}, "entry 0 of 'aba_2' is written 2"),
+        ({"outputs": ()}, "has the port 'each_0', which is no value of the scan"),
+        ({"tables": ((), (1.0,) * 3)}, "link 1 has 3 numbers; its body takes 0"),
+    ],
+)
+def test_a_scan_that_breaks_its_contract_is_refused(change: dict[str, Any], message: str) -> None:
+    first = scans(trace_scan(random_chain(2, 1), NAME))[0]
+    with pytest.raises(GraphError, match=message):
+        replace(first, **change)
+
+
+def test_what_has_no_scan_is_said() -> None:
+    with pytest.raises(
+        ValueError, match="mass_matrix has no algorithm over links; expected one of inverse_dynamics, f"
+    ):
+        trace_scan(random_chain(2, 1), "mass_matrix")
+    leader, follower = random_chain(2, 1).links
+    tied = replace(follower, joint=replace(follower.joint, mimic=Mimic("joint_0", 1.0, 0.0)))
+    with pytest.raises(RobotError, match="mimic"):
+        trace_scan(Robot("tied", (leader, tied)), NAME)
