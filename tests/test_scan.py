@@ -11,13 +11,19 @@ import pytest
 from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.chains.sample import random_chain
 from dynagate.graph.graph import GraphError
-from dynagate.graph.loop import Loop, evaluate_loop
+from dynagate.graph.loop import Count, Loop, evaluate_loop
+from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import Scan
 from dynagate.graph.scan_trace import FORMS, trace_scan
+from dynagate.native import cuda
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.native.loop import LoopKernel
+from dynagate.native.scan_text import slots
 from dynagate.robot import RobotError
 from dynagate.robot.model import Mimic
 
 from tests.robots import floating_robot, random_urdf
+from tests.test_gpu import ON_HOST
 
 
 def states(robot: Robot, name: str, count: int = 20, seed: int = 1) -> dict[str, np.ndarray]:
@@ -117,3 +123,67 @@ def test_what_has_no_scan_is_said() -> None:
     tied = replace(follower, joint=replace(follower.joint, mimic=Mimic("joint_0", 1.0, 0.0)))
     with pytest.raises(RobotError, match="mimic"):
         trace_scan(Robot("tied", (leader, tied)), NAME)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scans")
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize(
+    ("case", "dtype", "most"), [*((case, np.float64, 1e-11) for case in TREES), ("hyq", np.float32, 1e-3)]
+)
+def test_c_equals_the_reference(case: str, dtype: type, most: float, name: str, cache: Path) -> None:
+    """A batch of whole vectors and a rest, and one sample alone."""
+    robot = tree_of(case, cache)
+    loop, inputs = trace_scan(robot, name), states(robot, name, 19)
+    expected = evaluate_loop(loop, inputs)
+    kernel = LoopKernel(loop, dtype, folder=cache)
+    for rows in (19, 1):
+        outputs = kernel.new_outputs(rows, 1)
+        assert kernel({k: x[:rows].astype(dtype) for k, x in inputs.items()}, outputs, rows, 1)
+        assert error(outputs, {k: x[:rows] for k, x in expected.items()}) < most
+
+
+@pytest.mark.parametrize("segments", [False, True])
+@pytest.mark.parametrize("case", ["random11", "floating", "rotors"])
+def test_cuda_equals_the_reference(case: str, segments: bool, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a host that plays the GPU."""
+    if segments:
+        monkeypatch.setattr(cuda, "MOST_OPERATIONS", 0)
+    robot = tree_of(case, cache)
+    loop, inputs = trace_scan(robot, NAME), states(robot, NAME, 37)
+    kernel = GpuLoop(loop, np.float64, folder=cache, toolchain=ON_HOST)
+    outputs = {port.name: np.empty((37, *port.shape)) for port in loop.outputs}
+    kernel(inputs, outputs)
+    assert error(outputs, evaluate_loop(loop, inputs)) < 1e-11
+
+
+def test_what_passes_along_shares_memory() -> None:
+    """A chain keeps two slots; a tree one for each branch that waits."""
+    text = [slots(step) for step in scans(trace_scan(random_chain(50, 1), NAME))]
+    assert [each.count for each in text] == [2, 2, 2]
+    assert [slots(step).count for step in scans(trace_scan(robots.load("hyq"), NAME))] == [2, 2, 2]
+
+
+def test_a_scan_takes_its_turn_in_a_loop(cache: Path) -> None:
+    """Semi-implicit Euler: a graph integrates what the scans compute."""
+    robot, dt = random_chain(4, 1), 0.01
+    dynamics = trace_scan(robot, NAME)
+    recording = Recording("integrate", robot.name)
+    q, qd, qdd = (recording.input(n, (4,)) for n in ("q", "qd", "qdd"))
+    qd_next = qd + qdd * dt
+    step = recording.graph({"q_next": q + qd_next * dt, "qd_next": qd_next})
+    carry = {"q_next": "q", "qd_next": "qd"}
+    loop = Loop("swing", robot.name, (*dynamics.steps, step), carry, Count(20), last=("q_next", "qd_next"))
+    inputs = states(robot, NAME, 9)
+    kernel = LoopKernel(loop, np.float64, folder=cache)
+    outputs = kernel.new_outputs(9, 20)
+    kernel(inputs, outputs, 9, 20)
+    values, graph = inputs, trace(robot, NAME, form="aba")
+    for _ in range(20):
+        moved = values["qd"] + dt * evaluate(graph, values)["qdd"]
+        values = {"q": values["q"] + dt * moved, "qd": moved, "tau": values["tau"]}
+    assert error(evaluate_loop(loop, inputs), {"q_next": values["q"], "qd_next": values["qd"]}) < 1e-10
+    assert error(outputs, {"q_next": values["q"], "qd_next": values["qd"]}) < 1e-10
