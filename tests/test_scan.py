@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, evaluate, robots, trace
@@ -14,7 +15,7 @@ from dynagate.graph.graph import GraphError
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import Scan
-from dynagate.graph.scan_trace import FORMS, trace_scan
+from dynagate.graph.scan_trace import SCANS, trace_scan
 from dynagate.native import cuda
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
@@ -55,12 +56,12 @@ def tree_of(case: str, folder: Path) -> Robot:
 TREES = ("two_joint_arm", "hyq", "random4", "random11", "random23", "floating", "spherical", "rotors")
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize("case", TREES)
 def test_scans_are_the_algorithm(case: str, name: str, tmp_path: Path) -> None:
     robot = tree_of(case, tmp_path)
     inputs = states(robot, name)
-    expected = evaluate(trace(robot, name, form=FORMS[name]), inputs)
+    expected = evaluate(trace(robot, name, form=SCANS[name]), inputs)
     assert error(evaluate_loop(trace_scan(robot, name), inputs), expected) < 1e-11
 
 
@@ -70,7 +71,7 @@ def test_forces_and_friction_enter(case: str, name: str, tmp_path: Path) -> None
     robot, options = tree_of(case, tmp_path), {"external_forces": True, "friction": 0.3, "friction_speed": 0.1}
     inputs = states(robot, name)
     inputs["f_ext"] = np.random.default_rng(2).normal(size=(20, len(robot.links), 6))
-    expected = evaluate(trace(robot, name, form=FORMS[name], **options), inputs)  # type: ignore[arg-type]
+    expected = evaluate(trace(robot, name, form=SCANS[name], **options), inputs)  # type: ignore[arg-type]
     result = evaluate_loop(trace_scan(robot, name, **options), inputs)  # type: ignore[arg-type]
     assert error(result, expected) < 1e-11
     assert error(evaluate_loop(trace_scan(robot, name), {k: inputs[k] for k in list(inputs)[:3]}), expected) > 1e-3
@@ -130,7 +131,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("scans")
 
 
-@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("name", SCANS)
 @pytest.mark.parametrize(
     ("case", "dtype", "most"), [*((case, np.float64, 1e-11) for case in TREES), ("hyq", np.float32, 1e-3)]
 )
@@ -187,3 +188,70 @@ def test_a_scan_takes_its_turn_in_a_loop(cache: Path) -> None:
         values = {"q": values["q"] + dt * moved, "qd": moved, "tau": values["tau"]}
     assert error(evaluate_loop(loop, inputs), {"q_next": values["q"], "qd_next": values["qd"]}) < 1e-10
     assert error(outputs, {"q_next": values["q"], "qd_next": values["qd"]}) < 1e-10
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_scans_open_as_functions(device: str) -> None:
+    robot = random_chain(5, 1)
+    inputs = states(robot, NAME, 6)
+    with dynagate.open(robot, NAME, device=device, form="scan") as accelerator:
+        assert [port.name for port in accelerator.device.inputs] == ["q", "qd", "tau"]
+        assert "a loop over links" in repr(accelerator)
+        results = accelerator(**inputs)
+        again = accelerator(**inputs)
+        for values in inputs.values():
+            values *= 0.5
+        accelerator.bind(**inputs, out=again)()
+    expected = evaluate(trace(robot, NAME, form="aba"), inputs)
+    assert error({"qdd": again.qdd}, expected) < 1e-11 < error({"qdd": results.qdd}, expected)
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_inputs_of_scans_are_checked(device: str) -> None:
+    robot = random_chain(3, 1)
+    inputs = states(robot, NAME, 6)
+    with dynagate.open(robot, NAME, device=device, form="scan") as accelerator:
+        for name, value, message in (
+            ("qd", np.nan, r"input 'qd' is nan at \(2, 1\); expected finite numbers"),
+            ("q", 1e17, r"input 'q' is 1e\+17 at \(2, 1\); expected angles below 140737488355328 rad for float64"),
+            ("qd", 1e170, r"output 'qdd' is .* at \(2, 0\): values became too large for float64"),
+        ):
+            wrong = {k: x.copy() for k, x in inputs.items()}
+            wrong[name][2, 1] = value
+            with pytest.raises(ValueError, match=message):
+                accelerator(**wrong)
+        with pytest.raises(ValueError, match="missing"):
+            accelerator(q=inputs["q"], qd=inputs["qd"])
+
+
+def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = random_chain(4, 1)
+    monkeypatch.setattr("dynagate.host.scan_devices.SCANNED_FROM", 4)
+    for options, name, scan in (
+        ({}, NAME, True),
+        ({"friction": 0.1, "external_forces": True}, NAME, True),
+        ({"form": "aba"}, NAME, False),
+        ({"pack": True}, NAME, False),
+        ({"outputs": ("qdd",)}, NAME, False),
+        ({}, "mass_matrix", False),
+    ):
+        with dynagate.open(robot, name, device="numpy", **options) as accelerator:  # type: ignore[arg-type]
+            assert ("a loop over links" in repr(accelerator)) == scan, (options, name)
+    monkeypatch.setattr("dynagate.host.scan_devices.SCANNED_FROM", 5)
+    with dynagate.open(robot, NAME, device="numpy") as accelerator:
+        assert "a loop over links" not in repr(accelerator)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"outputs": ("qdd",)}, "form 'scan' takes no option 'outputs'; expected another form, or none of it"),
+        ({"pack": True}, "form 'scan' takes no option 'pack'"),
+        ({"threads": 2}, "form 'scan' takes no option 'threads'"),
+        ({"device": "fixed"}, "form 'scan' on device 'fixed'; expected one of numpy, cpu, cuda, or another form"),
+        ({"function": "mass_matrix"}, "mass_matrix has no algorithm over links; expected one of"),
+    ],
+)
+def test_what_a_scan_does_not_take_is_said(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dynagate.open(random_chain(2, 1), **{"function": NAME, "form": "scan", **options})

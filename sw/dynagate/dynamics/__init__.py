@@ -302,10 +302,10 @@ FUNCTIONS: dict[str, Function] = {
             {
                 "newton_euler": inverse_dynamics.inverse_dynamics,
                 "spatial": body_columns.inverse_dynamics,
-                "scan": serial.inverse_dynamics,
+                "prefix": serial.inverse_dynamics,
             },
             {},
-            {"scan": serial.check_serial},
+            {"prefix": serial.check_serial},
         ),
         Function(
             "mass_matrix",

@@ -366,7 +366,7 @@ def _linked(link: Link, numbers: Sequence[Any], external: bool) -> Link:
     )
 
 
-FORMS = {"inverse_dynamics": "newton_euler", "forward_dynamics": "aba"}
+SCANS = {"inverse_dynamics": "newton_euler", "forward_dynamics": "aba"}
 """Functions whose algorithm of this form is written over links."""
 
 
@@ -377,8 +377,8 @@ def trace_scan(
 
     Raises ValueError: the function has no algorithm over links; RobotError: joints that mimic others."""
     row = function(name)
-    if name not in FORMS:
-        raise ArgumentError(f"{name} has no algorithm over links; expected one of {', '.join(FORMS)}")
+    if name not in SCANS:
+        raise ArgumentError(f"{name} has no algorithm over links; expected one of {', '.join(SCANS)}")
     robot.check_uncoupled(f"{name} as a loop over links")
     tree = Tree(robot, reduced=False, friction=friction_of(robot, friction, friction_speed))
     if row.needs_inverse:
@@ -387,7 +387,7 @@ def trace_scan(
     sizes = typical_sizes(tree)
     inputs = [_input(tree, argument, sizes) for argument in arguments]
     links = RecordedLinks()
-    results = row.forms[FORMS[name]](links, *inputs[: len(row.inputs)], *(inputs[len(row.inputs) :]))
+    results = row.forms[SCANS[name]](links, *inputs[: len(row.inputs)], *(inputs[len(row.inputs) :]))
     outputs = list(results) if len(row.outputs) > 1 else [results]
     for step, number in zip(links.steps, range(len(links.steps)), strict=True):
         step.name = f"{step.part or step.how}_{number}"

@@ -162,8 +162,11 @@ class LoopText(ABC):
             else:
                 part, read = step
                 yield from _moves(scope, read, scope.at, read, indent)
-                text = self.scanned if isinstance(part, Scan) else self.computed
-                yield from (indent + line for line in text(scope, part, read))  # type: ignore[operator]
+                if isinstance(part, Scan):
+                    lines = self.scanned(scope, part, read)
+                else:
+                    lines = self.computed(scope, part, read)
+                yield from (indent + line for line in lines)
 
     def _carried(self, scope: Scope, indent: str, active: str) -> Iterator[str]:
         """All values are read before any is written: two may change places."""
