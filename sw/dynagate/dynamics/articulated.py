@@ -120,8 +120,39 @@ def forward_dynamics(
     external: Array | None = None,
 ) -> list[Scalar]:
     """q̈ (nv,) by the articulated-body algorithm (Featherstone 2008, §7.3)."""
-    joints, rates = links.transforms(q), links.velocities(qd)
+    joints = links.transforms(q)
+    return _accelerations(links, joints, _articulated(links, joints), qd, tau, external)
+
+
+def inverse_mass_product(links: Links, q: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+    """M⁻¹ τ (nv,), without M: articulated bodies at rest and without gravity."""
+    joints = links.transforms(q)
+    return _product(links, joints, _articulated(links, joints), tau)
+
+
+def forward_dynamics_and_product(
+    links: Links,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    load: Sequence[Scalar],
+    external: Array | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """q̈ (nv,) and M⁻¹ load (nv,), of the same articulated inertias."""
+    joints = links.transforms(q)
     yielding = _articulated(links, joints)
+    return _accelerations(links, joints, yielding, qd, tau, external), _product(links, joints, yielding, load)
+
+
+def _accelerations(
+    links: Links,
+    joints: PerLink,
+    yielding: PerLink,
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    external: Array | None,
+) -> list[Scalar]:
+    rates = links.velocities(qd)
     motions = links.down("aba", _moving, joints, rates)
     bias = links.again(_bias, motions, rates)
     outside = () if external is None else (links.rows(external),)
@@ -130,12 +161,9 @@ def forward_dynamics(
     return links.vector(links.down("aba", _accelerated, joints, yielding, bias, loads))
 
 
-def solve(links: Links, q: Sequence[Scalar], torque: Sequence[Scalar]) -> list[Scalar]:
-    """M⁻¹ torque (nv,), without M: articulated bodies at rest and without gravity."""
-    joints = links.transforms(q)
-    yielding = _articulated(links, joints)
-    loads = links.up("minv", _loaded_at_rest, joints, yielding, links.velocities(torque))
-    return links.vector(links.down("minv", _accelerated_from_rest, joints, yielding, loads))
+def _product(links: Links, joints: PerLink, yielding: PerLink, tau: Sequence[Scalar]) -> list[Scalar]:
+    loads = links.up("product", _loaded_at_rest, joints, yielding, links.velocities(tau))
+    return links.vector(links.down("product", _accelerated_from_rest, joints, yielding, loads))
 
 
 def _moving(link: Link, above: Motion | None, pose: JointTransform, rates: Sequence[Scalar]) -> tuple[Motion, Motion]:

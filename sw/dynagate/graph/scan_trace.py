@@ -7,7 +7,7 @@ kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
-from dynagate.dynamics import CONFIGURATION, VECTOR, Argument, Tree, function
+from dynagate.dynamics import CONFIGURATION, EXTERNAL, VECTOR, Argument, Tree, articulated, function
 from dynagate.dynamics.articulated import ArticulatedInertia
-from dynagate.dynamics.friction import SPEED, Friction, friction_of
+from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of
 from dynagate.dynamics.links import Each, Link, Links, Pass
 from dynagate.dynamics.mass_matrix import check_invertible
 from dynagate.dynamics.spatial import Inertia, array, symmetric
@@ -25,6 +25,7 @@ from dynagate.graph.graph import Graph, Port
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Expr, Recording
 from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan
+from dynagate.graph.scan_derivatives import vjp
 from dynagate.graph.sizes import size_of, typical_sizes
 from dynagate.robot import Robot
 
@@ -366,42 +367,124 @@ def _linked(link: Link, numbers: Sequence[Any], external: bool) -> Link:
     )
 
 
-SCANS = {"inverse_dynamics": "newton_euler", "forward_dynamics": "aba"}
-"""Functions whose algorithm of this form is written over links."""
+SCANS = {
+    "inverse_dynamics": "newton_euler",
+    "forward_dynamics": "aba",
+    "inverse_mass_product": "aba",
+    "inverse_dynamics_vjp": "newton_euler",
+    "forward_dynamics_vjp": "aba",
+    "inverse_mass_product_vjp": "aba",
+}
+"""Functions that have an algorithm over links, and the form that it has when it is unrolled."""
+
+
+class _Options(NamedTuple):
+    """external: whether forces from outside enter; friction of the joints."""
+
+    external: bool
+    friction: Friction | None
 
 
 def trace_scan(
-    robot: Robot, name: str, *, external_forces: bool = False, friction: Any = None, friction_speed: float = SPEED
+    robot: Robot,
+    name: str,
+    *,
+    external_forces: bool = False,
+    friction: FrictionOption = None,
+    friction_speed: float = SPEED,
 ) -> Loop:
     """A function of a robot as scans over its links: a loop of one turn, with the function's inputs and outputs.
 
-    Raises ValueError: the function has no algorithm over links; RobotError: joints that mimic others."""
+    Raises ValueError: the function has no algorithm over links, or an option does not enter it; RobotError: joints that
+    mimic others, or M⁻¹ is needed and there is none."""
     row = function(name)
     if name not in SCANS:
         raise ArgumentError(f"{name} has no algorithm over links; expected one of {', '.join(SCANS)}")
+    row.inputs_with(external_forces)  # raises where forces do not enter
+    if friction:
+        row.check_friction()
     robot.check_uncoupled(f"{name} as a loop over links")
-    tree = Tree(robot, reduced=False, friction=friction_of(robot, friction, friction_speed))
     if row.needs_inverse:
-        check_invertible(tree)
-    arguments = row.inputs_with(external_forces)
+        check_invertible(Tree(robot, reduced=False))
+    options = _Options(external_forces, friction_of(robot, friction, friction_speed))
+    if row.derivative_of:
+        return replace(_DERIVED[name](robot, options), name=name)
+    return _function(robot, name, options)
+
+
+def _inverse_dynamics_vjp(robot: Robot, options: _Options) -> Loop:
+    return vjp(_function(robot, "inverse_dynamics", options), robot, ("q", "qd", "qdd"), {"tau": "lam_tau"})
+
+
+def _inverse_mass_product_vjp(robot: Robot, options: _Options) -> Loop:
+    return vjp(_function(robot, "inverse_mass_product", options), robot, ("q", "tau"), {"qdd": "lam_qdd"})
+
+
+def _forward_dynamics_vjp(robot: Robot, options: _Options) -> Loop:
+    """Through inverse dynamics at the solution, as in `graph.derived`: with μ = M⁻¹ λ, λᵀ ∂q̈ = μᵀ (∂τ - ∂ID)."""
+    row = function("forward_dynamics_vjp")
+
+    def solved(links: Links, q: Any, qd: Any, tau: Any, lam: Any, external: Any = None) -> list[Any]:
+        minus = links.each(_negated, links.velocities(lam))
+        qdd, weights = articulated.forward_dynamics_and_product(links, q, qd, tau, minus, external)
+        return [qdd, weights, links.vector(links.each(_negated, links.velocities(weights)))]
+
+    solution = _recorded(robot, "solution", solved, row.inputs, ["qdd", "minus_mu", "vjp_tau"], options)
+    inverse = _function(robot, "inverse_dynamics", options, ["held"])  # a `tau` is an input here
+    derivative = vjp(inverse, robot, ("q", "qd"), {"held": "minus_mu"})
+    last = tuple(argument.name for argument in row.outputs)
+    return replace(solution, steps=(*solution.steps, *derivative.steps), last=last)
+
+
+_DERIVED = {
+    "inverse_dynamics_vjp": _inverse_dynamics_vjp,
+    "forward_dynamics_vjp": _forward_dynamics_vjp,
+    "inverse_mass_product_vjp": _inverse_mass_product_vjp,
+}
+
+
+def _negated(link: Link, values: Sequence[Any]) -> list[Any]:
+    return [-value for value in values]
+
+
+def _function(robot: Robot, name: str, options: _Options, outputs: Sequence[str] = ()) -> Loop:
+    """A function that is no derivative. outputs: other names for them."""
+    row = function(name)
+    names = outputs or [argument.name for argument in row.outputs]
+    return _recorded(robot, name, row.forms[SCANS[name]], row.inputs, names, options)
+
+
+def _recorded(
+    robot: Robot,
+    name: str,
+    algorithm: Any,
+    arguments: Sequence[Argument],
+    outputs: Sequence[str],
+    options: _Options,
+) -> Loop:
+    """An algorithm over links as scans. outputs: their names, in the algorithm's order."""
+    tree = Tree(robot, reduced=False, friction=options.friction)
     sizes = typical_sizes(tree)
     inputs = [_input(tree, argument, sizes) for argument in arguments]
+    outside = [_input(tree, EXTERNAL, sizes)] if options.external else []
     links = RecordedLinks()
-    results = row.forms[SCANS[name]](links, *inputs[: len(row.inputs)], *(inputs[len(row.inputs) :]))
-    outputs = list(results) if len(row.outputs) > 1 else [results]
-    for step, number in zip(links.steps, range(len(links.steps)), strict=True):
-        step.name = f"{step.part or step.how}_{number}"
-    for argument, value in zip(row.outputs, outputs, strict=True):
-        value.name = argument.name
-    plan = grouped(links.steps, outputs)
-    groups = [_Group(way == DOWN, steps, tree, name, external_forces) for way, steps in plan]
+    results = algorithm(links, *inputs, *outside)
+    for number, step in enumerate(links.steps):
+        step.name = f"{name}_{step.part or step.how}_{number}"
+    values = results if isinstance(results, list | tuple) else [results]
+    for output, value in zip(outputs, values, strict=True):
+        value.name = output
+    external = bool(outside)
+    groups = [
+        _Group(way == DOWN, steps, tree, name, external) for way, steps in grouped(links.steps, list(values))
+    ]
     for group in reversed(groups):
         group.prune()
     for step in links.steps:
         _placed(tree, step)
-    values = [*inputs, *links.steps]
-    scans = [group.scan(k, values) for k, group in enumerate(groups)]
-    return Loop(name, robot.name, tuple(scans), {}, Count(1), last=tuple(argument.name for argument in row.outputs))
+    known = [*inputs, *outside, *links.steps]
+    scans = [group.scan(k, known) for k, group in enumerate(groups)]
+    return Loop(name, robot.name, tuple(scans), {}, Count(1), last=tuple(outputs))
 
 
 def _input(tree: Tree, argument: Argument, sizes: Mapping[str, Any]) -> _Value:

@@ -162,10 +162,7 @@ class LoopText(ABC):
             else:
                 part, read = step
                 yield from _moves(scope, read, scope.at, read, indent)
-                if isinstance(part, Scan):
-                    lines = self.scanned(scope, part, read)
-                else:
-                    lines = self.computed(scope, part, read)
+                lines = self.scanned(scope, part, read) if isinstance(part, Scan) else self.computed(scope, part, read)
                 yield from (indent + line for line in lines)
 
     def _carried(self, scope: Scope, indent: str, active: str) -> Iterator[str]:
