@@ -52,7 +52,7 @@ def test_every_function(function: str, designs: Path, tmp_path: Path) -> None:
         ("prismatic", "forward_dynamics_gradient", 3, {}),
         ("two_joint_arm", "forward_dynamics", 3, {"form": "aba"}),
         ("two_joint_arm", "forward_dynamics", 64, {"form": "cfa"}),
-        ("two_joint_arm", "inverse_dynamics", 5, {"form": "scan"}),
+        ("two_joint_arm", "inverse_dynamics", 5, {"form": "prefix"}),
         ("two_joint_arm", "inverse_dynamics_gradient", 64, {}),
     ],
     ids=str,

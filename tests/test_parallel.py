@@ -77,7 +77,7 @@ def test_scan_forms_agree_with_pinocchio(count: int, prismatic: float, armature:
     state = states(robot, 3, seed=count, external_forces=pushed)
     expected = reference(robot, pinocchio_of(robot), state)
     for name, output, forms in [
-        ("inverse_dynamics", "tau", ("scan",)),
+        ("inverse_dynamics", "tau", ("prefix",)),
         ("forward_dynamics", "qdd", SCAN_FORMS + FORCE_FORMS),
     ]:
         assert set(forms) <= set(FUNCTIONS[name].forms_for(robot))
@@ -163,7 +163,7 @@ def test_branches_and_other_joints_are_refused_by_name() -> None:
         with pytest.raises(RobotError, match="robot 'hyq' branches at the base: links '.*' and '.*' hang from it"):
             trace(hyq, "forward_dynamics", form=form)
     with pytest.raises(RobotError, match="expected a serial chain. Use another form"):
-        trace(hyq, "inverse_dynamics", form="scan")
+        trace(hyq, "inverse_dynamics", form="prefix")
     with pytest.raises(RobotError, match="robot 'hyq' branches at the base"):
         ForwardDynamics(hyq)
     floating = robots.load("hyq", floating_base=True)

@@ -159,7 +159,8 @@ class Function:
 
     @property
     def takes_external_forces(self) -> bool:
-        return not {"qdd", "tau", TAU_OR_QDD.name}.isdisjoint(argument.name for argument in self.inputs)
+        names = {argument.name for argument in self.inputs}
+        return "qd" in names and not names.isdisjoint({"qdd", "tau", TAU_OR_QDD.name})
 
     @property
     def takes_friction(self) -> bool:
@@ -302,10 +303,10 @@ FUNCTIONS: dict[str, Function] = {
             {
                 "newton_euler": inverse_dynamics.inverse_dynamics,
                 "spatial": body_columns.inverse_dynamics,
-                "scan": serial.inverse_dynamics,
+                "prefix": serial.inverse_dynamics,
             },
             {},
-            {"scan": serial.check_serial},
+            {"prefix": serial.check_serial},
         ),
         Function(
             "mass_matrix",
@@ -345,6 +346,13 @@ FUNCTIONS: dict[str, Function] = {
                 "cfa": constraint_forces.check_bodies,
                 "cfa_serial": constraint_forces.check_bodies,
             },
+        ),
+        Function(
+            "inverse_mass_product",
+            _arguments("q tau"),
+            _arguments("qdd"),
+            {"aba": articulated.inverse_mass_product},
+            {},
         ),
         Function(
             "step",
@@ -395,6 +403,7 @@ FUNCTIONS |= {
     for f in [
         *_derivatives(FUNCTIONS["inverse_dynamics"], "tau"),
         *_derivatives(FUNCTIONS["forward_dynamics"], "qdd"),
+        *_derivatives(FUNCTIONS["inverse_mass_product"], "qdd"),
         _derivative(
             FUNCTIONS["forward_dynamics"],
             "forward_dynamics_second_order",

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.joints import JointTransform
+from dynagate.dynamics.links import Link, Links, PerLink
 from dynagate.dynamics.spatial import (
     ZERO_MOTION,
     Array,
@@ -72,75 +73,164 @@ class ArticulatedInertia(NamedTuple):
         return ArticulatedInertia(symmetric(lambda a, b: rotational[a, b] - down[a, b] + up[a, b]), moved, mass)
 
 
-class _Freedom(NamedTuple):
+class Freedom(NamedTuple):
     """U = I S and 1/D with D = Sᵀ U, of one degree of freedom."""
 
     u: Force
     inverse_d: Scalar
 
 
-def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[_Freedom], list[ArticulatedInertia]]:
-    """Tips to base. Returns the degrees of freedom, and per link the inertia that is left where its joint yields.
+class _Joint(NamedTuple):
+    """freedoms: of a link's joint. left: the inertia that is left where it yields."""
 
-    A joint of several degrees of freedom yields in one after another, the last first, so that no block is inverted.
-    """
-    inertia = [ArticulatedInertia.of(body) for body in tree.inertias]
-    freedoms: list[_Freedom] = [_Freedom(Force(zeros(3), zeros(3)), 0.0)] * tree.nv
-    for i in reversed(tree.links):
-        with scope("articulated", f"link{i}"):
-            for d in reversed(tree.dofs[i]):
-                u = inertia[i] @ tree.axis(d)
-                freedoms[d] = _Freedom(u, label(1.0 / (tree.along(d, u) + tree.armature[d]), "d"))
-                inertia[i] = inertia[i].without(u, freedoms[d].inverse_d)
-            p = tree.parents[i]
-            if p >= 0:
-                inertia[p] = inertia[p] + inertia[i].in_parent(joints[i])
-    return freedoms, inertia
+    freedoms: list[Freedom]
+    left: ArticulatedInertia
+
+
+def _articulated(links: Links, joints: PerLink) -> PerLink:
+    """A `_Joint` per link, from the leaves to the root."""
+    return links.up("articulated", _yielding, joints)
+
+
+def _yielding(link: Link, below: ArticulatedInertia | None, pose: JointTransform) -> tuple[ArticulatedInertia, _Joint]:
+    """A joint of several degrees of freedom yields in one after another, the last first, so that no block is
+    inverted."""
+    inertia = ArticulatedInertia.of(link.inertia)
+    if below is not None:
+        inertia = inertia + below
+    freedoms = [Freedom(Force(zeros(3), zeros(3)), 0.0) for _ in link.dofs]
+    for d in reversed(link.dofs):
+        u = inertia @ link.axis(d)
+        freedoms[d] = Freedom(u, label(1.0 / (link.along(d, u) + link.armature[d]), "d"))
+        inertia = inertia.without(u, freedoms[d].inverse_d)
+    return inertia.in_parent(pose), _Joint(freedoms, inertia)
+
+
+def articulate(tree: Tree, joints: list[JointTransform]) -> tuple[list[Freedom], list[ArticulatedInertia]]:
+    """The degrees of freedom (nv), and per link the inertia that is left where its joint yields."""
+    yielding = _articulated(tree, joints)
+    return [freedom for joint in yielding for freedom in joint.freedoms], [joint.left for joint in yielding]
 
 
 def forward_dynamics(
-    tree: Tree,
+    links: Links,
     q: Sequence[Scalar],
     qd: Sequence[Scalar],
     tau: Sequence[Scalar],
     external: Array | None = None,
 ) -> list[Scalar]:
     """q̈ (nv,) by the articulated-body algorithm (Featherstone 2008, §7.3)."""
-    joints = tree.transforms(q)
-    articulated, yielding = articulate(tree, joints)
-    velocity: list[Motion] = []
-    bias: list[Motion] = []
-    force: list[Force] = []
-    for i in tree.links:
-        with scope("aba", f"link{i}"):
-            p, rate = tree.parents[i], tree.joint_motion(i, qd)
-            v = joints[i].motion_to_link(velocity[p]) if p >= 0 else ZERO_MOTION
-            bias.append(v.cross(rate))
-            v = v + rate
-            velocity.append(v)
-            bias_force = v.cross_force(tree.inertias[i] @ v)
-            force.append(bias_force if external is None else bias_force - tree.external_force(i, external))
-    load: list[Scalar] = [0.0] * tree.nv
-    for i in reversed(tree.links):
-        with scope("aba", f"link{i}"):
-            for d in reversed(tree.dofs[i]):
-                load[d] = label(tau[d] - tree.resistance(d, qd) - tree.along(d, force[i]), "u")
-                force[i] = force[i] + articulated[d].u.scaled(load[d] * articulated[d].inverse_d)
-            p = tree.parents[i]
-            if p >= 0:
-                force[p] = force[p] + joints[i].force_to_parent(force[i] + yielding[i] @ bias[i])
+    joints = links.transforms(q)
+    return _accelerations(links, joints, _articulated(links, joints), qd, tau, external)
+
+
+def inverse_mass_product(links: Links, q: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+    """M⁻¹ τ (nv,), without M: articulated bodies at rest and without gravity."""
+    joints = links.transforms(q)
+    return _product(links, joints, _articulated(links, joints), tau)
+
+
+def forward_dynamics_and_product(
+    links: Links,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    load: Sequence[Scalar],
+    external: Array | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
+    """q̈ (nv,) and M⁻¹ load (nv,), of the same articulated inertias."""
+    joints = links.transforms(q)
+    yielding = _articulated(links, joints)
+    return _accelerations(links, joints, yielding, qd, tau, external), _product(links, joints, yielding, load)
+
+
+def _accelerations(
+    links: Links,
+    joints: PerLink,
+    yielding: PerLink,
+    qd: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    external: Array | None,
+) -> list[Scalar]:
+    rates = links.velocities(qd)
+    motions = links.down("aba", _moving, joints, rates)
+    bias = links.again(_bias, motions, rates)
+    outside = () if external is None else (links.rows(external),)
+    forces = links.again(_bias_force, motions, *outside)
+    loads = links.up("aba", _loaded, joints, yielding, bias, forces, rates, links.velocities(tau))
+    return links.vector(links.down("aba", _accelerated, joints, yielding, bias, loads))
+
+
+def _product(links: Links, joints: PerLink, yielding: PerLink, tau: Sequence[Scalar]) -> list[Scalar]:
+    loads = links.up("product", _loaded_at_rest, joints, yielding, links.velocities(tau))
+    return links.vector(links.down("product", _accelerated_from_rest, joints, yielding, loads))
+
+
+def _moving(link: Link, above: Motion | None, pose: JointTransform, rates: Sequence[Scalar]) -> tuple[Motion, Motion]:
+    v = (ZERO_MOTION if above is None else pose.motion_to_link(above)) + link.motion(rates)
+    return v, v
+
+
+def _bias(link: Link, v: Motion, rates: Sequence[Scalar]) -> Motion:
+    """The acceleration that velocities alone make; the joint's own velocity has no part in it."""
+    return v.cross(link.motion(rates))
+
+
+def _bias_force(link: Link, v: Motion, outside: Sequence[Scalar] | None = None) -> Force:
+    force = v.cross_force(link.inertia @ v)
+    return force if outside is None else force - link.outside(outside)
+
+
+def _loaded(
+    link: Link,
+    below: Force | None,
+    pose: JointTransform,
+    joint: _Joint,
+    bias: Motion,
+    force: Force,
+    rates: Sequence[Scalar],
+    tau: Sequence[Scalar],
+) -> tuple[Force, list[Scalar]]:
+    """The torques that are left to accelerate the joint, and the force on the parent."""
+    resisted = [torque - link.resistance(d, rate) for d, (torque, rate) in enumerate(zip(tau, rates, strict=True))]
+    force, loads = _carried(link, force if below is None else force + below, joint, resisted)
+    return pose.force_to_parent(force + joint.left @ bias), loads
+
+
+def _loaded_at_rest(
+    link: Link, below: Force | None, pose: JointTransform, joint: _Joint, torque: Sequence[Scalar]
+) -> tuple[Force, list[Scalar]]:
+    force, loads = _carried(link, Force(zeros(3), zeros(3)) if below is None else below, joint, list(torque))
+    return pose.force_to_parent(force), loads
+
+
+def _carried(link: Link, force: Force, joint: _Joint, loads: list[Scalar]) -> tuple[Force, list[Scalar]]:
+    for d in reversed(link.dofs):
+        loads[d] = label(loads[d] - link.along(d, force), "u")
+        force = force + joint.freedoms[d].u.scaled(loads[d] * joint.freedoms[d].inverse_d)
+    return force, loads
+
+
+def _accelerated(
+    link: Link, above: Motion | None, pose: JointTransform, joint: _Joint, bias: Motion, loads: Sequence[Scalar]
+) -> tuple[Motion, list[Scalar]]:
+    base = Motion(zeros(3), pose.to_link(link.base_acceleration)) if above is None else pose.motion_to_link(above)
+    return _freed(link, base + bias, joint, loads)
+
+
+def _accelerated_from_rest(
+    link: Link, above: Motion | None, pose: JointTransform, joint: _Joint, loads: Sequence[Scalar]
+) -> tuple[Motion, list[Scalar]]:
+    return _freed(link, ZERO_MOTION if above is None else pose.motion_to_link(above), joint, loads)
+
+
+def _freed(link: Link, a: Motion, joint: _Joint, loads: Sequence[Scalar]) -> tuple[Motion, list[Scalar]]:
     qdd: list[Scalar] = []
-    acceleration: list[Motion] = []
-    for i in tree.links:
-        with scope("aba", f"link{i}"):
-            p = tree.parents[i]
-            base = Motion(zeros(3), joints[i].to_link(tree.base_acceleration))
-            a = (joints[i].motion_to_link(acceleration[p]) if p >= 0 else base) + bias[i]
-            for d in tree.dofs[i]:
-                qdd.append(label((load[d] - a.dot(articulated[d].u)) * articulated[d].inverse_d, "qdd"))
-                a = a + tree.axis(d).scaled(qdd[d])
-            acceleration.append(a)
-    return qdd
+    for d in link.dofs:
+        freedom = joint.freedoms[d]
+        qdd.append(label((loads[d] - a.dot(freedom.u)) * freedom.inverse_d, "qdd"))
+        a = a + link.axis(d).scaled(qdd[d])
+    return a, qdd
 
 
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from dynagate.base.naming import label, scope
+from dynagate.base.naming import label
+from dynagate.dynamics.joints import JointTransform
+from dynagate.dynamics.links import Link, Links, PerLink
 from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 
@@ -26,15 +28,15 @@ class Balance(NamedTuple):
 
 
 def inverse_dynamics(
-    tree: Tree,
+    links: Links,
     q: Sequence[Scalar],
     qd: Sequence[Scalar],
     qdd: Sequence[Scalar],
     external: Array | None = None,
 ) -> list[Scalar]:
     """τ (nv,) in N m, N where a joint slides, that produces the accelerations qdd (nv,) at configuration q (nq,) and
-    velocity qd (nv,). external: forces on the links (links, 6), as in `Tree.external_force`."""
-    return balance(tree, q, qd, qdd, external).tau
+    velocity qd (nv,). external: forces on the links (links, 6), as `Link.outside` takes them."""
+    return _balanced(links, q, qd, qdd, external)[0]
 
 
 def balance(
@@ -46,57 +48,92 @@ def balance(
     pushes: Mapping[int, Force] | None = None,
 ) -> Balance:
     """`inverse_dynamics`, with the accelerations that it finds. pushes: forces on links, by their number, in the tree's
-    frames.
+    frames."""
+    tau, motions = _balanced(tree, q, qd, qdd, external, pushes)
+    parts = ([motion[k] for motion in motions] for k in (2, 1, 3))
+    return Balance(tau, *parts)
 
-    Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the acceleration of every point of the link,
-    so no linear velocity is propagated.
-    """
-    joints = tree.transforms(q)
-    omega: list[Array] = []
-    omega_dot: list[Array] = []
-    acceleration: list[Array] = []  # of the link origin, gravity included as an upward acceleration of the base
-    spread: list[Array] = []
-    moment: list[Array] = []
-    force: list[Array] = []
-    for i in tree.links:
-        with scope("id", f"link{i}"):
-            p, joint = tree.parents[i], joints[i]
-            rate, change = tree.joint_motion(i, qd), tree.joint_motion(i, qdd)
-            if p >= 0:
-                w = joint.to_link(omega[p])
-                wd = joint.to_link(omega_dot[p])
-                a = joint.to_link(acceleration[p] + spread[p] @ joint.translation)
-            else:
-                w, wd, a = zeros(3), zeros(3), joint.to_link(tree.base_acceleration)
-            # the joint's own motion is seen from axes that turn with the parent and then with the joint
-            a = a + change.linear + cross(w, rate.linear) * 2.0 + cross(rate.angular, rate.linear)
-            wd = label(wd + change.angular + cross(w, rate.angular), "wd")
-            w = label(w + rate.angular, "w")
-            u = _spread(w, wd)
-            mass, first, second = tree.inertias[i]
-            omega.append(w)
-            omega_dot.append(wd)
-            acceleration.append(label(a, "a"))
-            spread.append(u)
-            net = Force(_moment(u, second) + cross(first, a), a * mass + u @ first)
-            if external is not None:
-                net = net - tree.external_force(i, external)
-            if pushes is not None and i in pushes:
-                net = net - pushes[i]
-            force.append(label(net.linear, "f"))
-            moment.append(label(net.angular, "n"))
-    tau: list[Scalar] = [0.0] * tree.nv
-    for i in reversed(tree.links):
-        with scope("id", f"link{i}"):
-            for d in tree.dofs[i]:
-                tau[d] = label(tree.joint_torque(d, Force(moment[i], force[i]), qd, qdd), "tau")
-            p = tree.parents[i]
-            if p >= 0:
-                pushed = joints[i].to_parent(force[i])
-                turned = joints[i].to_parent(moment[i]) + cross(joints[i].translation, pushed)
-                force[p] = force[p] + pushed
-                moment[p] = moment[p] + turned
-    return Balance(tau, acceleration, omega_dot, spread)
+
+class _Motion(NamedTuple):
+    """angular velocity, angular acceleration, acceleration of the origin and U of a link, and the force that it
+    takes."""
+
+    w: Array
+    wd: Array
+    a: Array
+    spread: Array
+    net: Force
+
+
+def _balanced(
+    links: Links,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    external: Array | None,
+    pushes: Mapping[int, Force] | None = None,
+) -> tuple[list[Scalar], PerLink]:
+    """τ, and a `_Motion` per link. Link velocities enter only through U = [ω̇]× + [ω]×[ω]×, which gives the
+    acceleration of every point of the link, so no linear velocity is propagated."""
+    joints, rates, changes = links.transforms(q), links.velocities(qd), links.velocities(qdd)
+    outside = () if external is None else (links.rows(external),)
+
+    def moving(link: Link, above: _Motion | None, *values: Any) -> tuple[_Motion, _Motion]:
+        return _moving(link, above, (pushes or {}).get(link.number), *values)
+
+    motions = links.down("id", moving, joints, rates, changes, *outside)
+    forces = links.again(lambda link, motion: motion.net, motions)
+    return links.vector(links.up("id", _held, joints, forces, rates, changes)), motions
+
+
+def _moving(
+    link: Link,
+    above: _Motion | None,
+    push: Force | None,
+    joint: JointTransform,
+    rates: Sequence[Scalar],
+    changes: Sequence[Scalar],
+    outside: Sequence[Scalar] | None = None,
+) -> tuple[_Motion, _Motion]:
+    rate, change = link.motion(rates), link.motion(changes)
+    if above is not None:
+        w = joint.to_link(above.w)
+        wd = joint.to_link(above.wd)
+        a = joint.to_link(above.a + above.spread @ joint.translation)
+    else:
+        w, wd, a = zeros(3), zeros(3), joint.to_link(link.base_acceleration)
+    # the joint's own motion is seen from axes that turn with the parent and then with the joint
+    a = a + change.linear + cross(w, rate.linear) * 2.0 + cross(rate.angular, rate.linear)
+    wd = label(wd + change.angular + cross(w, rate.angular), "wd")
+    w = label(w + rate.angular, "w")
+    u = _spread(w, wd)
+    mass, first, second = link.inertia
+    a = label(a, "a")  # gravity included as an upward acceleration of the base
+    net = Force(_moment(u, second) + cross(first, a), a * mass + u @ first)
+    if outside is not None:
+        net = net - link.outside(outside)
+    if push is not None:
+        net = net - push
+    motion = _Motion(w, wd, a, u, Force(label(net.angular, "n"), label(net.linear, "f")))
+    return motion, motion
+
+
+def _held(
+    link: Link,
+    below: Force | None,
+    joint: JointTransform,
+    net: Force,
+    rates: Sequence[Scalar],
+    changes: Sequence[Scalar],
+) -> tuple[Force, list[Scalar]]:
+    """What each degree of freedom must give for the force on the link, its resistance and its rotor; and the force on
+    the parent."""
+    force = net if below is None else net + below
+    tau = [
+        label(link.along(d, force) + link.resistance(d, rates[d]) + link.armature[d] * changes[d], "tau")
+        for d in link.dofs
+    ]
+    return joint.force_to_parent(force), tau
 
 
 def _spread(w: Array, wd: Array) -> Array:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.friction import Friction
-from dynagate.dynamics.joints import JointTransform, joint_transform
+from dynagate.dynamics.links import Each, Link, Links, Pass
 from dynagate.dynamics.parameters import inertia_of
 from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
-from dynagate.robot.model import DIRECTIONS, Robot, turn_z_to
+from dynagate.robot.model import Robot, turn_z_to
 
 
-class Tree:
+class Tree(Links):
     """A robot with every joint's axis turned to z (`Robot.aligned`), and its constants as object arrays.
 
     Frames and inertias are those that take the fewest operations (`reduction`), for joint torques and what follows from
@@ -70,11 +71,11 @@ class Tree:
         self.base_acceleration: Array = array([-g for g in robot.gravity])
         self.dofs = [range(v.start, v.stop) for _, _, v in robot.slices()]
         self.link_of = [i for i in self.links for _ in self.dofs[i]]
-        self._direction = [k for link in robot.links for k in DIRECTIONS[link.joint.type]]
         self.support = [[d for j in self.ancestors[i] for d in self.dofs[j]] for i in self.links]
         self.chain = [[e for e in self.support[i] if e <= d] for i in self.links for d in self.dofs[i]]
         self.armature = [robot.links[i].joint.armature for i in self.link_of]
         self.damping = [robot.links[i].joint.damping for i in self.link_of]
+        self.each_link = [self.link(i) for i in self.links]
 
     @cached_property
     def as_given(self) -> Tree:
@@ -95,12 +96,67 @@ class Tree:
         """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
         return bodies(self.robot, as_dipole, self._variable)
 
-    def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
-        """Pose of every link in its parent."""
-        return [
-            joint_transform(link.joint.type, i, array(link.joint.rotation), array(link.joint.translation), q[part])
-            for i, (link, part, _) in enumerate(self.robot.slices())
-        ]
+    def link(self, i: int) -> Link:
+        """Link i alone."""
+        link, part = self.robot.links[i], self.dofs[i]
+        friction = (
+            None
+            if self.friction is None
+            else Friction(self.friction.forces[part.start : part.stop], self.friction.speed)
+        )
+        return Link(
+            i,
+            link.joint.type,
+            array(link.joint.rotation),
+            array(link.joint.translation),
+            self.inertias[i],
+            armature=[self.armature[d] for d in part],
+            damping=[self.damping[d] for d in part],
+            friction=friction,
+            turn_out=self.turns[i],
+            moved=self._moved[i],
+            base_acceleration=self.base_acceleration,
+        )
+
+    def configurations(self, q: Sequence[Scalar]) -> list[Sequence[Scalar]]:
+        return [q[part] for _, part, _ in self.robot.slices()]
+
+    def velocities(self, values: Sequence[Scalar]) -> list[Sequence[Scalar]]:
+        return [values[part.start : part.stop] for part in self.dofs]
+
+    def rows(self, values: Array) -> list[Sequence[Scalar]]:
+        return list(values)
+
+    def vector(self, values: Sequence[Sequence[Scalar]]) -> list[Scalar]:
+        return [value for of_link in values for value in of_link]
+
+    def each(self, step: Each, *values: Sequence[Any]) -> list[Any]:
+        return [step(link, *own) for link, *own in zip(self.each_link, *values, strict=True)]
+
+    def again(self, step: Each, *values: Sequence[Any]) -> list[Any]:
+        return self.each(step, *values)
+
+    def down(self, part: str, step: Pass, *values: Sequence[Any]) -> list[Any]:
+        passed: list[Any] = []
+        results = []
+        for i, (link, *own) in enumerate(zip(self.each_link, *values, strict=True)):
+            with scope(part, f"link{i}"):
+                p = self.parents[i]
+                on, result = step(link, passed[p] if p >= 0 else None, *own)
+                passed.append(on)
+                results.append(result)
+        return results
+
+    def up(self, part: str, step: Pass, *values: Sequence[Any]) -> list[Any]:
+        below: list[Any] = [None for _ in self.links]
+        results: list[Any] = [None for _ in self.links]
+        for i, (link, *own) in reversed(list(enumerate(zip(self.each_link, *values, strict=True)))):
+            with scope(part, f"link{i}"):
+                on, results[i] = step(link, below[i], *own)
+                p = self.parents[i]
+                if p >= 0:
+                    below[p] = on if below[p] is None else below[p] + on
+        return results
 
     def joint_torque(self, d: int, force: Force, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> Scalar:
         """What degree of freedom d must give for a force in its link's own frame, its resistance and its rotor."""
@@ -108,8 +164,13 @@ class Tree:
 
     def resistance(self, d: int, qd: Sequence[Scalar]) -> Scalar:
         """What damping and friction take from degree of freedom d at velocity qd (nv,)."""
-        damped = self.damping[d] * qd[d]
-        return damped if self.friction is None else damped + label(self.friction.torque(d, qd[d]), "friction")
+        link, own = self._of(d)
+        return link.resistance(own, qd[d])
+
+    def _of(self, d: int) -> tuple[Link, int]:
+        """The link of degree of freedom d, and the number of d there."""
+        i = self.link_of[d]
+        return self.each_link[i], d - self.dofs[i].start
 
     def damped(self, by_qd: Array, qd: Sequence[Scalar]) -> Array:
         """∂τ/∂q̇ (nv, nv) with the derivative of `resistance` at velocity qd (nv,) on its diagonal."""
@@ -122,10 +183,8 @@ class Tree:
         return by_qd
 
     def external_force(self, i: int, external: Array) -> Force:
-        """Row i of the external forces (links, 6), given in the link's frame as the robot's file has it, in axes turned
-        to the joint's, about the origin that the tree has moved along z."""
-        moment, force = (self.turns[i].T @ external[i, part] for part in (slice(3), slice(3, 6)))
-        return Force(moment - cross(array([0.0, 0.0, self._moved[i]]), force), force)
+        """Row i of the external forces (links, 6), as `Link.outside` takes it."""
+        return self.each_link[i].outside(external[i])
 
     def point(self, i: int, position: Sequence[float]) -> Array:
         """A place (3,) in the frame of link i as the robot's file has it, m, in the tree's frame of the link."""
@@ -133,33 +192,29 @@ class Tree:
 
     def slides(self, d: int) -> bool:
         """Whether degree of freedom d is a distance and not an angle."""
-        return self._direction[d] >= 3
+        link, own = self._of(d)
+        return link.directions[own] >= 3
 
     def along(self, d: int, force: Force) -> Scalar:
         """S_dᵀ f for a force in the own frame of d's link."""
-        half, k = divmod(self._direction[d], 3)
-        return force[half][k]
+        link, own = self._of(d)
+        return link.along(own, force)
 
     def axis(self, d: int) -> Motion:
         """S_d in the own frame of d's link."""
-        axis = Motion(zeros(3), zeros(3))
-        half, k = divmod(self._direction[d], 3)
-        axis[half][k] = 1.0
-        return axis
+        link, own = self._of(d)
+        return link.axis(own)
 
     def axis_at(self, d: int, rotation: Array, position: Array) -> Motion:
         """S_d seen from a frame in which d's link has this pose."""
-        half, k = divmod(self._direction[d], 3)
+        link, own = self._of(d)
+        half, k = divmod(link.directions[own], 3)
         along = rotation[:, k]
         return Motion(zeros(3), along) if half else Motion(along, cross(position, along))
 
     def joint_motion(self, i: int, rates: Sequence[Scalar]) -> Motion:
         """S_i times the joint's part of q̇ or q̈ (nv,), in link i's own frame."""
-        motion = Motion(zeros(3), zeros(3))
-        for d in self.dofs[i]:
-            half, k = divmod(self._direction[d], 3)
-            motion[half][k] = rates[d]
-        return motion
+        return self.each_link[i].motion(rates[self.dofs[i].start : self.dofs[i].stop])
 
     def where(self, d: int) -> tuple[str, ...]:
         """The scope of degree of freedom d: its link, and itself where its joint has several."""

@@ -81,6 +81,18 @@ def _forward_dynamics_jvp(dynamics: _Dynamics) -> list[Array]:
     return [qdd, forward.derivative.forward(forward.values, {"tau": load})["qdd"]]
 
 
+def _inverse_mass_product_vjp(dynamics: _Dynamics) -> list[Array]:
+    product = dynamics.at("inverse_mass_product")
+    by = product.derivative.reverse(product.values, {"qdd": dynamics.inputs["lam_qdd"]}, ["q", "tau"])
+    return [product.output("qdd"), *by.values()]
+
+
+def _inverse_mass_product_jvp(dynamics: _Dynamics) -> list[Array]:
+    product = dynamics.at("inverse_mass_product")
+    rates = {name: dynamics.inputs[f"delta_{name}"] for name in ("q", "tau")}
+    return [product.output("qdd"), product.derivative.forward(product.values, rates)["qdd"]]
+
+
 def _forward_dynamics_second_order(dynamics: _Dynamics) -> list[Array]:
     """∂²(λᵀ q̈) by forward sweeps over the reverse one. It is linear in τ, and M⁻¹ does not depend on q̇."""
     product = dynamics.at("forward_dynamics_vjp")
@@ -139,6 +151,8 @@ _RULES: dict[str, Callable[[_Dynamics], list[Array]]] = {
     "inverse_dynamics_jvp": _inverse_dynamics_jvp,
     "forward_dynamics_vjp": _forward_dynamics_vjp,
     "forward_dynamics_jvp": _forward_dynamics_jvp,
+    "inverse_mass_product_vjp": _inverse_mass_product_vjp,
+    "inverse_mass_product_jvp": _inverse_mass_product_jvp,
     "forward_dynamics_second_order": _forward_dynamics_second_order,
     "constrained_forward_dynamics_vjp": _constrained_vjp,
     "constrained_forward_dynamics_jvp": _constrained_jvp,

@@ -18,6 +18,7 @@ from dynagate.base.arguments import real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, GraphError, Port
+from dynagate.graph.scan import Scan, evaluate_scan
 
 Array = npt.NDArray[Any]
 
@@ -47,8 +48,8 @@ class Until:
 class Loop:
     """A body and how often it is computed. Raises GraphError where it breaks its contract.
 
-    steps: graphs, and loops without `per_turn` and `kept`, in order. Values of a loop in it are its own but those that
-    it gives: its inputs stay what they are outside.
+    steps: graphs, scans, and loops without `per_turn` and `kept`, in order. Values of a loop in it are its own but
+    those that it gives: its inputs stay what they are outside.
     carry: value -> the input that it is in the next turn.
     per_turn: inputs of which every turn has its own.
     kept: values that are given for every turn, or every so many (`every`), (batch, turns // every, *shape).
@@ -58,7 +59,7 @@ class Loop:
 
     name: str
     robot: str
-    steps: tuple[Graph | Loop, ...]
+    steps: tuple[Graph | Loop | Scan, ...]
     carry: Mapping[str, str]
     stop: Count | Until
     per_turn: tuple[str, ...] = ()
@@ -229,8 +230,14 @@ def _turn(loop: Loop, values: Mapping[str, Array]) -> dict[str, Array]:
     results = dict(values)
     for step in loop.steps:
         inputs = {port.name: results[port.name] for port in step.inputs}
-        results |= evaluate_loop(step, inputs) if isinstance(step, Loop) else evaluate(step, inputs)
+        results |= _evaluated(step, inputs)
     return results
+
+
+def _evaluated(step: Graph | Loop | Scan, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    if isinstance(step, Loop):
+        return evaluate_loop(step, inputs)
+    return evaluate_scan(step, inputs) if isinstance(step, Scan) else evaluate(step, inputs)
 
 
 def _until(loop: Loop, stop: Until, values: dict[str, Array]) -> dict[str, Array]:

@@ -8,7 +8,8 @@ what no output needs.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -203,6 +204,15 @@ class Recording:
             entry = name + "".join(f"_{k}" for k in index)
             values[index] = values[index[::-1]] if mirrored else self.trace.input(entry)
         return values
+
+    def keep(self, name: str, entries: Sequence[int]) -> None:
+        """Narrows an input to some of its entries, (entries,); drops it where there are none. Outputs must not depend
+        on the others."""
+        port, values = self._ports.pop(name), self.inputs.pop(name).ravel()
+        if len(entries):
+            self.inputs[name] = values[list(entries)]
+            sizes = tuple(port.sizes[k] for k in entries) if port.sizes else ()
+            self._ports[name] = replace(port, shape=(len(entries),), unit_vectors=(), sizes=sizes)
 
     def input_like(self, port: Port) -> Array:
         """A new input as another graph has it."""

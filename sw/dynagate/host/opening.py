@@ -40,6 +40,7 @@ from dynagate.host.opening_ring import RING_DEVICES
 from dynagate.host.options import FLAGS, Options
 from dynagate.host.rollouts import DEVICES as DEVICES_OF_ROLLOUTS
 from dynagate.host.rollouts import Rollout
+from dynagate.host.scan_devices import CpuScan, CudaScan, NumpyScan, check_device, scanned
 from dynagate.host.sim_links import SimLink, SimShellLink
 from dynagate.robot import Robot, robots
 
@@ -170,6 +171,7 @@ def open(
     opener = DEVICES[chosen]
     _check_options(f"device '{chosen}'", asked, (*_options(opener), *ALGORITHM))
     algorithm = AlgorithmOptions(**{name: asked.pop(name) for name in ALGORITHM if name in asked})
+    check_device(chosen, algorithm)
     robot = what if isinstance(what, Robot) else robots.load(what)  # type: ignore[arg-type]
     return Accelerator(_opened(opener, robot, function or DEFAULT_FUNCTION, algorithm, step, asked), overflow=overflow)
 
@@ -288,6 +290,8 @@ def _check_options(what: str, options: Iterable[str], taken: Iterable[str]) -> N
 def _numpy(
     robot: Robot, function: str, algorithm: AlgorithmOptions, *, pack: bool = False, step: Step | None = None
 ) -> Device:
+    if loop := scanned(robot, function, algorithm, pack=pack):
+        return NumpyScan(loop, algorithm.external_forces)
     return NumpyDevice(trace(robot, function, step=step, **algorithm.as_dict()), pack=pack)
 
 
@@ -330,6 +334,8 @@ def _cpu(
     threads: int = 1,
     step: Step | None = None,
 ) -> Device:
+    if loop := scanned(robot, function, algorithm, layout=layout != "rows", pack=pack, threads=threads != 1):
+        return CpuScan(loop, algorithm.external_forces, dtype=dtype, step=step)
     graph = trace(robot, function, step=step, **algorithm.as_dict())
     return CpuDevice(graph, dtype=dtype, layout=layout, pack=pack, threads=threads, step=step)
 
@@ -346,6 +352,8 @@ def _cuda(
     stream: int = 0,
     step: Step | None = None,
 ) -> Device:
+    if loop := scanned(robot, function, algorithm, layout=layout != "rows", pack=pack):
+        return CudaScan(loop, algorithm.external_forces, dtype=dtype, number=number, stream=stream, step=step)
     graph = trace(robot, function, step=step, **algorithm.as_dict())
     return CudaDevice(graph, dtype=dtype, layout=layout, pack=pack, number=number, stream=stream, step=step)
 

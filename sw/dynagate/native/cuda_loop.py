@@ -120,21 +120,29 @@ def _lines(loop: Loop, name: str, double: bool) -> Iterator[str]:
     steps: dict[int, _Step] = {}
     for graph in graphs(loop):
         steps.setdefault(id(graph), _Step(graph, f"{name}_step{len(steps)}"))
+    thread = _Thread(loop, steps)
+    sample = list(thread.sample())
+    scans = list(thread.scans.values())
+    every = [*steps.values()]
+    every += [_Step(body, text.body_name(k)) for text in scans for k, body in enumerate(text.scan.bodies)]
     own = files("dynagate.native")
     yield f"typedef {'double' if double else 'float'} real;"
     yield "#define NUMBER real"
     yield (own / cuda.SHARED).read_text()
     yield "#define DG_INLINE SAMPLE"
     yield (own / ONE).read_text()
-    yield from functions(node.op for step in steps.values() for node in step.graph.nodes)
+    yield from functions(node.op for step in every for node in step.graph.nodes)
     sources = [f"const real *__restrict__ in{p}" for p in range(len(loop.inputs))]
     targets = [f"real *__restrict__ out{k}" for k in range(len(loop.outputs))]
     arguments = ", ".join([*sources, *targets])
     yield cuda.SEGMENT_PLACES
-    for step in steps.values():
+    for step in every:
         yield from step.lines()
+    for text in scans:
+        yield from text.tables()
+        yield from text.function("SAMPLE", "real")
     yield f"SAMPLE void {name}_sample({arguments}, long count) {{\n    (void)count;"
-    yield from _Thread(loop, steps).sample()
+    yield from sample
     yield "}\n"
     yield f"#define {name}_THREADS {THREADS}"
     moved = [

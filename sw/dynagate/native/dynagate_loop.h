@@ -6,6 +6,16 @@
 #define UNROLL(n)
 #include "dynagate_loop_one.h"
 
+#define DG_CONSTANT static const
+/* A number of all samples. */
+#define DG_ALL(x) DG_PASTE3(dg_all_, NUMBER)(x)
+DG_INLINE real dg_all_real(real x) { return x; }
+DG_INLINE vec dg_all_vec(real x) {
+    vec v;
+    for (int j = 0; j < DG_LANES; j++) v[j] = x;
+    return v;
+}
+
 /* `size` entries of DG_LANES samples into vectors: columns of a few entries at a time. */
 DG_INLINE void dg_get_vec(vec *to, const real *rows, long stride, int size) {
     if (!stride) { /* one for all samples */

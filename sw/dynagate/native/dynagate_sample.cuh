@@ -6,6 +6,7 @@
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define SAMPLE static __device__ __forceinline__
 #define TABLE static __device__ const short
+#define DG_CONSTANT static __device__ const
 #define DG_APART static __device__ __noinline__
 #define UNROLL(n) DO_PRAGMA(unroll n)
 #define DO_PRAGMA(text) _Pragma(#text)
@@ -14,6 +15,7 @@
 #include <string.h>
 #define SAMPLE static inline
 #define TABLE static const short
+#define DG_CONSTANT static const
 #define DG_APART static __attribute__((noinline))
 #define UNROLL(n)
 #endif

@@ -154,7 +154,7 @@ def segments(graph: Graph, steps: Program, kept: Sequence[int] = ()) -> str:
                 places = [f"OUTPUT({place}, {step.slot})" for place in written.get(step.node, ())]
                 if not places or step.node in needed:
                     places.append(f"m[{step.slot}]")
-                lines.append(f"    {' = '.join(places)} = {register[step.node]};")
+                lines += [f"    {place} = {register[step.node]};" for place in places]
             else:
                 text = expression(graph, step.node, register, steps.fused)
                 register[step.node] = f"v{step.node}"

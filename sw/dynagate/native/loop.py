@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
 from dynagate.graph.ops import TRIG
+from dynagate.graph.scan import TABLE
 from dynagate.native.arrays import TYPES, check, of_type
 from dynagate.native.compile import CompileError, library
 from dynagate.native.emit import REGISTERS, SEGMENT_OPERATIONS, Source, head_comment, segments
@@ -36,42 +37,69 @@ NUMBERS = ("vec", "real")
 Array = npt.NDArray[Any]
 
 
-class _Step:
-    """A graph of the body as C. Its segments read and write the values of a turn where they are; what passes between
-    segments has memory of its own."""
+class _Code:
+    """A graph as functions in C of vectors and of single numbers. What passes between its segments has memory of its
+    own.
 
-    def __init__(self, graph: Graph, name: str, read: Places, written: Places) -> None:
-        """read, written: where its inputs and outputs begin among the values of a turn."""
-        self.graph, self.name = chained(graph), name
+    arguments: of the functions, after NUMBER is said. read, written: by port, what its entries are in C, of j.
+    """
+
+    def __init__(
+        self, graph: Graph, name: str, arguments: Sequence[str], read: Mapping[str, str], written: Mapping[str, str]
+    ) -> None:
+        self.graph, self.name, self.arguments = chained(graph), name, arguments
         self.program: Program = program(self.graph, REGISTERS, SEGMENT_OPERATIONS)
-        self.read, self.written = read, written
-        self._input = {i: f"v[{read[port.name] + j}]" for port in self.graph.inputs for j, i in enumerate(port.nodes)}
+        self.read = [read[port.name] for port in self.graph.inputs]
+        self.written = [written[port.name] for port in self.graph.outputs]
+        self._input = {
+            i: text.format(j=j)
+            for text, port in zip(self.read, self.graph.inputs, strict=True)
+            for j, i in enumerate(port.nodes)
+        }
+
+    @classmethod
+    def of_step(cls, graph: Graph, name: str, read: Places, written: Places) -> _Code:
+        """A graph that reads and writes the values of a turn where they are, from these places on."""
+        entries = [
+            {p.name: f"v[{at[p.name]} + {{j}}]" for p in ports}
+            for at, ports in ((read, graph.inputs), (written, graph.outputs))
+        ]
+        return cls(graph, name, ["NUMBER *restrict v"], *entries)
+
+    @classmethod
+    def of_body(cls, graph: Graph, name: str) -> _Code:
+        """A body of a scan, a function of pointers to its ports."""
+        reads = {port.name: f"in{k}[{{j}}]" for k, port in enumerate(graph.inputs)}
+        writes = {port.name: f"out{k}[{{j}}]" for k, port in enumerate(graph.outputs)}
+        types = ("real" if port.name == TABLE else "NUMBER" for port in graph.inputs)
+        arguments = [f"const {type} *in{k}" for k, type in enumerate(types)]
+        arguments += [f"NUMBER *out{k}" for k in range(len(graph.outputs))]
+        reads |= {TABLE: f"DG_ALL({reads[TABLE]})"} if TABLE in reads else {}
+        return cls(graph, name, arguments, reads, writes)
 
     def _places(self) -> Iterator[str]:
         """The macros of the segments' inputs and outputs."""
-        begins = [f"{self.name}_in_{p} = {self.read[q.name]}" for p, q in enumerate(self.graph.inputs)]
-        begins += [f"{self.name}_out_{p} = {self.written[q.name]}" for p, q in enumerate(self.graph.outputs)]
-        yield f"enum {{ {', '.join(begins)} }};"
-        yield "#define ARGUMENTS NUMBER *restrict m, NUMBER *restrict v"
-        yield f"#define INPUT(p, j, slot) v[{self.name}_in_##p + j]"
-        yield f"#define OUTPUT(p, j, slot) v[{self.name}_out_##p + j]"
+        yield f"#define ARGUMENTS {', '.join(['NUMBER *restrict m', *self.arguments])}"
+        yield f"#define INPUT(p, j, slot) {self.name}_in_##p(j)"
+        yield f"#define OUTPUT(p, j, slot) {self.name}_out_##p(j)"
 
     def lines(self) -> Iterator[str]:
         name = self.name
-        places = list(self._places())
-        yield places[0]
+        for side, texts in (("in", self.read), ("out", self.written)):
+            yield from (f"#define {name}_{side}_{p}(j) {text.format(j='(j)')}" for p, text in enumerate(texts))
+        passed = ", ".join(["m", *(argument.split("*")[1].split()[-1] for argument in self.arguments)])
         for number in NUMBERS:
             yield f"static _Thread_local {number} {name}_m_{number}[{self.program.slots}];"
             yield f"#define NUMBER {number}\n#define SEGMENT(s) {name}_{number}_##s"
-            yield from places[1:]
+            yield from self._places()
             yield segments(self.graph, self.program)
-            yield "\n".join(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", "ARGUMENTS", "INPUT", "OUTPUT"))
-            yield f"static void {name}_{number}({number} *restrict v) {{"
+            yield f"static void {name}_{number}({', '.join(self.arguments)}) {{"
             yield f"    {number} *const m = {name}_m_{number};"
             yield from self._sines(number)
-            yield from (f"    {name}_{number}_{s}(m, v);" for s in range(len(self.program.segments)))
+            yield from (f"    {name}_{number}_{s}({passed});" for s in range(len(self.program.segments)))
             yield from self._uncomputed(number)
-            yield "}\n"
+            yield "}"
+            yield "\n".join(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", "ARGUMENTS", "INPUT", "OUTPUT")) + "\n"
 
     def _sines(self, number: str) -> Iterator[str]:
         """Sines and cosines of inputs into their slots."""
@@ -99,12 +127,12 @@ class _Step:
     def _uncomputed(self, number: str) -> Iterator[str]:
         """Outputs that no segment writes: inputs, their sines and cosines, and zeros."""
         slot, nodes = self.program.slot, self.graph.nodes
-        for port in self.graph.outputs:
+        for text, port in zip(self.written, self.graph.outputs, strict=True):
             for j, i in enumerate(port.nodes):
                 if is_source(self.graph, i):
-                    yield f"    v[{self.written[port.name] + j}] = {self._input.get(i) or f'm[{slot[i]}]'};"
+                    yield f"    {text.format(j=j)} = {self._input.get(i) or f'm[{slot[i]}]'};"
                 elif nodes[i].is_zero:
-                    yield f"    v[{self.written[port.name] + j}] = ({number}){{0}};"
+                    yield f"    {text.format(j=j)} = ({number}){{0}};"
 
 
 _RESULT = {"sin": "sine", "cos": "cosine"}
@@ -115,7 +143,7 @@ class _Rows(LoopText):
 
     def __init__(self, loop: Loop, number: str) -> None:
         super().__init__(loop, number)
-        self.steps: dict[tuple[int, tuple[int, ...]], _Step] = {}
+        self.steps: dict[tuple[int, tuple[int, ...]], _Code] = {}
         """By graph and places: one that occurs again with the same is emitted once."""
 
     def rows(self, side: str, k: int) -> tuple[str, str]:
@@ -124,7 +152,7 @@ class _Rows(LoopText):
     def computed(self, scope: Scope, graph: Graph, read: Places) -> Iterator[str]:
         key = id(graph), (*read.values(), *(scope.at[port.name] for port in graph.outputs))
         if key not in self.steps:
-            self.steps[key] = _Step(graph, f"step{len(self.steps)}", read, scope.at)
+            self.steps[key] = _Code.of_step(graph, f"step{len(self.steps)}", read, scope.at)
         yield f"{self.steps[key].name}_{self.number}(v);"
 
     def lines(self) -> Iterator[str]:
@@ -139,11 +167,17 @@ class _Rows(LoopText):
 def _lines(loop: Loop, name: str) -> Iterator[str]:
     texts = [_Rows(loop, number) for number in NUMBERS]
     samples = [list(text.lines()) for text in texts]
-    steps = texts[0].steps.values()
+    scans = list(texts[0].scans.values())
+    steps = list(texts[0].steps.values())
+    steps += [_Code.of_body(body, text.body_name(k)) for text in scans for k, body in enumerate(text.scan.bodies)]
     yield '#include "dynagate_simd.h"\n#include "dynagate_loop.h"\n'
     yield from functions(node.op for step in steps for node in step.graph.nodes)
     for step in steps:
         yield from step.lines()
+    for text in scans:
+        yield from text.tables()
+        for number in NUMBERS:
+            yield from text.function("static", number, f"_{number}")
     for lines in samples:
         yield from lines
     yield from _driver(name)

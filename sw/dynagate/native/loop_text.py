@@ -13,9 +13,14 @@ from dataclasses import dataclass
 from dynagate.base.untrusted import identifier
 from dynagate.graph import Graph
 from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
+from dynagate.graph.scan import Scan
+from dynagate.native.scan_text import ScanText
 
 EXTRA = {TURNS: "turns_taken", RESIDUAL: "residual_size"}
 """Outputs of a loop with a tolerance -> their variables."""
+
+MOST_ON_STACK = 4096
+"""Vectors of a turn's values: those of more are kept apart, with memory of a thread's own."""
 
 Places = Mapping[str, int]
 """Value -> where it begins in the array of a turn's values."""
@@ -26,14 +31,14 @@ class Scope:
     """A loop and where its values are.
 
     at: every value of a turn. starts: carried inputs of a loop within, in the loop around it. results: what the loop
-    gives, after its last turn. body: its graphs, with the places that each reads, and its loops.
+    gives, after its last turn. body: its graphs and scans, with the places that each reads, and its loops.
     """
 
     loop: Loop
     at: Places
     starts: Places
     results: Places
-    body: tuple[tuple[Graph, Places] | Scope, ...]
+    body: tuple[tuple[Graph | Scan, Places] | Scope, ...]
 
 
 class LoopText(ABC):
@@ -48,6 +53,8 @@ class LoopText(ABC):
     def __init__(self, loop: Loop, number: str) -> None:
         self.loop, self.number = loop, number
         self.size = 0
+        self.scans: dict[tuple[int, tuple[int, ...]], ScanText] = {}
+        """By scan and places: one that occurs again with the same is emitted once."""
         self.scope = self._placed(loop, {})
         self._results = {port.name: k for k, port in enumerate(loop.outputs)}
 
@@ -59,6 +66,13 @@ class LoopText(ABC):
     @abstractmethod
     def computed(self, scope: Scope, graph: Graph, read: Places) -> Iterator[str]:
         """A graph of a loop's body, from the places that it reads to those of the loop's values."""
+
+    def scanned(self, scope: Scope, scan: Scan, read: Places) -> Iterator[str]:
+        """A scan of a loop's body, likewise."""
+        key = id(scan), (*read.values(), *(scope.at[port.name] for port in scan.outputs))
+        if key not in self.scans:
+            self.scans[key] = ScanText(scan, f"scan{len(self.scans)}", read, scope.at)
+        yield f"{self.scans[key].name}_{self.number}(v);"
 
     def _new(self, size: int) -> int:
         self.size += size
@@ -78,7 +92,7 @@ class LoopText(ABC):
             for name, size in outputs.items()
         }
         starts = {name: around[name] for name in loop.carry.values()} if around else {}
-        body: list[tuple[Graph, Places] | Scope] = []
+        body: list[tuple[Graph | Scan, Places] | Scope] = []
         for step in loop.steps:
             if isinstance(step, Loop):
                 body.append(self._placed(step, at))
@@ -92,7 +106,8 @@ class LoopText(ABC):
     def sample(self) -> Iterator[str]:
         """All turns, from the inputs to the outputs. The text has `count`, the turns of a loop that counts."""
         loop = self.loop
-        yield f"    {self.number} v[{max(self.size, 1)}];"
+        apart = "static _Thread_local " if self.number == "vec" and self.size > MOST_ON_STACK else ""
+        yield f"    {apart}{self.number} v[{max(self.size, 1)}];"
         for port in loop.inputs:
             if port.name not in loop.per_turn:
                 yield f"    {self._get(port.name, '')}"
@@ -145,9 +160,10 @@ class LoopText(ABC):
                 yield from self._turns(step, indent + "    ")
                 yield f"{indent}}}"
             else:
-                graph, read = step
+                part, read = step
                 yield from _moves(scope, read, scope.at, read, indent)
-                yield from (indent + line for line in self.computed(scope, graph, read))
+                lines = self.scanned(scope, part, read) if isinstance(part, Scan) else self.computed(scope, part, read)
+                yield from (indent + line for line in lines)
 
     def _carried(self, scope: Scope, indent: str, active: str) -> Iterator[str]:
         """All values are read before any is written: two may change places."""
@@ -202,9 +218,9 @@ def loop_name(loop: Loop) -> str:
 
 
 def graphs(loop: Loop) -> Iterator[Graph]:
-    """The graphs of a loop's body and of the loops in it, in order."""
+    """The graphs of a loop's body and of the loops in it, in order; not those of scans."""
     for step in loop.steps:
         if isinstance(step, Loop):
             yield from graphs(step)
-        else:
+        elif isinstance(step, Graph):
             yield step

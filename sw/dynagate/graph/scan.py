@@ -1,0 +1,140 @@
+"""A loop over the links of a tree whose body is a graph: what computes long chains and humanoids on every backend.
+
+    down:  for each link, the root first:   passing[i], results[i] = body(table[i], values[i], passing[parent])
+    up:    for each link, leaves first:     passing[i], results[i] = body(table[i], values[i], sum of the children's)
+
+A kind of link has a body of its own: a joint type, the root and the leaves, to which nothing comes. Scans, graphs and
+loops stand in one list of steps (`graph.loop`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.graph import Graph, GraphError, Port
+
+Array = npt.NDArray[Any]
+
+TABLE, PASSED, PASSING = "table", "passed", "passing"
+"""Ports of a body: the link's numbers; what comes along, and what goes on."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """Bodies and the links that they run over. Raises GraphError where it breaks its contract.
+
+    down: from the root to the leaves, else back.
+    parents: of each link, -1 for a root; smaller than its own number.
+    bodies: graphs, whose ports are vectors. kinds: of each link, its body's position.
+    tables: of each link, the numbers of its body's TABLE.
+    starts: value -> of each link, where its part of it begins, in row-major order. A body reads and writes parts as
+    long as its ports of this name.
+    inputs, outputs: the values, in whole; their nodes only count the entries. Each entry of an output is of one link.
+    """
+
+    name: str
+    robot: str
+    down: bool
+    parents: tuple[int, ...]
+    bodies: tuple[Graph, ...]
+    kinds: tuple[int, ...]
+    tables: tuple[tuple[float, ...], ...]
+    starts: Mapping[str, tuple[int, ...]]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+
+    def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise GraphError(f"scan '{self.name}' of '{self.robot}': {fault}")
+
+    @property
+    def order(self) -> range:
+        """The links as the scan comes to them."""
+        links = range(len(self.parents))
+        return links if self.down else links[::-1]
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """Of each link, in the scan's order."""
+        return tuple(tuple(c for c in self.order if self.parents[c] == i) for i in range(len(self.parents)))
+
+    @cached_property
+    def width(self) -> int:
+        """Of what passes along; 0 where nothing does."""
+        return max((len(p.nodes) for body in self.bodies for p in body.inputs if p.name == PASSED), default=0)
+
+    def body(self, i: int) -> Graph:
+        return self.bodies[self.kinds[i]]
+
+    def part(self, i: int, port: Port) -> slice:
+        """The entries of a value that link i has, by a port of its body."""
+        start = self.starts[port.name][i]
+        return slice(start, start + len(port.nodes))
+
+    def _faults(self) -> Iterator[str]:
+        links = len(self.parents)
+        for name, entries in (("kinds", self.kinds), ("tables", self.tables), *self.starts.items()):
+            if len(entries) != links:
+                yield f"it has {len(entries)} entries of '{name}' for {links} links"
+                return
+        for i, p in enumerate(self.parents):
+            if not -1 <= p < i:
+                yield f"link {i} has the parent {p}; expected a link before it, or -1"
+        sizes = {port.name: len(port.nodes) for port in (*self.inputs, *self.outputs)}
+        own = {TABLE, PASSED, PASSING}
+        taken = {port.name: np.zeros(len(port.nodes), dtype=int) for port in self.outputs}
+        for i in range(links):
+            body = self.body(i)
+            comes = self.parents[i] >= 0 if self.down else bool(self.children[i])
+            numbers = sum(len(port.nodes) for port in body.inputs if port.name == TABLE)
+            if numbers != len(self.tables[i]):
+                yield f"link {i} has {len(self.tables[i])} numbers; its body takes {numbers}"
+            for port in (*body.inputs, *body.outputs):
+                if port.name == PASSED and not comes:
+                    yield f"the body of link {i} takes '{PASSED}', and nothing comes to it"
+                if port.name in (PASSED, PASSING) and len(port.nodes) != self.width and self.width:
+                    yield f"'{port.name}' of link {i} has {len(port.nodes)} entries, others {self.width}"
+                if port.name in own:
+                    continue
+                if port.name not in sizes:
+                    yield f"the body of link {i} has the port '{port.name}', which is no value of the scan"
+                elif not 0 <= self.part(i, port).start <= self.part(i, port).stop <= sizes[port.name]:
+                    yield f"link {i} has entries of '{port.name}' beyond its {sizes[port.name]}"
+            for port in body.outputs:
+                if port.name in taken:
+                    taken[port.name][self.part(i, port)] += 1
+        for name, count in taken.items():
+            if not np.all(count == 1):
+                yield f"entry {int(np.argmax(count != 1))} of '{name}' is written {int(count[count != 1][0])} times"
+
+
+def evaluate_scan(scan: Scan, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """The outputs of a scan in float64 by name, (batch, *shape): the reference of every backend.
+
+    inputs: (batch, *shape) by name."""
+    batch = len(next(iter(inputs.values())))
+    flat = {port.name: np.reshape(inputs[port.name], (batch, len(port.nodes))) for port in scan.inputs}
+    results = {port.name: np.empty((batch, len(port.nodes)), np.result_type(*flat.values())) for port in scan.outputs}
+    passing: dict[int, Array] = {}
+    for i in scan.order:
+        body = scan.body(i)
+        values = {TABLE: np.broadcast_to(np.array(scan.tables[i]), (batch, len(scan.tables[i])))}
+        if (source := scan.parents[i] if scan.down else i) in passing:
+            values[PASSED] = passing[source]
+        read = {p.name: flat[p.name][:, scan.part(i, p)] if p.name in flat else values[p.name] for p in body.inputs}
+        written = evaluate(body, read)
+        for port in body.outputs:
+            if port.name != PASSING:
+                results[port.name][:, scan.part(i, port)] = written[port.name]
+            elif scan.down:
+                passing[i] = written[PASSING]
+            elif (p := scan.parents[i]) >= 0:
+                passing[p] = passing[p] + written[PASSING] if p in passing else written[PASSING]
+    return {port.name: results[port.name].reshape(batch, *port.shape) for port in scan.outputs}

@@ -1,0 +1,257 @@
+"""Scans over links: equal to the algorithms unrolled, on every backend."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Region, Robot, evaluate, robots, trace
+from dynagate.chains.sample import random_chain
+from dynagate.graph.graph import GraphError
+from dynagate.graph.loop import Count, Loop, evaluate_loop
+from dynagate.graph.recorder import Recording
+from dynagate.graph.scan import Scan
+from dynagate.graph.scan_trace import SCANS, trace_scan
+from dynagate.native import cuda
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.native.loop import LoopKernel
+from dynagate.native.scan_text import slots
+from dynagate.robot import RobotError
+from dynagate.robot.model import Mimic
+
+from tests.robots import floating_robot, random_urdf
+from tests.test_gpu import ON_HOST
+
+
+def states(robot: Robot, name: str, count: int = 20, seed: int = 1) -> dict[str, np.ndarray]:
+    region = Region.of(robot, velocity=2.0, acceleration=5.0)
+    return region.sample(name, count, seed=seed)
+
+
+def error(results: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> float:
+    assert results.keys() == expected.keys()
+    return max(np.abs(results[k] - expected[k]).max() / np.abs(expected[k]).max() for k in expected)
+
+
+def tree_of(case: str, folder: Path) -> Robot:
+    if case.startswith("random"):
+        path = folder / f"{case}.urdf"
+        path.write_text(random_urdf(int(case[6:])))
+        return Robot.from_urdf(path)
+    if case == "floating":
+        return floating_robot(3, folder)
+    if case == "spherical":
+        arm = random_chain(5, 2)
+        ball = replace(arm.links[2], joint=replace(arm.links[2].joint, type="spherical", axis=(0.0, 0.0, 1.0)))
+        return replace(arm, links=(*arm.links[:2], ball, *arm.links[3:]))
+    if case == "rotors":
+        return random_chain(7, 3, prismatic=0.4, armature=0.2)
+    return robots.load(case)
+
+
+TREES = ("two_joint_arm", "hyq", "random4", "random11", "random23", "floating", "spherical", "rotors")
+
+
+@pytest.mark.parametrize("name", SCANS)
+@pytest.mark.parametrize("case", TREES)
+def test_scans_are_the_algorithm(case: str, name: str, tmp_path: Path) -> None:
+    robot = tree_of(case, tmp_path)
+    inputs = states(robot, name)
+    expected = evaluate(trace(robot, name, form=SCANS[name]), inputs)
+    assert error(evaluate_loop(trace_scan(robot, name), inputs), expected) < 1e-11
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("case", ["random4", "floating", "rotors"])
+def test_forces_and_friction_enter(case: str, name: str, tmp_path: Path) -> None:
+    robot, options = tree_of(case, tmp_path), {"external_forces": True, "friction": 0.3, "friction_speed": 0.1}
+    inputs = states(robot, name)
+    inputs["f_ext"] = np.random.default_rng(2).normal(size=(20, len(robot.links), 6))
+    expected = evaluate(trace(robot, name, form=SCANS[name], **options), inputs)  # type: ignore[arg-type]
+    result = evaluate_loop(trace_scan(robot, name, **options), inputs)  # type: ignore[arg-type]
+    assert error(result, expected) < 1e-11
+    assert error(evaluate_loop(trace_scan(robot, name), {k: inputs[k] for k in list(inputs)[:3]}), expected) > 1e-3
+
+
+def test_bodies_do_not_grow_with_the_links() -> None:
+    """A body per kind of link: the root, links between, the tip."""
+    short, long = (trace_scan(random_chain(count, 1), "forward_dynamics") for count in (5, 200))
+    sizes = [[len(body) for body in step.bodies] for loop in (short, long) for step in scans(loop)]
+    assert np.allclose([sum(body) for body in sizes[:3]], [sum(body) for body in sizes[3:]], rtol=0.02)
+
+
+def test_what_later_scans_do_not_read_is_not_kept() -> None:
+    """Articulated bodies keep cosine and sine, the velocity, U, 1/D and the load, and nothing else."""
+    kept = [sum(len(port.nodes) for port in step.outputs) for step in scans(trace_scan(random_chain(40, 1), NAME))]
+    assert kept == [(2 + 6) * 40, (6 + 1 + 1) * 40, 40]
+
+
+NAME = "forward_dynamics"
+
+
+def scans(loop: Loop) -> list[Scan]:
+    return [step for step in loop.steps if isinstance(step, Scan)]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"parents": (-1, 1)}, "link 1 has the parent 1; expected a link before it, or -1"),
+        ({"kinds": (0,)}, "it has 1 entries of 'kinds' for 2 links"),
+        ({"kinds": (1, 1)}, "the body of link 0 takes 'passed', and nothing comes to it"),
+        ({"starts": {"each_0": (0, 3), "aba_2": (0, 6), "q": (0, 1), "qd": (0, 1)}}, "beyond its 4"),
+        ({"starts": {"each_0": (0, 2), "aba_2": (0, 0), "q": (0, 1), "qd": (0, 1)}}, "entry 0 of 'aba_2' is written 2"),
+        ({"outputs": ()}, "has the port 'each_0', which is no value of the scan"),
+        ({"tables": ((), (1.0,) * 3)}, "link 1 has 3 numbers; its body takes 0"),
+    ],
+)
+def test_a_scan_that_breaks_its_contract_is_refused(change: dict[str, Any], message: str) -> None:
+    first = scans(trace_scan(random_chain(2, 1), NAME))[0]
+    with pytest.raises(GraphError, match=message):
+        replace(first, **change)
+
+
+def test_what_has_no_scan_is_said() -> None:
+    with pytest.raises(
+        ValueError, match="mass_matrix has no algorithm over links; expected one of inverse_dynamics, f"
+    ):
+        trace_scan(random_chain(2, 1), "mass_matrix")
+    leader, follower = random_chain(2, 1).links
+    tied = replace(follower, joint=replace(follower.joint, mimic=Mimic("joint_0", 1.0, 0.0)))
+    with pytest.raises(RobotError, match="mimic"):
+        trace_scan(Robot("tied", (leader, tied)), NAME)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("scans")
+
+
+@pytest.mark.parametrize("name", SCANS)
+@pytest.mark.parametrize(
+    ("case", "dtype", "most"), [*((case, np.float64, 1e-11) for case in TREES), ("hyq", np.float32, 1e-3)]
+)
+def test_c_equals_the_reference(case: str, dtype: type, most: float, name: str, cache: Path) -> None:
+    """A batch of whole vectors and a rest, and one sample alone."""
+    robot = tree_of(case, cache)
+    loop, inputs = trace_scan(robot, name), states(robot, name, 19)
+    expected = evaluate_loop(loop, inputs)
+    kernel = LoopKernel(loop, dtype, folder=cache)
+    for rows in (19, 1):
+        outputs = kernel.new_outputs(rows, 1)
+        assert kernel({k: x[:rows].astype(dtype) for k, x in inputs.items()}, outputs, rows, 1)
+        assert error(outputs, {k: x[:rows] for k, x in expected.items()}) < most
+
+
+@pytest.mark.parametrize("segments", [False, True])
+@pytest.mark.parametrize("case", ["random11", "floating", "rotors"])
+def test_cuda_equals_the_reference(case: str, segments: bool, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a host that plays the GPU."""
+    if segments:
+        monkeypatch.setattr(cuda, "MOST_OPERATIONS", 0)
+    robot = tree_of(case, cache)
+    loop, inputs = trace_scan(robot, NAME), states(robot, NAME, 37)
+    kernel = GpuLoop(loop, np.float64, folder=cache, toolchain=ON_HOST)
+    outputs = {port.name: np.empty((37, *port.shape)) for port in loop.outputs}
+    kernel(inputs, outputs)
+    assert error(outputs, evaluate_loop(loop, inputs)) < 1e-11
+
+
+def test_what_passes_along_shares_memory() -> None:
+    """A chain keeps two slots; a tree one for each branch that waits."""
+    text = [slots(step) for step in scans(trace_scan(random_chain(50, 1), NAME))]
+    assert [each.count for each in text] == [2, 2, 2]
+    assert [slots(step).count for step in scans(trace_scan(robots.load("hyq"), NAME))] == [2, 2, 2]
+
+
+def test_a_scan_takes_its_turn_in_a_loop(cache: Path) -> None:
+    """Semi-implicit Euler: a graph integrates what the scans compute."""
+    robot, dt = random_chain(4, 1), 0.01
+    dynamics = trace_scan(robot, NAME)
+    recording = Recording("integrate", robot.name)
+    q, qd, qdd = (recording.input(n, (4,)) for n in ("q", "qd", "qdd"))
+    qd_next = qd + qdd * dt
+    step = recording.graph({"q_next": q + qd_next * dt, "qd_next": qd_next})
+    carry = {"q_next": "q", "qd_next": "qd"}
+    loop = Loop("swing", robot.name, (*dynamics.steps, step), carry, Count(20), last=("q_next", "qd_next"))
+    inputs = states(robot, NAME, 9)
+    kernel = LoopKernel(loop, np.float64, folder=cache)
+    outputs = kernel.new_outputs(9, 20)
+    kernel(inputs, outputs, 9, 20)
+    values, graph = inputs, trace(robot, NAME, form="aba")
+    for _ in range(20):
+        moved = values["qd"] + dt * evaluate(graph, values)["qdd"]
+        values = {"q": values["q"] + dt * moved, "qd": moved, "tau": values["tau"]}
+    assert error(evaluate_loop(loop, inputs), {"q_next": values["q"], "qd_next": values["qd"]}) < 1e-10
+    assert error(outputs, {"q_next": values["q"], "qd_next": values["qd"]}) < 1e-10
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_scans_open_as_functions(device: str) -> None:
+    robot = random_chain(5, 1)
+    inputs = states(robot, NAME, 6)
+    with dynagate.open(robot, NAME, device=device, form="scan") as accelerator:
+        assert [port.name for port in accelerator.device.inputs] == ["q", "qd", "tau"]
+        assert "a loop over links" in repr(accelerator)
+        results = accelerator(**inputs)
+        again = accelerator(**inputs)
+        for values in inputs.values():
+            values *= 0.5
+        accelerator.bind(**inputs, out=again)()
+    expected = evaluate(trace(robot, NAME, form="aba"), inputs)
+    assert error({"qdd": again.qdd}, expected) < 1e-11 < error({"qdd": results.qdd}, expected)
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_inputs_of_scans_are_checked(device: str) -> None:
+    robot = random_chain(3, 1)
+    inputs = states(robot, NAME, 6)
+    with dynagate.open(robot, NAME, device=device, form="scan") as accelerator:
+        for name, value, message in (
+            ("qd", np.nan, r"input 'qd' is nan at \(2, 1\); expected finite numbers"),
+            ("q", 1e17, r"input 'q' is 1e\+17 at \(2, 1\); expected angles below 140737488355328 rad for float64"),
+            ("qd", 1e170, r"output 'qdd' is .* at \(2, 0\): values became too large for float64"),
+        ):
+            wrong = {k: x.copy() for k, x in inputs.items()}
+            wrong[name][2, 1] = value
+            with pytest.raises(ValueError, match=message):
+                accelerator(**wrong)
+        with pytest.raises(ValueError, match="missing"):
+            accelerator(q=inputs["q"], qd=inputs["qd"])
+
+
+def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    robot = random_chain(4, 1)
+    monkeypatch.setattr("dynagate.host.scan_devices.SCANNED_FROM", 4)
+    for options, name, scan in (
+        ({}, NAME, True),
+        ({"friction": 0.1, "external_forces": True}, NAME, True),
+        ({"form": "aba"}, NAME, False),
+        ({"pack": True}, NAME, False),
+        ({"outputs": ("qdd",)}, NAME, False),
+        ({}, "mass_matrix", False),
+    ):
+        with dynagate.open(robot, name, device="numpy", **options) as accelerator:  # type: ignore[arg-type]
+            assert ("a loop over links" in repr(accelerator)) == scan, (options, name)
+    monkeypatch.setattr("dynagate.host.scan_devices.SCANNED_FROM", 5)
+    with dynagate.open(robot, NAME, device="numpy") as accelerator:
+        assert "a loop over links" not in repr(accelerator)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"outputs": ("qdd",)}, "form 'scan' takes no option 'outputs'; expected another form, or none of it"),
+        ({"pack": True}, "form 'scan' takes no option 'pack'"),
+        ({"threads": 2}, "form 'scan' takes no option 'threads'"),
+        ({"device": "fixed"}, "form 'scan' on device 'fixed'; expected one of numpy, cpu, cuda, or another form"),
+        ({"function": "mass_matrix"}, "mass_matrix has no algorithm over links; expected one of"),
+    ],
+)
+def test_what_a_scan_does_not_take_is_said(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dynagate.open(random_chain(2, 1), **{"function": NAME, "form": "scan", **options})
