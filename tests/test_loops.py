@@ -18,7 +18,8 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP
 from dynagate.host.drift import drift, shortest_word
 from dynagate.host.rollouts import Rollout
-from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.trajectories import motions
 from dynagate.native.loop import LoopKernel
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from threading import Lock
@@ -16,10 +16,12 @@ from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
+from dynagate.forces import Force, Forces
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
-from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.step import CARRY, StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
@@ -107,6 +109,8 @@ class Rollout:
     form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
     the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
     stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
+    forces: of `dynagate.forces`, at every stage of a step. Each call takes their inputs by name, such as a servo's
+    `target`, (..., steps, nv) or its last axes; 0 unless given.
 
     Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
     there is no GPU.
@@ -126,15 +130,17 @@ class Rollout:
         friction: bool | float | tuple[float, ...] = 0.0,
         friction_speed: float = SPEED,
         stops: bool = False,
+        forces: Sequence[Force] = (),
         **options: Unpack[RolloutDeviceOptions],
     ) -> None:
-        self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops)
+        self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops, forces=forces)  # type: ignore[arg-type]
         check_flags(linearise=linearise)
         _check_steps(steps, every, linearise)
         own = _device_options(device, options)
         robot = robot if isinstance(robot, Robot) else robots.load(robot)
         self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), device
         self.options.friction_of(robot)
+        self.given = Forces(robot, self.options.forces).inputs
         warn_of_no_friction(robot, friction)
         self.dtype = np.dtype(own.get("dtype", np.float64))
         self._linearise = linearise
@@ -163,20 +169,28 @@ class Rollout:
     @property
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
-        plain = self.options.dt is not None and not self._linearise and not self.robot.quaternions()
+        plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.given)
         return self.kernel if plain else None
 
     def __call__(
-        self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, *, dt: npt.ArrayLike | None = None
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        *,
+        dt: npt.ArrayLike | None = None,
+        **given: npt.ArrayLike,
     ) -> Trajectories:
         """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
+        given: the inputs of forces, (..., steps, nv) or its last axes.
 
         Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
         or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other.
         """
-        if (trajectories := self._again(q0, qd0, tau, dt)) is not None:
+        if not given and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading = self._checked(q0, qd0, tau, dt)
+        state |= self._given(given, leading)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
@@ -191,11 +205,13 @@ class Rollout:
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
-        and m/s, and tau (batch, steps, nv), N m or N; dt (1,), s, where it is an input.
+        and m/s, and tau (batch, steps, nv), N m or N; dt (1,), s, where it is an input; inputs of forces, (batch,
+        steps, nv), 0 where there are none.
 
         Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, where they are asked for, a
         and b of `Trajectories`; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv
+        state = {**self._given({}, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
         outputs = {f"{name}_next": states[:, 1:] for name, states in results.items()}
         if self._linearise:
@@ -232,13 +248,19 @@ class Rollout:
         return small(q, qd, torque)
 
     def vjp(
-        self, trajectories: Trajectories, tau: npt.ArrayLike, cost_q: npt.ArrayLike, cost_qd: npt.ArrayLike
+        self,
+        trajectories: Trajectories,
+        tau: npt.ArrayLike,
+        cost_q: npt.ArrayLike,
+        cost_qd: npt.ArrayLike,
+        **given: npt.ArrayLike,
     ) -> dict[str, Array]:
         """The gradient of a cost over trajectories, by one reverse sweep over their stored states.
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
         state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
-        call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
+        call; given: the inputs of forces of the call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv):
+        ∂cost/∂ each.
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
         """
@@ -258,14 +280,22 @@ class Rollout:
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        return self.swept(q, qd, torque, cost_q, cost_qd)
+        return self.swept(q, qd, torque, cost_q, cost_qd, self._given(given, leading))
 
     def check_all_kept(self) -> None:
         """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
         if self.every > 1:
             raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
 
-    def swept(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> dict[str, Array]:
+    def swept(
+        self,
+        q: Array,
+        qd: Array,
+        tau: Array,
+        cost_q: Array,
+        cost_qd: Array,
+        given: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
         states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there."""
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
@@ -277,6 +307,7 @@ class Rollout:
             "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
+            **(self._given({}, leading) if given is None else given),
         }
         outputs = {
             "vjp_tau": np.empty((batch, steps, n), self.dtype),
@@ -290,6 +321,20 @@ class Rollout:
             "qd0": outputs["lam_qd_next"].reshape(*leading, n),
             "tau": outputs["vjp_tau"].reshape(*leading, steps, n),
         }
+
+    def _given(self, given: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
+        """The inputs of forces, (batch, steps, nv) each, 0 where they are not given. Raises ValueError or TypeError."""
+        for name in given:
+            if name not in self.given:
+                expected = " or ".join(self.given) or "a force with it, as a Servo has"
+                raise ArgumentError(f"input '{name}' is no force's; expected {expected}")
+        shape, arrays = (*leading, self.steps, self.robot.nv), {}
+        for name in self.given:
+            value = real(name, given.get(name, np.zeros(self.robot.nv)))
+            if value.ndim and value.ndim <= len(shape) and value.shape == shape[len(shape) - value.ndim :]:
+                value = np.broadcast_to(value, shape)
+            arrays[name] = of_shape(name, value, shape, self.dtype).reshape(-1, *shape[-2:])
+        return arrays
 
     def _in_c(self, loop: Loop) -> LoopKernel | None:
         return LoopKernel(loop, self.dtype) if self.device == "cpu" else None
@@ -401,6 +446,11 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, o
     from dynagate.host.chip_rollout import ChipRollout
     from dynagate.host.opening_ring import ring_of_robot
 
+    if options.forces:
+        raise ArgumentError(
+            f"device '{device}' takes no force '{options.forces[0].name}'; expected friction= and stops=, which chips "
+            "have, or another device"
+        )
     if options.dt is None:
         raise ArgumentError(
             f"device '{device}' takes no dt=None; expected a time step, or a design built with variable_dt=True, whose "
@@ -421,9 +471,10 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, o
 def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
     """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every so many turns."""
     graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
+    given = Forces(robot, options.forces).inputs
     kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
     name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
-    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau",), kept, every=every)
+    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *given), kept, every=every)
 
 
 def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
@@ -435,7 +486,7 @@ def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
         (graph,),
         {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"},
         Count(),
-        ("q", "qd", "tau", "cost_q", "cost_qd"),
+        ("q", "qd", "tau", "cost_q", "cost_qd", *Forces(robot, options.forces).inputs),
         ("vjp_tau",),
         ("lam_q_next", "lam_qd_next"),
         backwards=True,

@@ -11,7 +11,8 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.graph import Graph, trace
-from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.robot import Robot
 
 
