@@ -60,7 +60,8 @@ def robot_of(design: Design) -> Robot:
     links = tuple(Link(**{**_tuples(link), "joint": _joint(link["joint"])}) for link in content["links"])
     frames = tuple(Frame(**_tuples(frame)) for frame in content["frames"])
     constraints = tuple(Constraint(**constraint) for constraint in content["constraints"])
-    return Robot(content["name"], links, tuple(content["gravity"]), content["rounding"], frames, constraints)
+    passive = tuple(content.get("passive", ()))
+    return Robot(content["name"], links, tuple(content["gravity"]), content["rounding"], frames, constraints, passive)
 
 
 def _joint(content: dict[str, Any]) -> Joint:

@@ -166,6 +166,7 @@ class Constraint:
     velocity, and of a loop less k times its distance from the other frame, instead of 0.
     compliance: c in 1/kg, and 1/(kg m²) of moments: the frame gives way with an acceleration of -c times the force.
     It is added to the diagonal of J M⁻¹ Jᵀ, which more than 0 keeps invertible where constraints hold the same twice.
+    moment_compliance: that of moments alone, where it is another number.
     """
 
     frame: str
@@ -174,11 +175,18 @@ class Constraint:
     stiffness: float = 0.0
     damping: float = 0.0
     compliance: float = 0.0
+    moment_compliance: float | None = None
 
     @property
     def rows(self) -> int:
         """How many directions it holds: of a fixed one three of turning and three of moving, in this order."""
         return CONSTRAINT_ROWS[self.kind]
+
+    @property
+    def compliances(self) -> list[float]:
+        """Of each row."""
+        turning = self.compliance if self.moment_compliance is None else self.moment_compliance
+        return ([turning] * 3 + [self.compliance] * 3)[-self.rows :]
 
     @property
     def text(self) -> str:
@@ -254,7 +262,8 @@ class Robot:
     turned a joint or an inertia of the file to make right angles exact; no part of what the robot is. frames: places
     with a name besides the links, such as links on fixed joints; no function but those of frames and constraints
     depends on them. constraints: the frames that may be held (`with_contact`, `with_loop`), which the constrained
-    functions alone know.
+    functions alone know. passive: joints that nothing drives, by name, besides floating ones (`with_passive`), which
+    constrained inverse dynamics alone knows.
     Raises RobotError: there is no link, links, frames or constraints are not as these sentences say, or a number is not
     finite.
     """
@@ -265,6 +274,7 @@ class Robot:
     rounding: float = field(default=0.0, compare=False, repr=False)
     frames: tuple[Frame, ...] = field(default=(), repr=False)
     constraints: tuple[Constraint, ...] = ()
+    passive: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
@@ -281,6 +291,7 @@ class Robot:
                 self._check_mimic(link.joint, link.joint.mimic)
         for constraint in self.constraints:
             self._check_constraint(constraint)
+        self._check_passive()
 
     def _check(self, index: int, link: Link) -> None:
         for kind, name in (("link", link.name), ("joint", link.joint.name)):
@@ -392,16 +403,37 @@ class Robot:
         ends = [{other.frame, other.to} for other in self.constraints]
         if ends.count({own.frame, own.to}) > 1:
             raise RobotError(f"robot '{self.name}' has two constraints that are {own.text}; expected one")
-        for what in ("stiffness", "damping", "compliance"):
-            value = getattr(own, what)
+        for what in ("stiffness", "damping", "compliance", "moment_compliance"):
+            value = getattr(own, what) or 0.0
             if not 0.0 <= value < math.inf:
                 raise RobotError(f"{own.text} has {what} {value:g}; expected a finite number, 0 or more")
-        if 0.0 < own.compliance < LEAST_COMPLIANCE:
-            raise RobotError(
-                f"{own.text} has compliance {own.compliance:g}; expected 0, or {LEAST_COMPLIANCE:g} or more"
-            )
+            if what.endswith("compliance") and 0.0 < value < LEAST_COMPLIANCE:
+                raise RobotError(f"{own.text} has {what} {value:g}; expected 0, or {LEAST_COMPLIANCE:g} or more")
         if own.stiffness and not own.to:
             raise RobotError(f"{own.text} has stiffness {own.stiffness:g}; expected 0: only loops know where to")
+
+    def with_passive(self, *joints: str) -> Robot:
+        """With joints that nothing drives besides those that are passive already, such as all of a closed loop but
+        those with a motor. joints: their names. Raises RobotError: there is no such joint, it mimics another, or it is
+        passive already."""
+        return replace(self, passive=(*self.passive, *joints))
+
+    def _check_passive(self) -> None:
+        own = {link.joint.name for link in self.links if link.joint.nv}
+        for name in self.passive:
+            if name not in own:
+                raise RobotError(
+                    f"robot '{self.name}' has no joint '{name}' of its own to be passive; expected some of "
+                    f"{', '.join(sorted(own))}"
+                )
+            if self.passive.count(name) > 1:
+                raise RobotError(f"joint '{name}' of robot '{self.name}' is passive twice; expected each joint once")
+
+    @property
+    def undriven(self) -> list[int]:
+        """The places in v of joints that nothing drives: floating ones, and those of `passive`."""
+        chosen = [v for joint, _, v in self.moving() if joint.type == "floating" or joint.name in self.passive]
+        return [d for part in chosen for d in range(part.start, part.stop)]
 
     @property
     def constraint_rows(self) -> int:
