@@ -69,12 +69,19 @@ OPS: dict[str, Op] = {
         Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False, cycles=12),
         Op("select", 3, select, _partials_of_select, "add", "", False, 1, 1, _rate_of_select),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
+        # what `fixedpoint.fuse` makes of products and sums, and of reciprocals; tracing records none of them
+        Op("multiply_add", 3, lambda a, b, c: a * b + c, lambda r, a, b, c: (b, a, 1.0), "mul", cycles=4),
+        Op("multiply_sub", 3, lambda a, b, c: a * b - c, lambda r, a, b, c: (b, a, -1.0), "mul", cycles=4),
+        Op("sub_multiply", 3, lambda a, b, c: c - a * b, lambda r, a, b, c: (-b, -a, 1.0), "mul", cycles=4),
+        Op("normalised_reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
     ]
 }
 
 SUMS = ("add", "sub", "add_const")
 PRODUCTS = ("mul", "mul_const")
 TRIG = ("sin", "cos")
+FUSED = ("multiply_add", "multiply_sub", "sub_multiply")
+"""A product and an addend, a b + c, a b - c and c - a b, of the operands a, b and c: exact, and rounded once."""
 
 
 def table(name: str, rows: Mapping[str, Row]) -> Mapping[str, Row]:
