@@ -2,46 +2,35 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
-from dynagate.fixedpoint.assign import PROVED, Policy
-from dynagate.fixedpoint.goal import Goal
-from dynagate.graph.region import Region
-from dynagate.hw.axi import Axi, check_goal
-from dynagate.hw.cost import Budget
-from dynagate.hw.plan import Stages
+from dynagate.fixedpoint.assign import PROVED
+from dynagate.hw.axi import check_goal
+from dynagate.hw.options import DesignOptions
 from dynagate.hw.schedule import check_interval
 from dynagate.robot import Robot
 
 
 @dataclass(frozen=True)
-class DesignRequest:
-    """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
-
-    robot, function: what is computed; several functions have commas between them.
-    ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
-    policy: word length and binary points (24 bits by default). With proved ranges no state of the region overflows.
-    goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
-    formats: a file of formats instead; a policy with proved ranges has them proved.
-    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
-    them. region: the states the formats are for (inside the URDF's limits by default).
-    algorithm: the algorithm's options.
-    """
+class _Computed:
+    """What is computed: the first fields of a request."""
 
     robot: Robot
     function: str = "forward_dynamics_gradient"
-    ii: int = 8
-    policy: Policy | None = None
-    goal: Goal | None = None
-    formats: str | os.PathLike[str] | None = None
-    axi: Axi | None = None
-    budget: Budget | None = None
-    stages: Stages | None = None
-    region: Region | None = None
+
+
+@dataclass(frozen=True)
+class DesignRequest(DesignOptions, _Computed):
+    """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
+
+    robot, function: what is computed; several functions have commas between them.
+    ii, policy, goal, formats, axi, budget, stages, region: as `DesignOptions` has them.
+    algorithm: the algorithm's options.
+    """
+
     algorithm: AlgorithmOptions = DEFAULTS
 
     def __post_init__(self) -> None:

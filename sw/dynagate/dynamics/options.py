@@ -12,6 +12,8 @@ from dynagate.dynamics.friction import SPEED, check_friction
 
 FLAGS = ("prefix", "external_forces", "linearise", "variable_dt", "stops")
 """Options that are True or False."""
+OF_ROLLOUTS = ("linearise", "variable_dt", "stops")
+"""Options of rollouts alone."""
 
 
 @dataclass(frozen=True)
