@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
+from dynagate.dynamics.options import DEFAULT_FUNCTION, DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED
 from dynagate.hw.axi import check_goal
 from dynagate.hw.options import DesignOptions
@@ -19,7 +21,7 @@ class _Computed:
     """What is computed: the first fields of a request."""
 
     robot: Robot
-    function: str = "forward_dynamics_gradient"
+    function: str = DEFAULT_FUNCTION
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,20 @@ class DesignRequest(DesignOptions, _Computed):
     """
 
     algorithm: AlgorithmOptions = DEFAULTS
+
+    @classmethod
+    def of(
+        cls, robot: Robot, function: str, algorithm: AlgorithmOptions | None, options: Mapping[str, Any]
+    ) -> DesignRequest:
+        """options: by name, of the design, and of the algorithm where it is not in one object. Raises ValueError;
+        TypeError: an option has a name that is none."""
+        own = {name: value for name, value in options.items() if name in DesignOptions.__dataclass_fields__}
+        others = {name: value for name, value in options.items() if name not in own}
+        for name in others.keys() - AlgorithmOptions.__dataclass_fields__.keys():
+            raise ArgumentTypeError(f"build() got an unexpected keyword argument '{name}'; expected one of its text")
+        if algorithm is not None and others:
+            raise ArgumentError(f"{', '.join(others)} beside algorithm; expected all of its options in it")
+        return cls(robot, function, **own, algorithm=algorithm or AlgorithmOptions(**others))
 
     def __post_init__(self) -> None:
         check_interval(self.ii)

@@ -15,8 +15,8 @@ from dynagate.cli import main
 from dynagate.design.files import load
 from dynagate.fixedpoint.recirculate import Turns
 from dynagate.host.chip_rollout import ChipRollout
-from dynagate.host.links import DeviceError
 from dynagate.host.devices import IntegerTurns
+from dynagate.host.links import DeviceError
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.sim.ring import run_ring_bench

@@ -19,9 +19,9 @@ from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, part_states
+from dynagate.host.devices.stream import stream_device
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import RegisterError
-from dynagate.host.devices.stream import stream_device
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.plan import plan

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from dynagate.base.naming import label
-from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cos, cross, rotate_symmetric, sin
+from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, rotate_symmetric
 
 
 class JointTransform(ABC):
@@ -119,15 +118,3 @@ def rotation_of(quaternion: Sequence[Scalar]) -> Array:
             [xz - wy, yz + wx, 1.0 - (xx + yy)],
         ]
     )
-
-
-def joint_transform(kind: str, link: int, fixed: Array, origin: Array, q: Sequence[Scalar]) -> JointTransform:
-    """Pose of a link (joint axis z) in its parent. fixed, origin: pose of the joint frame; q: the joint's own part of
-    the configuration."""
-    if kind in ("revolute", "continuous"):
-        return AxisTransform(fixed, origin, label(cos(q[0]), f"cos_{link}"), label(sin(q[0]), f"sin_{link}"))
-    if kind == "prismatic":
-        return AxisTransform(fixed, label(origin + fixed[:, 2] * q[0], f"slide_{link}"))
-    rotation = label(rotation_of(q[-4:]), f"turn_{link}")
-    moved = origin + fixed @ array(q[:3]) if kind == "floating" else origin
-    return FreeTransform(fixed @ rotation, moved)

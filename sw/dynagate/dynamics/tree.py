@@ -10,11 +10,12 @@ import numpy as np
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.coupling import Coupling
 from dynagate.dynamics.friction import Friction
-from dynagate.dynamics.joints import JointTransform, joint_transform
+from dynagate.dynamics.joints import JointTransform
+from dynagate.dynamics.kinds import motion_of
 from dynagate.dynamics.parameters import inertia_of
 from dynagate.dynamics.reduction import Body, bodies, moved_frames, regrouped
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
-from dynagate.robot.model import DIRECTIONS, Robot, turn_z_to
+from dynagate.robot.model import Robot, turn_z_to
 
 
 class Tree:
@@ -70,7 +71,7 @@ class Tree:
         self.base_acceleration: Array = array([-g for g in robot.gravity])
         self.dofs = [range(v.start, v.stop) for _, _, v in robot.slices()]
         self.link_of = [i for i in self.links for _ in self.dofs[i]]
-        self._direction = [k for link in robot.links for k in DIRECTIONS[link.joint.type]]
+        self._direction = [k for link in robot.links for k in link.joint.kind.directions]
         self.support = [[d for j in self.ancestors[i] for d in self.dofs[j]] for i in self.links]
         self.chain = [[e for e in self.support[i] if e <= d] for i in self.links for d in self.dofs[i]]
         self.armature = [robot.links[i].joint.armature for i in self.link_of]
@@ -97,10 +98,11 @@ class Tree:
 
     def transforms(self, q: Sequence[Scalar]) -> list[JointTransform]:
         """Pose of every link in its parent."""
-        return [
-            joint_transform(link.joint.type, i, array(link.joint.rotation), array(link.joint.translation), q[part])
-            for i, (link, part, _) in enumerate(self.robot.slices())
-        ]
+        poses = []
+        for i, (link, part, _) in enumerate(self.robot.slices()):
+            motion, rotation = motion_of(link.joint.type), array(link.joint.rotation)
+            poses.append(motion.pose(i, rotation, array(link.joint.translation), motion.turn(i, q[part])))
+        return poses
 
     def joint_torque(self, d: int, force: Force, qd: Sequence[Scalar], qdd: Sequence[Scalar]) -> Scalar:
         """What degree of freedom d must give for a force in its link's own frame, its resistance and its rotor."""

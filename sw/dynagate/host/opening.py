@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import OF_ROLLOUTS, AlgorithmOptions
+from dynagate.dynamics.options import DEFAULT_FUNCTION, OF_ROLLOUTS, AlgorithmOptions
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
 from dynagate.host.chip_rollout import ChipRollout
 from dynagate.host.devices import DEVICES, Board, Cpu, DeviceOptions, FunctionsDevice, Sim, TurnDevice
@@ -24,7 +24,6 @@ from dynagate.robot import Robot, robots
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
 
-DEFAULT_FUNCTION = "forward_dynamics_gradient"
 ALGORITHM = [name for name in AlgorithmOptions.__dataclass_fields__ if name not in OF_ROLLOUTS]
 """Options of a function's algorithm."""
 OF_ROLLOUT = [
@@ -105,9 +104,7 @@ def open(
     if algorithm is None:
         algorithm = AlgorithmOptions(**options_of_algorithm)
     elif options_of_algorithm:
-        raise ArgumentError(
-            f"{', '.join(options_of_algorithm)} beside algorithm; expected all its options in one object"
-        )
+        raise ArgumentError(f"{', '.join(options_of_algorithm)} beside algorithm; expected all of its options in it")
     loaded = robot if isinstance(robot, Robot) else robots.load(robot)
     return Accelerator(opened.of_robot(loaded, function or DEFAULT_FUNCTION, algorithm, step), overflow=overflow)
 

@@ -83,7 +83,7 @@ class Rollout(Opened):
         self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), chosen.name
         self.options.friction_of(robot)
         warn_of_no_friction(robot, friction)
-        self.functions: dict[str, Opened] = {}
+        self.function, self.functions = ROLLOUT, {}
         self._linearise = linearise
         self.chip: ChipRollout | None = None
         self.kernel: LoopKernel | None = None

@@ -55,7 +55,5 @@ def chosen_device(device: str | DeviceOptions, what: str, options: Mapping[str, 
         return DEVICES[name](**options)
     check_options(label, device.changed(), taken)
     if options:
-        raise ArgumentError(
-            f"{', '.join(options)} beside {device!r:.60}; expected all options of a device in its object"
-        )
+        raise ArgumentError(f"{', '.join(options)} beside {device!r:.60}; expected all of its options in its object")
     return device
