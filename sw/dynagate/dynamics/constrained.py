@@ -32,7 +32,6 @@ from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.model import Constraint, Robot, RobotError
 
-
 SOFTENED = 1e-4
 """ε beside an entry of Aᵀ A: forces of frames in line do not grow beyond what rounding tells."""
 REFINED = 3
@@ -93,7 +92,7 @@ def _held(tree: Tree) -> Iterator[_Held]:
 def _poses(tree: Tree, q: Sequence[Scalar]) -> Poses:
     """Of all links in the axes of the floating link of their chain, or of the base: also of chains that a loop ties to
     another one or to the base."""
-    reference = {first: first if tree.robot.links[first].joint.type == "floating" else -1 for first in chains(tree)}
+    reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
     for held in _held(tree):
         tied = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
         if len(tied) > 1:

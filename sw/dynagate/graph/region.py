@@ -120,8 +120,9 @@ class Region:
             free = 1.0 if joint.has_quaternion else math.pi
             least, most = _positions(robot, joint, free)
             low, high = [least] * joint.nq, [most] * joint.nq
-            if joint.type == "floating":
-                low[:3], high[:3] = [-POSITION] * 3, [POSITION] * 3
+            if not joint.kind.limited:
+                for k in joint.kind.lengths:
+                    low[k], high[k] = -POSITION, POSITION
             lower += low
             upper += high
         accelerations = efforts = None

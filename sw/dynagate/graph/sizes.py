@@ -43,9 +43,7 @@ def typical_sizes(tree: Tree) -> dict[str, Array]:
     unit = np.where(slides, length, 1.0)
     position = np.ones(tree.nq)
     for link, q_part, _ in robot.slices():
-        free = q_part.stop - q_part.start - 4 if link.joint.has_quaternion else 0
-        if free or link.joint.type == "prismatic":
-            position[q_part.start : q_part.start + (free or 1)] = length
+        position[[q_part.start + k for k in link.joint.kind.lengths]] = length
     torque = inertia * unit / time**2
     force = float((torque / np.where(slides, 1.0, length)).max())
     moves = {"q": unit, "qd": unit / time, "qdd": unit / time**2, "tau": torque}

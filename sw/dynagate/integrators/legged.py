@@ -38,7 +38,7 @@ class Legged:
     @property
     def motors(self) -> slice:
         """The actuated dofs: all joints behind the base's."""
-        free = self.robot.links[0].joint.type == "floating"
+        free = self.robot.links[0].joint.kind.free
         return slice(6 if free else 3, self.robot.nv)
 
     @property

@@ -16,6 +16,7 @@ import numpy as np
 
 from dynagate.base.arguments import is_number
 from dynagate.base.errors import Error
+from dynagate.robot.kinds import KINDS, JointKind, kind_of, single_kinds
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -24,21 +25,6 @@ Vector3 = tuple[float, float, float]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-DIRECTIONS: dict[str, tuple[int, ...]] = {
-    "revolute": (2,),
-    "continuous": (2,),
-    "prismatic": (5,),
-    "spherical": (0, 1, 2),
-    "floating": (3, 4, 5, 0, 1, 2),
-}
-"""Joint type -> the directions of its degrees of freedom in the link's own frame, in the order of the velocity vector:
-0 to 2 turn about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`)."""
-
-JOINT_TYPES = tuple(DIRECTIONS)
-SINGLE = tuple(kind for kind, directions in DIRECTIONS.items() if len(directions) == 1)
-"""Types of one degree of freedom."""
-TURNING = ("revolute", "continuous")
-
 SMALLEST_RATIO = 1e-6
 """Of a joint that mimics another: squared, it still counts beside 1 in a float."""
 
@@ -124,7 +110,7 @@ class Joint:
     @property
     def nv(self) -> int:
         """Degrees of freedom: none where the joint follows another."""
-        return 0 if self.mimic else len(DIRECTIONS[self.type])
+        return 0 if self.mimic else self.kind.nv
 
     @property
     def nq(self) -> int:
@@ -133,7 +119,12 @@ class Joint:
 
     @property
     def has_quaternion(self) -> bool:
-        return self.type in ("spherical", "floating")
+        return self.kind.has_quaternion
+
+    @property
+    def kind(self) -> JointKind:
+        """What is known of all joints of its type. Raises ValueError: there is no such type."""
+        return kind_of(self.type)
 
 
 @dataclass(frozen=True)
@@ -301,16 +292,16 @@ class Robot:
             raise RobotError(
                 f"link '{link.name}' has parent index {link.parent}; expected -1 (the base) to {index - 1}"
             )
-        if link.joint.type not in JOINT_TYPES:
+        if link.joint.type not in KINDS:
             raise RobotError(
-                f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(JOINT_TYPES)}, fixed"
+                f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(KINDS)}, fixed"
             )
         numbers = np.array([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis])
         if not _small(numbers):
             raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite{OR_TOO_LARGE}")
         if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
             raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
-        if link.joint.has_quaternion and link.joint.axis != (0.0, 0.0, 1.0):
+        if not link.joint.kind.has_axis and link.joint.axis != (0.0, 0.0, 1.0):
             raise RobotError(f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)")
         if not (0.0 <= link.joint.damping < math.inf and 0.0 <= link.joint.armature < math.inf):
             raise RobotError(
@@ -441,9 +432,9 @@ class Robot:
         return sum(constraint.rows for constraint in self.constraints)
 
     def _check_mimic(self, joint: Joint, mimic: Mimic) -> None:
-        if joint.type not in SINGLE:
+        if not joint.kind.single:
             raise RobotError(
-                f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(SINGLE)} to mimic another"
+                f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(single_kinds())} to mimic another"
             )
         leaders = [link.joint for link in self.links if link.joint.name == mimic.joint]
         if not leaders:
@@ -451,7 +442,7 @@ class Robot:
         if len(leaders) > 1:
             raise RobotError(f"joint '{joint.name}' mimics '{mimic.joint}', which is the name of {len(leaders)} joints")
         (leader,) = leaders
-        if leader.mimic is not None or leader.type not in SINGLE:
+        if leader.mimic is not None or not leader.kind.single:
             kind = "mimics another" if leader.mimic else f"is {leader.type}"
             raise RobotError(
                 f"joint '{joint.name}' mimics joint '{leader.name}', which {kind}; expected a joint of one degree of "
@@ -487,8 +478,8 @@ class Robot:
         """Whether a joint, one of the robot's, turns for ever and comes back to the same pose after each 2π rad: it is
         continuous, and the joints that mimic it have no limits and make whole turns too."""
         mimics = [link.joint for link in self.links if link.joint.mimic and link.joint.mimic.joint == joint.name]
-        whole = all(m.type in TURNING and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
-        return joint.type == "continuous" and self.reach(joint) == (None, None) and whole
+        whole = all(m.kind.turning and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
+        return joint.kind.endless and self.reach(joint) == (None, None) and whole
 
     def uncoupled(self) -> Robot:
         """The robot with every joint that mimics another free."""
