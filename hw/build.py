@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.nearest import keywords_checked
 from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
@@ -58,6 +59,7 @@ from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName, robot_of
 
 if TYPE_CHECKING:
     from dynagate.hw.datapath import Datapath
@@ -117,12 +119,15 @@ class Build:
         return self.folder / f"{SHELL_TOP}.v"
 
 
+@keywords_checked
 def build(
-    robot: Robot,
+    robot: RobotOrName,
     function: str = "forward_dynamics_gradient",
     *,
     ii: int = 8,
+    word: int | None = None,
     policy: Policy | None = None,
+    error: float | None = None,
     goal: Goal | None = None,
     formats: str | os.PathLike[str] | None = None,
     axi: Axi | None = None,
@@ -149,7 +154,9 @@ def build(
     """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
     chip. A design that is there already is kept, a damaged one mended.
 
+    robot: also the name of one that ships, or the path of its URDF file.
     ii, policy, goal, formats, axi, budget, stages, region: as in `DesignRequest`.
+    word: short for policy=Policy(word=...), bits of every value. error: short for goal=Goal(error).
     form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, linearise, variable_dt, friction,
     friction_speed, stops: as in `AlgorithmOptions`.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
@@ -173,8 +180,22 @@ def build(
         friction_speed,
         stops,
     )
-    request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
+    policy, goal = _shorthands(word, policy, error, goal)
+    known = robot_of(robot)
+    request = DesignRequest(known, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
     return build_request(request, folder=folder, step=step)
+
+
+def _shorthands(
+    word: int | None, policy: Policy | None, error: float | None, goal: Goal | None
+) -> tuple[Policy | None, Goal | None]:
+    """Policy and goal, of which a number may be given instead. Raises ValueError: both are given, or both numbers."""
+    for name, number, other in (("word", word, policy), ("error", error, goal)):
+        if number is not None and other is not None:
+            raise ArgumentError(f"{name}={number} and {type(other).__name__}(...); expected one of them")
+    if word is not None and (error is not None or goal is not None):
+        raise ArgumentError(f"word={word} and an error; expected one of them: words are found for an error")
+    return Policy(word=word) if word is not None else policy, Goal(error) if error is not None else goal
 
 
 def build_request(

@@ -16,13 +16,14 @@ from dynagate.hw.cost import Budget
 from dynagate.hw.plan import Stages
 from dynagate.hw.schedule import check_interval
 from dynagate.robot import Robot
+from dynagate.robot.checked import robot_of
 
 
 @dataclass(frozen=True)
 class DesignRequest:
     """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
 
-    robot, function: what is computed; several functions have commas between them.
+    robot, function: what is computed, of a robot, its name or its path; several functions have commas between them.
     ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
     policy: word length and binary points (24 bits by default). With proved ranges no state of the region overflows.
     goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
@@ -45,7 +46,9 @@ class DesignRequest:
     algorithm: AlgorithmOptions = DEFAULTS
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "robot", robot_of(self.robot))
         check_interval(self.ii)
+        object.__setattr__(self, "ii", int(self.ii))  # of numpy's, too: it goes into design.json
         if self.goal is not None and self.formats is not None:
             raise ArgumentError("a goal and a file of formats; expected one of them")
         if self.goal is not None and self.policy is not None and self.policy.ranges == PROVED:

@@ -13,6 +13,8 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.extras import brought_by
+from dynagate.base.nearest import check_keyword, nearest
 from dynagate.design.files import FILE, load
 from dynagate.design.rebuilt import formatted_design
 from dynagate.dynamics import ROLLOUT
@@ -42,6 +44,7 @@ from dynagate.host.rollouts import DEVICES as DEVICES_OF_ROLLOUTS
 from dynagate.host.rollouts import Rollout
 from dynagate.host.sim_links import SimLink, SimShellLink
 from dynagate.robot import Robot, robots
+from dynagate.robot.checked import robot_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in `typing` from Python 3.11 on
@@ -151,8 +154,8 @@ def open(
     an option with another name; RobotError where there is no such robot, DesignError for a design that is missing or
     damaged, CompileError where there is no compiler.
     """
-    for name in options.keys() - Options.__annotations__.keys():
-        raise ArgumentTypeError(f"open() got an unexpected keyword argument '{name}'; expected an option of its text")
+    for name in options:
+        check_keyword("open", name, ("device", "overflow", "step", *Options.__annotations__))
     asked: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     check_flags(**{name: asked[name] for name in FLAGS if name in asked})
     is_robot = isinstance(what, Robot) or names_robot(what)
@@ -170,7 +173,7 @@ def open(
     opener = DEVICES[chosen]
     _check_options(f"device '{chosen}'", asked, (*_options(opener), *ALGORITHM))
     algorithm = AlgorithmOptions(**{name: asked.pop(name) for name in ALGORITHM if name in asked})
-    robot = what if isinstance(what, Robot) else robots.load(what)  # type: ignore[arg-type]
+    robot = robot_of(what)  # type: ignore[arg-type]
     return Accelerator(_opened(opener, robot, function or DEFAULT_FUNCTION, algorithm, step, asked), overflow=overflow)
 
 
@@ -183,7 +186,9 @@ def _device(is_robot: bool, device: str | None, options: dict[str, Any]) -> str:
         device = device or BOARD
     chosen = device or ("cpu" if is_robot else "sim")
     if chosen not in DEVICES and chosen != BOARD:
-        raise ArgumentError(f"device '{chosen}'; expected one of {', '.join((*DEVICES, BOARD))}")
+        raise ArgumentError(
+            f"device '{chosen}'{nearest(chosen, (*DEVICES, BOARD))}; expected one of {', '.join((*DEVICES, BOARD))}"
+        )
     return chosen
 
 
@@ -282,7 +287,7 @@ def _check_options(what: str, options: Iterable[str], taken: Iterable[str]) -> N
     for name in options:
         if name not in names:
             expected = f"expected one of {', '.join(names)}" if names else "it takes none"
-            raise ArgumentError(f"{what} takes no option '{name}'; {expected}")
+            raise ArgumentError(f"{what} takes no option '{name}'{nearest(name, names)}; {expected}")
 
 
 def _numpy(
@@ -371,8 +376,9 @@ def _sim(
 ) -> Device:
     if shell and axi is None:
         raise ArgumentError(f"shell=True without axi; {WITH_SHELL}")
-    from dynagate.hw.build import DEFAULT_FOLDER, build_request
-    from dynagate.hw.request import DesignRequest
+    with brought_by("hw", "device 'sim'"):
+        from dynagate.hw.build import DEFAULT_FOLDER, build_request
+        from dynagate.hw.request import DesignRequest
 
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
     built = build_request(request, folder=DEFAULT_FOLDER if folder is None else folder, step=step)

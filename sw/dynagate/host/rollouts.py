@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import check_keyword, nearest
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.graph.evaluate import check_unit_vectors
@@ -23,7 +24,8 @@ from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph,
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
-from dynagate.robot import Robot, robots
+from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName, robot_of
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # in `typing` from Python 3.11 on
@@ -70,6 +72,13 @@ class RolloutDeviceOptions(TypedDict, total=False):
     seed: int | None
 
 
+KEYWORDS = (
+    *("robot", "steps", "dt", "integrator", "linearise", "every", "device", "form", "friction", "friction_speed"),
+    *("stops", *RolloutDeviceOptions.__annotations__),
+)
+"""What `Rollout` takes."""
+
+
 class Trajectories:
     """What a rollout returns; leading axes are those of q0 without its last.
 
@@ -114,7 +123,7 @@ class Rollout:
 
     def __init__(
         self,
-        robot: Robot | str | PathLike[str],
+        robot: RobotOrName,
         *,
         steps: int,
         dt: float | None,
@@ -132,7 +141,7 @@ class Rollout:
         check_flags(linearise=linearise)
         _check_steps(steps, every, linearise)
         own = _device_options(device, options)
-        robot = robot if isinstance(robot, Robot) else robots.load(robot)
+        robot = robot_of(robot)
         self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), device
         self.options.friction_of(robot)
         warn_of_no_friction(robot, friction)
@@ -149,6 +158,15 @@ class Rollout:
         self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
         self.kernel = self._in_c(self.loop)
         self._compute = self._opened(self.loop, self.kernel)
+
+    def __repr__(self) -> str:
+        dt = "dt of each call" if self.options.dt is None else f"dt {self.options.dt:g} s"
+        every = f", every {self.every}" if self.every > 1 else ""
+        linear = ", linearised" if self._linearise else ""
+        return (
+            f"<Rollout {self.robot.name}, {self.steps} steps{every}, {dt}, {self.options.integrator}{linear}, "
+            f"on {self.device}>"
+        )
 
     @cached_property
     def reverse(self) -> tuple[Loop, LoopKernel | None]:
@@ -387,7 +405,9 @@ def _check_steps(steps: int, every: int, linearise: bool) -> None:
 def _device_options(device: str, options: RolloutDeviceOptions) -> dict[str, Any]:
     """Those that are not None. Raises ValueError: no device of rollouts, or an option that it does not take."""
     if device not in DEVICES:
-        raise ArgumentError(f"device '{device}'; expected one of {', '.join(DEVICES)}")
+        raise ArgumentError(f"device '{device}'{nearest(device, DEVICES)}; expected one of {', '.join(DEVICES)}")
+    for name in options:
+        check_keyword("Rollout", name, KEYWORDS)
     own = {name: value for name, value in options.items() if value is not None}
     for name in own:
         if name not in DEVICES[device]:
