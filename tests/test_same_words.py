@@ -129,7 +129,7 @@ NEAR: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: trace(ARM, "RNEA"), ValueError, "no function 'RNEA' (did you mean 'rnea'?); expected one of inverse_dyn"),
     (lambda: trace(ARM, "forward_dynamics", form="ABA"), ValueError, "has no form 'ABA' (did you mean 'aba'?); exp"),
     (lambda: trace(ARM, "forward_dynamics", outputs=["qdds"]), ValueError, "has no output 'qdds' (did you mean 'qdd'?"),
-    (lambda: trace(ARM, "step", integrator="rk5"), ValueError, "integrator 'rk5' (did you mean 'rk4'?); expected"),
+    (lambda: trace(ARM, "step", integrator="eulers"), ValueError, "integrator 'eulers' (did you mean 'euler'?); exp"),
     (lambda: trace(ARM, "step", integrater="rk4"), TypeError, "argument 'integrater' (did you mean 'integrator'?)"),  # type: ignore[call-arg]
     (lambda: trace(ARM, "step", variable=("fore_arm",)), ValueError, "moving link 'fore_arm' (did you mean 'forearm'?"),
     (lambda: ARM.frame("fore_arm"), ValueError, "no frame 'fore_arm' (did you mean 'forearm'?); expected one of upper"),

@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 
 from dynagate.base.errors import ArgumentTypeError
 
-ALIKE = 0.65
+ALIKE = 0.7
 """Of two names that may be meant for each other, the ratio of `difflib`."""
 
 P = ParamSpec("P")

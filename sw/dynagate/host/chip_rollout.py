@@ -15,6 +15,7 @@ from dynagate.host.inputs import check_range
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.ring import RingDevice
 from dynagate.host.rollouts import Trajectories
+from dynagate.host.starts import without_lost
 
 Array = npt.NDArray[Any]
 LAST = (1 << 32) - 1
@@ -54,14 +55,15 @@ class ChipRollout:
         (..., states - 1, ·, ·) of the steps that led to the others. states is 1 + ⌈steps / every⌉ for the longest
         trajectory. What a shorter one does not have is NaN, and so are results after an overflow, on their way or in
         the state that returns: `diverged` has the first step that is flagged among those that come out, -1 where none
-        is. Angles of joints without limits come back between -π and π.
+        is, and 0 of one of several whose q0 or qd0 is not finite. Angles of joints without limits come back between -π
+        and π.
 
         Raises ValueError naming the input: another shape, not finite, outside of the range that its format was chosen
         for, no unit quaternion, or steps, every, last that are none. Raises DeviceError where the device fails.
         """
         if self._closed:
             raise DeviceError(f"{self.device.text} is closed; open it again")
-        arrays, leading = self._checked(q0, qd0, tau, dt)
+        arrays, leading, lost = self._checked(q0, qd0, tau, dt)
         batch, turns = arrays["tau"].shape[:2]
         count = self._counts(steps, leading, turns)
         if not (is_whole(every) and 1 <= every < LAST):
@@ -75,7 +77,13 @@ class ChipRollout:
         if not batch:
             return self._trajectories(arrays, None, shown, np.zeros(shown.shape, bool), every, leading)
         result = self.device.run(arrays, count, shown, every)
-        return self._trajectories(arrays, result.values, shown, result.flagged & shown, every, leading)
+        moved = self._trajectories(arrays, result.values, shown, result.flagged & shown, every, leading)
+        if lost is not None:
+            for array in (moved.q, moved.qd, moved.a, moved.b):
+                if array is not None:
+                    array[lost.reshape(leading)] = np.nan
+            moved.diverged[lost.reshape(leading)] = 0
+        return moved
 
     def _trajectories(
         self,
@@ -108,7 +116,7 @@ class ChipRollout:
 
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
-    ) -> tuple[dict[str, Array], tuple[int, ...]]:
+    ) -> tuple[dict[str, Array], tuple[int, ...], Array | None]:
         nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
         leading = real("q0", q0).shape[:-1]
         torques = real("tau", tau)
@@ -117,10 +125,11 @@ class ChipRollout:
             text = ", ".join(map(str, (*leading, "steps", nv)))
             raise ArgumentError(f"tau has shape {torques.shape}; expected ({text}) with 1 step or more")
         arrays = {
-            "q": of_shape("q0", q0, (*leading, nq)).reshape(-1, nq),
-            "qd": of_shape("qd0", qd0, (*leading, nv)).reshape(-1, nv),
-            "tau": of_shape("tau", torques, (*leading, turns, nv)).reshape(-1, turns, nv),
+            "q": of_shape("q0", q0, (*leading, nq), finite=False).reshape(-1, nq),
+            "qd": of_shape("qd0", qd0, (*leading, nv), finite=False).reshape(-1, nv),
+            "tau": of_shape("tau", torques, (*leading, turns, nv), finite=False).reshape(-1, turns, nv),
         }
+        arrays, lost = without_lost(arrays, leading)
         if ("dt" in self._inputs) != (dt is not None):
             expected = "a time step, which is an input" if "dt" in self._inputs else "none: it is a constant"
             raise ArgumentError(f"dt={dt!r} for this design; expected {expected}")
@@ -134,7 +143,7 @@ class ChipRollout:
             for k, (bounds, slack) in enumerate(zip(each.ranges, each.steps, strict=True)):
                 check_range(each, k, flat[:, k], bounds, slack)
         check_unit_vectors("q0", self._inputs["q"].unit_vectors, arrays["q"])
-        return arrays, leading
+        return arrays, leading, lost
 
     @staticmethod
     def _counts(steps: npt.ArrayLike | None, leading: tuple[int, ...], turns: int) -> npt.NDArray[np.int64]:

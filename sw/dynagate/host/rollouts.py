@@ -20,6 +20,7 @@ from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
+from dynagate.host.starts import without_lost
 from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
@@ -190,11 +191,12 @@ class Rollout:
         """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
 
         Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
-        or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other.
+        or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other. So is one of
+        several whose q0 or qd0 is not finite, because it diverged in a call before, say: its `diverged` is 0.
         """
         if (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
-        state, leading = self._checked(q0, qd0, tau, dt)
+        state, leading, lost = self._checked(q0, qd0, tau, dt)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
@@ -204,6 +206,10 @@ class Rollout:
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1) * self.every
+        if lost is not None:
+            diverged[lost] = 0
+            for array in results.values():
+                array[lost] = np.nan
         shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in results.items()}
         return Trajectories(shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged.reshape(leading))
 
@@ -339,16 +345,17 @@ class Rollout:
 
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
-    ) -> tuple[dict[str, Array], tuple[int, ...]]:
+    ) -> tuple[dict[str, Array], tuple[int, ...], Array | None]:
+        """The inputs with one axis (batch,) in front, the axes that they had, and which trajectories are lost."""
         robot = self.robot
         leading = real("q0", q0).shape[:-1]
-        q = of_shape("q0", q0, (*leading, robot.nq), self.dtype).reshape(-1, robot.nq)
-        check_unit_vectors("q0", [(part.start, part.stop) for part in robot.quaternions()], q)
+        shapes = {"q": (robot.nq,), "qd": (robot.nv,), "tau": (self.steps, robot.nv)}
         state = {
-            "q": q,
-            "qd": of_shape("qd0", qd0, (*leading, robot.nv), self.dtype).reshape(-1, robot.nv),
-            "tau": of_shape("tau", tau, (*leading, self.steps, robot.nv), self.dtype).reshape(-1, self.steps, robot.nv),
+            name: of_shape(label, value, (*leading, *shapes[name]), self.dtype, finite=False).reshape(-1, *shapes[name])
+            for name, label, value in (("q", "q0", q0), ("qd", "qd0", qd0), ("tau", "tau", tau))
         }
+        state, lost = without_lost(state, leading)
+        check_unit_vectors("q0", [(part.start, part.stop) for part in robot.quaternions()], state["q"])
         if self.options.dt is None:
             step = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
             if step.shape != () or not (np.isfinite(step) and step > 0.0):
@@ -358,7 +365,7 @@ class Rollout:
             raise ArgumentError(
                 f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there"
             )
-        return state, leading
+        return state, leading, lost
 
 
 class _Small:
