@@ -74,10 +74,12 @@ class ChipRollout:
         every = LAST if last else int(every)
         ends = np.arange(1, turns + 1) == count[:, None]
         shown = ends | ((np.arange(1, turns + 1) % every == 0) & (np.arange(1, turns + 1) < count[:, None]))
-        if not batch:
-            return self._trajectories(arrays, None, shown, np.zeros(shown.shape, bool), every, leading)
-        result = self.device.run(arrays, count, shown, every)
-        moved = self._trajectories(arrays, result.values, shown, result.flagged & shown, every, leading)
+        if not batch or (lost is not None and lost.all()):
+            values, flagged = None, np.zeros(shown.shape, bool)
+        else:
+            result = self.device.run(arrays, count, shown, every)
+            values, flagged = result.values, result.flagged & shown
+        moved = self._trajectories(arrays, values, shown, flagged, every, leading)
         if lost is not None:
             for array in (moved.q, moved.qd, moved.a, moved.b):
                 if array is not None:
@@ -129,7 +131,7 @@ class ChipRollout:
             "qd": of_shape("qd0", qd0, (*leading, nv), finite=False).reshape(-1, nv),
             "tau": of_shape("tau", torques, (*leading, turns, nv), finite=False).reshape(-1, turns, nv),
         }
-        arrays, lost = without_lost(arrays, leading)
+        arrays, lost = without_lost(arrays, leading, self._inputs["q"].unit_vectors)
         if ("dt" in self._inputs) != (dt is not None):
             expected = "a time step, which is an input" if "dt" in self._inputs else "none: it is a constant"
             raise ArgumentError(f"dt={dt!r} for this design; expected {expected}")
@@ -138,7 +140,7 @@ class ChipRollout:
             if not (step > 0.0).all():
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
             arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
-        for name, each in self._inputs.items():
+        for name, each in self._inputs.items() if lost is None or not lost.all() else ():
             flat = arrays[name].reshape(-1, len(each.ranges))
             for k, (bounds, slack) in enumerate(zip(each.ranges, each.steps, strict=True)):
                 check_range(each, k, flat[:, k], bounds, slack)

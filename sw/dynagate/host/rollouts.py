@@ -354,8 +354,9 @@ class Rollout:
             name: of_shape(label, value, (*leading, *shapes[name]), self.dtype, finite=False).reshape(-1, *shapes[name])
             for name, label, value in (("q", "q0", q0), ("qd", "qd0", qd0), ("tau", "tau", tau))
         }
-        state, lost = without_lost(state, leading)
-        check_unit_vectors("q0", [(part.start, part.stop) for part in robot.quaternions()], state["q"])
+        units = [(part.start, part.stop) for part in robot.quaternions()]
+        state, lost = without_lost(state, leading, units)
+        check_unit_vectors("q0", units, state["q"])
         if self.options.dt is None:
             step = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
             if step.shape != () or not (np.isfinite(step) and step > 0.0):

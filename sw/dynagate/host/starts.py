@@ -6,6 +6,7 @@ there, and harms no other.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,21 @@ Array = npt.NDArray[Any]
 STATE = ("q", "qd")
 
 
-def without_lost(arrays: dict[str, Array], leading: tuple[int, ...]) -> tuple[dict[str, Array], Array | None]:
-    """The inputs q, qd and tau of a batch (batch, ...) of trajectories, those of a sound one in place of lost ones, and
-    which are lost (batch,); None where none is. leading: the batch's axes, for the text.
+def without_lost(
+    arrays: dict[str, Array], leading: tuple[int, ...], units: Sequence[tuple[int, int]]
+) -> tuple[dict[str, Array], Array | None]:
+    """The inputs q, qd and tau of a batch (batch, ...) of trajectories, those of a sound one in place of lost ones, or
+    zeros where there is none, and which are lost (batch,); None where none is. leading: the batch's axes, () of a
+    single trajectory. units: begin and end of the quaternions in q.
 
-    Raises ValueError naming an entry that is not finite, where a trajectory has finite states and torques that are not,
-    or where all are lost, as a single one is."""
+    Raises ValueError naming an entry that is not finite, where a single trajectory is lost, or one has torques alone
+    that are not finite."""
     if all(np.isfinite(array).all() for array in arrays.values()):
         return arrays, None
     finite = {name: np.isfinite(array.reshape(len(array), -1)).all(axis=1) for name, array in arrays.items()}
     lost = ~np.logical_and.reduce([finite[name] for name in STATE])
-    if lost.all():
-        lost[:] = False  # a mistake in the inputs
+    if not leading:
+        lost[:] = False
     for name, array in arrays.items():
         bad = ~np.isfinite(array) & ~lost.reshape(-1, *[1] * (array.ndim - 1))
         if bad.any():
@@ -36,9 +40,9 @@ def without_lost(arrays: dict[str, Array], leading: tuple[int, ...]) -> tuple[di
             label = name if name == "tau" else f"{name}0"
             template = f"input '{label}' is {array[at]} at {{at}}; expected finite numbers"
             raise EntryError(template, at).within(leading)
-    instead = int(np.flatnonzero(~lost)[0])
-    result = {}
-    for name, array in arrays.items():
-        result[name] = array.copy()
-        result[name][lost] = array[instead]
+    result = {name: array.copy() for name, array in arrays.items()}
+    for name, array in result.items():
+        array[lost] = 0.0 if lost.all() else array[np.argmin(lost)]
+        if name == "q" and lost.all():
+            array[:, [stop - 1 for _, stop in units]] = 1.0
     return result, lost
