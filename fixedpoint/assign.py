@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.base.arguments import is_number
+from dynagate.base.arguments import is_number, is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import CODE, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
@@ -55,8 +55,10 @@ class Policy:
             raise ArgumentError(f"ranges '{self.ranges}'; expected '{SAMPLED}' or '{PROVED}'")
         if not (is_number(self.milliseconds) and 0.0 <= self.milliseconds < math.inf):
             raise ArgumentError(f"milliseconds {self.milliseconds}; expected a number of 0 or more")
-        if not SMALLEST_WORD <= self.word <= LARGEST_WORD:
+        if not (is_whole(self.word) and SMALLEST_WORD <= self.word <= LARGEST_WORD):
             raise ArgumentError(f"word {self.word}; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
+        for name, kind in (("word", int), ("samples", int), ("seed", int), ("milliseconds", float)):
+            object.__setattr__(self, name, kind(getattr(self, name)))  # of numpy's, too: they go into design.json
 
 
 @dataclass(frozen=True)

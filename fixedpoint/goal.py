@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph.ops import PRODUCTS
@@ -70,7 +71,7 @@ class Goal:
     seed: int = 31
 
     def __post_init__(self) -> None:
-        errors = {"": self.error} if isinstance(self.error, float | int) else dict(self.error)
+        errors = {"": self.error} if is_number(self.error) else dict(self.error)
         if not errors:
             raise ArgumentError("a goal without an error; expected one number, or one by output block")
         for block, error in errors.items():
@@ -88,10 +89,12 @@ class Goal:
             raise ArgumentError(f"states of kinds {self.kinds}; expected some of {', '.join(KINDS)}")
         if min(self.states, self.fresh) < 1:
             raise ArgumentError(f"{self.states} states and {self.fresh} fresh ones; expected 1 or more of each")
+        own = float(self.error) if is_number(self.error) else {name: float(error) for name, error in errors.items()}
+        object.__setattr__(self, "error", own)  # of numpy's, too: they go into design.json
 
     def of(self, block: str) -> float:
         """The largest error that a block may have."""
-        return float(self.error) if isinstance(self.error, float | int) else float(self.error.get(block, math.inf))
+        return float(self.error) if is_number(self.error) else float(self.error.get(block, math.inf))
 
 
 def dsp_blocks(formatted: FormattedGraph, dsp: Multiplier = DSP48E2) -> list[int]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign_word, sampled_states
 from dynagate.fixedpoint.confidence import (
@@ -112,7 +113,7 @@ def optimise(
     Raises AccuracyError: even the widest words do not meet the goal; ValueError: the goal names an unknown block.
     """
     names = [port.name for port in graph.outputs]
-    for name in () if isinstance(goal.error, float | int) else goal.error:
+    for name in () if is_number(goal.error) else goal.error:
         if name not in names:
             raise ArgumentError(f"an error for block '{name}'; expected one of {', '.join(names)}")
     search = _Search(late_terms_last(graph), region, goal, policy or Policy(guard_bits=None), trajectories, number)

@@ -37,6 +37,7 @@ from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.files import read_formats
+from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph
 from dynagate.graph import Port as GraphPort
@@ -57,6 +58,7 @@ from dynagate.hw.units.raw import FromWord, ToWord
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName
 
 if TYPE_CHECKING:
     from dynagate.hw.datapath import Datapath
@@ -116,10 +118,12 @@ class Build:
 
 
 def build(
-    robot: Robot,
+    robot: RobotOrName,
     function: str = DEFAULT_FUNCTION,
     *,
     algorithm: AlgorithmOptions | None = None,
+    word: int | None = None,
+    error: float | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
     **options: Any,
@@ -127,7 +131,9 @@ def build(
     """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
     chip. A design that is there already is kept, a damaged one mended.
 
+    robot: also the name of one that ships, or the path of its URDF file.
     algorithm: the options of the function's algorithm in one object.
+    word: short for policy=Policy(word=...), bits of every value. error: short for goal=Goal(error).
     options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages and region; and of
     `AlgorithmOptions`, instead of the object.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
@@ -135,7 +141,21 @@ def build(
     AccuracyError where no formats meet the goal, BudgetError where they take more than the budget, BuildError where the
     folder cannot be written; the folder then holds nothing new.
     """
-    return build_request(DesignRequest.of(robot, function, algorithm, options), folder=folder, step=step)
+    policy, goal = _shorthands(word, options.pop("policy", None), error, options.pop("goal", None))
+    request = DesignRequest.of(robot, function, algorithm, {**options, "policy": policy, "goal": goal})
+    return build_request(request, folder=folder, step=step)
+
+
+def _shorthands(
+    word: int | None, policy: Policy | None, error: float | None, goal: Goal | None
+) -> tuple[Policy | None, Goal | None]:
+    """Policy and goal, of which a number may be given instead. Raises ValueError: both are given, or both numbers."""
+    for name, number, other in (("word", word, policy), ("error", error, goal)):
+        if number is not None and other is not None:
+            raise ArgumentError(f"{name}={number} and {type(other).__name__}(...); expected one of them")
+    if word is not None and (error is not None or goal is not None):
+        raise ArgumentError(f"word={word} and an error; expected one of them: words are found for an error")
+    return Policy(word=word) if word is not None else policy, Goal(error) if error is not None else goal
 
 
 def build_request(

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import check_keyword
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULT_FUNCTION, DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED
@@ -14,6 +15,10 @@ from dynagate.hw.axi import check_goal
 from dynagate.hw.options import DesignOptions
 from dynagate.hw.schedule import check_interval
 from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName, robot_of
+
+OF_BUILD = ("robot", "function", "algorithm", "word", "error", "folder", "step")
+"""What `dynagate.build` takes besides the options of design and algorithm."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +33,7 @@ class _Computed:
 class DesignRequest(DesignOptions, _Computed):
     """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
 
-    robot, function: what is computed; several functions have commas between them.
+    robot, function: what is computed, of a robot, its name or its path; several functions have commas between them.
     ii, policy, goal, formats, axi, budget, stages, region: as `DesignOptions` has them.
     algorithm: the algorithm's options.
     """
@@ -37,20 +42,23 @@ class DesignRequest(DesignOptions, _Computed):
 
     @classmethod
     def of(
-        cls, robot: Robot, function: str, algorithm: AlgorithmOptions | None, options: Mapping[str, Any]
+        cls, robot: RobotOrName, function: str, algorithm: AlgorithmOptions | None, options: Mapping[str, Any]
     ) -> DesignRequest:
         """options: by name, of the design, and of the algorithm where it is not in one object. Raises ValueError;
         TypeError: an option has a name that is none."""
         own = {name: value for name, value in options.items() if name in DesignOptions.__dataclass_fields__}
         others = {name: value for name, value in options.items() if name not in own}
-        for name in others.keys() - AlgorithmOptions.__dataclass_fields__.keys():
-            raise ArgumentTypeError(f"build() got an unexpected keyword argument '{name}'; expected one of its text")
+        for name in others:
+            known = (*OF_BUILD, *DesignOptions.__dataclass_fields__, *AlgorithmOptions.__dataclass_fields__)
+            check_keyword("build", name, known)
         if algorithm is not None and others:
             raise ArgumentError(f"{', '.join(others)} beside algorithm; expected all of its options in it")
-        return cls(robot, function, **own, algorithm=algorithm or AlgorithmOptions(**others))
+        return cls(robot_of(robot), function, **own, algorithm=algorithm or AlgorithmOptions(**others))
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "robot", robot_of(self.robot))
         check_interval(self.ii)
+        object.__setattr__(self, "ii", int(self.ii))  # of numpy's, too: it goes into design.json
         if self.goal is not None and self.formats is not None:
             raise ArgumentError("a goal and a file of formats; expected one of them")
         if self.goal is not None and self.policy is not None and self.policy.ranges == PROVED:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from dynagate.base.arguments import is_whole
 from dynagate.base.errors import Error
 
 LONGEST_INTERVAL = 65535
@@ -29,7 +30,7 @@ class ScheduleError(Error, ValueError):
 
 def check_interval(ii: int) -> None:
     """Raises ScheduleError: no datapath has this initiation interval."""
-    if not isinstance(ii, int) or not 1 <= ii <= LONGEST_INTERVAL:
+    if not is_whole(ii) or not 1 <= ii <= LONGEST_INTERVAL:
         raise ScheduleError(f"initiation interval {ii}; expected a whole number from 1 to {LONGEST_INTERVAL} cycles")
 
 

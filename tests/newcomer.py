@@ -14,13 +14,15 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 FOLLOW = """
-import json, subprocess, sys, time, dynagate
+import json, os, subprocess, sys, time, dynagate
 print("dynagate of", dynagate.__file__)
 space = {"__name__": "__main__"}
 for number, (language, text) in enumerate(json.loads(sys.argv.pop())):
     start = time.monotonic()
     if language == "sh":
-        subprocess.run(["bash", "-ec", text], check=True)
+        subprocess.run(["bash", "-ec", text + "\nenv -0 > ../blocks"], check=True)
+        with open("../blocks") as after:  # what is exported stays, as in a terminal
+            os.environ.update(line.split("=", 1) for line in after.read().split("\0") if "=" in line)
     else:
         exec(compile(text, f"block {number}", "exec"), space)
     print(f"block {number} ({language}): {time.monotonic() - start:.1f} s", flush=True)

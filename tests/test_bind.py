@@ -267,7 +267,9 @@ def test_results_are_a_mapping_of_outputs(accelerator: Accelerator) -> None:
     assert results == results
     assert results != accelerator(**inputs)
     assert len({results, accelerator(**inputs)}) == 2
-    with pytest.raises(KeyError, match="no output 'qd'; expected one of qdd, dqdd_dq, dqdd_dqd, minv"):
+    with pytest.raises(
+        KeyError, match=r"no output 'qd' \(did you mean 'qdd'\?\); expected one of qdd, dqdd_dq, dqdd_dqd, minv"
+    ):
         results["qd"]
     with pytest.raises(
         AttributeError, match=re.escape("write into it with results.qdd[...] = values, or make results")

@@ -104,7 +104,9 @@ def test_a_file_that_is_no_board_is_refused(old: str, new: str, message: str, tm
 
 
 def test_an_unknown_board_is_named() -> None:
-    with pytest.raises(BoardError, match=r"no board 'vcu119'; expected one of kv260, pynq-z2, .*, vcu118"):
+    with pytest.raises(
+        BoardError, match=r"no board 'vcu119' \(did you mean 'vcu118'\?\); expected one of kv260, pynq-z2, .*, vcu118"
+    ):
         boards.load("vcu119")
 
 

@@ -19,8 +19,7 @@ from dynagate.dynamics.parameters import parameters_of
 
 ARM = robots.load("two_joint_arm")
 NO_ROBOTS: dict[str, Any] = {
-    "a name": "two_joint_arm",
-    "a path": "arm.urdf",
+    "bytes": b"two_joint_arm",
     "nothing": None,
     "a number": 3,
     "a class": Robot,
@@ -37,7 +36,9 @@ CALLS: dict[str, Callable[[Any], object]] = {
 @pytest.mark.parametrize("case", list(NO_ROBOTS))
 def test_what_is_no_robot_is_named(case: str, call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(TypeError, match=r"robot is .*; expected a Robot, such as dynagate.robots.load") as error:
+    with pytest.raises(
+        TypeError, match=r"robot is .*; expected a Robot, a name such as 'two_joint_arm', or the path"
+    ) as error:
         CALLS[call](NO_ROBOTS[case])
     assert isinstance(error.value, dynagate.Error)
     assert list(tmp_path.iterdir()) == []

@@ -58,7 +58,8 @@ def test_options_that_a_device_does_not_take_are_refused_before_any_work(
     refused = EVERY.keys() - set(taken.split(", "))
     assert example in refused
     for option in refused:
-        message = f"device '{device}' takes no option '{option}'; expected one of {taken}, {ALGORITHM}$"
+        near = r"( \(did you mean '\w+'\?\))?"
+        message = f"device '{device}' takes no option '{option}'{near}; expected one of {taken}, {ALGORITHM}$"
         for what in (ARM, "iiwa14"):
             with pytest.raises(dynagate.Error, match=message):
                 dynagate.open(what, device=device, **{option: EVERY[option]})
@@ -174,7 +175,10 @@ def test_robots_open_by_name_and_by_file(tmp_path: Path, monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("what", "message"),
     [
-        ("two_joint_arn", "no shipped robot 'two_joint_arn'; expected one of hyq, iiwa14, two_joint_arm"),
+        (
+            "two_joint_arn",
+            r"no shipped robot 'two_joint_arn' \(did you mean 'two_joint_arm'\?\); expected one of hyq, iiwa14, two_joint_arm",
+        ),
         ("none.urdf", "none.urdf: no such file"),
         (Path("none.urdf"), "none.urdf: no such file"),
         ("some/design", "no design at some/design/?.*; expected the folder that dynagate.build returned"),

@@ -223,7 +223,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"qd0": np.zeros((4, 3))}, r"qd0 has shape \(4, 3\); expected \(4, 2\)"),
     ({"tau": np.zeros((4, 2))}, r"tau has shape \(4, 2\); expected \(4, steps, 2\) with 1 step or more"),
     ({"tau": np.zeros((4, 0, 2))}, "with 1 step or more"),
-    ({"q0": np.full((4, 2), np.nan)}, "q0 is not finite"),
+    ({"tau": np.full((4, 3, 2), np.nan)}, r"input 'tau' is nan at \(0, 0, 0\); expected finite numbers"),
     ({"q0": np.full((4, 2), 9.0)}, "input 'q' is 9 at .*; the formats were chosen for"),
     ({"dt": 0.01}, "dt=0.01 for this design; expected none: it is a constant"),
     ({"steps": 4}, "steps=4; expected whole numbers from 1 to 3, the steps of tau"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.nearest import nearest
 from dynagate.base.structure import structured
 from dynagate.fixedpoint.goal import MULTIPLIERS, Multiplier
 from dynagate.hw.axi import PER_BATCH, PER_SAMPLE, WIDTHS
@@ -198,7 +199,7 @@ def names() -> list[str]:
 def load(name: str) -> Board:
     """The board of hw/boards/<name>.toml. Raises BoardError."""
     if name not in names():
-        raise BoardError(f"no board '{name}'; expected one of {', '.join(names())}")
+        raise BoardError(f"no board '{name}'{nearest(name, names())}; expected one of {', '.join(names())}")
     return read(_FOLDER / f"{name}.toml")
 
 

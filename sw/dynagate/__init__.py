@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 from dynagate.base.errors import Error
+from dynagate.base.nearest import nearest
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
 from dynagate.dynamics.configuration import integrate, neutral
 from dynagate.graph import Graph, trace
@@ -83,8 +84,11 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         from importlib import import_module
 
-        return getattr(import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'dynagate' has no attribute '{name}'")
+        from dynagate.base.extras import brought_by
+
+        with brought_by("hw", f"dynagate.{name}"):
+            return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'dynagate' has no attribute '{name}'{nearest(name, __all__)}")
 
 
 def __dir__() -> list[str]:

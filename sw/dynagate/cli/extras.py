@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from dynagate.base.extras import install
+
 EXTRAS = {
     "build": "hw",
     "bitstream": "hw",
@@ -24,11 +26,6 @@ EXTRAS = {
     "bench": "bench",
 }
 """The extra with all that a command needs."""
-
-
-def install(extra: str) -> str:
-    """What to type."""
-    return f"pip install 'dynagate[{extra}]'"
 
 
 MANAGERS = {

@@ -11,10 +11,11 @@ import click
 from click.shell_completion import CompletionItem
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import nearest
 from dynagate.cli import parameters
 from dynagate.cli.parameters import Named, Value, count, mapping, one_or_named
 from dynagate.cli.robot import Command, refuse_without, with_options
-from dynagate.dynamics import ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TOGETHER, Function, function
+from dynagate.dynamics import ALIASES, ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TOGETHER, Function, function
 from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.parameters import check_variable
@@ -44,9 +45,9 @@ class Functions(click.ParamType):
         for name in value.split(",") if value != ALL else ():
             if not name.strip():
                 self.fail(f"'{value}' has an empty name; expected names with commas and no blanks between", param, ctx)
-            if name not in (*LISTED, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
+            if name not in (*LISTED, *ALIASES, ROLLOUT) and not name.startswith(tuple(FRAME_FUNCTIONS)):
                 self.fail(
-                    f"no function '{name}'{parameters.nearest(name, [*LISTED, ROLLOUT])}; expected one or more of "
+                    f"no function '{name}'{nearest(name, [*LISTED, ROLLOUT])}; expected one or more of "
                     f"{', '.join(LISTED)}, or {ALL}, or {ROLLOUT}",
                     param,
                     ctx,
@@ -83,7 +84,7 @@ class OneFunction(click.Choice[str]):
     """A listed function's name, or that of a function of one frame."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        if isinstance(value, str) and value.startswith(tuple(FRAME_FUNCTIONS)):
+        if isinstance(value, str) and (value in ALIASES or value.startswith(tuple(FRAME_FUNCTIONS))):
             return Functions().convert(value, param, ctx)
         return super().convert(value, param, ctx)
 
@@ -233,8 +234,7 @@ def _check_formats(
     for block in errors:
         if block and block not in blocks:
             raise click.BadParameter(
-                f"no output block '{block}'{parameters.nearest(block, blocks)}; {function.name} has "
-                f"{', '.join(blocks)}",
+                f"no output block '{block}'{nearest(block, blocks)}; {function.name} has {', '.join(blocks)}",
                 param_hint="'--error'",
             )
 
@@ -374,7 +374,7 @@ def _check_outputs(row: Function, outputs: Sequence[str]) -> None:
     for name in outputs:
         if name not in known:
             raise click.BadParameter(
-                f"no output '{name}'{parameters.nearest(name, known)}; {row.name} has {', '.join(known)}",
+                f"no output '{name}'{nearest(name, known)}; {row.name} has {', '.join(known)}",
                 param_hint="'--outputs'",
             )
 
@@ -390,7 +390,7 @@ def _check_algorithm(robot: Robot, functions: Sequence[Function], algorithm: dic
     form = algorithm.get("form")
     if form is not None and form not in forms:
         known = f"{functions[0].name} has {', '.join(forms)}" if len(functions) == 1 else f"expected {', '.join(forms)}"
-        raise click.BadParameter(f"no form '{form}'{parameters.nearest(form, forms)}; {known}", param_hint="'--form'")
+        raise click.BadParameter(f"no form '{form}'{nearest(form, forms)}; {known}", param_hint="'--form'")
     frame = algorithm.get("frame")
     if isinstance(frame, int) and frame >= len(robot.links):
         raise click.BadParameter(

@@ -9,7 +9,6 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from dynagate import robots
+from dynagate.base.nearest import nearest
 from dynagate.cli.output import is_special
 from dynagate.robot import Link
 
@@ -174,12 +174,6 @@ def links_before(ctx: click.Context) -> Sequence[Link]:
         name = ctx.params.get("robot") or ctx.args[0]  # an option without its value keeps click from telling which
         return robots.load(name).links
     return ()
-
-
-def nearest(name: str, names: Sequence[str]) -> str:
-    """A question after a name that there is, if one is near."""
-    close = get_close_matches(name, names, n=1)
-    return f" (did you mean '{close[0]}'?)" if close else ""
 
 
 class Folder(click.ParamType):

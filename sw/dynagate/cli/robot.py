@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from dynagate import robots
+from dynagate.base.nearest import nearest
 from dynagate.cli import parameters
 from dynagate.cli.errors import as_options
 from dynagate.cli.parameters import Named, Value, mapping, one_or_named
@@ -242,7 +243,7 @@ def check_joints(option: str, names: dict[str, Any] | Sequence[str], joints: Seq
     for name in names:
         if name and name not in joints:
             raise click.BadParameter(
-                f"no joint '{name}'{parameters.nearest(name, joints)}; expected one of {', '.join(joints)}",
+                f"no joint '{name}'{nearest(name, joints)}; expected one of {', '.join(joints)}",
                 param_hint=f"'--{option}'",
             )
 

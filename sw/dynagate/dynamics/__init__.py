@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import nearest
 from dynagate.dynamics import (
     articulated,
     body_columns,
@@ -217,7 +218,9 @@ class Function:
         known = [argument.name for argument in self.outputs]
         for name in names:
             if name not in known:
-                raise ArgumentError(f"{self.name} has no output '{name}'; expected some of {', '.join(known)}")
+                raise ArgumentError(
+                    f"{self.name} has no output '{name}'{nearest(name, known)}; expected some of {', '.join(known)}"
+                )
         if not names:
             raise ArgumentError(f"{self.name} without outputs; expected some of {', '.join(known)}")
         return tuple(argument for argument in self.outputs if argument.name in names)
@@ -226,12 +229,16 @@ class Function:
         """Raises ValueError for a form or an option that the function does not have."""
         form = form or next(iter(self.forms))
         if form not in self.forms:
-            raise ArgumentError(f"{self.name} has no form '{form}'; expected one of {', '.join(self.forms)}")
+            raise ArgumentError(
+                f"{self.name} has no form '{form}'{nearest(form, self.forms)}; expected one of {', '.join(self.forms)}"
+            )
         known = self.options.get(form, ())
         for option in options:
             if option not in known:
                 listed = ", ".join(known) or "none"
-                raise ArgumentError(f"{self.name} ({form}) has no option '{option}'; expected one of: {listed}")
+                raise ArgumentError(
+                    f"{self.name} ({form}) has no option '{option}'{nearest(option, known)}; expected one of: {listed}"
+                )
 
 
 def _arguments(names: str) -> tuple[Argument, ...]:
@@ -559,10 +566,23 @@ _TURN = Function(
 )
 
 
+ALIASES = {
+    "rnea": "inverse_dynamics",
+    "crba": "mass_matrix",
+    "aba": "forward_dynamics",
+    "center_of_mass": "centre_of_mass",
+    "com": "centre_of_mass",
+    "minv": "mass_matrix_inverse",
+}
+"""Names that people type -> the functions that they mean. `aba` is the function, in its first form; the form of this
+name is an option."""
+
+
 def function(name: str) -> Function:
-    """The function with this name; several names with commas between them, or "all", are functions together, and
-    FRAME_FUNCTIONS with _ and a frame's name are of that frame (`Robot.frame`). Raises ValueError that lists the
-    names."""
+    """The function with this name, or with one of ALIASES; several names with commas between them, or "all", are
+    functions together, and FRAME_FUNCTIONS with _ and a frame's name are of that frame (`Robot.frame`). Raises
+    ValueError that lists the names."""
+    name = ALIASES.get(name, name)
     for row in FRAME_FUNCTIONS:
         if name.startswith(f"{row}_") and "," not in name:
             return _frame_function(row, name.removeprefix(f"{row}_"))
@@ -571,8 +591,9 @@ def function(name: str) -> Function:
     if name == ROLLOUT:
         return _TURN
     if name not in LISTED:
+        near = nearest(name, [*LISTED, *ALIASES, ALL, ROLLOUT, *FRAME_FUNCTIONS])
         raise ArgumentError(
-            f"no function '{name}'; expected one of {', '.join(LISTED)}, several of them, '{ALL}', '{ROLLOUT}', "
+            f"no function '{name}'{near}; expected one of {', '.join(LISTED)}, several of them, '{ALL}', '{ROLLOUT}', "
             f"or {', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame"
         )
     return LISTED[name]
@@ -610,8 +631,8 @@ def _frame_function(row: str, frame: str) -> Function:
 def functions_together(names: Sequence[str]) -> Function:
     """The row of several functions whose samples share one graph. Raises ValueError: a name is unknown, occurs twice,
     or is of a function that cannot be computed with others."""
+    names = [function(name).name for name in names]
     for name in names:
-        function(name)
         if name not in TOGETHER:
             raise ArgumentError(f"{name} cannot be computed with others; expected some of {', '.join(TOGETHER)}")
         if names.count(name) > 1:
@@ -655,6 +676,7 @@ def functions_together(names: Sequence[str]) -> Function:
 
 
 __all__ = [
+    "ALIASES",
     "ALL",
     "CODE",
     "CONSTRAINED",

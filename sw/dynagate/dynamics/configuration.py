@@ -11,13 +11,16 @@ import numpy.typing as npt
 from dynagate.dynamics.kinds import motion_of
 from dynagate.dynamics.spatial import Scalar, array, zeros
 from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName, robot_of
 
 Array = npt.NDArray[Any]
 Scalars = Sequence[Scalar] | Array
 
 
-def neutral(robot: Robot) -> Array:
-    """The configuration q (nq,) of a robot with every joint at zero, rad or m, and every quaternion the identity."""
+def neutral(robot: RobotOrName) -> Array:
+    """The configuration q (nq,) of a robot with every joint at zero, rad or m, and every quaternion the identity.
+    robot: also a name or a path."""
+    robot = robot_of(robot)
     q = np.zeros(robot.nq)
     q[[part.stop - 1 for part in robot.quaternions()]] = 1.0
     return q
@@ -30,7 +33,7 @@ def normalised(robot: Robot, q: Array) -> Array:
     return q
 
 
-def integrate(robot: Robot, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
+def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     """The configurations (..., nq) that a robot reaches from q (..., nq), rad or m, with the constant velocity v
     (..., nv), rad/s or m/s, in one second. The leading axes are broadcast.
 
@@ -40,7 +43,7 @@ def integrate(robot: Robot, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
 
     Raises ValueError: the leading axes do not go together.
     """
-    q, v = np.asarray(q), np.asarray(v)
+    robot, q, v = robot_of(robot), np.asarray(q), np.asarray(v)
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     result = np.empty((*batch, robot.nq), np.result_type(q, v, np.float64))
     for link, iq, iv in robot.slices():

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import nearest
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, symmetric
 from dynagate.robot import Robot
 from dynagate.robot.model import Link
@@ -38,8 +39,8 @@ def check_variable(robot: Robot, names: Sequence[str], taken: Sequence[str]) -> 
     for name in names:
         if name not in links:
             raise ArgumentError(
-                f"robot '{robot.name}' has no moving link '{name}'; expected one of {', '.join(links)} (a link on a "
-                "fixed joint is part of the link that carries it)"
+                f"robot '{robot.name}' has no moving link '{name}'{nearest(name, links)}; expected one of "
+                f"{', '.join(links)} (a link on a fixed joint is part of the link that carries it)"
             )
         if links[name].mass == 0.0:
             raise ArgumentError(f"link '{name}' has no mass; expected a link with mass as a variable one")

@@ -8,6 +8,7 @@ from typing import Any
 from dynagate.base.arguments import check_time_step
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
+from dynagate.base.nearest import nearest
 from dynagate.dynamics import articulated, forward_dynamics
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.spatial import Array, Scalar, array
@@ -34,7 +35,9 @@ def step(forward: Callable[..., Sequence[Scalar]]) -> Callable[..., tuple[Array,
 
         integrator: one of `explicit.METHODS`. Raises ValueError: another one, or dt is not a time of more than 0 s."""
         if integrator not in METHODS:
-            raise ArgumentError(f"integrator '{integrator}'; expected one of {', '.join(METHODS)}")
+            raise ArgumentError(
+                f"integrator '{integrator}'{nearest(integrator, METHODS)}; expected one of {', '.join(METHODS)}"
+            )
         check_time_step(dt)
 
         def acceleration(position: Any, velocity: Any) -> Array:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import keywords_checked, nearest
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
 from dynagate.dynamics.configuration import normalised
 from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of
@@ -22,7 +23,7 @@ from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import kinds_of_samples, pooled, with_code
 from dynagate.graph.stance import carried, near, still
 from dynagate.robot import Joint, Link, Robot, RobotError
-from dynagate.robot.checked import check_robot
+from dynagate.robot.checked import RobotOrName, robot_of
 
 DEFAULT_ACCELERATION = 10.0
 """rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
@@ -95,15 +96,17 @@ class Region:
     dt: float | None = None
 
     @classmethod
+    @keywords_checked
     def of(
         cls,
-        robot: Robot,
+        robot: RobotOrName,
         *,
         velocity: Limits = None,
         acceleration: Limits = None,
         effort: Limits | Literal["limits"] = None,
     ) -> Region:
-        """The region inside the joint limits; a continuous joint takes one turn, -π to π, a floating one POSITION m.
+        """The region inside the joint limits of a robot, its name or its path; a continuous joint takes one turn, -π
+        to π, a floating one POSITION m.
 
         velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
         URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION. effort: N m or N, likewise, instead of the limits
@@ -111,7 +114,7 @@ class Region:
         Raises TypeError: robot is none; LimitError: joints have no limit and none is given; RobotError: acceleration
         and effort are both given, a limit is no positive number, or names a joint that the robot does not have.
         """
-        check_robot(robot)
+        robot = robot_of(robot)
         if acceleration is not None and effort is not None:
             raise RobotError("acceleration and effort are both given; expected one: the other follows from it")
         lower, upper = [], []
@@ -323,7 +326,7 @@ class _AtLimits(NamedTuple):
 
 def _at_limits(robot: Robot, kind: Kind, count: int, seed: int) -> _AtLimits:
     if kind not in KINDS:
-        raise ArgumentError(f"states of kind '{kind}'; expected one of {', '.join(KINDS)}")
+        raise ArgumentError(f"states of kind '{kind}'{nearest(kind, KINDS)}; expected one of {', '.join(KINDS)}")
     positions, speeds = np.zeros((count, robot.nq), dtype=bool), np.zeros((count, robot.nv), dtype=bool)
     if kind == "limits":
         positions[0::3], speeds[0::3], speeds[1::3] = True, True, True
@@ -408,7 +411,8 @@ def _per_dof(robot: Robot, name: str, values: Limits, default: Sequence[float]) 
     if isinstance(values, Mapping):
         unknown = set(values) - {link.joint.name for link in robot.links if link.joint.nv}
         if unknown:
-            raise RobotError(f"{name} names joint '{min(unknown)}', which robot '{robot.name}' does not have")
+            near = nearest(min(unknown), [link.joint.name for link in robot.links if link.joint.nv])
+            raise RobotError(f"{name} names joint '{min(unknown)}'{near}, which robot '{robot.name}' does not have")
         limits = list(default)
         for link, _, dofs in robot.slices():
             limits[dofs] = [values.get(link.joint.name, x) for x in limits[dofs]]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import keywords_checked
 from dynagate.dynamics import SWITCHES, SYMMETRIC, AlgorithmOptions, Argument, Function, Tree, function
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, Friction, FrictionOption, friction_of, warn_of_no_friction
@@ -21,11 +22,12 @@ from dynagate.graph.graph import Graph
 from dynagate.graph.recorder import Recording, Step
 from dynagate.graph.sizes import size_of, typical_sizes
 from dynagate.robot import Robot
-from dynagate.robot.checked import check_robot
+from dynagate.robot.checked import RobotOrName, robot_of
 
 
+@keywords_checked
 def trace(
-    robot: Robot,
+    robot: RobotOrName,
     name: str | Function,
     *,
     form: str | None = None,
@@ -43,6 +45,7 @@ def trace(
 ) -> Graph:
     """The checked graph of one function of one robot: a listed one by its name, or one of your own.
 
+    robot: also the name of one that ships, or the path of its URDF file.
     form, frame, mass, prefix, external_forces, dt, integrator, outputs, variable, friction, friction_speed: as in
     `dynamics.AlgorithmOptions`.
     Besides the frames of `dynamics.frames`, "fewest" finds the one of each chain that takes the fewest operations and
@@ -53,7 +56,7 @@ def trace(
     that the function does not take, an output that it does not have or numbers that become too large, RobotError where
     M is needed and has no inverse. Gives a RobotWarning where friction=True and the robot's file has none.
     """
-    check_robot(robot)
+    robot = robot_of(robot)
     algorithm = name if isinstance(name, Function) else function(name)
     choice = AlgorithmOptions(outputs=outputs, variable=variable)
     chosen = algorithm.chosen_outputs(choice.outputs)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import is_whole
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Device, Overflow
@@ -318,7 +319,7 @@ class Accelerator(Opened):
     def new_inputs(self, batch: int | tuple[int, ...]) -> Arrays:
         """Zeros (batch, *shape) by name for a call's inputs, in the dtype and where in memory the device reads them
         fastest; other arrays do as well. batch: a number, or the leading axes, () for a single state."""
-        leading = (batch,) if isinstance(batch, int) else tuple(batch)
+        leading = (batch,) if is_whole(batch) else tuple(batch)
         arrays = self.device.new_inputs(math.prod(leading))
         return {name: array.reshape((*leading, *array.shape[1:])) for name, array in arrays.items()}
 

@@ -14,6 +14,7 @@ from dynagate.host.bound import MotionCall
 from dynagate.host.devices.turns import EVERY, STEPS, TurnDevice, shown
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
+from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
 
 Array = npt.NDArray[Any]
@@ -60,14 +61,15 @@ class ChipRollout(Opened):
         (..., states - 1, ·, ·) of the steps that led to the others. states is 1 + ⌈steps / every⌉ for the longest
         trajectory. What a shorter one does not have is NaN, and so are results after an overflow, on their way or in
         the state that returns: `diverged` has the first step that is flagged among those that come out, -1 where none
-        is. Angles of joints without limits come back between -π and π.
+        is, and 0 of one of several whose q0 or qd0 is not finite. Angles of joints without limits come back between -π
+        and π.
 
         Raises ValueError naming the input: another shape, not finite, outside of the range that its format was chosen
         for, no unit quaternion, or steps, every, last that are none. Raises DeviceError where the device fails.
         """
         if self._closed:
             raise DeviceError(f"{self.device.text} is closed; open it again")
-        arrays, leading = self._checked(q0, qd0, tau, dt)
+        arrays, leading, lost = self._checked(q0, qd0, tau, dt)
         batch, turns = arrays["tau"].shape[:2]
         count = self._counts(steps, leading, turns)
         if not (is_whole(every) and 1 <= every < LAST):
@@ -79,10 +81,13 @@ class ChipRollout(Opened):
         comes = shown(count, every, turns)
         outputs = self.device.new_turns(batch, turns)
         flagged = np.zeros(comes.shape, bool)
-        if batch:
+        if batch and (lost is None or not lost.all()):
             own = {**arrays, STEPS: count, EVERY: np.asarray(every)}
             flagged = self.device.run(own, outputs, batch) & comes
-        return self._trajectories(arrays, outputs, comes, flagged, every, leading)
+        moved = self._trajectories(arrays, outputs, comes, flagged, every, leading)
+        if lost is not None:
+            flag_lost(moved, lost.reshape(leading))
+        return moved
 
     def _trajectories(
         self,
@@ -114,7 +119,7 @@ class ChipRollout(Opened):
 
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
-    ) -> tuple[dict[str, Array], tuple[int, ...]]:
+    ) -> tuple[dict[str, Array], tuple[int, ...], Array | None]:
         nq, nv = (self._inputs[name].shape[0] for name in ("q", "qd"))
         leading = real("q0", q0).shape[:-1]
         torques = real("tau", tau)
@@ -123,10 +128,11 @@ class ChipRollout(Opened):
             text = ", ".join(map(str, (*leading, "steps", nv)))
             raise ArgumentError(f"tau has shape {torques.shape}; expected ({text}) with 1 step or more")
         arrays = {
-            "q": of_shape("q0", q0, (*leading, nq)).reshape(-1, nq),
-            "qd": of_shape("qd0", qd0, (*leading, nv)).reshape(-1, nv),
-            "tau": of_shape("tau", torques, (*leading, turns, nv)).reshape(-1, turns, nv),
+            "q": of_shape("q0", q0, (*leading, nq), finite=False).reshape(-1, nq),
+            "qd": of_shape("qd0", qd0, (*leading, nv), finite=False).reshape(-1, nv),
+            "tau": of_shape("tau", torques, (*leading, turns, nv), finite=False).reshape(-1, turns, nv),
         }
+        arrays, lost = without_lost(arrays, leading, self._inputs["q"].unit_vectors)
         if ("dt" in self._inputs) != (dt is not None):
             expected = "a time step, which is an input" if "dt" in self._inputs else "none: it is a constant"
             raise ArgumentError(f"dt={dt!r} for this design; expected {expected}")
@@ -135,8 +141,9 @@ class ChipRollout(Opened):
             if not (step > 0.0).all():
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
             arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
-        self.device.check(arrays)
-        return arrays, leading
+        if lost is None or not lost.all():
+            self.device.check(arrays)
+        return arrays, leading, lost
 
     @staticmethod
     def _counts(steps: npt.ArrayLike | None, leading: tuple[int, ...], turns: int) -> npt.NDArray[np.int64]:

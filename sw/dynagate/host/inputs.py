@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import real
 from dynagate.base.errors import ArgumentError, EntryError
+from dynagate.base.nearest import nearest
 from dynagate.fixedpoint.format import Format, carried, quantise
 from dynagate.graph.evaluate import Port, check_entries
 
@@ -78,7 +79,7 @@ def check_names(function: str, ports: Sequence[Port], inputs: Mapping[str, Any])
     names = [port.name for port in ports]
     for name in inputs:
         if name not in names:
-            raise ArgumentError(f"{function} has no input '{name}'; expected {', '.join(names)}")
+            raise ArgumentError(f"{function} has no input '{name}'{nearest(name, names)}; expected {', '.join(names)}")
     for port in ports:
         if port.name not in inputs:
             raise ArgumentError(f"input '{port.name}' is missing; expected shape {_expected(port)}")

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import check_keyword, nearest
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULT_FUNCTION, OF_ROLLOUTS, AlgorithmOptions
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
@@ -20,6 +21,7 @@ from dynagate.host.devices.registry import LABELS, check_options, chosen_device,
 from dynagate.host.opened import Opened
 from dynagate.host.rollouts import Rollout
 from dynagate.robot import Robot, robots
+from dynagate.robot.checked import robot_of
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -106,15 +108,18 @@ def open(
     elif options_of_algorithm:
         raise ArgumentError(f"{', '.join(options_of_algorithm)} beside algorithm; expected all of its options in it")
     opened.check_form(algorithm.form, [name for name, each in DEVICES.items() if each.scans])
-    loaded = robot if isinstance(robot, Robot) else robots.load(robot)
-    return Accelerator(opened.of_robot(loaded, function or DEFAULT_FUNCTION, algorithm, step), overflow=overflow)
+    return Accelerator(
+        opened.of_robot(robot_of(robot), function or DEFAULT_FUNCTION, algorithm, step), overflow=overflow
+    )
 
 
 def _check_names(options: Mapping[str, Any]) -> None:
     """Raises TypeError: an option has a name that is none of any device, algorithm or rollout."""
-    known = {name for each in DEVICES.values() for name in each.__dataclass_fields__}
-    for name in options.keys() - known - AlgorithmOptions.__dataclass_fields__.keys() - set(OF_ROLLOUT):
-        raise ArgumentTypeError(f"open() got an unexpected keyword argument '{name}'; expected an option of its text")
+    own = ("device", "algorithm", "overflow", "step")
+    of_devices = [name for each in DEVICES.values() for name in each.__dataclass_fields__]
+    known = dict.fromkeys((*own, *of_devices, *AlgorithmOptions.__dataclass_fields__, *OF_ROLLOUT))
+    for name in options:
+        check_keyword("open", name, known)
 
 
 def _robot(what: object) -> Robot | str | PathLike[str] | None:
@@ -140,7 +145,7 @@ def _device(is_robot: bool, device: str | DeviceOptions | None, options: dict[st
         device = device or Board.name
     chosen = device or (Cpu.name if is_robot else Sim.name)
     if chosen not in DEVICES:
-        raise ArgumentError(f"device '{chosen}'; expected one of {', '.join(DEVICES)}")
+        raise ArgumentError(f"device '{chosen}'{nearest(chosen, DEVICES)}; expected one of {', '.join(DEVICES)}")
     return chosen
 
 

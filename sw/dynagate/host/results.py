@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.nearest import nearest
+
 Array = npt.NDArray[Any]
 
 
@@ -119,7 +121,7 @@ class Results(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name == "overflow" or name not in vars(self):
-            raise KeyError(f"no output '{name}'; expected one of {', '.join(self)}")
+            raise KeyError(f"no output '{name}'{nearest(name, self)}; expected one of {', '.join(self)}")
         return vars(self)[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -136,7 +138,8 @@ class Results(Mapping[str, Any]):
     if not TYPE_CHECKING:  # type checkers know the names above
 
         def __getattr__(self, name: str) -> Any:
-            raise AttributeError(f"no result '{name}'; expected one of {', '.join(vars(self))}")
+            names = vars(self)
+            raise AttributeError(f"no result '{name}'{nearest(name, names)}; expected one of {', '.join(names)}")
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(

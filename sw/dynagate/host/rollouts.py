@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from os import PathLike
 from threading import Lock
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import check_keyword
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.forces import Force, Forces
@@ -21,17 +22,19 @@ from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop
 from dynagate.host.bound import MotionCall
 from dynagate.host.chip_rollout import ChipRollout
-from dynagate.host.devices import Cpu, DeviceOptions
+from dynagate.host.devices import DEVICES, Cpu, DeviceOptions
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.registry import chosen_device
+from dynagate.host.devices.registry import chosen_device, opening
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
+from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
 from dynagate.integrators.linearised import linearised_step_graph
 from dynagate.integrators.step import CARRY, StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.loop import LoopKernel
-from dynagate.robot import Robot, robots
+from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName, robot_of
 
 Array = npt.NDArray[Any]
 SMALL = 4096
@@ -64,7 +67,7 @@ class Rollout(Opened):
 
     def __init__(
         self,
-        robot: Robot | str | PathLike[str],
+        robot: RobotOrName,
         *,
         steps: int,
         dt: float | None,
@@ -82,9 +85,10 @@ class Rollout(Opened):
         self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops, forces=forces)  # type: ignore[arg-type]
         check_flags(linearise=linearise)
         _check_steps(steps, every, linearise)
+        _check_names(options)
         own = {name: value for name, value in options.items() if value is not None}
         chosen = chosen_device(device, ROLLOUT, own)
-        robot = robot if isinstance(robot, Robot) else robots.load(robot)
+        robot = robot_of(robot)
         self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), chosen.name
         self.options.friction_of(robot)
         self.given = Forces(robot, self.options.forces).inputs
@@ -104,6 +108,15 @@ class Rollout(Opened):
         self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
         self._compute = chosen.of_loop(self.loop, self.steps)
         self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
+
+    def __repr__(self) -> str:
+        dt = "dt of each call" if self.options.dt is None else f"dt {self.options.dt:g} s"
+        every = f", every {self.every}" if self.every > 1 else ""
+        linear = ", linearised" if self._linearise else ""
+        return (
+            f"<Rollout {self.robot.name}, {self.steps} steps{every}, {dt}, {self.options.integrator}{linear}, "
+            f"on {self.device}>"
+        )
 
     @cached_property
     def reverse(self) -> tuple[Loop, LoopKernel | None]:
@@ -150,13 +163,14 @@ class Rollout(Opened):
         given: the inputs of forces, (..., steps, nv) or its last axes.
 
         Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
-        or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other.
+        or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other. So is one of
+        several whose q0 or qd0 is not finite, because it diverged in a call before, say: its `diverged` is 0.
         """
         if self._closed:
             raise DeviceError(f"{self!r} is closed; open it again")
         if not given and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
-        state, leading = self._checked(q0, qd0, tau, dt)
+        state, leading, lost = self._checked(q0, qd0, tau, dt)
         state |= self._given(given, leading)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
@@ -168,7 +182,12 @@ class Rollout(Opened):
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1) * self.every
         shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in results.items()}
-        return Trajectories(shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged.reshape(leading))
+        trajectories = Trajectories(
+            shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged.reshape(leading)
+        )
+        if lost is not None:
+            flag_lost(trajectories, lost.reshape(leading))
+        return trajectories
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
@@ -188,9 +207,6 @@ class Rollout(Opened):
             }
             results, outputs = results | linear, outputs | linear
         return results, not batch or self._compute(state, outputs)
-
-    def __repr__(self) -> str:
-        return f"<Rollout of {self.robot.name}, {self.steps} steps on {self.device}>"
 
     def _with_first(self, start: Array) -> Array:
         """Room for the states that are kept, the first one in its place."""
@@ -308,16 +324,18 @@ class Rollout(Opened):
 
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
-    ) -> tuple[dict[str, Array], tuple[int, ...]]:
+    ) -> tuple[dict[str, Array], tuple[int, ...], Array | None]:
+        """The inputs with one axis (batch,) in front, the axes that they had, and which trajectories are lost."""
         robot = self.robot
         leading = real("q0", q0).shape[:-1]
-        q = of_shape("q0", q0, (*leading, robot.nq), self.dtype).reshape(-1, robot.nq)
-        check_unit_vectors("q0", [(part.start, part.stop) for part in robot.quaternions()], q)
+        shapes = {"q": (robot.nq,), "qd": (robot.nv,), "tau": (self.steps, robot.nv)}
         state = {
-            "q": q,
-            "qd": of_shape("qd0", qd0, (*leading, robot.nv), self.dtype).reshape(-1, robot.nv),
-            "tau": of_shape("tau", tau, (*leading, self.steps, robot.nv), self.dtype).reshape(-1, self.steps, robot.nv),
+            name: of_shape(label, value, (*leading, *shapes[name]), self.dtype, finite=False).reshape(-1, *shapes[name])
+            for name, label, value in (("q", "q0", q0), ("qd", "qd0", qd0), ("tau", "tau", tau))
         }
+        units = [(part.start, part.stop) for part in robot.quaternions()]
+        state, lost = without_lost(state, leading, units)
+        check_unit_vectors("q0", units, state["q"])
         if self.options.dt is None:
             step = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
             if step.shape != () or not (np.isfinite(step) and step > 0.0):
@@ -327,7 +345,7 @@ class Rollout(Opened):
             raise ArgumentError(
                 f"dt={dt!r} for a rollout with steps of {self.options.dt} s; expected none, or dt=None there"
             )
-        return state, leading
+        return state, leading, lost
 
 
 class _Small:
@@ -369,6 +387,14 @@ def _check_steps(steps: int, every: int, linearise: bool) -> None:
         raise ArgumentError(f"every={every} of {steps} steps; expected a whole number that divides them")
     if linearise and every > 1:
         raise ArgumentError(f"linearise with every={every}; expected every=1: a and b are those of every step")
+
+
+def _check_names(options: Mapping[str, Any]) -> None:
+    """Raises TypeError: an option has a name that is none of a rollout or its devices."""
+    own = [name for name in inspect.signature(Rollout).parameters if name != "options"]
+    of_devices = [name for device in opening(ROLLOUT) for name in DEVICES[device].taken(ROLLOUT)]
+    for name in options:
+        check_keyword("Rollout", name, dict.fromkeys((*own, *of_devices)))
 
 
 def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: DeviceOptions) -> ChipRollout:

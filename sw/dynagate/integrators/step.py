@@ -11,6 +11,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_flags, check_time_step
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
+from dynagate.base.nearest import nearest
 from dynagate.dynamics import Tree
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.friction import SPEED, Friction, check_friction, friction_of
@@ -50,7 +51,8 @@ class StepOptions:
 
     def __post_init__(self) -> None:
         if self.integrator not in METHODS:
-            raise ArgumentError(f"integrator '{self.integrator}'; expected one of {', '.join(METHODS)}")
+            near = nearest(self.integrator, METHODS)
+            raise ArgumentError(f"integrator '{self.integrator}'{near}; expected one of {', '.join(METHODS)}")
         if self.dt is not None:
             check_time_step(self.dt)
         check_flags(stops=self.stops)

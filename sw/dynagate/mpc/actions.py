@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from os import PathLike
 from typing import Any
 
-import crocoddyl
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.extras import brought_by
 from dynagate.integrators.linearised import linearised_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.native.kernel import Kernel
-from dynagate.robot import Robot, RobotError, robots
+from dynagate.robot import RobotError
+from dynagate.robot.checked import RobotOrName, robot_of
+
+with brought_by("mpc", __name__):
+    import crocoddyl
 
 Array = npt.NDArray[np.float64]
 
@@ -26,8 +29,8 @@ class Step:
     Raises ValueError: an option is none of these; RobotError: the robot has quaternions; CompileError.
     """
 
-    def __init__(self, robot: Robot | str | PathLike[str], dt: float, **options: Any) -> None:
-        self.robot = robot if isinstance(robot, Robot) else robots.load(robot)
+    def __init__(self, robot: RobotOrName, dt: float, **options: Any) -> None:
+        self.robot = robot_of(robot)
         if self.robot.nq != self.robot.nv:
             raise RobotError(f"robot '{self.robot.name}' has quaternions; expected joints of one degree of freedom")
         if dt is None:

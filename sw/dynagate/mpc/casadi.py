@@ -10,13 +10,16 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
-import casadi
 import numpy as np
 
+from dynagate.base.extras import brought_by
 from dynagate.operators.choose import operator
 from dynagate.operators.compute import CPU, Compiled
 from dynagate.operators.operator import Operator
 from dynagate.robot import Robot, RobotError
+
+with brought_by("mpc", __name__):
+    import casadi
 
 
 class Function(casadi.Callback):

@@ -9,13 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import crocoddyl
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.extras import brought_by
 from dynagate.graph import trace
 from dynagate.native.kernel import Kernel
 from dynagate.robot import Robot, RobotError
+
+with brought_by("mpc", __name__):
+    import crocoddyl
 
 Array = npt.NDArray[np.float64]
 RUNAWAY = 1e3

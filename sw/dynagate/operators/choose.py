@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
@@ -15,10 +15,8 @@ from dynagate.host.devices import FixedDevice
 from dynagate.operators.compute import CPU, CUDA, Compiled, Compute, Opened, OpenedProduct, Reference
 from dynagate.operators.operator import Make, Operator
 from dynagate.operators.products import in_entries
-from dynagate.robot import Robot, robots
-
-if TYPE_CHECKING:
-    from os import PathLike
+from dynagate.robot import Robot
+from dynagate.robot.checked import RobotOrName, robot_of
 
 COMPILED = {"compiled": (CPU, CUDA), "cpu": (CPU,), "cuda": (CUDA,)}
 """Backends of compiled code, and where they run."""
@@ -32,7 +30,7 @@ Gradient = str | Accelerator
 
 
 def operator(
-    robot: Robot | str | PathLike[str],
+    robot: RobotOrName,
     function: str,
     *,
     backend: Backend = "compiled",
@@ -51,7 +49,7 @@ def operator(
     for name, value in (("policy", policy), ("region", region)):
         if value is not None and backend != FIXED and gradient != BITS:
             raise ArgumentError(f"{name} without integers to choose formats for; expected backend='{FIXED}'")
-    loaded = robot if isinstance(robot, Robot) else robots.load(robot)
+    loaded = robot_of(robot)
     if function_row(function).parts:
         raise ArgumentError(f"functions '{function}' together; expected one, and an operator for each")
     try:

@@ -1,17 +1,24 @@
-"""What is taken for a robot."""
+"""What is taken for a robot, wherever one goes."""
 
 from __future__ import annotations
 
-from typing import Any
+from os import PathLike
 
 from dynagate.base.errors import ArgumentTypeError
+from dynagate.robot import robots
 from dynagate.robot.model import Robot
 
+RobotOrName = Robot | str | PathLike[str]
+"""A robot, the name of one that ships, or the path of its URDF file."""
 
-def check_robot(robot: Any) -> None:
-    """Raises TypeError: it is none, but the name of one, say."""
-    if not isinstance(robot, Robot):
-        raise ArgumentTypeError(
-            f"robot is {robot!r:.60}; expected a Robot, such as dynagate.robots.load('two_joint_arm') or "
-            "dynagate.Robot.from_urdf('arm.urdf')"
-        )
+
+def robot_of(robot: RobotOrName) -> Robot:
+    """The robot itself, or the one of a name or path, as `robots.load` reads it. Raises TypeError: it is none of these;
+    RobotError: there is no such robot, or its file cannot be read."""
+    if isinstance(robot, Robot):
+        return robot
+    if isinstance(robot, str | PathLike):
+        return robots.load(robot)
+    raise ArgumentTypeError(
+        f"robot is {robot!r:.60}; expected a Robot, a name such as 'two_joint_arm', or the path of a URDF file"
+    )

@@ -16,6 +16,7 @@ import numpy as np
 
 from dynagate.base.arguments import is_number
 from dynagate.base.errors import Error
+from dynagate.base.nearest import nearest
 from dynagate.robot.kinds import KINDS, JointKind, kind_of, single_kinds
 
 if TYPE_CHECKING:
@@ -337,7 +338,9 @@ class Robot:
             if frame.name == name:
                 return frame
         names = [link.name for link in self.links] + [frame.name for frame in self.frames]
-        raise RobotError(f"robot '{self.name}' has no frame '{name}'; expected one of {', '.join(names)}")
+        raise RobotError(
+            f"robot '{self.name}' has no frame '{name}'{nearest(name, names)}; expected one of {', '.join(names)}"
+        )
 
     def with_frame(
         self, name: str, on: str, translation: Sequence[float] = (0.0, 0.0, 0.0), rotation: Any = IDENTITY
@@ -512,6 +515,41 @@ class Robot:
         v, where a joint that mimics another has none."""
         return tuple(link.joint.name for link in self.links)
 
+    @property
+    def lower(self) -> np.ndarray:
+        """Lower position limits (nq,), rad or m, no further than where joints that mimic others reach theirs; -inf
+        where the file gives none, -1 in a quaternion."""
+        from dynagate.robot.limits import position_limits
+
+        return position_limits(self)[0]
+
+    @property
+    def upper(self) -> np.ndarray:
+        """Upper position limits (nq,), as `lower`; inf where the file gives none, 1 in a quaternion."""
+        from dynagate.robot.limits import position_limits
+
+        return position_limits(self)[1]
+
+    @property
+    def velocity(self) -> np.ndarray:
+        """Velocity limits (nv,), rad/s or m/s; inf where the file gives none."""
+        from dynagate.robot.limits import limits
+
+        return limits(self, "velocity")
+
+    @property
+    def effort(self) -> np.ndarray:
+        """Limits (nv,) of torques and forces, N m or N; inf where the file gives none."""
+        from dynagate.robot.limits import limits
+
+        return limits(self, "effort")
+
+    def __str__(self) -> str:
+        """A screen: sizes, and a line for each joint with its type, place, limits and mass."""
+        from dynagate.robot.limits import screen
+
+        return screen(self)
+
     def permutation(self, names: Sequence[str], *, w_first: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Where another library's coordinates are in this robot's, for a library with the joints in another order.
 
@@ -613,7 +651,10 @@ class Robot:
         check_inertia("payload", mass, com, inertia)
         names = [known.name for known in self.links]
         if link not in names:
-            raise RobotError(f"robot '{self.name}' has no moving link '{link}'; expected one of {', '.join(names)}")
+            raise RobotError(
+                f"robot '{self.name}' has no moving link '{link}'{nearest(link, names)}; expected one of "
+                f"{', '.join(names)}"
+            )
         links = [known.joined(mass, com, inertia) if known.name == link else known for known in self.links]
         return replace(self, links=tuple(links))
 

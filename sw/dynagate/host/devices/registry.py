@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import nearest
 from dynagate.dynamics import ROLLOUT
 from dynagate.host.devices.board import Board
 from dynagate.host.devices.cpu import Cpu
@@ -38,7 +39,7 @@ def check_options(label: str, names: Iterable[str], taken: Iterable[str]) -> Non
     for name in names:
         if name not in known:
             expected = f"expected one of {', '.join(known)}" if known else "it takes none"
-            raise ArgumentError(f"{label} takes no option '{name}'; {expected}")
+            raise ArgumentError(f"{label} takes no option '{name}'{nearest(name, known)}; {expected}")
 
 
 def chosen_device(device: str | DeviceOptions, what: str, options: Mapping[str, Any]) -> DeviceOptions:
@@ -48,7 +49,9 @@ def chosen_device(device: str | DeviceOptions, what: str, options: Mapping[str, 
     """
     name = device.name if isinstance(device, DeviceOptions) else device
     if name not in opening(what):
-        raise ArgumentError(f"device '{name}'; expected one of {', '.join(opening(what))}")
+        raise ArgumentError(
+            f"device '{name}'{nearest(name, opening(what))}; expected one of {', '.join(opening(what))}"
+        )
     label, taken = LABELS[what].format(name), DEVICES[name].taken(what)
     if not isinstance(device, DeviceOptions):
         check_options(label, options, taken)

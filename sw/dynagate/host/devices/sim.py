@@ -7,6 +7,7 @@ from os import PathLike
 from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.extras import brought_by
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.host.devices.face import Device, Step
@@ -43,8 +44,9 @@ class Sim(DesignOptions, DeviceOptions):
     def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
         if self.shell and self.axi is None:
             raise ArgumentError(f"shell=True without axi; {WITH_SHELL}")
-        from dynagate.hw.build import build_request
-        from dynagate.hw.request import DesignRequest
+        with brought_by("hw", "device 'sim'"):
+            from dynagate.hw.build import build_request
+            from dynagate.hw.request import DesignRequest
 
         own = {each.name: getattr(self, each.name) for each in fields(DesignOptions)}
         request = DesignRequest(robot, function, **own, algorithm=algorithm)

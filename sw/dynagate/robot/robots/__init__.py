@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dynagate.base.nearest import nearest
 from dynagate.robot.markup import is_mjcf
 from dynagate.robot.model import ReadingOptions, Robot, RobotError
 
@@ -23,7 +24,10 @@ def names() -> list[str]:
 def path(name: str) -> Path:
     """Where the shipped URDF of this name lies. Raises RobotError that lists the names."""
     if name not in names():
-        raise RobotError(f"no shipped robot '{name}'; expected one of {', '.join(names())}, or a URDF file's path")
+        raise RobotError(
+            f"no shipped robot '{name}'{nearest(name, names())}; expected one of {', '.join(names())}, or a URDF "
+            "file's path"
+        )
     return _FOLDER / f"{name}.urdf"
 
 
