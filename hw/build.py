@@ -37,6 +37,7 @@ from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
+from dynagate.fixedpoint.certificate import certified
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
@@ -143,13 +144,14 @@ def build(
     friction: bool | float | tuple[float, ...] = 0.0,
     friction_speed: float = SPEED,
     stops: bool = False,
+    certificate: bool = False,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
 ) -> Build:
     """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
     chip. A design that is there already is kept, a damaged one mended.
 
-    ii, policy, goal, formats, axi, budget, stages, region: as in `DesignRequest`.
+    ii, policy, goal, formats, axi, budget, stages, region, certificate: as in `DesignRequest`.
     form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, linearise, variable_dt, friction,
     friction_speed, stops: as in `AlgorithmOptions`.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
@@ -173,7 +175,9 @@ def build(
         friction_speed,
         stops,
     )
-    request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
+    request = DesignRequest(
+        robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm, certificate
+    )
     return build_request(request, folder=folder, step=step)
 
 
@@ -199,6 +203,10 @@ def build_request(
     if request.algorithm.variable_dt:
         region = replace(region, dt=request.algorithm.dt)
     formatted, chosen = _formatted(request, graph, region, say)
+    if request.certificate:
+        say("bounding the errors of results")
+        formatted, certificate = certified(formatted, region, request.policy)
+        chosen = replace(chosen, certificate=certificate.as_dict())
     say("scheduling and binding")
     planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
     if request.budget is not None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, Policy
 from dynagate.fixedpoint.goal import Goal
+from dynagate.graph.certificate import check_certificate
 from dynagate.graph.region import Region
 from dynagate.hw.axi import Axi, check_goal
 from dynagate.hw.cost import Budget
@@ -29,7 +31,8 @@ class DesignRequest:
     formats: a file of formats instead; a policy with proved ranges has them proved.
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. region: the states the formats are for (inside the URDF's limits by default).
-    algorithm: the algorithm's options.
+    algorithm: the algorithm's options. certificate: forward dynamics has an output "certificate", a bound of the error
+    of each q̈.
     """
 
     robot: Robot
@@ -43,9 +46,13 @@ class DesignRequest:
     stages: Stages | None = None
     region: Region | None = None
     algorithm: AlgorithmOptions = DEFAULTS
+    certificate: bool = False
 
     def __post_init__(self) -> None:
         check_interval(self.ii)
+        check_flags(certificate=self.certificate)
+        if self.certificate:
+            check_certificate(self.function, self.algorithm)
         if self.goal is not None and self.formats is not None:
             raise ArgumentError("a goal and a file of formats; expected one of them")
         if self.goal is not None and self.policy is not None and self.policy.ranges == PROVED:

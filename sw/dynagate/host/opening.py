@@ -18,7 +18,8 @@ from dynagate.design.rebuilt import formatted_design
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.graph import trace
+from dynagate.graph import Graph, trace
+from dynagate.graph.certificate import check_certificate
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
@@ -134,7 +135,9 @@ def open(
     threads ("cpu"): how many share a batch.
     number, stream ("cuda"): which card; a cudaStream_t as a number, on which arrays on the GPU are ready and results
     will be.
-    policy, region ("fixed", "sim"): the formats, and the states they are for.
+    certificate ("numpy", "cpu", "fixed", "sim"): forward dynamics has an output "certificate" (), for each state of the
+    region a bound of the length of q̈'s error, rad/s² or m/s².
+    policy, region ("fixed", "sim"): the formats, and the states they are for; region ("numpy", "cpu"): of certificates.
     ii, goal, formats, axi, budget, stages, folder ("sim"): as `dynagate.build` takes them.
     pauses, seed ("sim"): chances per cycle, 0 to 1, that the source has nothing and that the sink is not ready, and
     what decides when.
@@ -286,9 +289,40 @@ def _check_options(what: str, options: Iterable[str], taken: Iterable[str]) -> N
 
 
 def _numpy(
-    robot: Robot, function: str, algorithm: AlgorithmOptions, *, pack: bool = False, step: Step | None = None
+    robot: Robot,
+    function: str,
+    algorithm: AlgorithmOptions,
+    *,
+    pack: bool = False,
+    certificate: bool = False,
+    region: Region | None = None,
+    step: Step | None = None,
 ) -> Device:
-    return NumpyDevice(trace(robot, function, step=step, **algorithm.as_dict()), pack=pack)
+    graph = _traced(robot, function, algorithm, step, certificate=certificate, region=region, dtype="float64")
+    return NumpyDevice(graph, pack=pack)
+
+
+def _traced(
+    robot: Robot,
+    function: str,
+    algorithm: AlgorithmOptions,
+    step: Step | None,
+    *,
+    certificate: bool,
+    region: Region | None,
+    dtype: npt.DTypeLike,
+) -> Graph:
+    """The graph of a function, with certificates of floating-point results where they are asked for."""
+    if region is not None and not certificate:
+        raise ArgumentError("region without certificate=True; expected both: a region is where certificates hold")
+    if certificate:
+        check_certificate(function, algorithm)
+    graph = trace(robot, function, step=step, **algorithm.as_dict())
+    if not certificate:
+        return graph
+    from dynagate.fixedpoint.certificate import certified_graph
+
+    return certified_graph(graph, region or Region.of(robot), dtype)[0]
 
 
 def _fixed(
@@ -298,13 +332,19 @@ def _fixed(
     *,
     policy: Policy | None = None,
     region: Region | None = None,
+    certificate: bool = False,
     step: Step | None = None,
 ) -> Device:
     from dynagate.fixedpoint.assign import assign
+    from dynagate.fixedpoint.certificate import certified
 
+    if certificate:
+        check_certificate(function, algorithm)
     graph = trace(robot, function, step=step, **algorithm.as_dict())
     region = region or Region.of(robot)
     formatted = assign(graph, region, policy)
+    if certificate:
+        formatted, _ = certified(formatted, region, policy)
     return _fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(graph.name)})
 
 
@@ -328,9 +368,11 @@ def _cpu(
     layout: str = "rows",
     pack: bool = False,
     threads: int = 1,
+    certificate: bool = False,
+    region: Region | None = None,
     step: Step | None = None,
 ) -> Device:
-    graph = trace(robot, function, step=step, **algorithm.as_dict())
+    graph = _traced(robot, function, algorithm, step, certificate=certificate, region=region, dtype=dtype)
     return CpuDevice(graph, dtype=dtype, layout=layout, pack=pack, threads=threads, step=step)
 
 
@@ -367,6 +409,7 @@ def _sim(
     pauses: tuple[float, float] = (0.0, 0.0),
     seed: int = 1,
     shell: bool = False,
+    certificate: bool = False,
     step: Step | None = None,
 ) -> Device:
     if shell and axi is None:
@@ -374,7 +417,9 @@ def _sim(
     from dynagate.hw.build import DEFAULT_FOLDER, build_request
     from dynagate.hw.request import DesignRequest
 
-    request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
+    request = DesignRequest(
+        robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm, certificate
+    )
     built = build_request(request, folder=DEFAULT_FOLDER if folder is None else folder, step=step)
     return _design_sim(built, pauses=pauses, seed=seed, shell=shell, step=step)
 

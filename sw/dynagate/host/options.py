@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
 
-FLAGS = ("prefix", "external_forces", "linearise", "stops", "pack", "shell")
+FLAGS = ("prefix", "external_forces", "linearise", "stops", "pack", "shell", "certificate")
 """Options that are True or False."""
 
 
@@ -43,6 +43,7 @@ class Options(TypedDict, total=False):
     dtype: npt.DTypeLike | None
     layout: str | None
     pack: bool | None
+    certificate: bool | None
     threads: int | None
     number: int | None
     stream: int | None
