@@ -201,11 +201,13 @@ def assign_global(
 class WordLengths:
     """nodes: the word of every node. longest: the words that nodes may grow to where the rounding of their operands
     needs more room than their float64 values do; the same unless given. constants: the words of the factors of constant
-    products, by node; the node's own unless given."""
+    products, by node; the node's own unless given. fixed: nodes that have a format already, and their constants, None
+    for none."""
 
     nodes: Sequence[int]
     longest: Sequence[int] | None = None
     constants: Mapping[int, int] = field(default_factory=dict)
+    fixed: Mapping[int, tuple[Format, tuple[int, Format] | None]] = field(default_factory=dict)
 
 
 def assign_word(
@@ -229,6 +231,14 @@ def assign_word(
     for i, node in enumerate(graph.nodes):
         sources = [formats[a] for a in node.args]
         kind, constant, word = OPS[node.op].constant, float(node.constant or 0.0), words.nodes[i]
+        if i in words.fixed:
+            fmt, held = words.fixed[i]
+            if held is not None:
+                constants[i] = held
+            rounded.deviation(i, None if held is None else held[0] * held[1].step)
+            formats.append(fmt)
+            rounded.round(i, fmt)
+            continue
         if kind == "factor":
             integer, fmt = constants[i] = fixed_factor(constant, words.constants.get(i, word))
             sources.append(fmt)

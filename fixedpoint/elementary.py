@@ -188,7 +188,9 @@ def reciprocal(x: Integers, source: Format, to: Format) -> Rescaled:
     fits = (x > 0) & (down >= plan.least_down(to))
     down = np.clip(down, plan.least_down(to), plan.most_down)
     for k, (have, error_frac, reached) in enumerate(plan.steps):
-        error = ((1 << (width - 1 + have)) - n * estimate) >> (width - 1 + have - error_frac)
+        error = (1 << (width - 1 + have)) - n * estimate
+        cut = width - 1 + have - error_frac  # less than 0 where the operand is much shorter than the result
+        error = error >> cut if cut >= 0 else error << -cut
         dropped = down if k == len(plan.steps) - 1 else have + error_frac - reached
         half = np.ones_like(estimate) << (dropped - 1)
         estimate = ((estimate << error_frac) + estimate * error + half) >> dropped

@@ -82,7 +82,7 @@ def proved_ranges(
             "may leave the region"
         )
     known: Mapping[int, Interval] = unit_ranges(graph) | pivot_ranges(graph, region.robot)
-    for boxes in _splittings(graph, _box(graph, region), milliseconds):
+    for boxes in _splittings(graph, input_box(graph, region), milliseconds):
         with np.errstate(all="ignore"):  # what is infinite is told
             values = images(graph, boxes, known)
         _check_bounded(graph, region, values)
@@ -108,7 +108,7 @@ def _is_bent(node: Node) -> bool:
     return node.op in TRIG or (node.op == "mul" and node.args[0] == node.args[1])
 
 
-def _box(graph: Graph, region: Region) -> dict[int, Interval]:
+def input_box(graph: Graph, region: Region) -> dict[int, Interval]:
     """The inputs' intervals by node."""
     bounds = input_bounds(graph, region, np.full(len(graph), np.inf))
     unit = {port.nodes[k] for port in graph.inputs for span in port.unit_vectors for k in range(*span)}
@@ -282,6 +282,24 @@ class Proof:
         return next(port.nodes for port in self.graph.outputs if port.name == name)
 
 
+def error_bounds(formatted: FormattedGraph, ranges: ProvedRanges, milliseconds: float) -> tuple[Array, Array]:
+    """Bounds of every node's error over proved ranges, where no node overflows: before its own rounding, and after.
+
+    milliseconds: as `proved_ranges` takes them. Raises ProofError: a divisor may round to zero.
+    """
+    graph, known = formatted.graph, dict(enumerate(ranges.intervals))
+    carried = errors = np.full(len(graph), np.inf)
+    for boxes in _splittings(graph, input_box(graph, ranges.region), milliseconds):
+        bounds = ErrorBounds(ranges, formatted.arithmetic, images(graph, boxes, known), errors.tolist())
+        for i, fmt in enumerate(formatted.formats):
+            value, held = formatted.constants.get(i, (0, None))
+            bounds.deviation(i, None if held is None else value * held.step)
+            bounds.round(i, fmt)
+        carried = np.minimum(carried, [np.max(x) for x in bounds.carried])
+        errors = np.minimum(errors, [np.max(x) for x in bounds.errors])
+    return carried, errors
+
+
 def prove(
     formatted: FormattedGraph, region: Region, milliseconds: float, numbers: Mapping[str, str] | None = None
 ) -> Proof:
@@ -293,16 +311,7 @@ def prove(
     """
     graph = formatted.graph
     ranges = proved_ranges(graph, region, milliseconds, numbers)
-    known = dict(enumerate(ranges.intervals))
-    carried = errors = np.full(len(graph), np.inf)
-    for boxes in _splittings(graph, _box(graph, region), milliseconds):
-        bounds = ErrorBounds(ranges, formatted.arithmetic, images(graph, boxes, known), errors.tolist())
-        for i, fmt in enumerate(formatted.formats):
-            value, held = formatted.constants.get(i, (0, None))
-            bounds.deviation(i, None if held is None else value * held.step)
-            bounds.round(i, fmt)
-        carried = np.minimum(carried, [np.max(x) for x in bounds.carried])
-        errors = np.minimum(errors, [np.max(x) for x in bounds.errors])
+    carried, errors = error_bounds(formatted, ranges, milliseconds)
     for i in range(len(graph)):
         _check_fits(formatted, region, ranges.intervals, carried, errors, i)
     low, high = (np.array([float(end) for end in ends]) for ends in zip(*ranges.intervals, strict=True))

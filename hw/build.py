@@ -36,6 +36,7 @@ from dynagate.dynamics.options import DEFAULT_FUNCTION, AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
+from dynagate.fixedpoint.certificate import certified
 from dynagate.fixedpoint.files import read_formats
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
@@ -134,7 +135,8 @@ def build(
     robot: also the name of one that ships, or the path of its URDF file.
     algorithm: the options of the function's algorithm in one object.
     word: short for policy=Policy(word=...), bits of every value. error: short for goal=Goal(error).
-    options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages and region; and of
+    options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages, region and
+    certificate; and of
     `AlgorithmOptions`, instead of the object.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, TypeError for an option with another name,
@@ -180,6 +182,10 @@ def build_request(
     if request.algorithm.variable_dt:
         region = replace(region, dt=request.algorithm.dt)
     formatted, chosen = _formatted(request, graph, region, say)
+    if request.certificate:
+        say("bounding the errors of results")
+        formatted, certificate = certified(formatted, region, request.policy)
+        chosen = replace(chosen, certificate=certificate.as_dict())
     say("scheduling and binding")
     planned = planner(formatted) if planner else plan(formatted, request.ii, request.stages)
     if request.budget is not None:

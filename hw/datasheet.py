@@ -10,7 +10,9 @@ from dynagate.base.untrusted import plain_text
 from dynagate.design.design import AxiStreams, Register
 from dynagate.design.words import number_of
 from dynagate.fixedpoint.beside import Beside
+from dynagate.fixedpoint.certificate import Certificate
 from dynagate.fixedpoint.confidence import Statement
+from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import KINDS, REST
 from dynagate.hw.timeline import pass_lines
 from dynagate.hw.units.table import HARDWARE, Own
@@ -46,6 +48,7 @@ def summary(built: Build) -> str:
     ]
     if design.axi is not None:
         rows.insert(-2, _kept(built, _with_streams(design.axi)))
+    rows += _certificate(built)
     if design.formats.proved is not None:
         rows += [(name, block.text()) for name, block in Beside.of_dict(design.formats.proved).blocks.items()]
     lines = [f"  {name:<24}{text.replace('`', '')}" for name, text in rows]
@@ -60,10 +63,16 @@ def _kept(built: Build, name: str) -> tuple[str, str]:
 
 
 def _head(built: Build, late: Sequence[int]) -> str:
-    rows = _facts(built)
+    rows = _facts(built) + _certificate(built)
     if (axi := built.design.axi) is not None:
         rows.append((_with_streams(axi), streams_text(built, late)))
     return f"# {plain_text(built.robot.name)}: {built.graph.name}\n\n{table(('', ''), rows)}"
+
+
+def _certificate(built: Build) -> list[tuple[str, str]]:
+    """What is known of the results' certificates, where they have some."""
+    content = built.design.formats.certificate
+    return [] if content is None else [(CERTIFICATE, Certificate.of_dict(content).text())]
 
 
 def _with_streams(axi: AxiStreams) -> str:

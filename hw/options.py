@@ -27,6 +27,7 @@ class DesignOptions:
     formats: a file of formats instead; a policy with proved ranges has them proved.
     axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
     them. region: the states the formats are for (inside the URDF's limits by default).
+    certificate: forward dynamics has an output "certificate", a bound of the error of each q̈.
     """
 
     ii: int = 8
@@ -37,3 +38,4 @@ class DesignOptions:
     budget: Budget | None = None
     stages: Stages | None = None
     region: Region | None = None
+    certificate: bool = False

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import check_keyword
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import DEFAULT_FUNCTION, DEFAULTS, AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED
+from dynagate.graph.certificate import check_certificate
 from dynagate.hw.axi import check_goal
 from dynagate.hw.options import DesignOptions
 from dynagate.hw.schedule import check_interval
@@ -34,7 +36,7 @@ class DesignRequest(DesignOptions, _Computed):
     """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
 
     robot, function: what is computed, of a robot, its name or its path; several functions have commas between them.
-    ii, policy, goal, formats, axi, budget, stages, region: as `DesignOptions` has them.
+    ii, policy, goal, formats, axi, budget, stages, region, certificate: as `DesignOptions` has them.
     algorithm: the algorithm's options.
     """
 
@@ -59,6 +61,9 @@ class DesignRequest(DesignOptions, _Computed):
         object.__setattr__(self, "robot", robot_of(self.robot))
         check_interval(self.ii)
         object.__setattr__(self, "ii", int(self.ii))  # of numpy's, too: it goes into design.json
+        check_flags(certificate=self.certificate)
+        if self.certificate:
+            check_certificate(self.function, self.algorithm)
         if self.goal is not None and self.formats is not None:
             raise ArgumentError("a goal and a file of formats; expected one of them")
         if self.goal is not None and self.policy is not None and self.policy.ranges == PROVED:

@@ -18,7 +18,7 @@ from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.multiply import latency as product_latency
 from dynagate.hw.units.normalise import normalised
-from dynagate.hw.units.rescale import BLOCK_RAM, delayed
+from dynagate.hw.units.rescale import BLOCK_RAM, delayed, shift_left
 
 SHIFT_BITS = 10
 FINE_BITS = 3
@@ -195,8 +195,9 @@ class _NewtonStep(wiring.Component):
         half = self.half if self.last else Const(1 << (self.down - 1), self.down + 1)
         rounded = Signal(signed(step.outer[2]), reset_less=True)
         m.d.sync += rounded.eq((delayed(m, estimate, 1, "estimate_too") << step.error_frac) + half)
+        cut = self.width - 1 + step.have - step.error_frac
         m.d.comb += [
-            outer.a.eq(inner.p >> (self.width - 1 + step.have - step.error_frac)),
+            outer.a.eq(inner.p >> cut if cut >= 0 else shift_left(inner.p, -cut)),
             outer.b.eq(estimate),
             outer.c.eq(rounded),
             self.o.eq(outer.p >> self.down),

@@ -15,7 +15,7 @@ from dynagate.fixedpoint.elementary import LAST, cosine, sine, sine_plan
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply, MultiplyConst, constant_width
 from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, fit, negated_if, shift_left
+from dynagate.hw.units.rescale import BLOCK_RAM, delayed, differ, fit, negated_if, rounding_constant, shift_left
 
 
 def _signed_width(values: tuple[int, ...]) -> int:
@@ -125,6 +125,8 @@ class SinCos(wiring.Component):
         size = outer.p[shift : shift + max(self.to.frac, 2) + 2].as_signed()
         negative = delayed(m, negative, inner.latency + outer.latency, "negative")
         signed_size = negated_if(negative, size)
+        if half_bit := rounding_constant(max(self.to.frac, 2) - self.to.frac, LAST):
+            signed_size = signed_size + Const(half_bit, signed(half_bit.bit_length() + 1))
         wires = fit(m, signed_size, max(self.to.frac, 2), self.to, LAST, "o")
         o = Signal.like(self.o, name="value", reset_less=True)
         guard = Signal(len(wires.guard), name="guard", reset_less=True)

@@ -135,6 +135,7 @@ def _request(
     ii: int = 8,
     word: int,
     proved: bool = False,
+    certificate: bool = False,
     goal: Goal | None,
     formats: Path | None,
     stages: Stages,
@@ -159,6 +160,7 @@ def _request(
         stages=stages,
         region=region,
         algorithm=AlgorithmOptions(**algorithm),
+        certificate=certificate,
     )
 
 
@@ -256,6 +258,7 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], step
             raise click.UsageError("--error of a rollout; expected --word BITS: errors add up over its steps")
         if request.pop("proved"):
             raise click.UsageError("--proved of a rollout; expected it left out: its states may leave the region")
+        del request["certificate"]  # refused before
         with Steps() as step:
             report = rollout_report(
                 robot, steps=steps or DEFAULT_STEPS, region=region, step=step, **request, **algorithm

@@ -21,6 +21,7 @@ from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
+from dynagate.graph.certificate import FUNCTIONS as CERTIFIED
 from dynagate.graph.choose import FRAMES
 from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES
 from dynagate.robot import Robot
@@ -168,6 +169,11 @@ PROVED = click.option(
 )
 
 
+CERTIFICATE = click.option(
+    "--certificate", is_flag=True, help="Add an output of forward dynamics that bounds the error of each result."
+)
+
+
 def design_options(command: Command, *, interval: Command = ii_option) -> Command:
     """Function, interval, formats, stages and folder. The command gets a `Goal` or None as `goal`, and `Stages`.
     interval: the option --ii."""
@@ -178,6 +184,8 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
 
         if rest["proved"] and rest["errors"]:
             raise click.UsageError("--proved and --error are both given; expected one: an error is one of samples")
+        if rest["certificate"] and rest["name"] not in CERTIFIED:
+            raise click.UsageError(f"--certificate of {rest['name']}; expected --function {' or '.join(CERTIFIED)}")
         rest["stages"] = Stages(**rest["stages"])
         return command(*robot, **_formats(rest))
 
@@ -187,6 +195,7 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
         interval,
         *FORMAT_OPTIONS,
         PROVED,
+        CERTIFICATE,
         STAGES,
         folder_option("Where designs are kept.", default="build/designs", show_default=True),
     )

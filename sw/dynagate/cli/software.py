@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from dynagate.graph import Graph
 
 MOST_SAMPLES, MOST_THREADS = 10_000_000, 1024
+TESTED_SPEED = 1.0
+"""rad/s or m/s, of the states in the test vector of --single."""
 
 
 @command(
@@ -61,6 +63,7 @@ def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any])
         "emit iiwa14 --folder generated",
         "emit iiwa14 --function forward_dynamics --cuda --folder cuda",
         "emit iiwa14 --function inverse_dynamics --integers --word 24 --folder integers",
+        "emit iiwa14 --function inverse_dynamics --single float32 --folder single",
     ),
 )
 @robot_options
@@ -70,6 +73,7 @@ def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any])
 @outputs_option
 @click.option("--cuda", is_flag=True, help="Write CUDA, float32, instead of C.")
 @integer_options
+@click.option("--single", type=click.Choice(["float32", "float64"]), help="Write small C for one state, in this type.")
 @click.option("--pack", is_flag=True, help="Leave out entries that are always zero or equal to one before.")
 @folder_option("Where the files go.", required=True)
 def emit(
@@ -78,6 +82,7 @@ def emit(
     name: str,
     cuda: bool,
     integers: bool,
+    single: str | None,
     pack: bool,
     folder: Path,
     algorithm: dict[str, Any],
@@ -91,9 +96,10 @@ def emit(
     from dynagate.native.emit import emit as emitted
     from dynagate.native.emit import kernel_name
 
-    for option, is_asked in (("--cuda", cuda), ("--pack", pack)):
-        if integers and is_asked:
-            raise click.UsageError(f"--integers and {option} are both given; expected one")
+    for alone, is_alone in (("--integers", integers), ("--single", single is not None)):
+        for option, is_asked in (("--single", single), ("--cuda", cuda), ("--pack", pack)):
+            if is_alone and is_asked and alone != option:
+                raise click.UsageError(f"{alone} and {option} are both given; expected one")
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
     with Steps() as step:
@@ -101,7 +107,12 @@ def emit(
         graph, packing = trace(robot, name, **algorithm), None
         if pack:
             graph, packing = packed(graph)
-        if region is not None:
+        if single is not None:
+            from dynagate.native.single import emit_single
+
+            step("writing C of one state")
+            files = emit_single(graph, Region.of(robot, velocity=TESTED_SPEED), single)
+        elif region is not None:
             files = _integers(graph, region, step, **formats)
         else:
             step(f"writing {'CUDA' if cuda else 'C'}")

@@ -163,13 +163,15 @@ class ChosenFormats:
     """How the formats were chosen. word: bits, or "mixed", or "given" by a file. policy: for one word length; of a goal
     the policy of its samples, if one was given. goal, statement: for an accuracy, and what fresh states said of it
     (`fixedpoint.confidence.Statement`). proved: of proved ranges, what no state exceeds, and what a sample shows
-    (`fixedpoint.beside.Beside`)."""
+    (`fixedpoint.beside.Beside`). certificate: what results are certified with
+    (`fixedpoint.certificate.Certificate`)."""
 
     word: int | str
     policy: dict[str, Any] | None = None
     goal: dict[str, Any] | None = None
     statement: dict[str, Any] | None = None
     proved: dict[str, Any] | None = None
+    certificate: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, DesignError, load
 from dynagate.design.source import source_digest
 from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.certificate import Certificate, recertified
 from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.graph import Graph, trace
 from dynagate.graph.late import late_terms_last
@@ -43,7 +44,10 @@ def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph
     options = dict(design.options)
     if isinstance(options.get("frame"), dict):  # JSON has no numbers as keys
         options["frame"] = {int(first): link for first, link in options["frame"].items()}
-    graph = late_terms_last(graph_of(robot_of(design), design.function, **options))
+    robot = robot_of(design)
+    graph = late_terms_last(graph_of(robot, design.function, **options))
+    if design.formats.certificate is not None:
+        graph = recertified(graph, robot, Certificate.of_dict(design.formats.certificate))
     if [node.name for node in design.nodes] != [node.name for node in graph.nodes]:
         raise ArgumentError("its nodes are not those of its robot and function")
     bounds = {

@@ -16,6 +16,7 @@ from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH, block_floors
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.fixedpoint.goal import FLOOR, Goal
 from dynagate.graph import truth
+from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import parts_of, with_code
 from dynagate.graph.region import Kind, Region
@@ -36,7 +37,8 @@ class Block:
     """Errors of one output against the float64 graph. median, at_quantile, largest: of uniform states; limits, rest:
     the largest at the region's limits and near rest; truth: the largest against the truth computed another way, None
     where there is none. exact: every integer equals the integer executor's. allowed: what `at_quantile` may be.
-    An error is |e| / max(|x|, floor) over the block."""
+    An error is |e| / max(|x|, floor) over the block. Of a certificate it is the one that it allows q̈, and `exact` also
+    says that none is less than q̈'s error."""
 
     name: str
     exact: bool
@@ -127,6 +129,7 @@ def reports_on_simulator(
     ii: int,
     word: int = 24,
     proved: bool = False,
+    certificate: bool = False,
     region: Region | None = None,
     goal: Goal | None = None,
     formats: str | PathLike[str] | None = None,
@@ -151,6 +154,7 @@ def reports_on_simulator(
         stages=stages,
         region=region,
         algorithm=AlgorithmOptions(**algorithm),
+        certificate=certificate,
     )
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
@@ -223,6 +227,12 @@ def _blocks(
     for name, expected in reference.items():
         integers = getattr(results, name)
         errors = truth.relative_errors(integers, expected, floors[name])
+        holds = True
+        if name == CERTIFICATE:  # of how large an error, and whether it is never less
+            holds = bool(
+                np.all((integers >= np.linalg.norm(results.qdd - reference["qdd"], axis=1)) | results.overflow)
+            )
+            errors = integers / np.maximum(np.linalg.norm(reference["qdd"], axis=1), floors["qdd"])
         uniform = errors[places["uniform"]]
         beside_truth = None
         if name in other:
@@ -230,14 +240,14 @@ def _blocks(
         blocks.append(
             Block(
                 name,
-                flags_equal and bool(np.array_equal(integers, fixed.outputs[name])),
+                flags_equal and holds and bool(np.array_equal(integers, fixed.outputs[name])),
                 float(np.median(uniform)),
                 float(np.quantile(uniform, goal.quantile if goal else 1.0)),
                 float(uniform.max()),
                 float(errors[places["limits"]].max()),
                 float(errors[places["rest"]].max()),
                 None if beside_truth is None else float(beside_truth.max()),
-                goal.of(name) if goal else ERROR_LIMIT,
+                np.inf if name == CERTIFICATE else goal.of(name) if goal else ERROR_LIMIT,
             )
         )
     return tuple(blocks)

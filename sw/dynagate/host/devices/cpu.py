@@ -13,9 +13,10 @@ from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
 from dynagate.graph import Graph
 from dynagate.graph.loop import Loop
+from dynagate.host.devices.certified import CertifiedOptions
 from dynagate.host.devices.face import Device, Overflow, Step
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.options import FUNCTION, DeviceOptions, taken_for
+from dynagate.host.devices.options import FUNCTION, taken_for
 from dynagate.host.devices.scan import describe
 from dynagate.host.inputs import TOO_LARGE, Arrays, check_angles, check_finite, check_results
 from dynagate.native.kernel import TANGLED
@@ -23,12 +24,12 @@ from dynagate.native.loop import LoopKernel
 
 
 @dataclass(frozen=True)
-class Cpu(DeviceOptions):
+class Cpu(CertifiedOptions):
     """C on this machine, vectors over the batch; of a rollout with the loop inside the vector.
 
     dtype: float64 or float32. layout: "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack: results are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
-    threads: how many share a batch.
+    threads: how many share a batch. certificate, region: as `CertifiedOptions` has them.
     """
 
     name: ClassVar[str] = "cpu"
@@ -39,6 +40,10 @@ class Cpu(DeviceOptions):
     layout: str = field(default="rows", metadata=taken_for(FUNCTION))
     pack: bool = field(default=False, metadata=taken_for(FUNCTION))
     threads: int = field(default=1, metadata=taken_for(FUNCTION))
+
+    @property
+    def precision(self) -> npt.DTypeLike:
+        return self.dtype
 
     def of_graph(self, graph: Graph, step: Step | None = None) -> Device:
         return CpuDevice(graph, dtype=self.dtype, threads=self.threads, layout=self.layout, pack=self.pack, step=step)

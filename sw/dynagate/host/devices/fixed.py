@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,10 +12,11 @@ from dynagate.design.design import Design
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
+from dynagate.graph.certificate import check_certificate
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.host.devices.face import Device, Overflow, Step
-from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource, DeviceOptions
+from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.turns import IntegerTurns, TurnDevice
 from dynagate.host.inputs import Arrays, brought
@@ -30,7 +31,8 @@ if TYPE_CHECKING:
 class Fixed(DeviceOptions):
     """The integers of a function or of a chip that keeps the states, in numpy.
 
-    policy: word length and binary points. region: the states that the formats are for.
+    policy: word length and binary points. region: the states that the formats are for. certificate: as
+    `CertifiedOptions` has it.
     """
 
     name: ClassVar[str] = "fixed"
@@ -40,10 +42,17 @@ class Fixed(DeviceOptions):
 
     policy: Policy | None = None
     region: Region | None = None
+    certificate: bool = field(default=False, metadata=taken_for(FUNCTION))
 
     def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
         region = self.region or Region.of(robot)
+        if self.certificate:
+            check_certificate(function, algorithm)
         formatted = self._assigned(trace(robot, function, step=step, **algorithm.as_dict()), region)
+        if self.certificate:
+            from dynagate.fixedpoint.certificate import certified
+
+            formatted, _ = certified(formatted, region, self.policy)
         return fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(formatted.graph.name)})
 
     def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:

@@ -14,19 +14,21 @@ from dynagate.graph import Graph
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.graph.parts import part_graph, parts_of
+from dynagate.host.devices.certified import CertifiedOptions
 from dynagate.host.devices.face import Device, Overflow, Step
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.options import DESIGN, FUNCTION, DesignSource, DeviceOptions, taken_for
+from dynagate.host.devices.options import DESIGN, FUNCTION, DesignSource, taken_for
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.devices.scan import describe
 from dynagate.host.inputs import Arrays, check_angles, check_results
 
 
 @dataclass(frozen=True)
-class Numpy(DeviceOptions):
+class Numpy(CertifiedOptions):
     """float64 numpy.
 
     pack: results are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
+    certificate, region: as `CertifiedOptions` has them.
     """
 
     name: ClassVar[str] = "numpy"

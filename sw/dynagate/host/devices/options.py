@@ -120,7 +120,11 @@ class DeviceOptions:
     def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
         if self.scans and (loop := scanned(robot, function, algorithm, self.changed())):
             return self.of_scan(loop, algorithm.external_forces, step)
-        return self.of_graph(trace(robot, function, step=step, **algorithm.as_dict()), step)
+        return self.of_graph(self.traced(robot, function, algorithm, step), step)
+
+    def traced(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Graph:
+        """The graph of a function."""
+        return trace(robot, function, step=step, **algorithm.as_dict())
 
     def check_form(self, form: str | None, scanning: Sequence[str]) -> None:
         """Raises ValueError: the form is a loop over links, which this device does not compute. scanning: those that

@@ -1,0 +1,292 @@
+"""Gateware equal to the integers for all operands: units one by one, and a datapath over symbols for all samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from amaranth.hdl import _nir
+from dynagate import Policy, Region, robots, trace
+from dynagate.fixedpoint.assign import assign
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
+from dynagate.fixedpoint.integers import root_shift
+from dynagate.fixedpoint.tabulated import table_plan
+from dynagate.hw.datapath import Datapath
+from dynagate.hw.plan import Plan, plan
+from dynagate.hw.units import reciprocal
+from dynagate.hw.units.multiply import Multiply, MultiplyConst
+from dynagate.hw.units.own import OwnUnit
+from dynagate.hw.units.reciprocal import Reciprocal
+from dynagate.hw.units.root import Root
+from dynagate.hw.units.sincos import SinCos
+from dynagate.hw.units.tabulated import TabulatedReciprocal
+from dynagate.sim.algebras import Terms, Values
+from dynagate.sim.equivalence import prove_datapath
+from dynagate.sim.formal import ProofError
+from dynagate.sim.netlist import Simulation, netlist_of
+from dynagate.sim.verilate import SimulationError
+
+ARM = robots.load("two_joint_arm")
+ARITHMETICS = [Arithmetic(rounding, overflow) for rounding in ("half_up", "floor") for overflow in ("wrap", "saturate")]
+WIDTHS = range(2, 11)
+
+
+def every(*widths: int) -> list[np.ndarray]:
+    """All integers of some widths, with one another."""
+    axes = [np.arange(-(1 << (width - 1)), 1 << (width - 1)) for width in widths]
+    return [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
+
+
+def ran(unit: Any, columns: dict[str, tuple[np.ndarray | int, int]], netlist: Any = None) -> Simulation:
+    """A unit whose ports have had these integers, of so many bits, for as long as its latency."""
+    values = Values()
+    simulation = Simulation(netlist or netlist_of(unit), values)
+    for name, (column, width) in columns.items():
+        if isinstance(column, int):
+            simulation.set(name, tuple((column >> k) & 1 for k in range(width)))
+        else:
+            simulation.set(name, values.spread(column, width))
+    for _ in range(unit.latency):
+        simulation.step()
+    return simulation
+
+
+def results(simulation: Simulation, name: str, size: int, *, signed: bool = True) -> np.ndarray:
+    return np.broadcast_to(Values().gathered(simulation.read(name), signed=signed), size)
+
+
+def assert_equal(simulation: Simulation, expected: Any, size: int) -> None:
+    assert np.array_equal(results(simulation, "o", size), np.broadcast_to(expected.value, size))
+    flags = np.broadcast_to(expected.overflow, size).astype(np.int64)
+    assert np.array_equal(results(simulation, "overflow", size, signed=False), flags)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_products_of_all_operands(width: int) -> None:
+    for other in WIDTHS:
+        a, b = every(width, other)
+        for constant in {0, 1 << (width + other - 3)}:
+            run = ran(Multiply(width, other), {"a": (a, width), "b": (b, other), "c": (constant, width + other)})
+            assert np.array_equal(
+                results(run, "p", len(a)),
+                Values().gathered(Values().spread(a * b + constant, width + other), signed=True),
+            )
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_products_with_constants(width: int) -> None:
+    (a,) = every(width)
+    for constant in (-77, -1, 1, 51, 1023):
+        unit = MultiplyConst(width, constant)
+        run = ran(unit, {"a": (a, width), "c": (1, width + unit.width_b)})
+        assert np.array_equal(results(run, "p", len(a)), unit.model(a, 1))
+
+
+def formats(random: np.random.Generator, *widths: int) -> list[Format]:
+    return [Format(width, int(frac)) for width, frac in zip(widths, random.integers(-2, 9, len(widths)), strict=True)]
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS, ids=str)
+@pytest.mark.parametrize("op", ["add", "sub", "neg", "select"])
+def test_operations_with_units_of_their_own(op: str, arithmetic: Arithmetic) -> None:
+    """All operands at each width, with result formats that cut, round, wrap and saturate; of three, up to 6 bits."""
+    random = np.random.default_rng(len(op))
+    count = {"neg": 1, "select": 3}.get(op, 2)
+    widest = 6 if count == 3 else 10
+    for width in range(2, widest + 1):
+        for _ in range(3):
+            others = [int(x) for x in random.integers(2, min(widest, 7) + 1, count - 1)]
+            sources = formats(random, width, *others)
+            to = formats(random, int(random.integers(2, 11)))[0]
+            unit = OwnUnit(op, sources, to, arithmetic)
+            columns = every(*(fmt.width for fmt in sources))
+            run = ran(unit, {f"i{k}": (x, fmt.width) for k, (x, fmt) in enumerate(zip(columns, sources, strict=True))})
+            expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
+            assert_equal(run, expected, len(columns[0]))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_sines_and_cosines_of_all_angles(width: int) -> None:
+    for source, to in [(Format(width, width - 4), Format(9, 7)), (Format(width, width - 2), Format(width, width - 2))]:
+        (x,) = every(width)
+        unit = SinCos(source, to)
+        for cosine in (0, 1):
+            run = ran(unit, {"x": (x, width), "cosine": (cosine, 1)})
+            assert_equal(run, unit.model(x, bool(cosine)), len(x))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_roots_of_all_operands(width: int) -> None:
+    (x,) = every(width)
+    for source, to in [
+        (Format(width, 2), Format(width, 3)),
+        (Format(width, 0), Format(8, 3)),
+        (Format(width, 6), Format(5, 2)),
+    ]:
+        unit = Root(width, to.width, root_shift(source, to))
+        run = ran(unit, {"x": (x, width)})
+        assert_equal(run, unit.model(x, source, to), len(x))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_inverses_of_all_operands(width: int) -> None:
+    (x,) = every(width)
+    for to in (Format(9, 3), Format(width, width - 4), Format(10, 6)):
+        source = Format(width, width - 2)
+        unit = Reciprocal(width, to.width)
+        shift = reciprocal.shift_of(source, to)
+        run = ran(unit, {"x": (x, width), "shift": (shift, reciprocal.SHIFT_BITS)})
+        assert_equal(run, unit.model(x, source, to), len(x))
+
+
+def test_inverses_by_tables_of_all_operands() -> None:
+    found = 0
+    for width, to_width, frac in [(w, t, f) for w in WIDTHS for t in WIDTHS for f in range(8, 16)]:
+        if table_plan(width, to_width, frac) is None:
+            continue
+        found += 1
+        if found % 4:
+            continue
+        (x,) = every(width)
+        unit = TabulatedReciprocal(width, to_width, frac)
+        expected = unit.model(x, Format(width, frac - 2), Format(to_width, 2))
+        assert_equal(ran(unit, {"x": (x, width)}), expected, len(x))
+    assert found > 20
+
+
+@cache
+def planned(function: str, word: int, ii: int) -> Plan:
+    return plan(assign(trace(ARM, function), Region.of(ARM), Policy(word=word)), ii)
+
+
+@pytest.mark.parametrize(
+    ("function", "word", "ii"),
+    [
+        ("inverse_dynamics", 16, 1),
+        ("forward_dynamics", 16, 2),
+        pytest.param("forward_dynamics", 24, 8, marks=pytest.mark.long),
+    ],
+)
+def test_a_datapath_routes_every_sample_right(function: str, word: int, ii: int) -> None:
+    chosen = planned(function, word, ii)
+    assert prove_datapath(chosen) >= chosen.latency
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ii", range(1, 65))
+def test_a_datapath_at_every_interval(ii: int) -> None:
+    prove_datapath(planned("forward_dynamics", 24, ii))
+
+
+def cone(netlist: Any, port: str) -> list[int]:
+    """The cells that an output depends on, of whatever cycle."""
+    cells = netlist.cells
+    found, waiting = set(), {net.cell for net in cells[0].ports_o[port] if net not in (0, 1)}
+    while waiting:
+        i = waiting.pop()
+        if i and i not in found:
+            found.add(i)
+            reads = {net.cell for net in cells[i].input_nets() if net not in (0, 1)}
+            if isinstance(cells[i], _nir.SyncReadPort | _nir.AsyncReadPort):
+                reads |= {
+                    net.cell
+                    for c in cells
+                    if isinstance(c, _nir.SyncWritePort) and c.memory == cells[i].memory
+                    for net in c.input_nets()
+                    if net not in (0, 1)
+                }
+            waiting |= reads - found
+    return sorted(found)
+
+
+def other_slot(netlist: Any, cell: Any, random: np.random.Generator) -> bool:
+    """A register takes its value in another slot."""
+    conditions = sorted({a.cond for c in netlist.cells if isinstance(c, _nir.AssignmentList) for a in c.assignments})
+    if not isinstance(cell, _nir.AssignmentList) or len(cell.assignments) != 1 or len(cell.default) < 3:
+        return False
+    (assignment,) = cell.assignments
+    others = [net for net in conditions if net != assignment.cond]
+    assignment.cond = others[random.integers(len(others))]
+    return True
+
+
+def other_register(netlist: Any, cell: Any, random: np.random.Generator) -> bool:
+    """A register is filled from another one, as by a delay too many or too few."""
+    if not isinstance(cell, _nir.FlipFlop) or len(cell.data) < 8:
+        return False
+    others = [
+        (i, c) for i, c in enumerate(netlist.cells) if isinstance(c, _nir.FlipFlop) and len(c.data) == len(cell.data)
+    ]
+    others = [(i, c) for i, c in others if c is not cell and c.data != cell.data]
+    if not others:
+        return False
+    i, _ = others[random.integers(len(others))]
+    cell.data = _nir.Value(_nir.Net.from_cell(i, k) for k in range(len(cell.data)))
+    return True
+
+
+def swapped(netlist: Any, cell: Any, random: np.random.Generator) -> bool:
+    """Operands of a difference, or the ways of a multiplexer of words, are exchanged."""
+    if not isinstance(cell, _nir.Operator) or cell.operator not in ("-", "m") or len(cell.inputs) < 2:
+        return False
+    *first, a, b = cell.inputs
+    if a == b or len(a) < 8:
+        return False
+    cell.inputs = (*first, b, a)
+    return True
+
+
+def other_constant(netlist: Any, cell: Any, random: np.random.Generator) -> bool:
+    """A bit of a constant operand of a sum is inverted, in the middle of the word."""
+    if not isinstance(cell, _nir.Operator) or cell.operator not in ("+", "*"):
+        return False
+    for k, value in enumerate(cell.inputs):
+        if len(value) > 8 and all(net in (0, 1) for net in value):
+            nets = list(value)
+            nets[4] = _nir.Net.from_const(1 - int(nets[4]))
+            inputs = list(cell.inputs)
+            inputs[k] = _nir.Value(nets)
+            cell.inputs = tuple(inputs)
+            return True
+    return False
+
+
+def other_operation(netlist: Any, cell: Any, random: np.random.Generator) -> bool:
+    """A sum is a difference."""
+    if not isinstance(cell, _nir.Operator) or cell.operator not in ("+", "-") or len(cell.inputs) != 2:
+        return False
+    if len(cell.inputs[0]) < 8:
+        return False
+    cell.operator = {"+": "-", "-": "+"}[cell.operator]
+    return True
+
+
+FAULTS: list[Callable[[Any, Any, np.random.Generator], bool]] = [
+    other_slot,
+    other_register,
+    swapped,
+    other_constant,
+    other_operation,
+]
+
+
+def faulty(seed: int) -> tuple[Plan, Any]:
+    random = np.random.default_rng(seed)
+    chosen = planned("forward_dynamics", 16, (2, 3, 8)[seed % 3])
+    netlist = netlist_of(Datapath(chosen))
+    cells = [netlist.cells[i] for i in cone(netlist, "o__payload")]
+    fault = FAULTS[seed % len(FAULTS)]
+    order = random.permutation(len(cells))
+    assert any(fault(netlist, cells[k], random) for k in order)
+    return chosen, netlist
+
+
+@pytest.mark.parametrize("seed", [*range(5), *(pytest.param(k, marks=pytest.mark.long) for k in range(5, 20))])
+def test_seeded_faults_are_found(seed: int) -> None:
+    chosen, netlist = faulty(seed)
+    terms = Terms()
+    with pytest.raises((ProofError, SimulationError)):
+        prove_datapath(chosen, Simulation(netlist, terms), terms)

@@ -1,0 +1,91 @@
+"""C for one state: in floating point on this computer, and beside integers on an emulated Cortex-M."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from dynagate import Policy, Region, robots, trace
+from dynagate.cli import main
+from dynagate.fixedpoint.assign import assign
+from dynagate.fixedpoint.emit import emit_integers
+from dynagate.native.single import TYPES, emit_single
+
+from tests import cortex_m
+
+ARM = robots.load("two_joint_arm")
+FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-fsanitize=undefined", "-fno-sanitize-recover"]
+INTEGER_STATES = 8
+FLOAT_STATES = 5
+
+emulated = pytest.mark.skipif(not cortex_m.is_there(), reason=f"needs {cortex_m.PACKAGES}")
+
+
+def wrong_states(text: str, file: str, folder: Path) -> int:
+    (folder / file).write_text(text)
+    check = f"-D{file.removesuffix('.c').upper()}_CHECK"
+    subprocess.run(["gcc", *FLAGS, check, folder / file, "-o", folder / "program", "-lm"], check=True)
+    return subprocess.run([folder / "program"], check=False).returncode
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(("function", "friction"), [("forward_dynamics_gradient", 0.0), ("forward_dynamics", 0.2)])
+def test_its_test_vector_holds(dtype: str, function: str, friction: float, tmp_path: Path) -> None:
+    graph = trace(ARM, function, friction=friction)
+    ((file, text),) = emit_single(graph, Region.of(ARM), dtype).items()
+    assert file == f"two_joint_arm_{function}_single.c"
+    assert wrong_states(text, file, tmp_path) == 0
+    assert ("double" in text) is (dtype == "float64")
+    other = text.replace("= m[", "= 1.01f * m[", 1)
+    assert wrong_states(other, file, tmp_path) > 0
+
+
+def test_the_command_writes_it(tmp_path: Path) -> None:
+    options = ["emit", "two_joint_arm", "--function", "inverse_dynamics", "--folder", str(tmp_path / "c")]
+    done = CliRunner().invoke(main, [*options, "--single", "float32"])
+    assert done.exit_code == 0, done.output
+    file = tmp_path / "c" / "two_joint_arm_inverse_dynamics_single.c"
+    assert done.stdout.splitlines()[-1] == str(file)
+    assert " * input[2] to input[3]: qd[2]\n" in file.read_text()
+    for option in ("--cuda", "--pack", "--integers"):
+        done = CliRunner().invoke(main, [*options, "--single", "float32", option])
+        assert done.exit_code == 2
+        pair = "--integers and --single" if option == "--integers" else f"--single and {option}"
+        assert f"{pair} are both given; expected one" in done.output
+
+
+def written(folder: Path, robot: str, *, integers: bool) -> Path:
+    robot_there = robots.load(robot)
+    region, graph = Region.of(robot_there), trace(robot_there, "inverse_dynamics")
+    files = (
+        emit_integers(assign(graph, region, Policy()), region) if integers else emit_single(graph, region, "float32")
+    )
+    ((file, text),) = files.items()
+    (folder / file).write_text(text)
+    return folder / file
+
+
+@emulated
+def test_integers_on_a_cortex_m_are_those_of_the_datapath(tmp_path: Path) -> None:
+    source = written(tmp_path, "two_joint_arm", integers=True)
+    run = cortex_m.run(cortex_m.SOFT, source, ARM.nv, INTEGER_STATES, "word")
+    assert run.wrong == 0
+    assert abs(run.loop / 100_000 - 1.0) < 0.01  # instructions are counted right
+    text = source.read_text()
+    first = text.index("{{", text.index("check_out[")) + 2
+    end = text.index(",", first)
+    source.write_text(f"{text[:first]}{int(text[first:end]) ^ 1}{text[end:]}")
+    assert cortex_m.run(cortex_m.SOFT, source, ARM.nv, INTEGER_STATES, "word").wrong == 1
+
+
+@emulated
+def test_integers_take_a_quarter_of_soft_floats_instructions(tmp_path: Path) -> None:
+    integers = cortex_m.run(cortex_m.SOFT, written(tmp_path, "iiwa14", integers=True), 7, INTEGER_STATES, "word")
+    floats = written(tmp_path, "iiwa14", integers=False)
+    soft, hard = (
+        cortex_m.run(machine, floats, 7, FLOAT_STATES, "number") for machine in (cortex_m.SOFT, cortex_m.HARD)
+    )
+    assert integers.wrong == soft.wrong == hard.wrong == 0
+    assert hard.instructions < integers.instructions <= soft.instructions / 4
