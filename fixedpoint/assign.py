@@ -210,6 +210,7 @@ class WordLengths:
     fixed: Mapping[int, tuple[Format, tuple[int, Format] | None]] = field(default_factory=dict)
 
 
+@np.errstate(all="ignore")  # a divisor may round to zero; the integer executor flags that
 def assign_word(
     graph: Graph, region: Region, ranges: Ranges | ProvedRanges, policy: Policy, words: WordLengths | None = None
 ) -> FormattedGraph:

@@ -22,6 +22,7 @@ from dynagate.fixedpoint.pivots import pivot_ranges
 from dynagate.fixedpoint.ranges import input_bounds
 from dynagate.fixedpoint.unit_vectors import unit_ranges
 from dynagate.graph import OPS, Graph
+from dynagate.graph.certificate import FUNCTIONS as CERTIFIED
 from dynagate.graph.evaluate import UNIT
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import TRIG
@@ -126,8 +127,8 @@ def _check_bounded(graph: Graph, region: Region, values: Sequence[Interval]) -> 
             raise ProofError(
                 f"node '{node.name}'{_joint(graph, region, i)} of {graph.name} is the {node.op} of "
                 f"'{graph.nodes[a].name}', which lies between {low:.3g} and {high:.3g} by intervals and is not proved "
-                'to be positive; expected ranges="sampled" (without --proved), or a function that does not divide, '
-                "such as inverse_dynamics"
+                f"to be positive; expected {_instead(graph)}, or a function that does not divide, such as "
+                "inverse_dynamics"
             )
     joints = [link.joint.name for link in region.robot.links for _ in range(link.joint.nv)]
     for i, node in enumerate(graph.nodes):
@@ -144,6 +145,12 @@ def _check_bounded(graph: Graph, region: Region, values: Sequence[Interval]) -> 
             f"{graph.name}: the region has no limits for input '{port.name}'{names}, so no range is proved; expected a "
             'region that limits it (acceleration= for qdd, effort= for tau), or ranges="sampled" (without --proved)'
         )
+
+
+def _instead(graph: Graph) -> str:
+    """What a user may ask for where a function cannot be proved."""
+    certified = ", perhaps with certificate=True (--certificate)" if graph.name in CERTIFIED else ""
+    return f'ranges="sampled" (without --proved){certified}'
 
 
 def _joint(graph: Graph, region: Region, node: int) -> str:
@@ -210,7 +217,7 @@ class ErrorBounds:
         raise ProofError(
             f"node '{node.name}'{_joint(graph, self._region, i)} of {graph.name}: its operand '{graph.nodes[a].name}' "
             f"errs by up to {error:.3g} and is proved to be {least:.3g} or more, so it may be zero when rounded; "
-            f'expected {self._formats[a].width + max(more, 1)} bits or more, or ranges="sampled" (without --proved)'
+            f"expected {self._formats[a].width + max(more, 1)} bits or more, or {_instead(graph)}"
         )
 
     def _rounding(self, i: int, to: Format) -> Any:

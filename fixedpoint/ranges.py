@@ -121,9 +121,8 @@ class RoundedProbes:
             self._exact = self._probes[i]
             return 0.0
         operands = [self._rounded[a] for a in node.args]
-        with np.errstate(all="ignore"):  # a divisor may round to zero; the integer executor flags that
-            self._exact = OPS[node.op].real(*operands, *([] if constant is None else [constant]))
-            difference = np.abs(self._exact - self._probes[i])
+        self._exact = OPS[node.op].real(*operands, *([] if constant is None else [constant]))
+        difference = np.abs(self._exact - self._probes[i])
         most = float(difference.max())
         if math.isfinite(most):
             return most
@@ -131,7 +130,6 @@ class RoundedProbes:
 
     def round(self, i: int, to: Format) -> None:
         """Round node i to its format. It must be the node of the last call of `deviation`."""
-        with np.errstate(all="ignore"):
-            self._rounded[i] = np.floor(self._exact * 2.0**to.frac + self._half) * to.step
+        self._rounded[i] = np.floor(self._exact * 2.0**to.frac + self._half) * to.step
         for a in self._graph.last_read[i]:
             del self._rounded[a]

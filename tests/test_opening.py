@@ -29,11 +29,14 @@ def design(designs: Path) -> Build:
 
 ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed"
 OPTIONS: dict[str, tuple[str, str]] = {
-    "numpy": ("pack", "threads"),
-    "fixed": ("policy, region", "pack"),
-    "cpu": ("dtype, layout, pack, threads", "stream"),
+    "numpy": ("pack, certificate, region", "threads"),
+    "fixed": ("policy, region, certificate", "pack"),
+    "cpu": ("dtype, layout, pack, threads, certificate, region", "stream"),
     "cuda": ("dtype, layout, pack, number, stream", "threads"),
-    "sim": ("ii, policy, goal, formats, axi, budget, stages, region, folder, pauses, seed, shell", "dtype"),
+    "sim": (
+        "ii, policy, goal, formats, axi, budget, stages, region, folder, pauses, seed, shell, certificate",
+        "dtype",
+    ),
 }
 """By device the options that it takes besides the algorithm's, and one that it does not take."""
 
@@ -41,6 +44,7 @@ EVERY: dict[str, Any] = {
     "dtype": "float32", "layout": "rows", "pack": False, "threads": 1, "number": 0, "stream": 0, "policy": Policy(),
     "region": Region.of(ARM), "ii": 0, "goal": Goal(1e-3), "formats": "x", "axi": Axi(), "budget": Budget(),
     "stages": Stages(), "folder": "x", "pauses": (0.0, 0.0), "seed": 1, "link": "xdma:/dev/xdma0",
+    "certificate": True,
 }  # fmt: skip
 
 

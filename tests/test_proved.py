@@ -365,7 +365,8 @@ def test_a_divisor_that_may_be_zero_is_refused_by_node_and_joint() -> None:
         match=r"^node 'ltdl\.link0\.d' \(joint 'shoulder'\) of forward_dynamics is the reciprocal of 'ltdl\.\S+', "
         r"which lies between -.* and .* by intervals and is not proved to be positive; expected "
         r'ranges="sampled" \(without '
-        r"--proved\), or a function that does not divide, such as inverse_dynamics$",
+        r"--proved\), perhaps with certificate=True \(--certificate\), or a function that does not divide, such as "
+        r"inverse_dynamics$",
     ):
         assign(trace(ARM, "forward_dynamics", variable=["forearm"]), region, PROVED)
     robot = robots.load("iiwa14")
@@ -373,7 +374,8 @@ def test_a_divisor_that_may_be_zero_is_refused_by_node_and_joint() -> None:
     with pytest.raises(
         ProofError,
         match=r"^node 'ltdl\.link\d\.d' \(joint 'joint_\d'\) of forward_dynamics: its operand 'ltdl\S+' errs by up to "
-        r"\S+ and is proved to be \S+ or more, so it may be zero when rounded; expected \d+ bits or more, or ",
+        r"\S+ and is proved to be \S+ or more, so it may be zero when rounded; expected \d+ bits or more, or "
+        r'ranges="sampled" \(without --proved\), perhaps with certificate=True \(--certificate\)$',
     ):
         assign(trace(robot, "forward_dynamics"), region, PROVED)
     with pytest.raises(ProofError, match=r"^proved ranges of a rollout; expected ranges=\"sampled\" "):
