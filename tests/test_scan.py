@@ -10,7 +10,6 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, evaluate, robots, trace
-from dynagate.chains.sample import random_chain
 from dynagate.graph.graph import GraphError
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
@@ -22,6 +21,7 @@ from dynagate.native.loop import LoopKernel
 from dynagate.native.scan_text import slots
 from dynagate.robot import RobotError
 from dynagate.robot.model import Mimic
+from dynagate.robot.random_chain import random_chain
 
 from tests.robots import floating_robot, random_urdf
 from tests.test_gpu import ON_HOST

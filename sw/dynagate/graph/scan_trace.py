@@ -475,9 +475,7 @@ def _recorded(
     for output, value in zip(outputs, values, strict=True):
         value.name = output
     external = bool(outside)
-    groups = [
-        _Group(way == DOWN, steps, tree, name, external) for way, steps in grouped(links.steps, list(values))
-    ]
+    groups = [_Group(way == DOWN, steps, tree, name, external) for way, steps in grouped(links.steps, list(values))]
     for group in reversed(groups):
         group.prune()
     for step in links.steps:
