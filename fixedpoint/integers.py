@@ -50,6 +50,21 @@ def _mul(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Resca
     return rescale(wide(a, bits) * wide(b, bits), fa.frac + fb.frac, to, arithmetic)
 
 
+def _multiply_add(product: int, addend: int) -> Integer:
+    """The product times its sign plus the addend times its own, exact, rescaled once."""
+
+    def integer(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
+        (a, fa), (b, fb), (c, fc) = operands
+        below = fa.frac + fb.frac
+        frac = max(below, fc.frac)
+        bits = 2 + max(fa.width + fb.width + frac - below, fc.width + frac - fc.frac) + max(0, to.frac - frac)
+        exact = (wide(a, bits) * wide(b, bits)) << (frac - below)
+        term = wide(c, bits) << (frac - fc.frac)
+        return rescale(product * exact + addend * term, frac, to, arithmetic)
+
+    return integer
+
+
 def _shift(operands: Sequence[Fixed], to: Format, arithmetic: Arithmetic) -> Rescaled:
     (value, format), (exponent, _) = operands
     moved = Format(format.width, format.frac - int(exponent))
@@ -110,6 +125,10 @@ def _together(formats: Sequence[Format]) -> int:
     return sum(format.frac for format in formats)
 
 
+def _fused(formats: Sequence[Format]) -> int:
+    return max(formats[0].frac + formats[1].frac, formats[2].frac)
+
+
 @dataclass(frozen=True)
 class FixedOp:
     """An operation in fixed point.
@@ -151,5 +170,9 @@ FIXED = table(
         "sqrt": FixedOp(_elementary(square_root), noise=1.0, shares_unit=True),
         "select": FixedOp(_select, lambda formats: _finest(formats[1:])),
         "reciprocal": FixedOp(_reciprocal, noise=ELEMENTARY, shares_unit=True, own_octaves=TABULATED_OCTAVES),
+        "multiply_add": FixedOp(_multiply_add(1, 1), _fused),
+        "multiply_sub": FixedOp(_multiply_add(1, -1), _fused),
+        "sub_multiply": FixedOp(_multiply_add(-1, 1), _fused),
+        "normalised_reciprocal": FixedOp(_elementary(elementary.reciprocal), noise=ELEMENTARY, shares_unit=True),
     },
 )

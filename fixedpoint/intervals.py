@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import Error
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.unit_errors import reciprocal_error, root_error, sine_error
+from dynagate.fixedpoint.unit_errors import newton_error, reciprocal_error, root_error, sine_error
 from dynagate.graph import Graph
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import table
@@ -90,6 +90,18 @@ def square(a: Interval) -> Interval:
     return Interval(np.maximum(low, 0.0), high)
 
 
+def _multiply_add(a: Interval, b: Interval, c: Interval) -> Interval:
+    return _add(_mul(a, b), c)
+
+
+def _multiply_sub(a: Interval, b: Interval, c: Interval) -> Interval:
+    return _sub(_mul(a, b), c)
+
+
+def _sub_multiply(a: Interval, b: Interval, c: Interval) -> Interval:
+    return _sub(c, _mul(a, b))
+
+
 def _shift(a: Interval, exponent: Interval) -> Interval:
     return _mul(a, point(2.0**exponent.low))
 
@@ -154,6 +166,10 @@ def _error_of_sum(*terms: Held) -> Any:
 
 def _error_of_product(a: Held, b: Held) -> Any:
     return a.magnitude * b.error + b.magnitude * a.error + a.error * b.error
+
+
+def _error_of_fused(a: Held, b: Held, c: Held) -> Any:
+    return _error_of_product(a, b) + c.error
 
 
 def _error_of_shift(a: Held, exponent: Held) -> Any:
@@ -221,6 +237,10 @@ INTERVALS = table(
         "sqrt": IntervalOp(_sqrt, _error_of_sqrt, root_error, positive=True),
         "select": IntervalOp(_select, _error_of_select),
         "reciprocal": IntervalOp(_reciprocal, _error_of_reciprocal, reciprocal_error, positive=True),
+        "multiply_add": IntervalOp(_multiply_add, _error_of_fused),
+        "multiply_sub": IntervalOp(_multiply_sub, _error_of_fused),
+        "sub_multiply": IntervalOp(_sub_multiply, _error_of_fused),
+        "normalised_reciprocal": IntervalOp(_reciprocal, _error_of_reciprocal, newton_error, positive=True),
     },
 )
 

@@ -22,7 +22,6 @@ from dynagate.dynamics import FUNCTIONS
 from dynagate.fixedpoint.intervals import Array, Interval
 from dynagate.graph import Graph
 from dynagate.robot import Link, Robot
-from dynagate.robot.model import DIRECTIONS
 
 PIVOT = re.compile(r"(?:^|\.)(?:ltdl|articulated)\.link(\d+)(?:\.dof(\d+))?\.d(?:\.\d+)?$")
 """Names of the inverse of a pivot, by `mass_matrix.factorise` and `articulated.articulate`; the latter's do not say
@@ -64,7 +63,7 @@ def _spatial_inertia(link: Link) -> Array:
 
 def _pivots(link: Link, inertia: Array) -> list[float]:
     """Of the link's own inertia in the directions of its joint, with armature, the last eliminated first."""
-    directions = list(DIRECTIONS[link.joint.type])
+    directions = list(link.joint.kind.directions)
     block = inertia[np.ix_(directions, directions)] + link.joint.armature * np.eye(len(directions))
     pivots = []
     for k in reversed(range(len(directions))):

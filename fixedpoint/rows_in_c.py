@@ -87,6 +87,14 @@ def _product(formats: Sequence[Format], to: Format, constant: int) -> Exact:
     return Exact(a.width + b.width + more, a.frac + b.frac + more, (more, 0))
 
 
+def _fused(formats: Sequence[Format], to: Format, constant: int) -> Exact:
+    a, b, c = formats
+    below = a.frac + b.frac
+    frac = max(below, c.frac, to.frac)
+    bits = 2 + max(a.width + b.width + frac - below, c.width + frac - c.frac)
+    return Exact(bits, frac, (frac - below, 0, frac - c.frac))
+
+
 def _shift(formats: Sequence[Format], to: Format, constant: int) -> Exact:
     return _sum([Format(formats[0].width, formats[0].frac - constant)], to)
 
@@ -137,6 +145,11 @@ def _reciprocal(formats: Sequence[Format], to: Format, constant: int) -> Exact:
     if plan is not None:
         bits = max(to.width + SPARE_BITS + plan.frac1, source.width)
         return Exact(bits, to.frac, (0,), (1, *_tabulated(source, plan)), LAST)
+    return _newton(formats, to, constant)
+
+
+def _newton(formats: Sequence[Format], to: Format, constant: int) -> Exact:
+    (source,) = formats
     newton = reciprocal_plan(source, to)
     least, last = newton.least_down(to), len(newton.steps) - 1
     numbers = [source.width, newton.index_bits, newton.shift, least, newton.most_down, len(newton.steps)]
@@ -180,5 +193,9 @@ IN_C = table(
         "sqrt": CInteger("dg_root_{bits}(x, p, &wrong)", _root, elementary=True),
         "select": CInteger("x > 0 ? y : z", _select),
         "reciprocal": CInteger("dg_reciprocal_{bits}(x, p, &wrong)", _reciprocal, elementary=True),
+        "multiply_add": CInteger("x * y + z", _fused),
+        "multiply_sub": CInteger("x * y - z", _fused),
+        "sub_multiply": CInteger("z - x * y", _fused),
+        "normalised_reciprocal": CInteger("dg_reciprocal_{bits}(x, p, &wrong)", _newton, elementary=True),
     },
 )

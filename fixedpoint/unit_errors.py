@@ -40,13 +40,18 @@ def root_error(source: Format, to: Format, largest: float) -> float:
 
 
 def reciprocal_error(source: Format, to: Format, largest: float) -> float:
+    """By a table where the formats have one, else as `newton_error`."""
+    if table_plan(source.width, to.width, source.frac + to.frac) is not None:
+        return TABULATED * to.step
+    return newton_error(source, to, largest)
+
+
+def newton_error(source: Format, to: Format, largest: float) -> float:
     """largest: of the result, by whose size Newton's steps err.
 
     With n in [1, 2), a seed r and e = 1 - n r, r + r e is (1 - e²) / n. e is cut to its fraction bits, and so is every
     result but the last, which is rounded where the format's last bit is.
     """
-    if table_plan(source.width, to.width, source.frac + to.frac) is not None:
-        return TABULATED * to.step
     plan = reciprocal_plan(source, to)
     error = 2.0 ** -(plan.index_bits + 1) + 2.0**-plan.seed_frac  # half a segment, and twice the seed's rounding
     for k, (_, error_frac, reached) in enumerate(plan.steps):

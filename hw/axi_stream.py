@@ -79,7 +79,7 @@ class InputStream(wiring.Component):
     o_bad       out  one of them is NaN, infinite or does not fit its format
     o_broken    out  the fields are not a sample's: TLAST cut it short, or what follows its tag is not 0
     o_last      out  the batch ends with this sample
-    o_tag       out  the sample's tag
+    o_tag       out  the sample's tag; of a broken one each bit is inverted
     o_valid     out  there is a sample
     o_ready     in   it is taken
     idle        out  no sample is on its way, nor part of one
@@ -158,7 +158,7 @@ class InputStream(wiring.Component):
                     bad,
                     broken,
                     delayed(m, self.tlast, later + 1, "last"),
-                    delayed(m, tag, later + 1, "tag"),
+                    delayed(m, tag, later + 1, "tag") ^ broken.replicate(WORD),
                 )
             ),
             fifo.w_en.eq(under_way[-1]),

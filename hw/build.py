@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from dynagate.design.design import (
     ChosenFormats,
     Design,
     DesignFunction,
+    ExtraStages,
     Field,
     NodeRow,
     Port,
@@ -31,14 +32,11 @@ from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
 from dynagate.dynamics import CODE, ROLLOUT, Part
-from dynagate.dynamics.frames import Frame
-from dynagate.dynamics.friction import SPEED
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.options import DEFAULT_FUNCTION, AlgorithmOptions
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.fixedpoint.assign import PROVED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.files import read_formats
-from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph import Graph
 from dynagate.graph import Port as GraphPort
@@ -46,9 +44,10 @@ from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.hw.axi import Axi, check_words
-from dynagate.hw.cost import Budget, lookup_tables
+from dynagate.hw.cost import lookup_tables
 from dynagate.hw.datasheet import DATASHEET, datasheet
-from dynagate.hw.plan import Plan, Stages, plan
+from dynagate.hw.options import DEFAULT_FOLDER
+from dynagate.hw.plan import Plan, plan
 from dynagate.hw.recirculate import capacity
 from dynagate.hw.regmap import IDENTITY, VERSION, registers_of, with_ring
 from dynagate.hw.request import DesignRequest
@@ -66,7 +65,6 @@ if TYPE_CHECKING:
 TOP = "datapath"
 SHELL_TOP = "accelerator"
 RING_TOP = "rollout"
-DEFAULT_FOLDER = Path("build") / "designs"
 WIDEST_STREAM = 65000
 """Bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶, and control takes some."""
 
@@ -119,62 +117,25 @@ class Build:
 
 def build(
     robot: Robot,
-    function: str = "forward_dynamics_gradient",
+    function: str = DEFAULT_FUNCTION,
     *,
-    ii: int = 8,
-    policy: Policy | None = None,
-    goal: Goal | None = None,
-    formats: str | os.PathLike[str] | None = None,
-    axi: Axi | None = None,
-    budget: Budget | None = None,
-    stages: Stages | None = None,
-    region: Region | None = None,
-    form: str | None = None,
-    frame: Frame | None = None,
-    mass: str | None = None,
-    prefix: bool = False,
-    external_forces: bool = False,
-    outputs: Sequence[str] | None = None,
-    variable: Sequence[str] = (),
-    dt: float | None = None,
-    integrator: str | None = None,
-    linearise: bool = False,
-    variable_dt: bool = False,
-    friction: bool | float | tuple[float, ...] = 0.0,
-    friction_speed: float = SPEED,
-    stops: bool = False,
+    algorithm: AlgorithmOptions | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
+    **options: Any,
 ) -> Build:
     """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
     chip. A design that is there already is kept, a damaged one mended.
 
-    ii, policy, goal, formats, axi, budget, stages, region: as in `DesignRequest`.
-    form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, linearise, variable_dt, friction,
-    friction_speed, stops: as in `AlgorithmOptions`.
+    algorithm: the options of the function's algorithm in one object.
+    options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages and region; and of
+    `AlgorithmOptions`, instead of the object.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
-    Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
-    BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
-    holds nothing new.
+    Raises ValueError or RobotError for a request that makes no sense, TypeError for an option with another name,
+    AccuracyError where no formats meet the goal, BudgetError where they take more than the budget, BuildError where the
+    folder cannot be written; the folder then holds nothing new.
     """
-    algorithm = AlgorithmOptions(
-        form,
-        frame,
-        mass,
-        prefix,
-        external_forces,
-        outputs,
-        variable,
-        dt,
-        integrator,
-        linearise,
-        variable_dt,
-        friction,
-        friction_speed,
-        stops,
-    )
-    request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
-    return build_request(request, folder=folder, step=step)
+    return build_request(DesignRequest.of(robot, function, algorithm, options), folder=folder, step=step)
 
 
 def build_request(
@@ -224,7 +185,8 @@ def _formatted(
         number = None if request.axi is None else number_of(request.axi.words)
         optimised = optimise(graph, region, request.goal, request.policy, number=number)
         statement = optimised.statement.as_dict()
-        return optimised.formatted, ChosenFormats("mixed", goal=asdict(request.goal), statement=statement)
+        samples = None if request.policy is None else asdict(request.policy)
+        return optimised.formatted, ChosenFormats("mixed", samples, asdict(request.goal), statement)
     policy = request.policy or Policy()
     numbers = _numbers(graph, request.axi)
     if request.formats is not None:
@@ -308,12 +270,13 @@ def describe(
         format=FORMAT_VERSION,
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(robot),
-        region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
+        region={each.name: getattr(region, each.name) for each in fields(region) if each.name != "robot"},
         function=graph.name,
         options={key: options[key] for key in sorted(options)},
         formats=chosen,
         arithmetic=asdict(formatted.arithmetic),
         ii=planned.ii,
+        stages=ExtraStages(**asdict(planned.stages)),
         latency=planned.latency,
         cycles={name: unit.latency for name, unit in planned.classes.items()},
         stream=Sides(_stream(planned, graph.input_nodes, graph.inputs), _output_stream(planned)),

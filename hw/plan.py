@@ -99,7 +99,7 @@ class Delivery:
 @dataclass(frozen=True)
 class Plan:
     """root: node -> the node whose register it is (a shift moves the binary point, not a bit).
-    position: root node -> its operation in the schedule; constants have none."""
+    position: root node -> its operation in the schedule; constants have none. stages: that it was made with."""
 
     formatted: FormattedGraph
     ii: int
@@ -108,6 +108,7 @@ class Plan:
     position: dict[int, int]
     schedule: Schedule
     binding: Binding
+    stages: Stages
 
     @property
     def latency(self) -> int:
@@ -243,14 +244,14 @@ def plan(formatted: FormattedGraph, ii: int, stages: Stages | None = None) -> Pl
     if early:
         problem = replace(problem, outputs=(), early=tuple(early)).later(0, problem.critical_path())
     schedule = modulo_schedule(problem)
-    draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0))
+    draft = Plan(formatted, ii, classes, root, position, schedule, Binding({}, 0), stages)
     node_at = {p: i for i, p in position.items()}
 
     def sources(operation: int) -> tuple[Hashable, ...]:
         node = node_at[operation]
         return tuple(draft.source(node, operand) for operand in operands(formatted, node))
 
-    return Plan(formatted, ii, classes, root, position, schedule, bind(schedule, sources))
+    return Plan(formatted, ii, classes, root, position, schedule, bind(schedule, sources), stages)
 
 
 def _classes(formatted: FormattedGraph, stages: Stages) -> tuple[dict[int, str], dict[str, UnitClass]]:

@@ -2,47 +2,52 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics import ROLLOUT
-from dynagate.dynamics.options import DEFAULTS, AlgorithmOptions
-from dynagate.fixedpoint.assign import PROVED, Policy
-from dynagate.fixedpoint.goal import Goal
-from dynagate.graph.region import Region
-from dynagate.hw.axi import Axi, check_goal
-from dynagate.hw.cost import Budget
-from dynagate.hw.plan import Stages
+from dynagate.dynamics.options import DEFAULT_FUNCTION, DEFAULTS, AlgorithmOptions
+from dynagate.fixedpoint.assign import PROVED
+from dynagate.hw.axi import check_goal
+from dynagate.hw.options import DesignOptions
 from dynagate.hw.schedule import check_interval
 from dynagate.robot import Robot
 
 
 @dataclass(frozen=True)
-class DesignRequest:
+class _Computed:
+    """What is computed: the first fields of a request."""
+
+    robot: Robot
+    function: str = DEFAULT_FUNCTION
+
+
+@dataclass(frozen=True)
+class DesignRequest(DesignOptions, _Computed):
     """What `dynagate.build` is asked for, but for the folder where the design goes. Raises ValueError.
 
     robot, function: what is computed; several functions have commas between them.
-    ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
-    policy: word length and binary points (24 bits by default). With proved ranges no state of the region overflows.
-    goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
-    formats: a file of formats instead; a policy with proved ranges has them proved.
-    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
-    them. region: the states the formats are for (inside the URDF's limits by default).
+    ii, policy, goal, formats, axi, budget, stages, region: as `DesignOptions` has them.
     algorithm: the algorithm's options.
     """
 
-    robot: Robot
-    function: str = "forward_dynamics_gradient"
-    ii: int = 8
-    policy: Policy | None = None
-    goal: Goal | None = None
-    formats: str | os.PathLike[str] | None = None
-    axi: Axi | None = None
-    budget: Budget | None = None
-    stages: Stages | None = None
-    region: Region | None = None
     algorithm: AlgorithmOptions = DEFAULTS
+
+    @classmethod
+    def of(
+        cls, robot: Robot, function: str, algorithm: AlgorithmOptions | None, options: Mapping[str, Any]
+    ) -> DesignRequest:
+        """options: by name, of the design, and of the algorithm where it is not in one object. Raises ValueError;
+        TypeError: an option has a name that is none."""
+        own = {name: value for name, value in options.items() if name in DesignOptions.__dataclass_fields__}
+        others = {name: value for name, value in options.items() if name not in own}
+        for name in others.keys() - AlgorithmOptions.__dataclass_fields__.keys():
+            raise ArgumentTypeError(f"build() got an unexpected keyword argument '{name}'; expected one of its text")
+        if algorithm is not None and others:
+            raise ArgumentError(f"{', '.join(others)} beside algorithm; expected all of its options in it")
+        return cls(robot, function, **own, algorithm=algorithm or AlgorithmOptions(**others))
 
     def __post_init__(self) -> None:
         check_interval(self.ii)

@@ -107,6 +107,11 @@ def rollout_library(rollout: Path, verilog: Path, *, step: Callable[[str], Any] 
     return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], step)
 
 
+def processor_library(verilog: Path, *, step: Callable[[str], Any] | None = None) -> Path:
+    """The shared library of a processor's core, compiled unless the cache holds it. Raises SimulationError."""
+    return _library(_Model.of("processor", [verilog], [("processor", name) for name in PORTS]), [], step)
+
+
 def line_library(
     top: str,
     texts: Mapping[str, str],

@@ -92,8 +92,8 @@ def test_arrays_that_are_no_real_numbers(kind: str, takers: dict[str, Callable[[
 
 def test_complementarity_takes_real_numbers() -> None:
     pytest.importorskip("quantecon")
+    from dynagate.forces.contact import Point
     from dynagate.integrators.complementarity import StewartTrinkle
-    from dynagate.integrators.contact import Point
 
     slide = StewartTrinkle(ARM, 0.01, [Point(ARM.links[-1].name, (0.0, 0.0, 0.1))])
     with pytest.raises(ValueError, match="q0 has dtype complex128; expected real numbers"):

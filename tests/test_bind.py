@@ -34,7 +34,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def accelerator(
     request: pytest.FixtureRequest, designs: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Accelerator]:
-    monkeypatch.setattr("dynagate.host.devices.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
     options: dict[str, Any] = {
         "cpu, planes": {"device": "cpu", "layout": "planes", "threads": 2},
         "cpu, float32": {"device": "cpu", "dtype": np.float32},

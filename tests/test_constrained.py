@@ -537,3 +537,169 @@ def test_the_command_line_names_its_own_option(tmp_path: Path) -> None:
     assert "or --compliance of more than 0, such as 1e-6" in result.output
     result = CliRunner().invoke(main, [*command, "--compliance", "1e-6"])
     assert result.exit_code == 0, result.output
+
+
+RESTITUTION = "restitution"
+
+
+def stops_and_turns(folder: Path) -> list[Robot]:
+    """Robots with contacts of both kinds, a loop, a compliance, and a joint that mimics another."""
+    branch = branched(25, folder)
+    first, second = branch.constraints
+    single = [link.joint for link in branch.links if link.joint.type == "revolute"]
+    joint = replace(single[-1], mimic=Mimic(single[0].name, -1.5, 0.2))
+    links = [replace(link, joint=joint) if link.joint is single[-1] else link for link in branch.links]
+    return [
+        quadruped(),
+        replace(branch, constraints=(replace(first, compliance=0.02), replace(second, damping=3.0))),
+        replace(branch, links=tuple(links)),
+        looped("point", folder)[0],
+    ]
+
+
+def constraint_state(robot: Robot, count: int, seed: int) -> State:
+    state = with_stances(robot, states(robot, count, seed=seed))
+    random = np.random.default_rng(seed)
+    state[RESTITUTION] = random.uniform(0.0, 1.0, (count, len(robot.constraints)))
+    for name, size in (("qd_after", robot.nv), ("impulse", robot.constraint_rows)):
+        state[f"lam_{name}"] = random.normal(size=(count, size))
+    return state
+
+
+def by_rows(robot: Robot, numbers: Any) -> np.ndarray:
+    """Numbers of constraints (..., constraints), for each of their rows."""
+    return np.repeat(np.asarray(numbers), [own.rows for own in robot.constraints], axis=-1)
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_the_terms_of_constraints(index: int, tmp_path: Path) -> None:
+    """J M⁻¹ Jᵀ, the drift, and impacts, by dense algebra."""
+    robot = stops_and_turns(tmp_path)[index]
+    state = constraint_state(robot, 8, seed=11)
+    graph = trace(robot, "contact_jacobian")
+    j, m = evaluate(graph, {"q": state["q"]})["contact_jacobian"], run(robot, "mass_matrix", state)["m"]
+    expected = np.einsum("bij,bjk,blk->bil", j, np.linalg.inv(m), j)
+    assert_close(run(robot, "delassus", state), {"delassus": expected}, 1e-10)
+    rate = evaluate(graph, {"q": integrate(robot, state["q"], 1j * STEP * state["qd"])})["contact_jacobian"].imag / STEP
+    velocity, damping = (np.einsum("bij,bj->bi", x, state["qd"]) for x in (j, rate))
+    damping = damping + by_rows(robot, [own.damping for own in robot.constraints]) * velocity
+    assert_close(run(robot, "constraint_drift", state), {"constraint_drift": damping}, 1e-10)
+    on, part = by_rows(robot, state["active"]), by_rows(robot, state[RESTITUTION])
+    soft = by_rows(robot, [own.compliance for own in robot.constraints])
+    for form in ("blocks", "single_pivots"):
+        result = run(robot, "impact", state, form=form)
+        pushed = np.einsum("bij,bj->bi", m, result["qd_after"] - state["qd"])
+        assert_close({"p": pushed}, {"p": np.einsum("bij,bi->bj", j, result["impulse"])}, 1e-9)
+        after = np.einsum("bij,bj->bi", j, result["qd_after"]) + soft * result["impulse"]
+        assert np.abs((after + part * velocity) * on).max() < 1e-9 * np.abs(velocity).max()
+        assert not (result["impulse"] * (1.0 - on)).any()
+
+
+def test_impacts_are_pinocchios() -> None:
+    """Of one restitution for all feet, which is what Pinocchio has."""
+    robot = quadruped()
+    state = constraint_state(robot, 16, seed=12)
+    state[RESTITUTION] = np.full_like(state[RESTITUTION], 0.3)
+    model = pinocchio_of(robot)
+    data = model.createData()
+    ids = [model.getJointId(link.joint.name) for link in robot.links]
+    columns = [k for i in ids for k in range(model.joints[i].idx_v, model.joints[i].idx_v + model.joints[i].nv)]
+    rows = [k for i in ids for k in range(model.joints[i].idx_q, model.joints[i].idx_q + model.joints[i].nq)]
+    result = run(robot, "impact", state)
+    for k, active in enumerate(state["active"]):
+        if not active.any():
+            continue
+        q, qd = np.zeros(model.nq), np.zeros(model.nv)
+        q[rows], qd[columns] = state["q"][k], state["qd"][k]
+        models, datas = pinocchio.StdVec_RigidConstraintModel(), pinocchio.StdVec_RigidConstraintData()
+        for own in (own for own, on in zip(robot.constraints, active, strict=True) if on):
+            frame = robot.frame(own.frame)
+            pose = pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))
+            models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, ids[frame.link], pose, LOCAL))
+        datas.extend(own.createData() for own in models)
+        settings = pinocchio.ProximalSettings(1e-14, 0.0, 1)
+        pinocchio.initConstraintDynamics(model, data, models, datas)
+        after = pinocchio.impulseDynamics(model, data, q, qd, models, datas, 0.3, settings)
+        np.testing.assert_allclose(result["qd_after"][k], np.array(after)[columns], atol=1e-9)
+
+
+LOCAL = pinocchio.ReferenceFrame.LOCAL
+
+
+@pytest.mark.parametrize("index", range(4))
+def test_constrained_inverse_dynamics_gives_the_motion(index: int, tmp_path: Path) -> None:
+    """With its torques the robot has the accelerations, and nothing remains for a free body that two feet or more
+    can carry; forces are the smallest that do it."""
+    robot = stops_and_turns(tmp_path)[index]
+    state = constraint_state(robot, 16, seed=13)
+    state["qdd"] = run(robot, FORWARD, state)["qdd"]
+    result = run(robot, "constrained_inverse_dynamics", state)
+    j = run(robot, "contact_jacobian", state)["contact_jacobian"] * by_rows(robot, state["active"])[:, :, None]
+    full = run(robot, "inverse_dynamics", state)["tau"]
+    assert_close({"t": result["tau"] + np.einsum("bij,bi->bj", j, result["force"])}, {"t": full}, 1e-9)
+    for k in range(16):
+        across = j[k][:, robot.undriven]
+        least = np.linalg.pinv(across.T, rcond=1e-6) @ full[k][robot.undriven]
+        if np.linalg.matrix_rank(across, tol=1e-3) == 6:
+            np.testing.assert_allclose(result["force"][k], least, atol=1e-5 * (1.0 + np.abs(least).max()))
+            assert np.abs(result["tau"][k][robot.undriven]).max() < 1e-6 * np.abs(full).max()
+
+
+def test_passive_joints_of_a_four_bar() -> None:
+    """One motor moves it: what the others would have to give, the loop does."""
+    bar = four_bar().with_passive("coupler", "rocker")
+    state = closed_states(bar, 6)
+    torque = np.random.default_rng(1).normal(size=(6, 3)) * [1.0, 0.0, 0.0]
+    state |= {"tau": torque, "active": np.ones((6, 1))}
+    state["qdd"] = run(bar, FORWARD, state)["qdd"]
+    back = run(bar, "constrained_inverse_dynamics", state)
+    np.testing.assert_allclose(back["tau"], torque, atol=1e-5)
+    for names, message in (
+        (("elbow",), "has no joint 'elbow' of its own to be passive; expected some of coupler, crank, rocker"),
+        (("coupler", "coupler"), "joint 'coupler' of robot 'four_bar' is passive twice"),
+    ):
+        with pytest.raises(RobotError, match=message):
+            four_bar().with_passive(*names)
+
+
+def four_bar(**gains: float) -> Robot:
+    """Crank and rocker from the wall, and a coupler on the crank that a loop pins to the rocker. The joints turn about
+    one direction, so that a loop in space holds one direction that they hold already: with a compliance."""
+    along = ((0.01, 0.0, 0.0), (0.0, 0.02, 0.0), (0.0, 0.0, 0.02))
+    upright = {"axis": (0.0, 1.0, 0.0)}
+    links = (
+        Link(
+            "crank", -1, Joint("crank", "revolute", lower=-3.0, upper=3.0, velocity=3.0, **upright), 0.5, X_HALF, along
+        ),
+        Link(
+            "coupler",
+            0,
+            Joint("coupler", "revolute", translation=(0.3, 0.0, 0.0), velocity=3.0, **upright),
+            1.0,
+            X_HALF,
+            along,
+        ),
+        Link(
+            "rocker",
+            -1,
+            Joint("rocker", "revolute", translation=(0.9, 0.0, 0.0), velocity=3.0, **upright),
+            0.8,
+            X_HALF,
+            along,
+        ),
+    )
+    robot = (
+        Robot("four_bar", links)
+        .with_frame("pin", "coupler", (0.8, 0.0, 0.0))
+        .with_frame("eye", "rocker", (0.5, 0.0, 0.0))
+    )
+    return robot.with_loop("pin", "eye", **{"compliance": 1e-9, **gains})
+
+
+X_HALF = (0.25, 0.0, 0.0)
+
+
+def closed_states(robot: Robot, count: int) -> State:
+    """States in which loops are closed and move as they may."""
+    state = Region.of(robot, velocity=3.0).sample("impact", count, 1)
+    return settled(robot, {**state, "qdd": np.zeros((count, robot.nv))})

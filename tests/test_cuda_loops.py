@@ -126,7 +126,7 @@ def test_turns_that_are_not_the_loops(opened: Callable[..., GpuLoop]) -> None:
 
 @pytest.mark.parametrize("name", ["two_joint_arm", "floating"])
 def test_rollouts_equal_the_reference(name: str, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.rollouts.GpuLoop", partial(GpuLoop, folder=cache, toolchain=ON_HOST))
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=cache, toolchain=ON_HOST))
     robot = robot_of(name, tmp_path)
     q, qd, tau = states_of(robot, 21, 6)
     tau[3, 2:] = 1e200
@@ -147,7 +147,7 @@ def test_rollouts_equal_the_reference(name: str, cache: Path, tmp_path: Path, mo
 
 
 def test_a_rollout_without_a_card(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.rollouts.GpuLoop", partial(GpuLoop, folder=cache, toolchain=ON_HOST))
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=cache, toolchain=ON_HOST))
     monkeypatch.setenv("CUDA_ON_HOST_CARDS", "0")
     with pytest.raises(DeviceError, match="GPU 0: cudaGetDeviceCount: no CUDA-capable device is detected"):
         Rollout("two_joint_arm", steps=3, dt=0.01, device="cuda")

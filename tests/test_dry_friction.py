@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dynagate import Robot
+from dynagate.forces.contact import corners
 from dynagate.integrators import Plane, Point, StewartTrinkle
-from dynagate.integrators.contact import corners
 from dynagate.integrators.friction_cone import impulses
 from dynagate.robot.model import Joint, Link, matrix3, vector3
 

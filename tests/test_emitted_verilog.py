@@ -15,7 +15,7 @@ from dynagate.design.files import text_of
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.host.chip_rollout import ChipRollout
-from dynagate.host.ring import IntegerRing
+from dynagate.host.devices import IntegerTurns
 from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import SHELL_TOP, Build
@@ -102,7 +102,7 @@ def test_a_ring_in_its_shell_in_icarus(ring: Build, monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(SimShellLink, "write", noted_write)
         monkeypatch.setattr(SimShellLink, "read", noted_read)
         result = chip(*states)
-    np.testing.assert_array_equal(result.q, ChipRollout(IntegerRing(ring.formatted))(*states).q.astype(np.float32))
+    np.testing.assert_array_equal(result.q, ChipRollout(IntegerTurns(ring.formatted))(*states).q.astype(np.float32))
     rows = {side: array.reshape(len(array), -1) for side, array in beats.items()}
     count = len(rows["outputs"])
     assert count == len(rows["inputs"]) == 48

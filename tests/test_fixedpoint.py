@@ -28,6 +28,7 @@ from dynagate.fixedpoint.format import (
 )
 from dynagate.fixedpoint.integers import FIXED
 from dynagate.graph import OPS, GraphError
+from dynagate.graph.ops import FUSED
 from dynagate.graph.region import LimitError
 from dynagate.graph.truth import relative_errors
 from fxpmath import Fxp
@@ -74,6 +75,20 @@ def test_op_equals_fxpmath_for_every_operand(name: str, arithmetic: Arithmetic) 
 
 
 @pytest.mark.parametrize("arithmetic", MODES, ids=lambda m: f"{m.rounding}-{m.overflow}")
+@pytest.mark.parametrize("name", FUSED)
+def test_a_fused_sum_equals_fxpmath_for_every_operand(name: str, arithmetic: Arithmetic) -> None:
+    fc = Format(4, 2)
+    for (fa, fb), to in itertools.product(SOURCES, TARGETS):
+        a, b, c = (grid.ravel() for grid in np.meshgrid(every(fa), every(fb), every(fc)))
+        operands = [Fixed(a, fa), Fixed(b, fb), Fixed(c, fc)]
+        got = FIXED[name].compute(operands, to, arithmetic)
+        exact = OPS[name].real(*(to_float(value, fmt) for value, fmt in operands))
+        np.testing.assert_array_equal(got.value, by_fxpmath(exact, to, arithmetic), err_msg=f"{fa} {fb} -> {to}")
+        rounded = np.floor(np.ldexp(exact, to.frac) + (0.5 if arithmetic.rounding == HALF_UP else 0.0))
+        np.testing.assert_array_equal(got.overflow, (rounded < to.lowest) | (rounded > to.highest))
+
+
+@pytest.mark.parametrize("arithmetic", MODES, ids=lambda m: f"{m.rounding}-{m.overflow}")
 def test_select_takes_the_positive_side_of_every_condition(arithmetic: Arithmetic) -> None:
     fc = Format(3, 1)
     for (fa, fb), to in itertools.product(SOURCES, TARGETS):
@@ -111,9 +126,9 @@ def test_square_roots_are_rounded_half_up(source: Format, to: Format) -> None:
 
 
 def test_every_op_is_covered_by_an_oracle() -> None:
-    elementary = {"sin", "cos", "reciprocal", "sqrt"}
+    elementary = {"sin", "cos", "reciprocal", "normalised_reciprocal", "sqrt"}
     trivial = {"input", "const", "shift"}
-    assert set(OPS) == set(EXACT) | elementary | trivial | {"select"}
+    assert set(OPS) == set(EXACT) | elementary | trivial | {"select", *FUSED}
 
 
 @pytest.mark.parametrize("arithmetic", MODES, ids=lambda m: f"{m.rounding}-{m.overflow}")

@@ -162,7 +162,7 @@ def test_large_results_lie_in_memory_that_is_used_again(opened: Callable[..., Gp
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_device_refuses_what_it_cannot_compute(dtype: type, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.devices.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
     _, inputs = arm(50)
     largest, speed = LARGEST_ANGLE[np.dtype(dtype)], 1e160 if dtype is np.float64 else 1e20
     accelerator = dynagate.open(robots.load(ROBOT), device="cuda", dtype=dtype)
@@ -277,7 +277,7 @@ def test_bound_launches_read_and_write_the_same_arrays(
 def test_an_accelerator_binds_arrays_on_a_gpu(
     leading: tuple[int, ...], cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dynagate.host.devices.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuKernel", partial(GpuKernel, folder=cache, toolchain=ON_HOST))
     graph, inputs = arm(int(np.prod(leading)))
     given = {name: LikeCupy(value.reshape(*leading, 2)) for name, value in inputs.items()}
     arrays = {port.name: LikeCupy(np.zeros((*leading, *port.shape))) for port in graph.outputs}

@@ -14,10 +14,10 @@ from dynagate.fixedpoint import evaluate, in_c
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
 from dynagate.fixedpoint.evaluate import Values, evaluate_in_numpy, quantise_inputs
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers
-from dynagate.fixedpoint.rows_in_c import IN_C, NotInCError
+from dynagate.fixedpoint.rows_in_c import IN_C, TYPES, NotInCError
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.graph import Node
-from dynagate.graph.ops import table
+from dynagate.graph.ops import FUSED, table
 from dynagate.native import interpreter
 
 from tests.robots import floating_robot
@@ -68,13 +68,17 @@ def random_graph(seed: int, widest: int, operations: int = 40) -> FormattedGraph
         return Format(width, int(random.integers(-3, width + 4)))
 
     nodes = [Node("input", (), None, f"x{k}") for k in range(4)]
-    formats = [any_format() for _ in nodes]
+    formats = [Format(widest, 5), *(any_format() for _ in nodes[1:])]
     constants: dict[int, tuple[int, Format]] = {}
     ops = [op for op in OPS if op != "input"]
     for i in range(4, 4 + operations):
         op = ops[i % len(ops)] if i < 4 + 2 * len(ops) else str(random.choice(ops))
         args = tuple(int(a) for a in random.integers(0, i, OPS[op].arity))
+        args = (0,) if op in ("neg", "shift") and i < 4 + len(ops) else args  # of the widest type
         to, constant = any_format(), None
+        while op in ("mul", *FUSED) and IN_C[op].exact([formats[a] for a in args], to, 0).bits > TYPES[-1] - 2:
+            op = str(random.choice(ops))  # C has no type for the exact sum
+            args = tuple(int(a) for a in random.integers(0, i, OPS[op].arity))
         while IN_C[op].elementary and not _has_plan(op, formats[args[0]], to):
             to, args = any_format(4, min(widest, 35)), (int(random.integers(0, i)),)
         if OPS[op].constant == "exponent":

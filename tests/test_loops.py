@@ -18,7 +18,8 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import STEP
 from dynagate.host.drift import drift, shortest_word
 from dynagate.host.rollouts import Rollout
-from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.trajectories import motions
 from dynagate.native.loop import LoopKernel
 
@@ -312,7 +313,7 @@ def test_friction_brakes_and_takes_no_more_than_it_says() -> None:
         ({"dt": float("nan")}, "dt=nan; expected a time step"),
         ({"steps": 0}, "steps=0; expected a whole number of 1 or more"),
         ({"integrator": "rk5"}, "integrator 'rk5'; expected one of euler, semi_implicit_euler, rk2, rk3, rk4"),
-        ({"device": "tpu"}, "device 'tpu'; expected one of numpy, cpu, cuda, fixed, sim"),
+        ({"device": "tpu"}, "device 'tpu'; expected one of numpy, fixed, cpu, cuda, sim"),
         ({"friction": -1.0}, "friction=-1.0; expected True, or numbers of 0 or more"),
         ({"friction": (1.0,)}, "friction has 1 numbers; expected one, or 2"),
         ({"friction_speed": 0.0}, "friction_speed=0.0; expected a speed of more than 0"),
@@ -335,7 +336,7 @@ def test_what_a_rollout_refuses(options: dict, message: str) -> None:
         ({}, "a rollout without steps; expected steps=50 or another number of them"),
         ({"steps": 3, "threads": 2}, "a rollout on device 'cpu' takes no option 'threads'; expected one of steps, dt"),
         ({"steps": 3, "device": "fixed", "dtype": "float32"}, "a rollout on device 'fixed' takes no option 'dtype'"),
-        ({"steps": 3, "device": "tpu"}, "device 'tpu'; expected one of numpy, cpu, cuda, fixed, sim"),
+        ({"steps": 3, "device": "tpu"}, "device 'tpu'; expected one of numpy, fixed, cpu, cuda, sim"),
         ({"steps": 3, "overflow": "raise"}, "overflow='raise' of a rollout; expected 'mask'"),
         ({"steps": 3, "dt": -0.1}, "dt=-0.1; expected a time step of more than 0 s"),
     ],

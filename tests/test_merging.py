@@ -16,8 +16,9 @@ from dynagate.graph.derivatives import jacobian, jvp, vjp
 from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
+from dynagate.integrators.linearised import linearised_step_graph
 from dynagate.integrators.position_based_loop import trajectory_loop
-from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.robot.model import Joint, Link
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dynagate import Robot, RobotError, RobotWarning, evaluate, trace
+from dynagate import Region, Robot, RobotError, RobotWarning, evaluate, trace
 from dynagate.dynamics.joints import rotation_of
 
 from tests.samples import inputs_of
@@ -199,3 +199,73 @@ def test_no_such_file(tmp_path: Path) -> None:
         Robot.from_mjcf(tmp_path / "none.xml")
     with pytest.raises(TypeError, match="unexpected keyword argument 'mass'"):
         read(CART, tmp_path, mass=1)
+
+
+CLOSED = """<mujoco model="closed"><compiler angle="radian"/><option {option}/>
+  <worldbody>
+    <body name="crank"><joint name="crank" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.5"/>
+      <body name="coupler" pos="0.3 0 0"><joint name="coupler" axis="0 1 0" range="-2 2"/>
+        <geom type="capsule" fromto="0 0 0 0.8 0 0" size="0.02" mass="1"/><site name="tip" pos="0.8 0 0"/></body></body>
+    <body name="rocker" pos="0.9 0 0"><joint name="rocker" axis="0 1 0"/>
+      <geom type="capsule" fromto="0 0 0 0.5 0 0" size="0.02" mass="0.8"/><site name="eye" pos="0.5 0 0"/></body>
+    <body name="bob" pos="0 1 0"><joint name="swing" axis="1 0 0"/><joint name="twist" axis="0 0 1"/>
+      <geom type="box" size="0.05 0.1 0.2" pos="0 0 -0.3" mass="0.7"/>
+      <body name="tail" pos="0 0 -0.5"><joint name="ball" type="ball"/>
+        <geom type="box" size="0.1 0.05 0.2" pos="0.1 0 -0.2" mass="0.4"/></body></body>
+    <body name="other" pos="0 2 0"><joint name="a" axis="1 0 0"/><joint name="b" axis="0 1 0"/>
+      <geom type="box" size="0.1 0.05 0.2" pos="0 0 -0.2" mass="0.6"/></body>
+  </worldbody>
+  <equality>{loop}
+    <weld name="stay" body1="tail" body2="other" anchor="0 0 -0.3" solref="0.1 0.7" solimp="0.9999 0.9999 0.1"/>
+    <joint name="geared" joint1="a" joint2="b"/>
+    <connect name="spare" body1="crank" body2="bob" anchor="0 0 0" active="false"/>
+  </equality></mujoco>"""
+SITES = '<connect name="pin" site1="tip" site2="eye" solref="0.05 1"/>'
+FORWARD = "constrained_forward_dynamics"
+
+
+def closed_model(folder: Path, loop: str = SITES, option: str = 'solver="Newton" tolerance="0"') -> tuple[Robot, Any]:
+    text = CLOSED.format(loop=loop, option=option)
+    model = mujoco.MjModel.from_xml_string(text)
+    model.eq_active0[2] = 0  # geared: left out
+    model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+    return read(text, folder), model
+
+
+def test_equality_is_loops(tmp_path: Path) -> None:
+    """At rest and closed: MuJoCo leaves the change of J out."""
+    robot, model = closed_model(tmp_path)
+    assert [own.text for own in robot.constraints] == ["loop from 'pin_1' to 'pin_2'", "loop from 'stay_1' to 'stay_2'"]
+    assert [own.kind for own in robot.constraints] == ["point", "fixed"]
+    state = Region.of(robot, velocity=1.0).sample(FORWARD, 4, 1)
+    state["qd"][:] = 0.0
+    state["active"][:] = 1.0
+    result = evaluate(trace(robot, FORWARD), state)
+    free = evaluate(trace(robot, "forward_dynamics"), {name: state[name] for name in ("q", "qd", "tau")})["qdd"]
+    data = mujoco.MjData(model)
+    for q, tau, qdd, without in zip(state["q"], state["tau"], result["qdd"], free, strict=True):
+        data.qpos[:], data.qvel[:], data.qfrc_applied[:] = in_mujoco(robot, q, np.zeros(robot.nv))[0], 0.0, tau
+        mujoco.mj_forward(model, data)
+        np.testing.assert_allclose(data.efc_pos, 0.0, atol=1e-6)
+        np.testing.assert_allclose(qdd, data.qacc, atol=1e-3 * np.abs(data.qacc).max())
+        assert np.abs(qdd - without).max() > 0.1 * np.abs(qdd).max()
+
+
+def test_equality_that_is_no_loop_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "closed.xml"
+    path.write_text(CLOSED.format(loop=SITES, option=""))
+    with pytest.warns(RobotWarning, match=re.escape("equality constraints 'geared' (joint), 'spare' (not active)")):
+        Robot.from_mjcf(path)
+    with pytest.warns(RobotWarning, match=re.escape("equality constraint 'pin' (between places of one link)")):
+        robot = Robot.from_mjcf(path, lock={"rocker": 0.0, "crank": 0.0, "coupler": 0.0})
+    assert [own.frame for own in robot.constraints] == ["stay_1"]
+    path.write_text(
+        CLOSED.format(loop=SITES, option="").replace('site name="eye"', 'site name="pin_1"').replace("eye", "pin_1")
+    )
+    with pytest.raises(RobotError, match="equality constraint 'pin' needs frames 'pin_1' and 'pin_2', a name of which"):
+        Robot.from_mjcf(path)
+    path.write_text(
+        CLOSED.format(loop=SITES, option='><flag equality="disable"/></option').replace("</option/>", "</option>")
+    )
+    assert read(path.read_text(), tmp_path).constraints == ()

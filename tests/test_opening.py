@@ -51,7 +51,7 @@ def test_options_that_a_device_does_not_take_are_refused_before_any_work(
     def work(*_: object, **__: object) -> None:
         raise AssertionError("work was done")
 
-    monkeypatch.setattr("dynagate.host.opening.trace", work)
+    monkeypatch.setattr("dynagate.host.devices.options.trace", work)
     monkeypatch.setattr("dynagate.hw.build.graph_of", work)
     monkeypatch.setattr(robots, "load", work)
     taken, example = OPTIONS[device]
@@ -123,7 +123,7 @@ def test_designs_with_every_kind_of_format_and_joint_come_back_whole(designs: Pa
     [
         (
             {"device": "cpu"},
-            "device 'cpu' computes from a robot; .* or one of .* designs: sim, fixed, numpy",
+            "device 'cpu' computes from a robot; .* or one of .* designs: numpy, fixed, sim, board",
         ),
         ({"device": "fixed", "policy": Policy()}, "device 'fixed' of a design takes no option 'policy'; it takes none"),
         ({"ii": 4}, "device 'sim' of a design takes no option 'ii'; expected one of pauses, seed, shell"),

@@ -13,7 +13,19 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "sw" / "dynagate"
 ORDER = [
-    *("base", "robot", "dynamics", "graph", "native", "fixedpoint", "design", "integrators", "hw", "sim"),
+    *(
+        "base",
+        "robot",
+        "dynamics",
+        "forces",
+        "graph",
+        "native",
+        "fixedpoint",
+        "design",
+        "integrators",
+        "hw",
+        "sim",
+    ),
     *("views", "host", "operators", "jax", "torch", "bench", "mpc", "cli"),
 ]
 """The folders in the order of the data: an import goes to the same folder or to one on its left."""

@@ -16,11 +16,11 @@ import pytest
 from dynagate import evaluate, trace
 from dynagate.base.errors import Error
 from dynagate.dynamics.configuration import neutral
+from dynagate.forces.contact import corners
 from dynagate.integrators import Contact, Drag, NewtonEuler, Plane, Point, PositionBased, Servo, StewartTrinkle
-from dynagate.integrators.contact import corners
-from dynagate.integrators.drag import drag_points
 from dynagate.integrators.position_based import PositionBasedWarning
 from dynagate.integrators.position_based_collocation import collocation
+from dynagate.integrators.position_based_drag import drag_points
 from dynagate.integrators.position_based_energy import energy_and_slope, newton_step
 from dynagate.integrators.position_based_inertia import (
     add_curvature,

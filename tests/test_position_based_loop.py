@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from dynagate import robots
 from dynagate.base.errors import ArgumentError
+from dynagate.forces.contact import Contact, ContactError, Plane, Point, corners
+from dynagate.forces.servo import Servo
 from dynagate.graph.loop import evaluate_loop
 from dynagate.integrators import Drag, PositionBased, PositionBasedError
-from dynagate.integrators.contact import Contact, ContactError, Plane, Point, corners
 from dynagate.integrators.legged import hopper
-from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_loop import trajectory_loop
 from dynagate.integrators.position_based_robots import planar_box, swimmer
 from dynagate.native.cuda_loop import emit_cuda_loop

@@ -185,7 +185,11 @@ WRONG: dict[str, dict[str, Callable[..., Any]]] = {
         "image": lambda a: Interval(1.0 / a.low, 1.0 / a.high),
         "error": lambda a: a.error / a.range.low**2,
     },
+    "multiply_add": {"image": lambda a, b, c: INTERVALS["mul"].image(a, b), "error": lambda a, b, c: c.error},
+    "multiply_sub": {"image": lambda a, b, c: INTERVALS["mul"].image(a, b), "error": lambda a, b, c: c.error},
+    "sub_multiply": {"image": lambda a, b, c: c, "error": lambda a, b, c: c.error},
 }
+WRONG["normalised_reciprocal"] = WRONG["reciprocal"]
 
 
 @pytest.mark.parametrize("part", ["image", "error"])
@@ -217,7 +221,7 @@ def test_a_missing_row_is_an_error() -> None:
         dynagate.graph.ops.table("fixedpoint.intervals", rows)
 
 
-@pytest.mark.parametrize("op", ["sin", "cos", "sqrt", "reciprocal"])
+@pytest.mark.parametrize("op", ["sin", "cos", "sqrt", "reciprocal", "normalised_reciprocal"])
 @pytest.mark.parametrize(
     ("source", "to"),
     [

@@ -15,8 +15,8 @@ from dynagate.cli import main
 from dynagate.design.files import load
 from dynagate.fixedpoint.recirculate import Turns
 from dynagate.host.chip_rollout import ChipRollout
+from dynagate.host.devices import IntegerTurns
 from dynagate.host.links import DeviceError
-from dynagate.host.ring import IntegerRing
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.sim.ring import run_ring_bench
@@ -69,7 +69,7 @@ def with_one_that_leaves(batch: int, turns: int, seed: int = 0) -> tuple[np.ndar
 
 
 def integers(built: Build) -> ChipRollout:
-    return ChipRollout(IntegerRing(built.formatted))
+    return ChipRollout(IntegerTurns(built.formatted))
 
 
 def same(a: Trajectories, b: Trajectories) -> None:
@@ -279,7 +279,7 @@ def test_other_functions_have_no_options_of_rollouts(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"device": "cuda"}, "device 'cuda'; a rollout design opens on one of sim, fixed, board"),
+        ({"device": "cuda"}, "device 'cuda'; a rollout design opens on one of fixed, sim, board"),
         ({"device": "fixed", "pauses": (0.1, 0.1)}, "device 'fixed' of a rollout design takes no option 'pauses'"),
         ({"function": "step"}, "the design computes rollout, not 'step'; expected that, or none given"),
         ({"shell": True}, "shell=True, but .* has no AXI shell; expected a design built with"),

@@ -245,7 +245,7 @@ def test_inputs_of_scans_are_checked(device: str) -> None:
 
 def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     robot = random_chain(4, 1)
-    monkeypatch.setattr("dynagate.host.scan_devices.SCANNED_FROM", 4)
+    monkeypatch.setattr("dynagate.host.devices.scan.SCANNED_FROM", 4)
     for options, name, scan in (
         ({}, NAME, True),
         ({"friction": 0.1, "external_forces": True}, NAME, True),
@@ -256,7 +256,7 @@ def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest
     ):
         with dynagate.open(robot, name, device="numpy", **options) as accelerator:  # type: ignore[arg-type]
             assert ("a loop over links" in repr(accelerator)) == scan, (options, name)
-    monkeypatch.setattr("dynagate.host.scan_devices.SCANNED_FROM", 5)
+    monkeypatch.setattr("dynagate.host.devices.scan.SCANNED_FROM", 5)
     with dynagate.open(robot, NAME, device="numpy") as accelerator:
         assert "a loop over links" not in repr(accelerator)
 

@@ -19,9 +19,9 @@ from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import part_graph, parts_of
 from dynagate.graph.region import Region, part_states
+from dynagate.host.devices.stream import stream_device
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import RegisterError
-from dynagate.host.opening import _stream_device
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.plan import plan
@@ -235,7 +235,7 @@ def test_only_the_chosen_words_are_sent(built: Build, shell: Accelerator) -> Non
 def test_boards_receive_results_of_every_length(which: str, built: Build) -> None:
     link = standins.STANDINS[which](built, standins.board(built))
     with (
-        Accelerator(_stream_device(ShellDriver, built.design, link, progress=False)) as accelerator,
+        Accelerator(stream_device(ShellDriver, built.design, link, progress=False)) as accelerator,
         dynagate.open(built.folder, device="fixed") as integers,
     ):
         for name, outputs in [(name, None) for name in TOGETHER] + [("forward_dynamics_gradient", ["qdd"])]:

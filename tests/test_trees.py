@@ -13,7 +13,8 @@ from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
 from dynagate.graph import truth
 from dynagate.graph.truth import relative_errors
-from dynagate.robot.model import JOINT_TYPES, Joint, Link, matrix3, vector3
+from dynagate.robot.kinds import KINDS
+from dynagate.robot.model import Joint, Link, matrix3, vector3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -62,7 +63,7 @@ def trees(draw: st.DrawFn) -> Robot:
     links: list[Link] = []
     for k in range(draw(st.integers(1, 7))):
         parent = draw(st.integers(-1, k - 1))
-        kind = draw(st.sampled_from(JOINT_TYPES))
+        kind = draw(st.sampled_from(sorted(KINDS)))
         links.append(Link(f"link_{k}", parent, _joint(random, kind, k), *_body(random)))
     # depth first, as the reader numbers them
     order: list[int] = []
@@ -189,7 +190,7 @@ def test_joints_that_move_nothing_together_are_named(place: tuple[float, float, 
 
 def test_one_joint_of_each_type_has_every_function() -> None:
     arm = robots.load("two_joint_arm")
-    for kind in JOINT_TYPES:
+    for kind in KINDS:
         joint = replace(arm.links[0].joint, type=kind, axis=(0.0, 0.0, 1.0))
         single = Robot("single", (replace(arm.links[0], joint=joint, com=(0.1, 0.2, 0.3)),))
         compare(single, pinocchio_of(single), count=2)

@@ -88,6 +88,9 @@ ADDS = [
     ("neg", [Format(6, 2)], Format(6, 2)),
     ("add", [Format(24, 20), Format(24, 17)], Format(24, 18)),
     ("sub", [Format(24, 20), Format(24, 17)], Format(20, 16)),
+    ("multiply_add", [Format(5, 2), Format(4, 3), Format(4, 1)], Format(6, 3)),
+    ("multiply_sub", [Format(4, -1), Format(5, 4), Format(4, 5)], Format(6, 3)),
+    ("sub_multiply", [Format(12, 10), Format(12, 9), Format(12, 4)], Format(12, 6)),
 ]
 
 
@@ -96,7 +99,11 @@ ADDS = [
 def test_add(case: tuple, arithmetic: Arithmetic, units: Path) -> None:
     op, sources, to = case
     unit = OwnUnit(op, sources, to, arithmetic)
-    columns = pairs(*sources) if len(sources) == 2 else (every(sources[0]),)
+    columns = [every(sources[0])]
+    if len(sources) == 2:
+        columns = list(pairs(*sources))
+    elif len(sources) == 3:
+        columns = [some(fmt, k) for k, fmt in enumerate(sources, 1)]
     expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
     inputs = {f"i{k}": column for k, column in enumerate(columns)}
     run_unit_bench("add", unit, inputs, {"o": expected.value, "overflow": expected.overflow}, units)

@@ -7,7 +7,7 @@ import os
 import sys
 
 import numpy as np
-from dynagate.integrators.contact import Contact
+from dynagate.forces.contact import Contact
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
 from figure import Data, axes, main, timed

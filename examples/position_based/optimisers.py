@@ -10,7 +10,7 @@ import sys
 import time
 
 import numpy as np
-from dynagate.integrators.contact import Contact, Point, along
+from dynagate.forces.contact import Contact, Point, along
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_kinematics import subtract
 from dynagate.integrators.position_based_links import links_of

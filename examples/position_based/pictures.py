@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dynagate.integrators.contact import Point
+from dynagate.forces.contact import Point
 from dynagate.integrators.position_based_kinematics import place
 from dynagate.integrators.position_based_links import links_of
 from dynagate.robot import Robot

@@ -6,8 +6,8 @@ import sys
 from itertools import pairwise
 
 import numpy as np
+from dynagate.forces.contact import Contact, corners
 from dynagate.integrators.complementarity import StewartTrinkle
-from dynagate.integrators.contact import Contact, corners
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import planar_box
 from figure import Data, axes, main

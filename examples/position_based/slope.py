@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from dynagate.forces.contact import Contact, Plane, Point, along
 from dynagate.integrators.complementarity import StewartTrinkle
-from dynagate.integrators.contact import Contact, Plane, Point, along
 from dynagate.integrators.position_based import PositionBased
 from dynagate.integrators.position_based_robots import bent, chain
 from dynagate.robot import Robot

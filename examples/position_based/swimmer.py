@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 from cmaes import CMA
 from dynagate import evaluate, trace
-from dynagate.integrators.drag import Drag
+from dynagate.forces.drag import Drag
+from dynagate.forces.servo import Servo
 from dynagate.integrators.position_based import PositionBased
-from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_robots import swimmer
 from figure import Data, axes, main
 from matplotlib.figure import Figure

@@ -13,6 +13,7 @@ from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import table
 from dynagate.hw.units import multiply, reciprocal, root, sincos, tabulated
 from dynagate.hw.units.add import add_wires
+from dynagate.hw.units.fused import fused_wires
 from dynagate.hw.units.reciprocal import Reciprocal
 from dynagate.hw.units.rescale import Wires
 from dynagate.hw.units.select import select_wires
@@ -66,6 +67,10 @@ def _own(op: str) -> Own:
     return Own(lambda m, operands, to, arithmetic, name: add_wires(m, op, operands, to, arithmetic, name))
 
 
+def _fused(op: str) -> Own:
+    return Own(lambda m, operands, to, arithmetic, name: fused_wires(m, op, operands, to, arithmetic, name))
+
+
 def _sincos(cosine: int) -> Elementary:
     return Elementary(
         "sincos",
@@ -96,7 +101,11 @@ def _table_or(tabulated: Callable[..., Any], normalising: Callable[..., Any]) ->
 def _shift(operand: Format, to: Format) -> dict[str, Value]:
     if _has_table(_reciprocal_key(operand, to)):
         return {}
-    return {"shift": Const(reciprocal.shift_of(operand, to), signed(reciprocal.SHIFT_BITS))}
+    return {"shift": _shift_port(operand, to)}
+
+
+def _shift_port(operand: Format, to: Format) -> Const:
+    return Const(reciprocal.shift_of(operand, to), signed(reciprocal.SHIFT_BITS))
 
 
 HARDWARE = table(
@@ -130,6 +139,18 @@ HARDWARE = table(
             core=_table_or(TabulatedReciprocal, Reciprocal),
             tables=_table_or(lambda *key: TABLE_TABLES, lambda *key: RECIPROCAL_TABLES),
             constants=_shift,
+        ),
+        "multiply_add": _fused("multiply_add"),
+        "multiply_sub": _fused("multiply_sub"),
+        "sub_multiply": _fused("sub_multiply"),
+        "normalised_reciprocal": Elementary(
+            "normalised_reciprocal",
+            key=lambda operand, to: (operand.width, to.width),
+            latency=reciprocal.latency,
+            products=reciprocal.products,
+            core=Reciprocal,
+            tables=lambda *key: RECIPROCAL_TABLES,
+            constants=lambda operand, to: {"shift": _shift_port(operand, to)},
         ),
     },
 )

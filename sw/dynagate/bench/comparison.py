@@ -20,7 +20,7 @@ from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.graph import trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
-from dynagate.host import Accelerator, open
+from dynagate.host import Accelerator, Opened, open
 from dynagate.hw.plan import Plan, plan
 from dynagate.hw.schedule import check_interval
 from dynagate.native.kernel import Kernel
@@ -137,10 +137,11 @@ def _throughput(robot: Robot, region: Region, threads: int, say: Say) -> list[di
     return rows
 
 
-def _filled(accelerator: Accelerator, region: Region, batch: int) -> dict[str, Any]:
+def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
     """Inputs of a batch in the arrays that the accelerator offers for them."""
+    assert isinstance(accelerator, Accelerator)
     inputs = accelerator.new_inputs(batch)
-    for name, value in region.sample(accelerator.device.function, batch, SEED).items():
+    for name, value in region.sample(accelerator.function, batch, SEED).items():
         inputs[name][...] = value
     return inputs
 
@@ -197,7 +198,7 @@ def _batches(robot: Robot, region: Region, batches: Sequence[int], threads: int,
                 rows.append(
                     {
                         "device": device,
-                        "dtype": str(accelerator.device.dtype),
+                        "dtype": str(accelerator.dtype),
                         "threads": options.get("threads", 1),
                         "packed": options.get("pack", False),
                         "batch": batch,

@@ -136,7 +136,9 @@ def _partitions(
     with ExitStack() as stack:
 
         def opened(name: str, device: str) -> Accelerator:
-            return stack.enter_context(open(robot, name, device=device, dtype=np.float32, **options(name)))
+            accelerator = stack.enter_context(open(robot, name, device=device, dtype=np.float32, **options(name)))
+            assert isinstance(accelerator, Accelerator)
+            return accelerator
 
         card = {name: opened(name, "cuda") for name in (*PARTS, GRADIENT)}
         core = {name: opened(name, "cpu") for name in ("forward_dynamics", "mass_matrix_inverse")}

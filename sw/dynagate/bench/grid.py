@@ -88,7 +88,7 @@ def described(robot: Robot) -> str:
         i = np.array(link.inertia)
         entries = {f"i{'xyz'[a]}{'xyz'[b]}": repr(float(i[a, b])) for a in range(3) for b in range(a, 3)}
         etree.SubElement(body, "inertia", entries)
-        kind = "revolute" if joint.type == "continuous" else joint.type
+        kind = joint.kind.file_name
         element = etree.SubElement(top, "joint", name=f"joint_{k}", type=kind)
         etree.SubElement(element, "parent", link="base" if link.parent < 0 else f"link_{link.parent}")
         etree.SubElement(element, "child", link=f"link_{k}")

@@ -13,7 +13,7 @@ from dynagate.robot import Link, Robot
 
 Array = npt.NDArray[Any]
 
-TYPES = {"revolute": "hinge", "continuous": "hinge", "prismatic": "slide"}
+TYPES = {"revolute": "hinge", "prismatic": "slide"}
 
 
 def model_text(robot: Robot, dt: float) -> str:
@@ -25,8 +25,10 @@ def model_text(robot: Robot, dt: float) -> str:
     xml.SubElement(option, "flag", contact="disable", constraint="disable", eulerdamp="disable")
     bodies = [xml.SubElement(root, "worldbody")]
     for link in robot.links:
-        if link.joint.type not in TYPES:
-            raise ArgumentError(f"joint '{link.joint.name}' is {link.joint.type}; expected one of {', '.join(TYPES)}")
+        if link.joint.kind.file_name not in TYPES:
+            raise ArgumentError(
+                f"joint '{link.joint.name}' is {link.joint.type}; expected one of revolute, continuous, prismatic"
+            )
         bodies.append(_body(bodies[link.parent + 1], link))
     return xml.tostring(root, encoding="unicode")
 
@@ -40,7 +42,7 @@ def _body(parent: xml.Element, link: Link) -> xml.Element:
     xml.SubElement(
         body,
         "joint",
-        type=TYPES[joint.type],
+        type=TYPES[joint.kind.file_name],
         axis=_numbers(joint.axis),
         damping=repr(joint.damping),
         armature=repr(joint.armature),

@@ -94,7 +94,7 @@ def described(robot: Robot) -> str:
     lines = [str(len(robot.links))]
     for link in robot.links:
         joint = link.joint
-        kind = "revolute" if joint.type == "continuous" else joint.type
+        kind = joint.kind.file_name
         inertia = np.array(link.inertia)[np.triu_indices(3)]
         numbers = [*np.ravel(joint.rotation), *joint.translation, *joint.axis, link.mass, *link.com, *inertia]
         lines.append(" ".join([str(link.parent), kind, *(repr(float(x)) for x in numbers)]))

@@ -160,9 +160,10 @@ class Versions:
 
 @dataclass(frozen=True)
 class ChosenFormats:
-    """How the formats were chosen. word: bits, or "mixed", or "given" by a file. policy: for one word length. goal,
-    statement: for an accuracy, and what fresh states said of it (`fixedpoint.confidence.Statement`). proved: of proved
-    ranges, what no state exceeds, and what a sample shows (`fixedpoint.beside.Beside`)."""
+    """How the formats were chosen. word: bits, or "mixed", or "given" by a file. policy: for one word length; of a goal
+    the policy of its samples, if one was given. goal, statement: for an accuracy, and what fresh states said of it
+    (`fixedpoint.confidence.Statement`). proved: of proved ranges, what no state exceeds, and what a sample shows
+    (`fixedpoint.beside.Beside`)."""
 
     word: int | str
     policy: dict[str, Any] | None = None
@@ -186,6 +187,14 @@ class NodeRow:
 
 
 @dataclass(frozen=True)
+class ExtraStages:
+    """Register stages that the target wanted beyond the least, behind products and sums (`hw.plan.Stages`)."""
+
+    multiply: int
+    add: int
+
+
+@dataclass(frozen=True)
 class RegisterCount:
     """Registers between units."""
 
@@ -197,7 +206,9 @@ class RegisterCount:
 class Design:
     """hash: sha256 of all but itself and `files`; empty until the design is sealed. files: sha256 of the Verilog.
 
-    robot, region, options, arithmetic, counts: as the dataclasses of these names have them. cycles: latency of each
+    robot, region, options, arithmetic, counts: as the dataclasses of these names have them, the region without its
+    robot, and of the options those that are not defaults. With `stages`, `ii` and the formats of the nodes they are all
+    that the datapath was built with; what bounded it, a budget, only decided whether. cycles: latency of each
     class of units. units: their number by kind. axi: None for a bare datapath. functions: of several.
     ring: of a rollout; `stream` is then what its datapath has, and `design.ring` says what the ring's streams hold.
     """
@@ -211,6 +222,7 @@ class Design:
     formats: ChosenFormats
     arithmetic: dict[str, str]
     ii: int
+    stages: ExtraStages
     latency: int
     cycles: dict[str, int]
     stream: Sides[Stream]

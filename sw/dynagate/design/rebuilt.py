@@ -23,7 +23,11 @@ def formatted_design(path: str | PathLike[str], *, graph_of: Callable[..., Graph
     path: of design.json or its folder. graph_of: `trace`, or what knows more functions.
     Raises DesignError: as `files.load`, or another version of the generator wrote the design, whose graph may differ.
     """
-    design = load(path)
+    return formatted_of(load(path), path, graph_of)
+
+
+def formatted_of(design: Design, path: str | PathLike[str], graph_of: Callable[..., Graph] = trace) -> FormattedGraph:
+    """`formatted_design` of a design that is loaded already. path: where from, for errors."""
     if design.versions.source != source_digest():
         raise DesignError(
             f"{path} was built by another version of dynagate, so its graph is not known; {REBUILD}, or open it on "
@@ -60,7 +64,8 @@ def robot_of(design: Design) -> Robot:
     links = tuple(Link(**{**_tuples(link), "joint": _joint(link["joint"])}) for link in content["links"])
     frames = tuple(Frame(**_tuples(frame)) for frame in content["frames"])
     constraints = tuple(Constraint(**constraint) for constraint in content["constraints"])
-    return Robot(content["name"], links, tuple(content["gravity"]), content["rounding"], frames, constraints)
+    passive = tuple(content.get("passive", ()))
+    return Robot(content["name"], links, tuple(content["gravity"]), content["rounding"], frames, constraints, passive)
 
 
 def _joint(content: dict[str, Any]) -> Joint:

@@ -40,6 +40,7 @@ SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobian
 ROTATION, TWIST, JACOBIAN = "rotation", "twist", "jacobian"
 PARAMETERS = "parameters"
 SWITCHES, ROWS, ROWS_BY_VECTOR = "switches", "rows", "rows_by_vector"
+RATIOS, ROWS_BY_ROWS = "ratios", "rows_by_rows"
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,8 @@ class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
     forces (links, 6), scalar (), point (3,), rotation (3, 3), twist (6,), jacobian (6, nv), points (links, 3),
     jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint, parameters (10,), switches
-    (constraints,), 0 or 1 each, rows (rows,), of all that the constraints hold, or rows_by_vector (rows, nv).
+    (constraints,), 0 or 1 each, ratios (constraints,), rows (rows,), of all that the constraints hold, rows_by_vector
+    (rows, nv), or rows_by_rows (rows, rows), symmetric.
     like: the input of the listed functions that has numbers of the same size, where the name is not one of theirs."""
 
     name: str
@@ -72,7 +74,9 @@ class Argument:
             TURNS: (nv, 2),
             PARAMETERS: (COUNT,),
             SWITCHES: (len(robot.constraints),),
+            RATIOS: (len(robot.constraints),),
             ROWS: (robot.constraint_rows,),
+            ROWS_BY_ROWS: (robot.constraint_rows, robot.constraint_rows),
             ROWS_BY_VECTOR: (robot.constraint_rows, nv),
         }
         return shapes[self.kind]
@@ -154,7 +158,7 @@ class Function:
     def needs_inverse(self) -> bool:
         """Whether the algorithms divide by what resists each joint."""
         outputs = LISTED[self.derivative_of].outputs if self.derivative_of else self.outputs
-        return not {"qdd", "minv", "qd_next"}.isdisjoint(argument.name for argument in outputs)
+        return not {"qdd", "minv", "qd_next", "qd_after", "delassus"}.isdisjoint(argument.name for argument in outputs)
 
     @property
     def takes_external_forces(self) -> bool:
@@ -246,7 +250,11 @@ def _arguments(names: str) -> tuple[Argument, ...]:
         "frame_velocity": TWIST,
         "frame_jacobian": JACOBIAN,
         "active": SWITCHES,
-        **dict.fromkeys(("force", "acceleration", "lam_force", "jvp_force"), ROWS),
+        "restitution": RATIOS,
+        "qd_after": VECTOR,
+        "delassus": ROWS_BY_ROWS,
+        **dict.fromkeys(("force", "acceleration", "constraint_drift", "lam_force", "jvp_force"), ROWS),
+        **dict.fromkeys(("impulse", "lam_impulse", "jvp_impulse"), ROWS),
         **dict.fromkeys(("contact_jacobian", "dforce_dq", "dforce_dqd", "dforce_dtau"), ROWS_BY_VECTOR),
     }
 
@@ -419,6 +427,22 @@ _CONSTRAINED = Function(
     {},
     dict.fromkeys(("blocks", "single_pivots"), constrained.check_independent),
 )
+_CONSTRAINED_INVERSE = Function(
+    "constrained_inverse_dynamics",
+    _arguments("q qd qdd active"),
+    _arguments("tau force"),
+    {"least_forces": constrained.inverse_dynamics},
+    {},
+    {"least_forces": constrained.check_any},
+)
+_IMPACT = Function(
+    "impact",
+    _arguments("q qd active restitution"),
+    _arguments("qd_after impulse"),
+    {"blocks": constrained.impact, "single_pivots": partial(constrained.impact, pivots=1)},
+    {},
+    dict.fromkeys(("blocks", "single_pivots"), constrained.check_independent),
+)
 CONSTRAINED: dict[str, Function] = {
     f.name: f
     for f in [
@@ -440,6 +464,39 @@ CONSTRAINED: dict[str, Function] = {
             "constrained_forward_dynamics_gradient",
             "q qd tau active",
             "qdd force dqdd_dq dqdd_dqd dqdd_dtau dforce_dq dforce_dqd dforce_dtau",
+        ),
+        _CONSTRAINED_INVERSE,
+        _derivative(
+            _CONSTRAINED_INVERSE,
+            "constrained_inverse_dynamics_vjp",
+            "q qd qdd active lam_tau lam_force",
+            "tau force vjp_q vjp_qd vjp_qdd",
+        ),
+        _derivative(
+            _CONSTRAINED_INVERSE,
+            "constrained_inverse_dynamics_jvp",
+            "q qd qdd active delta_q delta_qd delta_qdd",
+            "tau force jvp_tau jvp_force",
+        ),
+        _IMPACT,
+        _derivative(
+            _IMPACT,
+            "impact_vjp",
+            "q qd active restitution lam_qd_after lam_impulse",
+            "qd_after impulse vjp_q vjp_qd",
+        ),
+        _derivative(
+            _IMPACT,
+            "impact_jvp",
+            "q qd active restitution delta_q delta_qd",
+            "qd_after impulse jvp_qd_after jvp_impulse",
+        ),
+        *(
+            Function(name, _arguments(inputs), _arguments(name), {form: f}, {}, {form: constrained.check_any})
+            for name, inputs, form, f in (
+                ("delassus", "q", "ltdl", constrained.delassus),
+                ("constraint_drift", "q qd", "newton_euler", constrained.drift),
+            )
         ),
         Function(
             "contact_jacobian",

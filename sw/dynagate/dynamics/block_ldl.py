@@ -6,36 +6,46 @@ determinant. The products of a determinant lose digits in a block that is nearly
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.spatial import Array, Scalar, array, symmetric, zeros
 
 
-def solve_symmetric(matrix: Array, rhs: Sequence[Scalar], size: int) -> Array:
-    """x (n,) with S x = b, S (n, n). size: of the pivots, 1 or 3, which divides n."""
-    count = len(rhs) // size
-    places = [slice(size * k, size * (k + 1)) for k in range(count)]
-    left = matrix.copy()
-    lower: dict[tuple[int, int], Array] = {}
-    inverse: list[Array] = []
-    x = array(list(rhs))
-    for k, pivot in enumerate(places):
-        with scope(f"pivot{k}"):
-            inverse.append(_inverse(left[pivot, pivot]))
-            for i in range(k + 1, count):
-                lower[i, k] = label(left[places[i], pivot] @ inverse[k], f"l_{i}")
-            for i in range(k + 1, count):
-                for j in range(k + 1, i):
-                    left[places[i], places[j]] = left[places[i], places[j]] - lower[i, k] @ left[places[j], pivot].T
-                left[places[i], places[i]] = _less(left[places[i], places[i]], lower[i, k], left[places[i], pivot])
-                x[places[i]] = x[places[i]] - lower[i, k] @ x[pivot]
-    for k in reversed(range(count)):
-        with scope(f"pivot{k}"):
-            x[places[k]] = inverse[k] @ x[places[k]]
-            for i in range(k + 1, count):
-                x[places[k]] = x[places[k]] - lower[i, k].T @ x[places[i]]
-    return x
+class BlockFactor:
+    """S (n, n) = L D Lᵀ, with which S x = b is solved. size: of the pivots, 1 or 3, which divides n."""
+
+    def __init__(self, matrix: Array, size: int) -> None:
+        count = len(matrix) // size
+        self._places = places = [slice(size * k, size * (k + 1)) for k in range(count)]
+        left = matrix.copy()
+        self._lower: dict[tuple[int, int], Array] = {}
+        self._inverse: list[Array] = []
+        for k, pivot in enumerate(places):
+            with scope(f"pivot{k}"):
+                self._inverse.append(_inverse(left[pivot, pivot]))
+                for i in range(k + 1, count):
+                    self._lower[i, k] = label(left[places[i], pivot] @ self._inverse[k], f"l_{i}")
+                for i in range(k + 1, count):
+                    row, factor = places[i], self._lower[i, k]
+                    for column in places[k + 1 : i]:
+                        left[row, column] = left[row, column] - factor @ left[column, pivot].T
+                    left[row, row] = _less(left[row, row], factor, left[row, pivot])
+
+    def solve(self, rhs: Any) -> Array:
+        """x (n,) of b (n,)."""
+        places = self._places
+        x = array(list(rhs))
+        for k, pivot in enumerate(places):
+            with scope(f"pivot{k}"):
+                for i in range(k + 1, len(places)):
+                    x[places[i]] = x[places[i]] - self._lower[i, k] @ x[pivot]
+        for k in reversed(range(len(places))):
+            with scope(f"pivot{k}"):
+                x[places[k]] = self._inverse[k] @ x[places[k]]
+                for i in range(k + 1, len(places)):
+                    x[places[k]] = x[places[k]] - self._lower[i, k].T @ x[places[i]]
+        return x
 
 
 def _less(block: Array, factor: Array, column: Array) -> Array:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.dynamics.joints import rotation_of
-from dynagate.dynamics.spatial import Scalar, array, cos, cross, select, sin, sqrt, zeros
+from dynagate.dynamics.kinds import motion_of
+from dynagate.dynamics.spatial import Scalar, array, zeros
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -45,24 +44,9 @@ def integrate(robot: Robot, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     result = np.empty((*batch, robot.nq), np.result_type(q, v, np.float64))
     for link, iq, iv in robot.slices():
-        if not link.joint.has_quaternion:
-            result[..., iq] = q[..., iq] + v[..., iv]
-            continue
-        turn, rate = q[..., iq.stop - 4 : iq.stop], v[..., iv.stop - 3 : iv.stop]
-        squared = np.sum(rate * rate, axis=-1)[..., None]
-        angle = np.sqrt(squared)
-        half_sinc = np.divide(np.sin(0.5 * angle), angle, out=np.full_like(angle, 0.5), where=angle != 0.0)
-        result[..., iq.stop - 4 : iq.stop] = _times(turn, rate * half_sinc, np.cos(0.5 * angle))
-        if link.joint.type == "floating":
-            speed = v[..., iv.start : iv.start + 3]
-            across = np.cross(rate, speed)
-            screw = speed + 2.0 * half_sinc**2 * across + _cubic(squared) * np.cross(rate, across)
-            result[..., iq.start : iq.start + 3] = q[..., iq.start : iq.start + 3] + _turned(turn, screw)
+        if link.joint.nv:
+            result[..., iq] = motion_of(link.joint.type).moved(q[..., iq], v[..., iv])
     return result
-
-
-SMALL_TURN = 0.5
-"""rad: `advance` takes power series of the angle up to here, and beyond it closed forms, which divide by the angle."""
 
 
 def advance(robot: Robot, q: Scalars, v: Scalars) -> Array:
@@ -70,44 +54,8 @@ def advance(robot: Robot, q: Scalars, v: Scalars) -> Array:
     turn. Both forms are computed and one is selected, so that it can be traced and built."""
     result = zeros(robot.nq)
     for link, iq, iv in robot.slices():
-        if not link.joint.has_quaternion:
-            result[iq] = array(list(q[iq])) + array(list(v[iv]))
-            continue
-        turn, rate = array(list(q[iq.stop - 4 : iq.stop])), array(list(v[iv.stop - 3 : iv.stop]))
-        half_sinc, cosine, first, second = _factors(rate @ rate)
-        axis, w = turn[:3], turn[3]
-        vector = rate * half_sinc
-        moved = [*(vector * w + axis * cosine + cross(axis, vector)), w * cosine - axis @ vector]
-        # what rounding has taken of the length comes back
-        length = array(moved) @ array(moved)
-        result[iq.stop - 4 : iq.stop] = array(moved) * (1.5 - length * 0.5)
-        if link.joint.type == "floating":
-            speed = array(list(v[iv.start : iv.start + 3]))
-            across = cross(rate, speed)
-            screw = speed + across * first + cross(rate, across) * second
-            place = slice(iq.start, iq.start + 3)
-            result[place] = array(list(q[place])) + rotation_of(list(turn)) @ screw
-    return result
-
-
-def _factors(squared: Scalar) -> tuple[Scalar, ...]:
-    """sin(θ/2) / θ, cos(θ/2), (1 - cos θ) / θ² and (θ - sin θ) / θ³ of θ²."""
-    beyond = squared - SMALL_TURN**2
-    angle = sqrt(select(beyond, squared, SMALL_TURN**2))  # not of 0, where its slope is infinite
-    inverse, half = 1.0 / angle, angle * 0.5
-    half_sinc, cosine = sin(half) * inverse, cos(half)
-    third = (1.0 - half_sinc * cosine * 2.0) * (inverse * inverse)
-    half_sinc = select(beyond, half_sinc, _taylor(squared * 0.25, 1, 6) * 0.5)
-    cosine = select(beyond, cosine, _taylor(squared * 0.25, 0, 7))
-    return half_sinc, cosine, half_sinc * half_sinc * 2.0, select(beyond, third, _taylor(squared, 3, 7))
-
-
-def _taylor(x: Scalar, start: int, terms: int) -> Scalar:
-    """Σ (-x)^k / (2k + start)!, over so many terms."""
-    first, *others = [(-1) ** k / math.factorial(2 * k + start) for k in reversed(range(terms))]
-    result: Scalar = first
-    for coefficient in others:
-        result = result * x + coefficient
+        if link.joint.nv:
+            result[iq] = motion_of(link.joint.type).advanced(array(list(q[iq])), array(list(v[iv])))
     return result
 
 
@@ -116,13 +64,8 @@ def bracket(robot: Robot, u: Scalars, v: Scalars) -> Array:
     for spherical and floating joints."""
     result = zeros(robot.nv)
     for link, _, iv in robot.slices():
-        if link.joint.has_quaternion:
-            turns = slice(iv.stop - 3, iv.stop)
-            a, b = array(list(u[turns])), array(list(v[turns]))
-            result[turns] = cross(a, b)
-            if link.joint.type == "floating":
-                moves = slice(iv.start, iv.start + 3)
-                result[moves] = cross(a, array(list(v[moves]))) + cross(array(list(u[moves])), b)
+        if link.joint.nv:
+            result[iv] = motion_of(link.joint.type).bracket(array(list(u[iv])), array(list(v[iv])))
     return result
 
 
@@ -131,12 +74,9 @@ def directions_of(robot: Robot, q: Scalars, rates: Scalars) -> Array:
     inverse of `direction_matrix`."""
     result = zeros(robot.nv)
     moved = array(list(rates))
-    matrix = direction_matrix(robot, q)
     for link, iq, iv in robot.slices():
-        block = matrix[iq, iv].T
-        if link.joint.has_quaternion:
-            block[-3:, -4:] = block[-3:, -4:] * 4.0
-        result[iv] = block @ moved[iq]
+        if link.joint.nv:
+            result[iv] = motion_of(link.joint.type).rates(q[iq], moved[iq], link.joint.nv)
     return result
 
 
@@ -157,33 +97,6 @@ def direction_matrix(robot: Robot, q: Scalars) -> Array:
     """∂q/∂v (nq, nv) of `integrate` at v = 0, over any scalar: how fast the numbers of q move along each velocity."""
     matrix = zeros(robot.nq, robot.nv)
     for link, iq, iv in robot.slices():
-        if not link.joint.has_quaternion:
-            matrix[iq, iv] = 1.0
-            continue
-        x, y, z, w = (value * 0.5 for value in q[iq.stop - 4 : iq.stop])
-        turn = array([[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]])
-        matrix[iq.stop - 4 : iq.stop, iv.stop - 3 : iv.stop] = turn
-        if link.joint.type == "floating":
-            matrix[iq.start : iq.start + 3, iv.start : iv.start + 3] = rotation_of(list(q[iq.stop - 4 : iq.stop]))
+        if link.joint.nv:
+            matrix[iq, iv] = motion_of(link.joint.type).directions(q[iq], link.joint.nv)
     return matrix
-
-
-def _times(quaternion: Array, vector: Array, scalar: Array) -> Array:
-    """quaternion ∘ (vector, scalar), each (x, y, z, w)."""
-    axis, w = quaternion[..., :3], quaternion[..., 3:]
-    imaginary = w * vector + scalar * axis + np.cross(axis, vector)
-    return np.concatenate([imaginary, w * scalar - np.sum(axis * vector, axis=-1)[..., None]], axis=-1)
-
-
-def _turned(quaternion: Array, vector: Array) -> Array:
-    """The vector turned by a unit quaternion."""
-    axis, w = quaternion[..., :3], quaternion[..., 3:]
-    across = 2.0 * np.cross(axis, vector)
-    return vector + w * across + np.cross(axis, across)
-
-
-def _cubic(squared: Array) -> Array:
-    """(θ - sin θ) / θ³ of θ²; by its series where the difference would cancel."""
-    x, angle = squared, np.sqrt(squared)
-    series = 1 / 6 - x / 120 * (1 - x / 42 * (1 - x / 72 * (1 - x / 110)))
-    return np.divide(angle - np.sin(angle), angle**3, out=series, where=np.abs(x) > 0.1)

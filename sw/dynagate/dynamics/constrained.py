@@ -15,14 +15,14 @@ entries that vary. The drift J̇ q̇ is what inverse dynamics finds of accelerat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import named_frames
-from dynagate.dynamics.block_ldl import solve_symmetric
+from dynagate.dynamics.block_ldl import BlockFactor
 from dynagate.dynamics.configuration import normalised
 from dynagate.dynamics.coupling import Elimination
 from dynagate.dynamics.frames import Poses, chains, poses
@@ -31,6 +31,11 @@ from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, Factor, fact
 from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.model import Constraint, Robot, RobotError
+
+SOFTENED = 1e-4
+"""ε beside an entry of Aᵀ A: forces of frames in line do not grow beyond what rounding tells."""
+REFINED = 3
+"""Steps that take back what ε changes where Aᵀ A has an inverse."""
 
 
 class _End(NamedTuple):
@@ -87,7 +92,7 @@ def _held(tree: Tree) -> Iterator[_Held]:
 def _poses(tree: Tree, q: Sequence[Scalar]) -> Poses:
     """Of all links in the axes of the floating link of their chain, or of the base: also of chains that a loop ties to
     another one or to the base."""
-    reference = {first: first if tree.robot.links[first].joint.type == "floating" else -1 for first in chains(tree)}
+    reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
     for held in _held(tree):
         tied = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
         if len(tied) > 1:
@@ -154,12 +159,57 @@ def _opening(where: Poses, held: _Held) -> Array:
 
 
 def _in_base(tree: Tree, where: Poses, rows: Array) -> Array:
-    """Rows of constraints, turned into base axes."""
-    result = zeros(len(rows))
+    """Rows of constraints, numbers or vectors, turned into base axes."""
+    result = zeros(*rows.shape)
     for held in _held(tree):
         for three in held.in_threes():
             result[three] = where.base[held.moving[0].link].T @ rows[three]
     return result
+
+
+class Equations:
+    """What the equations of active constraints are solved with at a configuration: M = LᵀDL, and Y = L⁻ᵀJᵀ.
+
+    active (constraints,): 1 where a constraint holds, 0 where it does not. where: the links' poses. jacobian
+    (rows, nv): J of all constraints, active or not, in the axes of the rows."""
+
+    def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
+        coupling = tree.coupling
+        self._tree, self._active = tree, active
+        self._order: Elimination = coupling or tree
+        position = coupling.configuration(q) if coupling else q
+        m = mass_matrix(tree, position)
+        self._factor = factorise(self._order, coupling.symmetric(m) if coupling else m)
+        self.where = _poses(tree, position)
+        jacobian = _jacobian(tree, self.where)
+        self.jacobian = coupling.columns(jacobian) if coupling else jacobian
+
+    def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
+        """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
+        Delassus matrix at a time, 1 or 3."""
+        order, factor, rows = self._order, self._factor, rows.copy()
+        held_rows = list(_held(self._tree))
+        masked = self.jacobian.copy()
+        for k, held in enumerate(held_rows):
+            with scope(*held.scope):
+                masked[held.rows] = masked[held.rows] * self._active[k]
+                rows[held.rows] = rows[held.rows] * self._active[k]
+        with scope("solve"):
+            half = inwards(order, factor, load)
+            columns = [inwards(order, factor, row) for row in masked]
+        scaled = [array(column) * array(factor.inverse_d) for column in columns]
+        with scope("delassus"):
+            matrix = _products(scaled, columns)
+            for k, held in enumerate(held_rows):
+                for row, soft in enumerate(held.constraint.compliances, held.rows.start):
+                    matrix[row, row] = matrix[row, row] + ((1.0 + soft) - self._active[k])
+            rhs = [-(d + column @ array(half)) for d, column in zip(rows, scaled, strict=True)]
+            force = BlockFactor(matrix, pivots).solve(rhs)
+        with scope("solve"):
+            pushed = [h + array([column[d] for column in columns]) @ force for d, h in enumerate(half)]
+            result = outwards(order, factor, pushed)
+        with scope("constraint"):
+            return result, _in_base(self._tree, self.where, force)
 
 
 def forward_dynamics(
@@ -179,46 +229,141 @@ def forward_dynamics(
     active (constraints,): 1 where a constraint holds, 0 where it does not. acceleration (rows,): what the frames are to
     have instead of 0, in the axes of the rows. pivots: of the Delassus matrix at a time, 1 or 3.
     """
+    bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
+    equations = Equations(tree, q, active)
+    rows = _acceleration(tree, equations.where, motion)
+    if acceleration is not None:
+        rows = rows - array(list(acceleration))
+    rows = _stabilised(tree, equations.where, rows, lambda own: equations.jacobian[own] @ array(list(qd)))
+    qdd, force = equations.solve([t - b for t, b in zip(tau, bias, strict=True)], rows, pivots)
+    with scope("constraint"):
+        return qdd, label(force, "force")
+
+
+def _bias(
+    tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar], qdd: Sequence[Scalar], external: Array | None
+) -> tuple[list[Scalar], Balance]:
+    """The torques of a motion in the robot's own coordinates, and the motion. qdd: of the joints, all free."""
+    coupling = tree.coupling
+    position, velocity = (coupling.configuration(q), coupling.rates(qd)) if coupling else (q, qd)
+    motion = balance(tree, position, velocity, qdd, external)
+    return coupling.torques(motion.tau) if coupling else motion.tau, motion
+
+
+def impact(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    active: Sequence[Scalar],
+    restitution: Sequence[Scalar],
+    *,
+    pivots: int = 3,
+) -> tuple[list[Scalar], Array]:
+    """q̇⁺ (nv,) in rad/s or m/s after the frames of active constraints are caught, and the impulses (rows,), in N s and
+    N m s as forces are in N and N m: M (q̇⁺ - q̇) = Jᵀ P with J q̇⁺ + e J q̇ + c P = 0.
+
+    restitution (constraints,): e, the part of each frame's velocity that it has afterwards, turned round; 0 to 1.
+    active, pivots: as in `forward_dynamics`.
+    """
+    equations = Equations(tree, q, active)
+    rows = zeros(tree.moving.constraint_rows)
+    for k, held in enumerate(_held(tree)):
+        with scope(*held.scope):
+            rows[held.rows] = (equations.jacobian[held.rows] @ array(list(qd))) * (restitution[k] + 1.0)
+    change, impulse = equations.solve([0.0] * len(qd), rows, pivots)
+    with scope("constraint"):
+        after = [label(v + d, "qd_after") for v, d in zip(qd, change, strict=True)]
+        return after, label(impulse, "impulse")
+
+
+def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """J M⁻¹ Jᵀ (rows, rows) of all constraints, active or not, without their compliance, in base axes: accelerations of
+    the frames by forces on them, in 1/kg, 1/(kg m) and 1/(kg m²)."""
     coupling = tree.coupling
     order: Elimination = coupling or tree
-    position, velocity = (coupling.configuration(q), coupling.rates(qd)) if coupling else (q, qd)
-    motion = balance(tree, position, velocity, [0.0] * tree.nv, external)
-    bias, m = motion.tau, mass_matrix(tree, position)
+    position = coupling.configuration(q) if coupling else q
+    m, where = mass_matrix(tree, position), _poses(tree, position)
+    jacobian = _in_base(tree, where, _jacobian(tree, where))
     if coupling:
-        bias, m = coupling.torques(bias), coupling.symmetric(m)
+        m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
     factor = factorise(order, m)
-    where = _poses(tree, position)
+    with scope("solve"):
+        columns = [inwards(order, factor, row) for row in jacobian]
+    with scope("delassus"):
+        return _products([array(column) * array(factor.inverse_d) for column in columns], columns)
+
+
+def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
+    """J̇ q̇ + d J q̇ + k e (rows,) of all constraints, active or not, in base axes: what J q̈ is to cancel, in m/s² and
+    rad/s²."""
+    coupling = tree.coupling
+    _, motion = _bias(tree, q, qd, [0.0] * tree.nv, None)
+    where = _poses(tree, coupling.configuration(q) if coupling else q)
+    velocity = array(coupling.rates(qd) if coupling else list(qd))
+    rows = _acceleration(tree, where, motion)
+    rows = _stabilised(tree, where, rows, lambda own: _jacobian(tree, where)[own] @ velocity)
+    return label(_in_base(tree, where, rows), "constraint_drift")
+
+
+def inverse_dynamics(
+    tree: Tree,
+    q: Sequence[Scalar],
+    qd: Sequence[Scalar],
+    qdd: Sequence[Scalar],
+    active: Sequence[Scalar],
+    *,
+    external: Array | None = None,
+) -> tuple[list[Scalar], Array]:
+    """τ (nv,) in N m or N with which the robot has q̈, and forces λ (rows,) of active constraints as in
+    `forward_dynamics`: M q̈ + h = τ + Jᵀ λ. Of joints that nothing drives, which are floating ones and those of
+    `Robot.passive`, τ is what remains for nobody to give: 0 where q̈ is possible.
+
+    Where many forces do, λ has the smallest sum of squares in N and N m. Where none does, the remainder has, each part
+    beside what the joint's ε is: both by (Aᵀ A + ε) μ = τ_p, λ = A μ with A = J of those joints, refined.
+    """
+    coupling, robot = tree.coupling, tree.moving
+    full, _ = _bias(tree, q, qd, coupling.rates(qdd) if coupling else qdd, external)
+    where = _poses(tree, coupling.configuration(q) if coupling else q)
     jacobian = _jacobian(tree, where)
-    if coupling:
-        jacobian = coupling.columns(jacobian)
-    drift = _acceleration(tree, where, motion)
-    if acceleration is not None:
-        drift = drift - array(list(acceleration))
-    drift = _stabilised(tree, where, drift, lambda rows: jacobian[rows] @ array(list(qd)))
+    jacobian = coupling.columns(jacobian) if coupling else jacobian
     for k, held in enumerate(_held(tree)):
         with scope(*held.scope):
             jacobian[held.rows] = jacobian[held.rows] * active[k]
-            drift[held.rows] = drift[held.rows] * active[k]
-    with scope("solve"):
-        half = inwards(order, factor, [t - b for t, b in zip(tau, bias, strict=True)])
-        columns = [inwards(order, factor, row) for row in jacobian]
-    scaled = [array(column) * array(factor.inverse_d) for column in columns]
-    with scope("delassus"):
-        delassus = _delassus(scaled, columns)
-        for k, held in enumerate(_held(tree)):
-            for row in range(held.rows.start, held.rows.stop):
-                delassus[row, row] = delassus[row, row] + ((1.0 + held.constraint.compliance) - active[k])
-        rhs = [-(d + column @ array(half)) for d, column in zip(drift, scaled, strict=True)]
-        force = solve_symmetric(delassus, rhs, pivots)
-    with scope("solve"):
-        pushed = [h + array([column[d] for column in columns]) @ force for d, h in enumerate(half)]
-        qdd = outwards(order, factor, pushed)
+    undriven = robot.undriven
+    force = zeros(robot.constraint_rows)
+    if undriven:
+        across = jacobian[:, undriven]
+        with scope("delassus"):
+            exact = _products(across.T, across.T)
+            softened = exact.copy()
+            for k, least in enumerate(_least_pivots(tree.nominal, undriven)):
+                softened[k, k] = softened[k, k] + least
+            factor, load = BlockFactor(softened, 1), array([full[d] for d in undriven])
+            mu = factor.solve(load)
+            for _ in range(REFINED):
+                mu = mu + factor.solve(load - exact @ mu)
+            force = across @ mu
     with scope("constraint"):
-        return qdd, label(_in_base(tree, where, force), "force")
+        pushes = jacobian.T @ force
+        tau = [label(t - p, "tau") for t, p in zip(full, pushes, strict=True)]
+        return tau, label(_in_base(tree, where, force), "force")
 
 
-def _delassus(scaled: Sequence[Array], columns: Sequence[Sequence[Scalar]]) -> Array:
-    """Yᵀ D⁻¹ Y, each pair of entries once."""
+def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
+    """ε for each joint that nothing drives: a small part of what its entry of Aᵀ A is in random configurations."""
+    robot, coupling, random = tree.moving, tree.coupling, np.random.default_rng(0)
+    largest = np.zeros(len(undriven))
+    for _ in range(CONFIGURATIONS):
+        q = normalised(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
+        jacobian = _jacobian(tree, _poses(tree, coupling.configuration(q) if coupling else q))
+        jacobian = coupling.columns(jacobian) if coupling else jacobian
+        squares = np.sum(jacobian[:, undriven].astype(np.float64) ** 2, axis=0)
+        largest = np.maximum(largest, squares)
+    return [SOFTENED * float(size or largest.max() or 1.0) for size in largest]
+
+
+def _products(scaled: Any, columns: Any) -> Array:
+    """The symmetric matrix (n, n) of products of the first n vectors with the second, each pair of entries once."""
     n = len(columns)
     result = zeros(n, n)
     for a in range(n):
@@ -255,9 +400,10 @@ def residual(
     rows = _acceleration(tree, where, motion)
     rows = _stabilised(tree, where, rows, lambda rows: _jacobian(tree, where)[rows] @ array(list(qd)))
     for held in _held(tree):
-        if held.constraint.compliance:
-            with scope(*held.scope):
-                rows[held.rows] = rows[held.rows] + local[held.rows] * held.constraint.compliance
+        for row, soft in enumerate(held.constraint.compliances, held.rows.start):
+            if soft:
+                with scope(*held.scope):
+                    rows[row] = rows[row] + local[row] * soft
     return motion.tau, list(rows)
 
 
@@ -323,7 +469,7 @@ def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:
     row = 0
     for k, own in enumerate(robot.constraints):
         largest = sizes[row : row + own.rows].max()
-        for column in columns[row : row + own.rows]:
+        for column, soft in zip(columns[row : row + own.rows], own.compliances, strict=True):
             left = column.copy()
             for _ in range(2):  # once more, for what rounding left
                 for direction in basis:
@@ -331,7 +477,7 @@ def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:
             size = float(np.linalg.norm(left))
             if size**2 > SINGULAR * largest**2:
                 basis.append(left / size)
-            elif not own.compliance:
+            elif not soft:
                 result.add(k)
         row += own.rows
     return result

@@ -23,6 +23,7 @@ from dynagate.dynamics.serial import check_serial, net_torque
 from dynagate.dynamics.spatial import Array, Scalar, array, cos, sin, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
+from dynagate.robot.kinds import JointKind
 from dynagate.robot.model import summed
 
 
@@ -87,10 +88,10 @@ def _basis(direction: int, rotor: float) -> Array:
     return array(np.column_stack([basis, -math.sqrt(rotor) * np.eye(6)[direction]]) if rotor else basis)
 
 
-def _turn(kind: str, i: int, q: Scalar) -> Array:
+def _turn(kind: JointKind, i: int, q: Scalar) -> Array:
     """The joint's own part of X_i (6, 6): it turns about z, or moves along it."""
     x = array(np.eye(6))
-    if kind == "prismatic":
+    if kind.sliding:
         x[3, 1], x[4, 0] = q, -q
         return x
     c, s = label(cos(q), f"cos_{i}"), label(sin(q), f"sin_{i}")
@@ -101,7 +102,7 @@ def _turn(kind: str, i: int, q: Scalar) -> Array:
 
 def tridiagonal(tree: Tree, links: Chain, q: Sequence[Scalar]) -> tuple[list[Array], list[Array]]:
     """K_ii (n,) and K_{i,i+1} (n - 1,), blocks (6, 6): every one from its link and the next, all independent."""
-    turns = [_turn(link.joint.type, i, q[i]) for i, link in enumerate(tree.robot.links)]
+    turns = [_turn(link.joint.kind, i, q[i]) for i, link in enumerate(tree.robot.links)]
     diagonal, upper = [], []
     for i in tree.links:
         with scope("cfa", f"link{i}"):

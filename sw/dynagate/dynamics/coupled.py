@@ -94,7 +94,14 @@ _SOLVED: dict[str, Callable[..., Results]] = {
 }
 """Functions that solve with M, which their default forms do here."""
 
-_AWARE = ("constrained_forward_dynamics", "constrained_solution")
+_AWARE = (
+    "constrained_forward_dynamics",
+    "constrained_solution",
+    "constrained_inverse_dynamics",
+    "impact",
+    "delassus",
+    "constraint_drift",
+)
 """Functions whose algorithms take the robot's own coordinates."""
 
 _INPUTS: dict[str, Callable[[Coupling, Any], Any]] = {

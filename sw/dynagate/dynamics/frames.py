@@ -75,7 +75,7 @@ def reference_links(tree: Tree, frame: Frame) -> dict[int, int]:
 def _middle(tree: Tree, members: Sequence[int]) -> int:
     """The link a third of the way along the longest path: few operations, and no other link errs much less
     (docs/operations.md has the measurements). A floating link is the middle of all that hangs from it."""
-    if tree.robot.links[members[0]].joint.type == "floating":
+    if tree.robot.links[members[0]].joint.kind.free:
         return members[0]
     tip = max(members, key=lambda i: (len(tree.ancestors[i]), -i))
     path = tree.ancestors[tip]

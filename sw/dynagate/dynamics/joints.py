@@ -5,10 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-import numpy as np
-
-from dynagate.base.naming import label
-from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cos, cross, rotate_symmetric, sin
+from dynagate.dynamics.spatial import Array, Force, Motion, Scalar, array, cross, rotate_symmetric
 
 
 class JointTransform(ABC):
@@ -121,28 +118,3 @@ def rotation_of(quaternion: Sequence[Scalar]) -> Array:
             [xz - wy, yz + wx, 1.0 - (xx + yy)],
         ]
     )
-
-
-def turn_of(kind: str, link: int, q: Sequence[Scalar]) -> list[Scalar]:
-    """What a joint's pose needs of its own part of the configuration: cosine and sine, the distance, or the rotation
-    (9), with a floating joint's place (3) behind it."""
-    if kind in ("revolute", "continuous"):
-        return [label(cos(q[0]), f"cos_{link}"), label(sin(q[0]), f"sin_{link}")]
-    if kind == "prismatic":
-        return [q[0]]
-    rotation = label(rotation_of(q[-4:]), f"turn_{link}")
-    return [*rotation.ravel(), *(q[:3] if kind == "floating" else ())]
-
-
-def pose_of(kind: str, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
-    """Pose of a link (joint axis z) in its parent. fixed, origin: pose of the joint frame; turn: as in `turn_of`.
-    Where the frame's rotation is not in numbers, the two rotations become one."""
-    if kind in ("revolute", "continuous"):
-        joint = AxisTransform(fixed, origin, turn[0], turn[1])
-        numbers = all(isinstance(entry, float) for entry in fixed.ravel())
-        return joint if numbers else FreeTransform(joint.after(array(np.eye(3))), origin)
-    if kind == "prismatic":
-        return AxisTransform(fixed, label(origin + fixed[:, 2] * turn[0], f"slide_{link}"))
-    rotation = array(list(turn[:9])).reshape(3, 3)
-    moved = origin + fixed @ array(list(turn[9:])) if kind == "floating" else origin
-    return FreeTransform(fixed @ rotation, moved)

@@ -12,9 +12,10 @@ from typing import Any
 
 from dynagate.base.naming import label
 from dynagate.dynamics.friction import Friction
-from dynagate.dynamics.joints import JointTransform, pose_of, turn_of
+from dynagate.dynamics.joints import JointTransform
+from dynagate.dynamics.kinds import motion_of
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
-from dynagate.robot.model import DIRECTIONS
+from dynagate.robot.kinds import kind_of
 
 
 class Link:
@@ -45,16 +46,17 @@ class Link:
         self.inertia, self.armature, self.damping, self.friction = inertia, armature, damping, friction
         self.turn_out, self.moved = turn_out, moved
         self.base_acceleration = base_acceleration
-        self.directions = DIRECTIONS[kind]
+        self.directions = kind_of(kind).directions
+        self._motion = motion_of(kind)
         self.dofs = range(len(self.directions))
 
     def turn(self, q: Sequence[Scalar]) -> list[Scalar]:
         """What `pose` needs of the joint's own part of the configuration."""
-        return turn_of(self.kind, self.number, q)
+        return self._motion.turn(self.number, q)
 
     def pose(self, turn: Sequence[Scalar]) -> JointTransform:
         """Pose of the link in its parent."""
-        return pose_of(self.kind, self.number, self.rotation, self.origin, turn)
+        return self._motion.pose(self.number, self.rotation, self.origin, turn)
 
     def axis(self, d: int) -> Motion:
         """S_d in the link's frame."""

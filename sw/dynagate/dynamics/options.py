@@ -10,8 +10,12 @@ from dynagate.base.arguments import check_flags, check_time_step
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, check_friction
 
+DEFAULT_FUNCTION = "forward_dynamics_gradient"
+"""What is computed where nothing else is asked for."""
 FLAGS = ("prefix", "external_forces", "linearise", "variable_dt", "stops")
 """Options that are True or False."""
+OF_ROLLOUTS = ("linearise", "variable_dt", "stops")
+"""Options of rollouts alone."""
 
 
 @dataclass(frozen=True)

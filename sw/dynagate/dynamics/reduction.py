@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.dynamics.kinds import Z, motion_of
 from dynagate.dynamics.spatial import Array, Inertia, array
-from dynagate.robot.model import TURNING, Link, Robot, summed, vector3
+from dynagate.robot.model import Link, Robot, summed, vector3
 
 Vector = npt.NDArray[np.float64]
-Z = np.array([0.0, 0.0, 1.0])
 
 
 def moved_frames(robot: Robot) -> tuple[Robot, list[float]]:
@@ -65,7 +65,7 @@ def _places(robot: Robot) -> list[list[float]]:
     far = 2.0 * max(float(np.linalg.norm(link.joint.translation)) for link in robot.links)
     for i, link in enumerate(robot.links):
         p = link.parent
-        if p < 0 or link.joint.type not in TURNING or robot.links[p].joint.type not in TURNING:
+        if p < 0 or not (link.joint.kind.turning and robot.links[p].joint.kind.turning):
             continue
         t, axis = np.array(link.joint.translation), np.array(link.joint.rotation)[:, 2]
         between = 1.0 - axis[2] ** 2
@@ -142,7 +142,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inert
                 body = Dipole(0.5 * about_axis, array(felt), array(np.zeros(3)))
             else:
                 body = Inertia(0.0, array(felt), array(np.diag([about_axis, 0.0, 0.0])))
-        elif joint.type in TURNING and as_dipole[i]:
+        elif joint.kind.turning and as_dipole[i]:
             body = _dipole(first[i], second[i]) or body
         bodies_upwards.append(body)
         if p >= 0:
@@ -150,7 +150,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inert
             m = mass[i] - kept.mass
             h = first[i] - np.array(kept.first, dtype=float)
             s = second[i] - np.array(kept.second, dtype=float)
-            if joint.type in TURNING:  # the rest is rounding, or not felt by the parent either
+            if joint.kind.turning:  # the rest is rounding, or not felt by the parent either
                 h, s = h * Z, s * np.outer(Z, Z)
             turn, t = np.array(joint.rotation), np.array(joint.translation)
             seen = turn @ h
@@ -163,12 +163,7 @@ def bodies(robot: Robot, as_dipole: Sequence[bool], variable: Mapping[int, Inert
 
 def _felt(kind: str, mass: float, first: Vector, second: Vector) -> Inertia:
     """What a joint of this kind feels of a body."""
-    if kind in TURNING:
-        mass, first, second = 0.0, first * (1.0 - Z), second * (1.0 - np.outer(Z, Z))
-    elif kind == "spherical":
-        mass = 0.0
-    elif kind == "prismatic":
-        second = np.zeros((3, 3))
+    mass, first, second = motion_of(kind).felt(mass, first, second)
     return Inertia(mass, array(first), array(second))
 
 
@@ -181,14 +176,14 @@ def _planar(robot: Robot) -> dict[int, float]:
         above = np.zeros(3) if link.parent < 0 else directions[link.parent]
         turn = np.array(link.joint.rotation)
         seen = None if above is None else turn.T @ above
-        if link.joint.type in TURNING and seen is not None and not seen[:2].any():
+        if link.joint.kind.turning and seen is not None and not seen[:2].any():
             planar[i] = 1.0
             if link.parent < 0:
                 pull = summed(turn.T @ np.array(robot.gravity))
                 planar[i] = float(pull[:2].any())
             directions.append(Z)
         else:
-            directions.append(seen if link.joint.type == "prismatic" else None)
+            directions.append(seen if link.joint.kind.sliding else None)
     return planar
 
 

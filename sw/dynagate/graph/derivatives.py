@@ -54,6 +54,9 @@ def tangents(graph: Graph, values: Sequence[Any], seeds: Mapping[int, Any]) -> d
     for i, node in enumerate(graph.nodes):
         if any(a in rates for a in node.args):
             with scope("tangent", *graph.scope_paths[i][1:]):
+                if (rate := OPS[node.op].rate) is not None:
+                    rates[i] = rate([values[a] for a in node.args], [rates.get(a, 0.0) for a in node.args])
+                    continue
                 terms = [rates[a] * partial for a, partial in _partials(graph, values, i) if a in rates]
                 rates[i] = sum(terms[1:], terms[0])
     return rates

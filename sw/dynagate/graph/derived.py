@@ -138,6 +138,24 @@ def _constrained_gradient(dynamics: _Dynamics) -> list[Array]:
     return [*outputs, *results]
 
 
+def _whole(of: str, inputs: str, outputs: str) -> dict[str, Callable[[_Dynamics], list[Array]]]:
+    """The products of a function's derivatives by its graph: by these inputs, of these outputs."""
+
+    def by_weights(dynamics: _Dynamics) -> list[Array]:
+        point = dynamics.at(of)
+        weights = {name: dynamics.inputs[f"lam_{name}"] for name in outputs.split()}
+        products = point.derivative.reverse(point.values, weights, inputs.split())
+        return [*map(point.output, weights), *products.values()]
+
+    def by_directions(dynamics: _Dynamics) -> list[Array]:
+        point = dynamics.at(of)
+        rates = {name: dynamics.inputs[f"delta_{name}"] for name in inputs.split()}
+        names = outputs.split()
+        return [*map(point.output, names), *point.derivative.forward(point.values, rates, names).values()]
+
+    return {f"{of}_vjp": by_weights, f"{of}_jvp": by_directions}
+
+
 def _mirrored(matrix: Array) -> Array:
     """The symmetric matrix of the entries on and above the diagonal."""
     result = matrix.copy()
@@ -157,6 +175,8 @@ _RULES: dict[str, Callable[[_Dynamics], list[Array]]] = {
     "constrained_forward_dynamics_vjp": _constrained_vjp,
     "constrained_forward_dynamics_jvp": _constrained_jvp,
     "constrained_forward_dynamics_gradient": _constrained_gradient,
+    **_whole("constrained_inverse_dynamics", "q qd qdd", "tau force"),
+    **_whole("impact", "q qd", "qd_after impulse"),
 }
 
 

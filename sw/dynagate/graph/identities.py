@@ -86,9 +86,11 @@ def _representatives(raw: Raw, live: list[bool], inputs: Mapping[int, Any]) -> d
         elif OPS[node.op].analytic:
             value = OPS[node.op].real(*operands, *constant) + np.zeros(PROBES, dtype=np.longdouble)
         else:
-            # as large as one of the operands, another from probe to probe
+            # as large as one of the operands that are not 0, another from probe to probe: where it were 0, what it
+            # multiplies would be equal to anything else that it multiplies
             choices = np.stack([values[a] for a in node.args[OPS[node.op].conditions :]])
             size = choices[random.integers(len(choices), size=PROBES), np.arange(PROBES)]
+            size = np.where(size == 0.0, np.abs(choices).max(axis=0), size)
             value = random.uniform(-2.5, 2.5, PROBES) * magnitudes(random, PROBES, PLAIN) * size
         values[i] = value
         if node.op in SUMS:

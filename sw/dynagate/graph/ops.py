@@ -7,7 +7,7 @@ is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -28,6 +28,7 @@ class Op:
     analytic: whether two of them that are equal at random states are equal everywhere.
     conditions: the first so many operands choose among the others, and do not bound the size of the result.
     cycles: typical latency in hardware, by which passes balance.
+    rate(operands, rates): how fast the result changes, where that takes fewer operations than the partials; None else.
     """
 
     name: str
@@ -39,10 +40,15 @@ class Op:
     analytic: bool = True
     conditions: int = 0
     cycles: int = 0
+    rate: Callable[[Sequence[Any], Sequence[Any]], Any] | None = None
 
 
 def _partials_of_select(result: Any, condition: Any, positive: Any, otherwise: Any) -> tuple[Any, ...]:
     return 0.0 * condition, select(condition, 1.0, 0.0), select(condition, 0.0, 1.0)
+
+
+def _rate_of_select(operands: Sequence[Any], rates: Sequence[Any]) -> Any:
+    return select(operands[0], rates[1], rates[2])
 
 
 OPS: dict[str, Op] = {
@@ -61,14 +67,21 @@ OPS: dict[str, Op] = {
         Op("sin", 1, sin, lambda r, a: (cos(a),), "trig", cycles=12),
         Op("cos", 1, cos, lambda r, a: (-sin(a),), "trig", cycles=12),
         Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False, cycles=12),
-        Op("select", 3, select, _partials_of_select, "add", analytic=False, conditions=1, cycles=1),
+        Op("select", 3, select, _partials_of_select, "add", "", False, 1, 1, _rate_of_select),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
+        # what `fixedpoint.fuse` makes of products and sums, and of reciprocals; tracing records none of them
+        Op("multiply_add", 3, lambda a, b, c: a * b + c, lambda r, a, b, c: (b, a, 1.0), "mul", cycles=4),
+        Op("multiply_sub", 3, lambda a, b, c: a * b - c, lambda r, a, b, c: (b, a, -1.0), "mul", cycles=4),
+        Op("sub_multiply", 3, lambda a, b, c: c - a * b, lambda r, a, b, c: (-b, -a, 1.0), "mul", cycles=4),
+        Op("normalised_reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),
     ]
 }
 
 SUMS = ("add", "sub", "add_const")
 PRODUCTS = ("mul", "mul_const")
 TRIG = ("sin", "cos")
+FUSED = ("multiply_add", "multiply_sub", "sub_multiply")
+"""A product and an addend, a b + c, a b - c and c - a b, of the operands a, b and c: exact, and rounded once."""
 
 
 def table(name: str, rows: Mapping[str, Row]) -> Mapping[str, Row]:

@@ -20,6 +20,7 @@ from dynagate.dynamics.parameters import parameters_of
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import kinds_of_samples, pooled, with_code
+from dynagate.graph.stance import carried, near, still
 from dynagate.robot import Joint, Link, Robot, RobotError
 from dynagate.robot.checked import check_robot
 
@@ -50,6 +51,9 @@ GYRATION = 0.1
 
 DIRECTIONS = ("lam_", "delta_")
 """What the names of inputs begin with that the results are linear in: sampled up to 1, and to be scaled to it."""
+
+BY_ROWS = ("lam_force", "lam_impulse")
+"""Those of them that are of constraints' rows."""
 
 Kind = Literal["uniform", "limits", "rest"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -116,8 +120,9 @@ class Region:
             free = 1.0 if joint.has_quaternion else math.pi
             least, most = _positions(robot, joint, free)
             low, high = [least] * joint.nq, [most] * joint.nq
-            if joint.type == "floating":
-                low[:3], high[:3] = [-POSITION] * 3, [POSITION] * 3
+            if not joint.kind.limited:
+                for k in joint.kind.lengths:
+                    low[k], high[k] = -POSITION, POSITION
             lower += low
             upper += high
         accelerations = efforts = None
@@ -149,8 +154,8 @@ class Region:
             limits = [EXTERNAL_MOMENT] * 3 + [EXTERNAL_FORCE] * 3
             return [(-x, x) for x in limits] * len(self.robot.links)
         if name.startswith(DIRECTIONS):
-            return [(-1.0, 1.0)] * (self.robot.constraint_rows if name == "lam_force" else self.robot.nv)
-        if name == "active":
+            return [(-1.0, 1.0)] * (self.robot.constraint_rows if name in BY_ROWS else self.robot.nv)
+        if name in ("active", "restitution"):
             return [(0.0, 1.0)] * len(self.robot.constraints)
         if name == "dt":
             return None if self.dt is None else [(0.0, self.dt)]
@@ -180,12 +185,16 @@ class Region:
         rest, where accelerations are up to REST · DEFAULT_ACCELERATION.
         Functions together take turns, sample by sample.
         λ and δ of derivatives are up to 1 in each entry, in every kind. Constraints are active or not, each by itself.
+        Functions that take `active` have states near what the constraints hold: loops are closed, frames of active
+        constraints move with 0.05 of their velocities, forces are determined, and joints that nothing drives have no
+        torque where forces can carry the robot instead (`graph.stance`).
         Of qdd and tau one is drawn and the other follows from it in float64, as minv does from q.
         count: of states; the same seed gives the same ones. external_forces: whether f_ext is an input too.
         variable: links whose inertial parameters are inputs; they carry up to PAYLOAD within REACH.
         friction, friction_speed: as in `AlgorithmOptions`; torques overcome it, and every second state near rest has
         speeds of up to SLOW times the speed.
-        Raises ValueError: count is less than 1, or there is no such kind or function.
+        Raises ValueError: count is less than 1, or there is no such kind or function; RobotError: loops that close at
+        no state.
         """
         if count < 1:
             raise ArgumentError(f"{count} states; expected 1 or more")
@@ -229,6 +238,7 @@ class Region:
             state["q"][:, part] = random.normal(size=(count, 4))
         normalised(robot, state["q"])
         needed = [argument.name for argument in function(name).inputs_with(external_forces)]
+        held = self._stand(state, seed) if "active" in needed else {}
         if external_forces:
             limits = np.tile(np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3), (len(robot.links), 1))
             state["f_ext"] = symmetric(limits, np.all(at_limits.speeds, axis=1).reshape(count, 1, 1))
@@ -237,6 +247,9 @@ class Region:
         if effect in needed:
             graph = _graph(robot, dynamics, external_forces, tuple(variable), rubs)
             state[effect] = evaluate(graph, {**state, **loads})[effect]
+        if effect == "tau" and {"tau", "active"} <= set(needed):
+            state["tau"] = carried(robot, state["q"], state["tau"], held["active"])
+        state |= held
         if "minv" in needed:
             graph = _graph(robot, "mass_matrix_inverse", variable=tuple(variable))
             state["minv"] = evaluate(graph, {"q": state["q"], **loads})["minv"]
@@ -244,13 +257,29 @@ class Region:
         for key in needed:
             if key.startswith(DIRECTIONS):
                 state[key] = drawn.uniform(-1.0, 1.0, (count, len(self.bounds(key) or ())))
-        if "active" in needed:
-            stance = np.random.default_rng([seed, 5])
-            state["active"] = stance.integers(0, 2, (count, len(robot.constraints))).astype(np.float64)
+        if "restitution" in needed:
+            state["restitution"] = np.random.default_rng([seed, 6]).uniform(0.0, 1.0, (count, len(robot.constraints)))
         if name == ROLLOUT and self.dt is not None:
             state["dt"] = np.random.default_rng([seed, 4]).uniform(0.0, self.dt, count)
             needed.append("dt")
         return {**{key: state[key] for key in needed}, **loads}
+
+    def _stand(self, state: dict[str, Array], seed: int) -> dict[str, Array]:
+        """Draws which constraints are active, and brings sampled states near what they hold (`graph.stance`)."""
+        robot, count = self.robot, len(state["q"])
+        random = np.random.default_rng([seed, 5])
+        active = random.integers(0, 2, (count, len(robot.constraints))).astype(np.float64)
+        ends = np.array(self.lower), np.array(self.upper)
+
+        def drawn() -> Array:
+            q = random.uniform(*ends, (count, robot.nq))
+            for part in robot.quaternions():
+                q[:, part] = random.normal(size=(count, 4))
+            return normalised(robot, q)
+
+        state["q"] = near(robot, state["q"], active, drawn, ends)
+        state["qd"] = still(robot, state["q"], state["qd"], active, np.array(self.velocity))
+        return {"active": active}
 
     def states(self, graph: Graph, count: int, seed: int, kind: Kind = "uniform") -> dict[str, Array]:
         """`sample` for the inputs that a graph has, external forces among them or not.

@@ -43,9 +43,7 @@ def typical_sizes(tree: Tree) -> dict[str, Array]:
     unit = np.where(slides, length, 1.0)
     position = np.ones(tree.nq)
     for link, q_part, _ in robot.slices():
-        free = q_part.stop - q_part.start - 4 if link.joint.has_quaternion else 0
-        if free or link.joint.type == "prismatic":
-            position[q_part.start : q_part.start + (free or 1)] = length
+        position[[q_part.start + k for k in link.joint.kind.lengths]] = length
     torque = inertia * unit / time**2
     force = float((torque / np.where(slides, 1.0, length)).max())
     moves = {"q": unit, "qd": unit / time, "qdd": unit / time**2, "tau": torque}
@@ -66,6 +64,9 @@ def typical_sizes(tree: Tree) -> dict[str, Array]:
         "f_ext": np.repeat([force * length, force], 3),
         "force": rows * force,
         "lam_force": 1.0 / (rows * force),
+        "restitution": np.ones(()),
+        "lam_qd_after": 1.0 / moves["qd"],
+        "lam_impulse": 1.0 / (rows * force * time),
         "acceleration": length / time**2 / rows,
         "dt": np.array(STEP * time),
         "place": np.array(length),

@@ -4,6 +4,7 @@ from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.host.accelerator import Accelerator, BoundCall
 from dynagate.host.links import DeviceError, Link, OverflowedError, RegisterError, Transfer
+from dynagate.host.opened import Opened
 from dynagate.host.opening import open
 from dynagate.host.pending import Pending, Stream
 from dynagate.host.results import Results
@@ -16,6 +17,7 @@ __all__ = [
     "DesignError",
     "DeviceError",
     "Link",
+    "Opened",
     "OverflowedError",
     "Pending",
     "RegisterError",

@@ -7,7 +7,6 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +14,17 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.graph.packing import unpacked
-from dynagate.host.devices import Device, FunctionsDevice, Overflow, UnderWay
+from dynagate.host.devices.face import Device, Overflow
+from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.inputs import Arrays, check_finite, check_names, check_values, checked, flat, restricted
 from dynagate.host.links import DeviceError, OverflowedError, Transfer
-from dynagate.host.pending import AHEAD, Pending, Stream
+from dynagate.host.opened import Opened
+from dynagate.host.pending import Pending
 from dynagate.host.results import Results
 from dynagate.native.gpu import on_gpu
+
+if TYPE_CHECKING:
+    from dynagate.host.devices.stream import UnderWay
 
 MASK, RAISE = "mask", "raise"
 
@@ -28,7 +32,7 @@ Leading = tuple[int, ...]
 """The axes of a batch: () of a single state, (batch,), or more."""
 
 
-class Accelerator:
+class Accelerator(Opened):
     """A function of one robot on a device. Call it with the inputs by name; use it as a context. Of several functions
     call one by its name: `accelerator.forward_dynamics(q=q, qd=qd, tau=tau)`; each is an accelerator of its own.
 
@@ -45,6 +49,7 @@ class Accelerator:
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         self._closed = False
         self._chosen: dict[tuple[str, ...], Accelerator] = {}
+        self.function, self.dtype = device.function, device.dtype
         self.functions: dict[str, Accelerator] = {}
         """Of several functions, an accelerator for each by name; they share the device."""
         if isinstance(device, FunctionsDevice):
@@ -271,13 +276,6 @@ class Accelerator:
             shaped = {name: array.reshape((*leading, *array.shape[1:])) for name, array in values.items()}
             return Results(overflow=overflow.reshape(leading), **shaped)
 
-    def stream(self, ahead: int = AHEAD) -> Stream:
-        """Many batches, one after the other, that overlap: conversion on the host, transfer and computation. ahead: how
-        many are submitted before the results of the first are waited for. Raises ValueError: ahead is negative."""
-        if ahead < 0:
-            raise ArgumentError(f"a stream {ahead} batches ahead; expected 0 or more")
-        return Stream(self, ahead)
-
     def _check(self, out: Results | None) -> None:
         if self._closed:
             raise DeviceError(f"{self!r} is closed; open it again")
@@ -338,6 +336,10 @@ class Accelerator:
         return Results(**full, overflow=results.overflow)
 
     @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(port.name for port in self.device.outputs)
+
+    @property
     def transfer(self) -> Transfer:
         """Cycles that the last batch of any thread took; zeros where the device has no clock that can be seen."""
         return self.device.transfer
@@ -352,12 +354,6 @@ class Accelerator:
         self._closed = True
         for each in (*self.functions.values(), *self._chosen.values()):
             each._set_closed()
-
-    def __enter__(self) -> Accelerator:
-        return self
-
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         return f"<Accelerator {self.device.robot} {self.device.function}, {self.device.text}>"

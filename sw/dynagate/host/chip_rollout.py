@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,29 +10,35 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
-from dynagate.graph.evaluate import check_unit_vectors
-from dynagate.host.inputs import check_range
+from dynagate.host.bound import MotionCall
+from dynagate.host.devices.turns import EVERY, STEPS, TurnDevice, shown
 from dynagate.host.links import DeviceError, Transfer
-from dynagate.host.ring import RingDevice
-from dynagate.host.rollouts import Trajectories
+from dynagate.host.opened import Opened
+from dynagate.host.trajectories import OUTPUTS, Trajectories
 
 Array = npt.NDArray[Any]
 LAST = (1 << 32) - 1
 """In the register `every`: more turns than any trajectory has, so that only the last result comes out."""
 
 
-class ChipRollout:
-    """A robot's motion under given torques on a chip that keeps the states. Call it; use it as a context.
+class ChipRollout(Opened):
+    """A robot's motion under given torques on a chip that keeps the states; `dynagate.open` of a rollout design
+    returns it. Call it; use it as a context.
 
     device: what computes the turns.
     """
 
     function = "rollout"
 
-    def __init__(self, device: RingDevice) -> None:
-        self.device = device
+    def __init__(self, device: TurnDevice) -> None:
+        self.device, self.dtype = device, device.dtype
+        self.functions: dict[str, Opened] = {}
         self._inputs = {each.name: each for each in device.inputs}
         self._closed = False
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return tuple(OUTPUTS[port.name] for port in self.device.outputs)
 
     def __call__(
         self,
@@ -70,36 +76,36 @@ class ChipRollout:
         if last and every != 1:
             raise ArgumentError(f"every={every} and last=True; expected one of them")
         every = LAST if last else int(every)
-        ends = np.arange(1, turns + 1) == count[:, None]
-        shown = ends | ((np.arange(1, turns + 1) % every == 0) & (np.arange(1, turns + 1) < count[:, None]))
-        if not batch:
-            return self._trajectories(arrays, None, shown, np.zeros(shown.shape, bool), every, leading)
-        result = self.device.run(arrays, count, shown, every)
-        return self._trajectories(arrays, result.values, shown, result.flagged & shown, every, leading)
+        comes = shown(count, every, turns)
+        outputs = self.device.new_turns(batch, turns)
+        flagged = np.zeros(comes.shape, bool)
+        if batch:
+            own = {**arrays, STEPS: count, EVERY: np.asarray(every)}
+            flagged = self.device.run(own, outputs, batch) & comes
+        return self._trajectories(arrays, outputs, comes, flagged, every, leading)
 
     def _trajectories(
         self,
         arrays: dict[str, Array],
-        values: dict[str, Array] | None,
-        shown: Array,
+        values: dict[str, Array],
+        comes: Array,
         flagged: Array,
         every: int,
         leading: tuple[int, ...],
     ) -> Trajectories:
         """Moves the turns that come out together."""
-        batch = len(shown)
-        place = np.cumsum(shown, axis=1)[shown]
-        states = int(place.max(initial=0 if batch else -(-shown.shape[1] // every))) + 1
-        row = np.nonzero(shown)[0]
+        batch = len(comes)
+        place = np.cumsum(comes, axis=1)[comes]
+        states = int(place.max(initial=0 if batch else -(-comes.shape[1] // every))) + 1
+        row = np.nonzero(comes)[0]
         dtype = self.device.dtype
         outputs: dict[str, Array] = {}
-        for name, shape in self.device.outputs.items():
-            own = np.full((batch, states, *shape), np.nan, dtype)
-            if values is not None:
-                part = values[name][shown].astype(dtype)
-                part[flagged[shown]] = np.nan
-                own[row, place] = part
-            outputs[name] = own
+        for port in self.device.outputs:
+            own = np.full((batch, states, *port.shape), np.nan, dtype)
+            part = values[port.name][comes].astype(dtype)
+            part[flagged[comes]] = np.nan
+            own[row, place] = part
+            outputs[port.name] = own
         outputs["q_next"][:, 0], outputs["qd_next"][:, 0] = arrays["q"], arrays["qd"]
         moved = {name: x if name.endswith("_next") else x[:, 1:] for name, x in outputs.items()}
         shaped = {name: x.reshape(*leading, *x.shape[1:]) for name, x in moved.items()}
@@ -129,11 +135,7 @@ class ChipRollout:
             if not (step > 0.0).all():
                 raise ArgumentError(f"dt={dt!r}; expected time steps of more than 0 s")
             arrays["dt"] = np.repeat(step[:, None], turns, axis=1)
-        for name, each in self._inputs.items():
-            flat = arrays[name].reshape(-1, len(each.ranges))
-            for k, (bounds, slack) in enumerate(zip(each.ranges, each.steps, strict=True)):
-                check_range(each, k, flat[:, k], bounds, slack)
-        check_unit_vectors("q0", self._inputs["q"].unit_vectors, arrays["q"])
+        self.device.check(arrays)
         return arrays, leading
 
     @staticmethod
@@ -153,16 +155,11 @@ class ChipRollout:
         self._closed = True
         self.device.close()
 
-    def __enter__(self) -> ChipRollout:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def bind(self, *args: Any, **options: Any) -> Callable[[], Trajectories]:
+        return MotionCall(self, args, options)
 
     def __repr__(self) -> str:
-        return f"<ChipRollout of {self.device.robot_name} on {self.device.text}>"
+        return f"<ChipRollout of {self.device.robot} on {self.device.text}>"
 
 
 def _spread(name: str, value: npt.ArrayLike, leading: tuple[int, ...]) -> Array:

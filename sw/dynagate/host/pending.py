@@ -12,7 +12,7 @@ import numpy.typing as npt
 from dynagate.host.results import Results
 
 if TYPE_CHECKING:
-    from dynagate.host.accelerator import Accelerator
+    from dynagate.host.opened import Opened
 
 AHEAD = 4
 """Batches that a stream submits before it waits for the first."""
@@ -21,7 +21,7 @@ AHEAD = 4
 class Pending:
     """A batch that `Accelerator.submit` gave to the device. Its results are kept until somebody asks."""
 
-    def __init__(self, accelerator: Accelerator, finish: Callable[[], Results], done: Callable[[], bool]) -> None:
+    def __init__(self, accelerator: Opened, finish: Callable[[], Results], done: Callable[[], bool]) -> None:
         self._accelerator, self._finish, self._done = accelerator, finish, done
         self._results: Results | None = None
 
@@ -52,7 +52,7 @@ class Stream:
     The end of the context waits for what is under way and drops it.
     """
 
-    def __init__(self, accelerator: Accelerator, ahead: int) -> None:
+    def __init__(self, accelerator: Opened, ahead: int) -> None:
         self._accelerator, self._ahead = accelerator, ahead
         self._pending: deque[Pending] = deque()
 

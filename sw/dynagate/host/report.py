@@ -155,6 +155,7 @@ def reports_on_simulator(
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
     with open(built, step=say) as accelerator:
+        assert isinstance(accelerator, Accelerator)
         parts = parts_of(built.graph.name)
         if not parts:
             return [_checked(built, None, accelerator, counts, seed, goal, say)]

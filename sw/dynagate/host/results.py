@@ -47,6 +47,14 @@ class Results(Mapping[str, Any]):
     force: Array
     """(rows,) forces λ on the frames that constraints hold, in base axes: of a point [force], N; of a fixed one
     [moment; force], N m and N, about and at the frame's origin. 0 where a constraint is not active."""
+    qd_after: Array
+    """(nv,) velocities after an impact, rad/s or m/s."""
+    impulse: Array
+    """(rows,) impulses on the frames that an impact catches, as `force` has forces: N s and N m s."""
+    delassus: Array
+    """(rows, rows) J M⁻¹ Jᵀ of all constraints, in base axes: 1/kg, 1/(kg m) and 1/(kg m²)."""
+    constraint_drift: Array
+    """(rows,) J̇ q̇ of all constraints with what stabilisation adds, in base axes: m/s² and rad/s²."""
     contact_jacobian: Array
     """(rows, nv) of all constraints, in base axes: of a point the frame's velocity, of a fixed one [angular; linear];
     m/s and rad/s a unit of q̇."""
@@ -83,6 +91,10 @@ class Results(Mapping[str, Any]):
     """(nv,) ∂τ/∂(q, q̇, q̈) · (delta_q, delta_qd, delta_qdd)."""
     jvp_force: Array
     """(rows,) ∂λ/∂(q, q̇, τ) · (delta_q, delta_qd, delta_tau) of constrained dynamics."""
+    jvp_qd_after: Array
+    """(nv,) ∂q̇⁺/∂(q, q̇) · (delta_q, delta_qd) of an impact."""
+    jvp_impulse: Array
+    """(rows,) ∂P/∂(q, q̇) · (delta_q, delta_qd) of an impact's impulses."""
     q_next: Array
     """(nq,) the configuration after a step, rad, m and unit quaternions."""
     qd_next: Array

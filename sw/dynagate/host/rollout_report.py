@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,8 +15,9 @@ from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind, Region
-from dynagate.host.opening_ring import sim_ring
-from dynagate.host.ring import IntegerRing, Results, RingDevice
+from dynagate.host.devices import IntegerTurns, Sim, TurnDevice
+from dynagate.host.devices.options import DesignSource
+from dynagate.host.devices.turns import EVERY, STEPS
 from dynagate.hw.build import Build, build_request
 from dynagate.hw.plan import Stages
 from dynagate.hw.request import DesignRequest
@@ -107,7 +108,8 @@ def rollout_report(
     counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
     arrays = _inputs(built, counts, steps, seed)
     assert built.design.ring is not None
-    chip = sim_ring(built.folder, step=say)
+    chip = Sim().of_design(DesignSource(built), say)
+    assert isinstance(chip, TurnDevice)
     try:
         say(f"streaming {sum(counts.values())} trajectories of {steps} steps")
         simulated = _run(chip, arrays)
@@ -120,7 +122,7 @@ def rollout_report(
     finally:
         chip.close()
     say("comparing")
-    integers = _run(IntegerRing(built.formatted), arrays)
+    integers = _run(IntegerTurns(built.formatted), arrays)
     flagged = np.asarray(integers.flagged.any(axis=1))
     ends = np.cumsum(list(counts.values()))
     return RolloutReport(
@@ -153,17 +155,26 @@ def _first(arrays: dict[str, Array], count: int, steps: int) -> dict[str, Array]
     }
 
 
-def _run(device: RingDevice, arrays: dict[str, Array]) -> Results:
+class _Results(NamedTuple):
+    """values: (batch, turns, *shape) by name. flagged: (batch, turns)."""
+
+    values: dict[str, Array]
+    flagged: Array
+
+
+def _run(device: TurnDevice, arrays: dict[str, Array]) -> _Results:
     batch, steps = arrays["tau"].shape[:2]
-    return device.run(arrays, np.full(batch, steps), np.ones((batch, steps), bool), 1)
+    values = device.new_turns(batch, steps)
+    own = {**arrays, STEPS: np.full(batch, steps), EVERY: np.asarray(1)}
+    return _Results(values, device.run(own, values, batch))
 
 
-def _equal(a: Results, b: Results) -> bool:
+def _equal(a: _Results, b: _Results) -> bool:
     values = all(np.array_equal(a.values[name], x) for name, x in b.values.items())
     return values and np.array_equal(a.flagged, b.flagged)
 
 
-def _drift(built: Build, arrays: dict[str, Array], integers: Results, kept: Array) -> npt.NDArray[np.float64]:
+def _drift(built: Build, arrays: dict[str, Array], integers: _Results, kept: Array) -> npt.NDArray[np.float64]:
     q, qd = arrays["q"][kept], arrays["qd"][kept]
     way = np.zeros(len(q))
     for k in range(arrays["tau"].shape[1]):

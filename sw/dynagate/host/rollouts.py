@@ -3,110 +3,60 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
-from dynagate.dynamics import AlgorithmOptions
+from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
+from dynagate.forces import Force, Forces
 from dynagate.graph.evaluate import check_unit_vectors
-from dynagate.graph.loop import Count, Loop, evaluate_loop
-from dynagate.host.devices import on_card
-from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph
+from dynagate.graph.loop import Count, Loop
+from dynagate.host.bound import MotionCall
+from dynagate.host.chip_rollout import ChipRollout
+from dynagate.host.devices import Cpu, DeviceOptions
+from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.registry import chosen_device
+from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.opened import Opened
+from dynagate.host.trajectories import Trajectories
+from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.step import CARRY, StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
-from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot, robots
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack  # in `typing` from Python 3.11 on
-
-    from dynagate.fixedpoint.assign import Policy
-    from dynagate.fixedpoint.goal import Goal
-    from dynagate.graph.region import Region
-    from dynagate.host.chip_rollout import ChipRollout
-    from dynagate.hw.plan import Stages
-
 Array = npt.NDArray[Any]
-INTEGERS = ("fixed", "sim")
-DEVICES: dict[str, tuple[str, ...]] = {
-    "numpy": (),
-    "cpu": ("dtype",),
-    "cuda": ("dtype",),
-    "fixed": ("policy", "region"),
-    "sim": ("ii", "policy", "goal", "formats", "stages", "region", "folder", "pauses", "seed"),
-}
-"""Devices of rollouts -> the options that each takes besides those of all."""
-
 SMALL = 4096
 """Torques of a call up to which its arrays are copied to some that are bound to the kernel."""
 
 SHAPES = 8
 """Of calls that have arrays bound to the kernel, of a rollout. The oldest make room for others."""
 
-Compute = Callable[[Mapping[str, Array], Mapping[str, Array]], bool]
-"""Fills the outputs of a loop from its inputs; whether all of them are sure to be finite."""
 
-
-class RolloutDeviceOptions(TypedDict, total=False):
-    """Options of single devices, by the table `DEVICES`; None is an option's default."""
-
-    dtype: npt.DTypeLike | None
-    policy: Policy | None
-    region: Region | None
-    ii: int | None
-    goal: Goal | None
-    formats: str | PathLike[str] | None
-    stages: Stages | None
-    folder: str | PathLike[str] | None
-    pauses: tuple[float, float] | None
-    seed: int | None
-
-
-class Trajectories:
-    """What a rollout returns; leading axes are those of q0 without its last.
-
-    q: (..., steps + 1, nq), rad, m and unit quaternions. qd: (..., steps + 1, nv), rad/s or m/s. The first ones are q0
-    and qd0; of a rollout that gives every k-th state alone, (..., steps // k + 1, ·).
-    a, b: (..., steps, 2 nv, 2 nv) and (..., steps, 2 nv, nv), ∂x⁺/∂x and ∂x⁺/∂τ of the state x = (q, q̇) by each step;
-    None unless asked for.
-    diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
-    """
-
-    __slots__ = ("a", "b", "diverged", "q", "qd")
-
-    def __init__(self, q: Array, qd: Array, a: Array | None, b: Array | None, diverged: Array) -> None:
-        self.q, self.qd, self.a, self.b, self.diverged = q, qd, a, b, diverged
-
-    def __repr__(self) -> str:
-        linear = "" if self.a is None else ", a, b"
-        return (
-            f"<Trajectories q {self.q.shape}, qd {self.qd.shape}{linear}, {int((self.diverged >= 0).sum())} diverged>"
-        )
-
-
-class Rollout:
-    """A robot's motion under given torques, step by step.
+class Rollout(Opened):
+    """A robot's motion under given torques, step by step. Call it; use it as a context.
 
     robot: also the path of a URDF file, or the name of a robot that ships.
     steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler",
     "rk2", "rk3" or "rk4". linearise: give a and b of every step too.
     every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
-    device: "cpu", C with the loop inside the vector; "cuda", all steps in one launch; "numpy", float64, the reference;
-    "fixed", the integers of a chip that keeps the states; "sim", this chip simulated.
-    dtype ("cpu", "cuda"): float64, the default, or float32.
-    policy, region ("fixed", "sim"): formats, and the states and torques that they are for. ii, goal, formats, stages,
-    folder, pauses, seed ("sim"): as `dynagate.build` and `dynagate.open` take them.
+    device: as `dynagate.open` takes it: "cpu", C with the loop inside the vector; "cuda", all steps in one launch;
+    "numpy", float64, the reference; "fixed", the integers of a chip that keeps the states; "sim", this chip simulated.
+    options: of the device, by name, the fields of its class in `dynagate.host.devices`: dtype of "cpu" and "cuda",
+    float64 unless given; policy and region of "fixed" and "sim", for the formats; of "sim" those of a build besides.
     form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
     the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
     stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
+    forces: of `dynagate.forces`, at every stage of a step. Each call takes their inputs by name, such as a servo's
+    `target`, (..., steps, nv) or its last axes; 0 unless given.
 
     Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
     there is no GPU.
@@ -121,62 +71,93 @@ class Rollout:
         integrator: str = "semi_implicit_euler",
         linearise: bool = False,
         every: int = 1,
-        device: Literal["cpu", "numpy", "cuda", "fixed", "sim"] = "cpu",
+        device: str | DeviceOptions = Cpu.name,
         form: str | None = None,
         friction: bool | float | tuple[float, ...] = 0.0,
         friction_speed: float = SPEED,
         stops: bool = False,
-        **options: Unpack[RolloutDeviceOptions],
+        forces: Sequence[Force] = (),
+        **options: Any,
     ) -> None:
-        self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops)
+        self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops, forces=forces)  # type: ignore[arg-type]
         check_flags(linearise=linearise)
         _check_steps(steps, every, linearise)
-        own = _device_options(device, options)
+        own = {name: value for name, value in options.items() if value is not None}
+        chosen = chosen_device(device, ROLLOUT, own)
         robot = robot if isinstance(robot, Robot) else robots.load(robot)
-        self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), device
+        self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), chosen.name
         self.options.friction_of(robot)
+        self.given = Forces(robot, self.options.forces).inputs
         warn_of_no_friction(robot, friction)
-        self.dtype = np.dtype(own.get("dtype", np.float64))
+        self.function, self.functions = ROLLOUT, {}
         self._linearise = linearise
         self.chip: ChipRollout | None = None
         self.kernel: LoopKernel | None = None
-        self._compute: Compute | None = None
+        self._device = chosen
         self._small: dict[tuple[int, ...], _Small] = {}
         self._binding = Lock()
-        if device in INTEGERS:
-            self.chip = _on_chip(robot, self.options, linearise, device, own)
+        self._closed = False
+        if chosen.keeps_states:
+            self.chip = _on_chip(robot, self.options, linearise, chosen)
+            self.dtype = self.chip.device.dtype
             return
         self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
-        self.kernel = self._in_c(self.loop)
-        self._compute = self._opened(self.loop, self.kernel)
+        self._compute = chosen.of_loop(self.loop, self.steps)
+        self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
 
     @cached_property
     def reverse(self) -> tuple[Loop, LoopKernel | None]:
         """The loop of `vjp`, and its C on "cpu"."""
-        loop = reverse_loop(self.robot, self.options)
-        return loop, self._in_c(loop)
+        return self._reversed.loop, self._reversed.kernel
 
     @cached_property
     def _reversed(self) -> Compute:
-        return self._opened(*self.reverse)
+        return self._device.of_loop(reverse_loop(self.robot, self.options), self.steps)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        return ("q", "qd", "a", "b") if self._linearise else ("q", "qd")
+
+    @property
+    def transfer(self) -> Transfer:
+        return Transfer(0, 0.0) if self.chip is None else self.chip.transfer
+
+    def bind(self, *args: Any, **options: Any) -> MotionCall:
+        return MotionCall(self, args, options)
+
+    def close(self) -> None:
+        self._closed = True
+        self._small.clear()
+        if self.chip is not None:
+            self.chip.close()
 
     @property
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
-        plain = self.options.dt is not None and not self._linearise and not self.robot.quaternions()
+        plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.given)
         return self.kernel if plain else None
 
     def __call__(
-        self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, *, dt: npt.ArrayLike | None = None
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        *,
+        dt: npt.ArrayLike | None = None,
+        **given: npt.ArrayLike,
     ) -> Trajectories:
         """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
+        given: the inputs of forces, (..., steps, nv) or its last axes.
 
         Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
         or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other.
         """
-        if (trajectories := self._again(q0, qd0, tau, dt)) is not None:
+        if self._closed:
+            raise DeviceError(f"{self!r} is closed; open it again")
+        if not given and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading = self._checked(q0, qd0, tau, dt)
+        state |= self._given(given, leading)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
@@ -191,11 +172,13 @@ class Rollout:
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
-        and m/s, and tau (batch, steps, nv), N m or N; dt (1,), s, where it is an input.
+        and m/s, and tau (batch, steps, nv), N m or N; dt (1,), s, where it is an input; inputs of forces, (batch,
+        steps, nv), 0 where there are none.
 
         Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, where they are asked for, a
         and b of `Trajectories`; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv
+        state = {**self._given({}, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
         outputs = {f"{name}_next": states[:, 1:] for name, states in results.items()}
         if self._linearise:
@@ -204,7 +187,10 @@ class Rollout:
                 "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
             }
             results, outputs = results | linear, outputs | linear
-        return results, not batch or self._compute is None or self._compute(state, outputs)
+        return results, not batch or self._compute(state, outputs)
+
+    def __repr__(self) -> str:
+        return f"<Rollout of {self.robot.name}, {self.steps} steps on {self.device}>"
 
     def _with_first(self, start: Array) -> Array:
         """Room for the states that are kept, the first one in its place."""
@@ -232,13 +218,19 @@ class Rollout:
         return small(q, qd, torque)
 
     def vjp(
-        self, trajectories: Trajectories, tau: npt.ArrayLike, cost_q: npt.ArrayLike, cost_qd: npt.ArrayLike
+        self,
+        trajectories: Trajectories,
+        tau: npt.ArrayLike,
+        cost_q: npt.ArrayLike,
+        cost_qd: npt.ArrayLike,
+        **given: npt.ArrayLike,
     ) -> dict[str, Array]:
         """The gradient of a cost over trajectories, by one reverse sweep over their stored states.
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
         state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
-        call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
+        call; given: the inputs of forces of the call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv):
+        ∂cost/∂ each.
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
         """
@@ -258,14 +250,22 @@ class Rollout:
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        return self.swept(q, qd, torque, cost_q, cost_qd)
+        return self.swept(q, qd, torque, cost_q, cost_qd, self._given(given, leading))
 
     def check_all_kept(self) -> None:
         """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
         if self.every > 1:
             raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
 
-    def swept(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> dict[str, Array]:
+    def swept(
+        self,
+        q: Array,
+        qd: Array,
+        tau: Array,
+        cost_q: Array,
+        cost_qd: Array,
+        given: Mapping[str, Array] | None = None,
+    ) -> dict[str, Array]:
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
         states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there."""
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
@@ -277,6 +277,7 @@ class Rollout:
             "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
+            **(self._given({}, leading) if given is None else given),
         }
         outputs = {
             "vjp_tau": np.empty((batch, steps, n), self.dtype),
@@ -291,33 +292,19 @@ class Rollout:
             "tau": outputs["vjp_tau"].reshape(*leading, steps, n),
         }
 
-    def _in_c(self, loop: Loop) -> LoopKernel | None:
-        return LoopKernel(loop, self.dtype) if self.device == "cpu" else None
-
-    def _opened(self, loop: Loop, kernel: LoopKernel | None) -> Compute:
-        """A loop on "cpu", by its C, on "cuda" or on "numpy"."""
-        if kernel is not None:
-            return lambda inputs, outputs: kernel(inputs, outputs, len(next(iter(outputs.values()))), self.steps)
-        if self.device == "cuda":
-            with on_card("GPU 0"):
-                card = GpuLoop(loop, self.dtype, self.steps)
-
-            def launched(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
-                with on_card("GPU 0"):
-                    card(inputs, outputs)
-                return False
-
-            return launched
-
-        def evaluated(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
-            batch = len(next(iter(outputs.values())))
-            constants = {"dt": np.broadcast_to(inputs["dt"], (batch,))} if "dt" in inputs else {}
-            with np.errstate(all="ignore"):
-                for name, value in evaluate_loop(loop, {**inputs, **constants}).items():
-                    outputs[name][...] = value
-            return False
-
-        return evaluated
+    def _given(self, given: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
+        """The inputs of forces, (batch, steps, nv) each, 0 where they are not given. Raises ValueError or TypeError."""
+        for name in given:
+            if name not in self.given:
+                expected = " or ".join(self.given) or "a force with it, as a Servo has"
+                raise ArgumentError(f"input '{name}' is no force's; expected {expected}")
+        shape, arrays = (*leading, self.steps, self.robot.nv), {}
+        for name in self.given:
+            value = real(name, given.get(name, np.zeros(self.robot.nv)))
+            if value.ndim and value.ndim <= len(shape) and value.shape == shape[len(shape) - value.ndim :]:
+                value = np.broadcast_to(value, shape)
+            arrays[name] = of_shape(name, value, shape, self.dtype).reshape(-1, *shape[-2:])
+        return arrays
 
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
@@ -384,27 +371,17 @@ def _check_steps(steps: int, every: int, linearise: bool) -> None:
         raise ArgumentError(f"linearise with every={every}; expected every=1: a and b are those of every step")
 
 
-def _device_options(device: str, options: RolloutDeviceOptions) -> dict[str, Any]:
-    """Those that are not None. Raises ValueError: no device of rollouts, or an option that it does not take."""
-    if device not in DEVICES:
-        raise ArgumentError(f"device '{device}'; expected one of {', '.join(DEVICES)}")
-    own = {name: value for name, value in options.items() if value is not None}
-    for name in own:
-        if name not in DEVICES[device]:
-            expected = f"expected one of {', '.join(DEVICES[device])}" if DEVICES[device] else "it takes none"
-            raise ArgumentError(f"device '{device}' of a rollout takes no option '{name}'; {expected}")
-    return own
-
-
-def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, own: Mapping[str, Any]) -> ChipRollout:
-    """The rollout on "fixed" or "sim". Raises ValueError: the time step is no constant."""
-    from dynagate.host.chip_rollout import ChipRollout
-    from dynagate.host.opening_ring import ring_of_robot
-
+def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: DeviceOptions) -> ChipRollout:
+    """The rollout on a chip or in its integers. Raises ValueError: the time step is no constant."""
+    if options.forces:
+        raise ArgumentError(
+            f"device '{device.name}' takes no force '{options.forces[0].name}'; expected friction= and stops=, which "
+            "chips have, or another device"
+        )
     if options.dt is None:
         raise ArgumentError(
-            f"device '{device}' takes no dt=None; expected a time step, or a design built with variable_dt=True, whose "
-            "dt is the largest"
+            f"device '{device.name}' takes no dt=None; expected a time step, or a design built with variable_dt=True, "
+            "whose dt is the largest"
         )
     algorithm = AlgorithmOptions(
         options.form,
@@ -415,15 +392,16 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, o
         friction_speed=options.friction_speed,
         stops=options.stops,
     )
-    return ChipRollout(ring_of_robot(robot, algorithm, device, own))
+    return ChipRollout(device.of_rollout(robot, algorithm))
 
 
 def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
     """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every so many turns."""
     graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
+    given = Forces(robot, options.forces).inputs
     kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
     name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
-    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau",), kept, every=every)
+    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *given), kept, every=every)
 
 
 def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
@@ -435,7 +413,7 @@ def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
         (graph,),
         {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"},
         Count(),
-        ("q", "qd", "tau", "cost_q", "cost_qd"),
+        ("q", "qd", "tau", "cost_q", "cost_qd", *Forces(robot, options.forces).inputs),
         ("vjp_tau",),
         ("lam_q_next", "lam_qd_next"),
         backwards=True,

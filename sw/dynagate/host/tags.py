@@ -47,6 +47,10 @@ def check_tags(text: str, expected: Words, tags: Words) -> None:
     sample = int(np.argmax(expected != tags))
     right, tag = int(expected[sample]), int(tags[sample])
     ahead = (tag - right) & COUNT_MASK
+    if tag == ~right & 0xFFFFFFFF:
+        raise DeviceError(
+            f"{text} got sample {sample} damaged: a beat of it was lost or came twice; the device was reset: call again"
+        )
     if tag >> COUNT_BITS != right >> COUNT_BITS:
         what = "a stale one, of before the last reset, came instead"
     elif ahead <= COUNT_MASK >> 1:

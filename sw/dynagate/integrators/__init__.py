@@ -5,16 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from dynagate.forces import Contact, Drag, Plane, Point, Servo
+
 PLACES = {
-    "Contact": "contact",
-    "Drag": "drag",
     "NewtonEuler": "position_based_newton_euler",
-    "Plane": "contact",
-    "Point": "contact",
     "PositionBased": "position_based",
     "PositionBasedError": "position_based_inputs",
     "PositionBasedWarning": "position_based_inputs",
-    "Servo": "position_based_joints",
     "StewartTrinkle": "complementarity",
     "Variational": "variational",
     "VariationalError": "variational",

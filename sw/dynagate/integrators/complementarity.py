@@ -10,8 +10,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.forces.checks import is_finite, shown
+from dynagate.forces.contact import Contact, ContactError, Plane, Point
+from dynagate.forces.servo import Servo
 from dynagate.integrators.compiled import compiled
-from dynagate.integrators.contact import Contact, ContactError, Plane, Point
 from dynagate.integrators.friction_cone import impulses
 from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.position_based_inertia import add_inertia, add_products, gather
@@ -19,10 +21,8 @@ from dynagate.integrators.position_based_inputs import (
     PositionBasedWarning,
     check_positive,
     check_single,
-    is_finite,
-    shown,
 )
-from dynagate.integrators.position_based_joints import Joints, Servo, check_servo, joints_of
+from dynagate.integrators.position_based_joints import Joints, check_servo, joints_of
 from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats, Integers, Links, links_of
 from dynagate.integrators.position_based_newton_euler import bias, mechanical_energy

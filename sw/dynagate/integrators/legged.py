@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dynagate.integrators.contact import Point
-from dynagate.integrators.position_based_joints import Servo
+from dynagate.forces.contact import Point
+from dynagate.forces.servo import Servo
 from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_robots import NOTHING, Y, Z, bar
 from dynagate.robot import Robot
@@ -38,7 +38,7 @@ class Legged:
     @property
     def motors(self) -> slice:
         """The actuated dofs: all joints behind the base's."""
-        free = self.robot.links[0].joint.type == "floating"
+        free = self.robot.links[0].joint.kind.free
         return slice(6 if free else 3, self.robot.nv)
 
     @property

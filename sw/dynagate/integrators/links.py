@@ -10,8 +10,6 @@ from dynagate.dynamics import Tree
 from dynagate.dynamics.spatial import inertia_from_second_moment
 from dynagate.robot import Robot, RobotError
 
-SUPPORTED = ("revolute", "continuous", "prismatic")
-
 
 class Links(NamedTuple):
     """Links parents first, each frame at its joint with the joint's axis as z.
@@ -37,10 +35,10 @@ def check_joints(robot: Robot) -> None:
     """Raises RobotError that names the first joint which is neither revolute nor prismatic."""
     robot.check_uncoupled("the variational integrator")
     for link in robot.links:
-        if link.joint.type not in SUPPORTED:
+        if not (link.joint.kind.turning or link.joint.kind.sliding):
             raise RobotError(
                 f"joint '{link.joint.name}' of robot '{robot.name}' is {link.joint.type}; the variational integrator "
-                f"takes {', '.join(SUPPORTED)} joints (several of them in a row make a {link.joint.type} one)"
+                f"takes revolute, continuous, prismatic joints (several of them in a row make a {link.joint.type} one)"
             )
 
 
@@ -56,7 +54,7 @@ def links_of(robot: Robot) -> Links:
 
     return Links(
         np.array(tree.parents, dtype=np.int64),
-        np.array([joint.type == "prismatic" for joint in joints]),
+        np.array([joint.kind.sliding for joint in joints]),
         rows([np.ravel(joint.rotation) for joint in joints]),
         rows([joint.translation for joint in joints]),
         rows([inertia.mass for inertia in tree.inertias])[:, 0],

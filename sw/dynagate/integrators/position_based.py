@@ -12,8 +12,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.integrators.contact import Contact
-from dynagate.integrators.drag import Drag
+from dynagate.forces.contact import Contact
+from dynagate.forces.drag import Drag
+from dynagate.forces.servo import Servo
 from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_energy import run_energy
@@ -26,7 +27,7 @@ from dynagate.integrators.position_based_inputs import (
     check_positive,
     check_whole,
 )
-from dynagate.integrators.position_based_joints import Servo, check_servo, joints_of
+from dynagate.integrators.position_based_joints import check_servo, joints_of
 from dynagate.integrators.position_based_kinematics import move
 from dynagate.integrators.position_based_links import Floats, Integers, links_of
 from dynagate.integrators.position_based_newton_euler import accelerations, body_acceleration, mechanical_energy

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.integrators.contact import Contact
+from dynagate.forces.contact import Contact
+from dynagate.forces.servo import Servo
 from dynagate.integrators.position_based_inputs import Inputs
-from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_links import Floats
 from dynagate.integrators.position_based_loop import trajectory_loop
 from dynagate.integrators.position_based_state import Record, Settings

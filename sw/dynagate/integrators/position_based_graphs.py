@@ -16,12 +16,13 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, select, zeros
 from dynagate.dynamics.tree import Tree
+from dynagate.forces.contact import Contact, check_points
+from dynagate.forces.servo import Servo
 from dynagate.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators.contact import Contact, ContactError, Plane, check_points
 from dynagate.integrators.position_based_collocation import collocation
-from dynagate.integrators.position_based_joints import Joints, Servo, joints_of
+from dynagate.integrators.position_based_joints import Joints, joints_of
 from dynagate.integrators.position_based_residual import MEMORY
 from dynagate.robot import Robot
 
@@ -58,9 +59,9 @@ class Model:
                     "position-based steps takes revolute and prismatic joints"
                 )
         object.__setattr__(self, "joints", joints_of(self.robot, self.servo))
-        object.__setattr__(self, "links", check_points(self.robot, self.contact.points) if self.contact else [])
         if self.contact:
-            _check_powers(self.contact)
+            self.contact.check(self.robot)
+        object.__setattr__(self, "links", check_points(self.robot, self.contact.points) if self.contact else [])
 
     @property
     def tree(self) -> Tree:
@@ -78,16 +79,6 @@ class Model:
         """What they add to the gradient besides square × q, as `position_based_joints.joint_terms`."""
         damper, rotor = float(self.joints.damping[d]) / self.dt, float(self.joints.armature[d]) / self.dt**2
         return -damper * q - rotor * (2.0 * q - before) - tau - float(self.joints.stiffness[d]) * target
-
-
-def _check_powers(contact: Contact) -> None:
-    sliding = contact.beta if contact.printed_exponent else contact.beta - 1.0
-    if not (contact.alpha % 1.0 == contact.gamma % 1.0 == 0.0 and sliding % 2.0 == 0.0):
-        even = "an even" if contact.printed_exponent else "an odd"
-        raise ContactError(
-            f"contact has alpha {contact.alpha:g}, beta {contact.beta:g}, gamma {contact.gamma:g}; a loop of graphs "
-            f"takes whole numbers as alpha and gamma and {even} one as beta"
-        )
 
 
 def begin(model: Model) -> Graph:
@@ -275,32 +266,7 @@ def _subtract_contact(
     """Takes the forces on contact points, and their moments about the world's origin, from those of their links."""
     for k, p in enumerate(_places(model, poses)):
         with scope("contact", f"point{k}"):
-            force = sum((_contact_force(contact, plane, p, p - marks[k]) for plane in contact.planes), zeros(3))
+            force = sum((contact.force(plane, p, p - marks[k]) for plane in contact.planes), zeros(3))
             i = model.links[k]
             forces[i] = forces[i] - force
             moments[i] = moments[i] - np.cross(p, force)
-
-
-def _contact_force(contact: Contact, plane: Plane, p: Array, moved: Array) -> Array:
-    """The force (3,) of a plane on a point at p that the step has moved; the law is that of `Contact`."""
-    n = array(list(plane.normal))
-    above = n @ p - plane.offset
-    deep = select(above, 0.0, -above)
-    x = moved - n * (n @ moved)
-    square = x @ x
-    sliding = contact.beta if contact.printed_exponent else contact.beta - 1.0
-    rub = (contact.beta + 1.0) * contact.friction
-    press = contact.stiffness * _power(deep, contact.alpha)
-    if contact.model == "pbd":
-        lift = (contact.gamma + 1.0) * contact.friction
-        press = press + lift * _power(square, 0.5 * (contact.beta + 1.0)) * _power(deep, contact.gamma)
-    force: Array = n * press - x * (rub * _power(square, 0.5 * sliding) * _power(deep, contact.gamma + 1.0))
-    return force
-
-
-def _power(x: Scalar, exponent: float) -> Scalar:
-    """x to a whole number."""
-    result: Scalar = 1.0
-    for _ in range(round(exponent)):
-        result = result * x
-    return result

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from numbers import Real
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_number, is_whole, real
+from dynagate.base.arguments import is_whole, real
 from dynagate.base.errors import Error
+from dynagate.forces.checks import is_finite, shown
 from dynagate.integrators.position_based_links import Floats
 from dynagate.robot import Robot
 
@@ -31,24 +30,6 @@ class Inputs(NamedTuple):
     tau: Floats
     target: Floats
     single: bool
-
-
-def is_finite(value: object) -> bool:
-    """Whether a value is a number, and finite. True and False are none."""
-    return is_number(value) and math.isfinite(value)
-
-
-def are_finite(values: Any, count: int) -> bool:
-    """Whether values are so many finite numbers."""
-    try:
-        return len(values) == count and all(is_finite(value) for value in values)
-    except TypeError:
-        return False
-
-
-def shown(value: object) -> str:
-    """A value in an error's text."""
-    return f"{value:g}" if isinstance(value, Real) else f"{value!r:.60}"
 
 
 def check_positive(name: str, value: object) -> None:

@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from dynagate.base.errors import Error
+from dynagate.forces.servo import Servo, ServoError
 from dynagate.integrators.compiled import compiled
-from dynagate.integrators.position_based_inputs import PositionBasedError, check_kind, is_finite, shown
+from dynagate.integrators.position_based_inputs import PositionBasedError, check_kind
 from dynagate.integrators.position_based_links import Floats, Integers
 from dynagate.robot import Robot
-
-
-class ServoError(Error, ValueError):
-    """A servo that has no meaning. The text names the parameter and its range."""
-
-
-@dataclass(frozen=True)
-class Servo:
-    """A spring and a damper at joints of one degree of freedom, which pull towards a target: stiffness in N m/rad,
-    damping in N m s/rad (N/m and N s/m where a joint slides). Both act at the step's end.
-
-    joints: names of those that have it; None for all. A base that moves on revolute and prismatic joints needs it, or
-    the servo ties the robot to its place. Raises ServoError: numbers below 0 or not finite, names that are none.
-    """
-
-    stiffness: float
-    damping: float = 0.0
-    joints: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if self.joints is not None:
-            if not isinstance(self.joints, tuple | list) or not all(isinstance(name, str) for name in self.joints):
-                raise ServoError(f"servo has joints {shown(self.joints)}; expected a tuple of names")
-            object.__setattr__(self, "joints", tuple(self.joints))
-        for name in ("stiffness", "damping"):
-            value = getattr(self, name)
-            if not (is_finite(value) and value >= 0.0):
-                raise ServoError(f"servo has {name} {shown(value)}; expected a finite number, 0 or more")
 
 
 class Joints(NamedTuple):
@@ -55,7 +26,7 @@ def joints_of(robot: Robot, servo: Servo | None) -> Joints:
     """Raises ServoError: damping or a rotor at a joint with a quaternion, where positions do not give an angle; a servo
     at a joint that is not there or has a quaternion; PositionBasedError: another thing than a servo."""
     check_kind("servo", servo, Servo)
-    held = _held(robot, servo)
+    held = servo.held(robot) if servo else set()
     place = np.full(robot.nv, -1)
     stiffness, damping, armature = np.zeros(robot.nv), np.zeros(robot.nv), np.zeros(robot.nv)
     for link, iq, iv in robot.slices():
@@ -73,20 +44,6 @@ def joints_of(robot: Robot, servo: Servo | None) -> Joints:
             stiffness[iv] = servo.stiffness
             damping[iv] += servo.damping
     return Joints(place.astype(np.int64), stiffness, damping, armature)
-
-
-def _held(robot: Robot, servo: Servo | None) -> set[str]:
-    """Names of the joints that a servo holds. Raises ServoError."""
-    able = {link.joint.name for link in robot.links if link.joint.nv == 1}
-    if servo is None or servo.joints is None:
-        return able
-    for name in servo.joints:
-        if name not in able:
-            raise ServoError(
-                f"servo has joint '{name}', which is no revolute or prismatic joint of robot '{robot.name}'; "
-                f"expected some of {', '.join(sorted(able)) or 'none'}"
-            )
-    return set(servo.joints)
 
 
 def check_servo(joints: Joints, target: Floats) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.mass_matrix import check_invertible
 from dynagate.dynamics.tree import Tree
-from dynagate.robot.model import DIRECTIONS, Robot
+from dynagate.robot.model import Robot
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ def links_of(robot: Robot) -> Links:
         matrix[:3, :3] = link.second_moment()
         matrix[:3, 3] = matrix[3, :3] = link.first_moment()
         matrix[3, 3] = link.mass
-    directions = [k for link in links for k in DIRECTIONS[link.joint.type]]
+    directions = [k for link in links for k in link.joint.kind.directions]
     return Links(
         parent=np.array(robot.parents, np.int64),
         kind=np.array([KINDS[link.joint.type] for link in links], np.int64),

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dynagate.dynamics.mass_matrix import factorise, mass_matrix, solve
 from dynagate.dynamics.spatial import array, select
 from dynagate.dynamics.tree import Tree
+from dynagate.forces.contact import Contact
+from dynagate.forces.servo import Servo
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators import position_based_energy
-from dynagate.integrators.contact import Contact
 from dynagate.integrators.position_based_graphs import (
     Model,
     begin,
@@ -30,7 +31,6 @@ from dynagate.integrators.position_based_graphs import (
     scalar,
     size,
 )
-from dynagate.integrators.position_based_joints import Servo
 from dynagate.integrators.position_based_root import root_search
 from dynagate.robot import Robot
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dynagate.forces.contact import Contact, check_points
+from dynagate.forces.drag import Drag
 from dynagate.integrators.compiled import compiled
-from dynagate.integrators.contact import Contact, check_points
-from dynagate.integrators.drag import Drag, drag_points
+from dynagate.integrators.position_based_drag import drag_points
 from dynagate.integrators.position_based_links import Floats, Integers
 from dynagate.robot import Robot
 

@@ -6,22 +6,21 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.arguments import check_flags, check_time_step
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics import Tree
-from dynagate.dynamics.configuration import along_columns, direction_matrix
 from dynagate.dynamics.explicit import METHODS
 from dynagate.dynamics.friction import SPEED, Friction, check_friction, friction_of
 from dynagate.dynamics.spatial import select
+from dynagate.forces import Force, Forces
+from dynagate.forces.force import check_forces
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators.tangent import rates_of, seeded, values_of
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -37,6 +36,7 @@ class StepOptions:
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
     friction, friction_speed: as in `dynamics.AlgorithmOptions`. stops: joints end at their limits, where they lose
     their speed. wrap: angles of joints that turn for ever (`Robot.is_periodic`) come back between -π and π.
+    forces: of `dynagate.forces`, besides friction and the robot's damping.
     """
 
     dt: float | None
@@ -46,6 +46,7 @@ class StepOptions:
     friction_speed: float = SPEED
     stops: bool = False
     wrap: bool = False
+    forces: tuple[Force, ...] = ()
 
     def __post_init__(self) -> None:
         if self.integrator not in METHODS:
@@ -54,6 +55,7 @@ class StepOptions:
             check_time_step(self.dt)
         check_flags(stops=self.stops)
         check_friction(self.friction, self.friction_speed)
+        object.__setattr__(self, "forces", check_forces(self.forces))
 
     def friction_of(self, robot: Robot) -> Friction | None:
         """Raises ValueError: there are not as many numbers as degrees of freedom."""
@@ -71,6 +73,8 @@ class StepRecording:
         self.q = self.recording.input("q", (robot.nq,), self._sizes["q"], unit_vectors=quaternions)
         self.qd, self.tau = self.velocities("qd"), self.velocities("tau")
         self.dt = options.dt if options.dt is not None else self.recording.input("dt", (), self._sizes["dt"])[()]
+        self.forces = Forces(robot, options.forces)
+        self.given = {name: self.velocities(name, "qd") for name in self.forces.inputs}
 
     def velocities(self, name: str, like: str = "") -> Array:
         """A new input (nv,), with numbers of the same size as the input `like` of the listed functions has."""
@@ -79,13 +83,18 @@ class StepRecording:
     def after(self, acceleration: Any, q: Array, qd: Array, tau: Array) -> tuple[Array, Array]:
         """q and q̇ after the step. acceleration(q, qd, tau)."""
 
-        def pushed(position: Array, velocity: Array) -> Array:
-            return acceleration(position, velocity, tau)
+        def loaded(position: Array, velocity: Array) -> Array:
+            load = tau + self.pushed(position, velocity) if self.options.forces else tau
+            return acceleration(position, velocity, load)
 
         with scope("step"):
-            moved, velocity = METHODS[self.options.integrator].step(self.robot, pushed, q, qd, self.dt)
+            moved, velocity = METHODS[self.options.integrator].step(self.robot, loaded, q, qd, self.dt)
             moved, velocity = self._stopped(moved, velocity) if self.options.stops else (moved, velocity)
             return (self._wrapped(moved) if self.options.wrap else moved), velocity
+
+    def pushed(self, q: Array, qd: Array) -> Array:
+        """The forces (nv,) at a state."""
+        return self.forces.torque(q, qd, self.dt, self.given)
 
     def _wrapped(self, q: Array) -> Array:
         """A step turns a joint by less than a turn."""
@@ -122,33 +131,3 @@ def step_graph(robot: Robot, options: StepOptions) -> Graph:
 
     q, qd = step.after(acceleration, step.q, step.qd, step.tau)
     return step.graph({"q_next": q, "qd_next": qd})
-
-
-def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
-    """`step_graph` with a (2 nv, 2 nv) = ∂x⁺/∂x and b (2 nv, nv) = ∂x⁺/∂τ of the state x = (q, q̇), exact for the
-    integrator. By q and of q they are along velocities, as `configuration.integrate` moves.
-
-    The rates pass forward dynamics by its closed-form gradient.
-    """
-    step, nv = StepRecording(robot, options, "linearised_step"), robot.nv
-    gradient = trace(robot, "forward_dynamics_gradient", friction=step.friction)
-    count = 3 * nv
-    unit = np.eye(count).astype(object)
-
-    def acceleration(q: Array, qd: Array, tau: Array) -> Array:
-        at = {"q": values_of(q), "qd": values_of(qd), "tau": values_of(tau)}
-        result = output_values(gradient.outputs, step.recording.replay(gradient, at))
-        along = along_columns(robot, at["q"], rates_of(q, count))
-        rates = result["dqdd_dq"] @ along + result["dqdd_dqd"] @ rates_of(qd, count)
-        return seeded(result["qdd"], rates + result["minv"] @ rates_of(tau, count))
-
-    q_rates = direction_matrix(robot, list(step.q)) @ unit[:nv]
-    q, qd = step.after(
-        acceleration, seeded(step.q, q_rates), seeded(step.qd, unit[nv : 2 * nv]), seeded(step.tau, unit[2 * nv :])
-    )
-    moved = values_of(q)
-    along = along_columns(robot, moved, rates_of(q, count))
-    jacobian = np.concatenate([along, rates_of(qd, count)])
-    return step.graph(
-        {"q_next": moved, "qd_next": values_of(qd), "a": jacobian[:, : 2 * nv], "b": jacobian[:, 2 * nv :]}
-    )

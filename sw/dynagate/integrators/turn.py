@@ -9,9 +9,11 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
+from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
 from dynagate.graph import Graph, trace
-from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.robot import Robot
 
 
@@ -21,7 +23,7 @@ def graph_of(robot: Robot, name: str, *, step: Callable[[str], Any] | None = Non
     options: those of `dynamics.AlgorithmOptions` that are not defaults. Raises as `trace` does, and ValueError: an
     option of the others' functions.
     """
-    others: tuple[str, ...] = ("linearise", "variable_dt", "stops")
+    others: tuple[str, ...] = OF_ROLLOUTS
     if name == ROLLOUT:
         others = ("frame", "mass", "prefix", "external_forces", "outputs", "variable")
     for option in others:

@@ -144,7 +144,7 @@ class DeviceSteps:
 def device_inverse(robot: Robot, accelerator: Any) -> Callable[[Array], Array]:
     """M⁻¹ of an accelerator of the robot's "mass_matrix_inverse", opened on any device, for the option `inverse`.
     Angles are brought within ±π before, so that they stay within the formats."""
-    turning = [part.start for joint, part, _ in robot.moving() if joint.type != "prismatic"]
+    turning = [part.start for joint, part, _ in robot.moving() if not joint.kind.sliding]
 
     def inverse(q: Array) -> Array:
         wrapped = q.copy()

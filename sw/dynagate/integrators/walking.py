@@ -10,11 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
+from dynagate.forces.checks import is_finite, shown
+from dynagate.forces.contact import Contact, Plane
 from dynagate.integrators.complementarity import StewartTrinkle
-from dynagate.integrators.contact import Contact, Plane
 from dynagate.integrators.legged import LEGGED
 from dynagate.integrators.position_based import PositionBased
-from dynagate.integrators.position_based_inputs import PositionBasedWarning, check_positive, is_finite, shown
+from dynagate.integrators.position_based_inputs import PositionBasedWarning, check_positive
 from dynagate.integrators.position_based_kinematics import move, subtract
 from dynagate.integrators.position_based_links import Floats, links_of
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
-from dynagate.integrators.step import StepOptions, linearised_step_graph, step_graph
+from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.native.kernel import Kernel
 from dynagate.robot import Robot, RobotError, robots
 

@@ -13,7 +13,7 @@ from dynagate.graph.ops import table
 class NativeOp:
     """An operation in C.
 
-    text: the expression, {0} and {1} the operands, a constant last; that of a shift is 2**constant.
+    text: the expression, {0}, {1} and {2} the operands, a constant last; that of a shift is 2**constant.
     function: where C has no operator for it, its value for single numbers x, y and z, the operands, instead.
     cycles: from operands to result on processors of the day; on others sums take longer, and are as right.
     in_order: cycles that it takes a small processor in order, assumed: an instruction, and a load or store beside it;
@@ -49,6 +49,10 @@ NATIVE = table(
         "sqrt": NativeOp(function="sqrt(x)", cycles=20, in_order=22),
         "select": NativeOp(function="x > 0 ? y : z", cycles=2, infinity="hidden"),
         "reciprocal": NativeOp("1 / {0}", 24, "lost", in_order=18),
+        "multiply_add": NativeOp("{0} * {1} + {2}"),
+        "multiply_sub": NativeOp("{0} * {1} - {2}"),
+        "sub_multiply": NativeOp("{2} - {0} * {1}"),
+        "normalised_reciprocal": NativeOp("1 / {0}", 24, "lost"),
     },
 )
 

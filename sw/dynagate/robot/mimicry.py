@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dynagate.robot.kinds import single_kinds
 from dynagate.robot.markup import attribute, number, only
-from dynagate.robot.model import SINGLE, SMALLEST_RATIO, Mimic, RobotError
+from dynagate.robot.model import SMALLEST_RATIO, Mimic, RobotError
 
 
 class NoLeader(RobotError):
@@ -45,7 +46,7 @@ def followed(name: str, joints: Mapping[str, Any], lock: Mapping[str, float]) ->
     kind = attribute(joints[last], "type", f"joint '{last}'")
     if kind == "fixed" or ratio == 0.0:
         return _within(name, offset)
-    if kind not in SINGLE:
+    if kind not in single_kinds():
         raise NoLeader(f"joint '{name}' mimics joint '{last}', which is {kind} and has no single position", 0.0)
     if not SMALLEST_RATIO <= abs(ratio) <= 1.0 / SMALLEST_RATIO or abs(offset) > LARGEST:
         raise NoLeader(

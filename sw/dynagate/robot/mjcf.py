@@ -17,8 +17,10 @@ import numpy as np
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.compiled import compiled
+from dynagate.robot.equalities import loops
 from dynagate.robot.faults import Faults, warn_of_friction
 from dynagate.robot.model import (
+    Constraint,
     Frame,
     Joint,
     Link,
@@ -31,7 +33,7 @@ from dynagate.robot.model import (
     vector3,
     without_noise,
 )
-from dynagate.robot.rotations import Rounding
+from dynagate.robot.rotations import Rounding, matrix_of
 from dynagate.robot.terms import Terms, name_of
 
 OWN = {
@@ -76,9 +78,11 @@ def read_mjcf(
     hold at a position, by name. damping, ignore_friction, allow_unphysical, round_rotations: as in
     `read_urdf`.
     Armature and damping of actuators on hinges and slides are the joint's, times gear². Flags that disable gravity,
-    dampers, springs or friction count. A RobotWarning names what is left out, because it is no rigid-body dynamics of a
-    tree: armature and friction of free joints, equality constraints, tendons, contacts, springs, forces of actuators,
-    compensated gravity and fluids.
+    dampers, springs, friction or equality count. Connect and weld that are active in the beginning are loops
+    (`Robot.with_loop`) between frames NAME_1 and NAME_2, with stiffness, damping and compliance as MuJoCo has them of a
+    closed loop. A RobotWarning names what is left out, because it is no rigid-body dynamics of a tree: armature and
+    friction of free joints, other equality constraints, tendons, contacts, springs, forces of actuators, compensated
+    gravity and fluids.
 
     Raises RobotError: the file is missing or too large, MuJoCo refuses it or needs more time or memory than
     `dynagate.robot.apart` gives it, it has nothing that moves, or it has masses that need an option; MissingExtraError
@@ -126,7 +130,7 @@ class _Reader:
         places = [_Place(-1, np.eye(3), np.zeros(3))]
         for body in range(1, model.nbody):
             above = places[model.body_parentid[body]]
-            place = self._turned(above.at(_rotation(model.body_quat[body]), model.body_pos[body]), body)
+            place = self._turned(above.at(matrix_of(model.body_quat[body]), model.body_pos[body]), body)
             first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
             for j in range(first, first + count):
                 place = self._pass(place, body, j, joints[j], last=j == first + count - 1)
@@ -136,11 +140,12 @@ class _Reader:
             if not count:
                 self._frame(name_of(model, "body", body), place)
         for site in range(model.nsite):
-            turn = _rotation(model.site_quat[site])
+            turn = matrix_of(model.site_quat[site])
             self._frame(
                 name_of(model, "site", site),
                 places[model.site_bodyid[site]].at(turn, model.site_pos[site]),
             )
+        constraints = self._loops(places)
         if not self.links and not self.faults:
             raise RobotError("has no moving joint; expected at least one")
         if not self.allow_unphysical:
@@ -155,7 +160,27 @@ class _Reader:
             gravity,
             rounding=self.rounding.turned,
             frames=tuple(self.frames),
+            constraints=constraints,
         )
+
+    def _loops(self, places: list[_Place]) -> tuple[Constraint, ...]:
+        """The equalities that tie two links together, with their frames added; others are left out."""
+        constraints = []
+        for equality in [] if self.terms.equality_off else loops(self.model):
+            ends = [places[end.body].at(end.rotation, end.translation) for end in equality.ends]
+            names = equality.constraint.frame, equality.constraint.to
+            if ends[0].owner == ends[1].owner:
+                self.terms.left_out.append(f"equality constraint '{equality.name}' (between places of one link)")
+            elif self.taken & set(names):
+                raise RobotError(
+                    f"equality constraint '{equality.name}' needs frames '{names[0]}' and '{names[1]}', a name of "
+                    "which a body or site has; expected another name for one of them"
+                )
+            else:
+                for name, place in zip(names, ends, strict=True):
+                    self._frame(name, place)
+                constraints.append(equality.constraint)
+        return tuple(constraints)
 
     def _frame(self, name: str, place: _Place) -> None:
         """A body without a joint, or a site, whose name no other has."""
@@ -230,7 +255,7 @@ class _Reader:
         """The body's mass, on the link that carries it."""
         model = self.model
         mass = float(model.body_mass[body])
-        frame = place.at(_rotation(model.body_iquat[body]), model.body_ipos[body])
+        frame = place.at(matrix_of(model.body_iquat[body]), model.body_ipos[body])
         inertia = frame.rotation @ np.diag(model.body_inertia[body]) @ frame.rotation.T
         carrier = self.links[place.owner]
         self.links[place.owner] = carrier.joined(mass, vector3(frame.translation), matrix3(without_noise(inertia)))
@@ -242,15 +267,3 @@ class _Reader:
             check_inertia(link.name, link.mass, link.com, link.inertia)
         except RobotError as error:
             self.faults.add(str(error), allow_unphysical=True)
-
-
-def _rotation(quaternion: np.ndarray) -> np.ndarray:
-    """The matrix of MuJoCo's (w, x, y, z)."""
-    w, x, y, z = quaternion / np.linalg.norm(quaternion)
-    return np.array(
-        [
-            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
-            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
-            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
-        ]
-    )

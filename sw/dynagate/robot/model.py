@@ -16,6 +16,7 @@ import numpy as np
 
 from dynagate.base.arguments import is_number
 from dynagate.base.errors import Error
+from dynagate.robot.kinds import KINDS, JointKind, kind_of, single_kinds
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -24,21 +25,6 @@ Vector3 = tuple[float, float, float]
 Matrix3 = tuple[Vector3, Vector3, Vector3]
 
 IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
-DIRECTIONS: dict[str, tuple[int, ...]] = {
-    "revolute": (2,),
-    "continuous": (2,),
-    "prismatic": (5,),
-    "spherical": (0, 1, 2),
-    "floating": (3, 4, 5, 0, 1, 2),
-}
-"""Joint type -> the directions of its degrees of freedom in the link's own frame, in the order of the velocity vector:
-0 to 2 turn about x, y, z, 3 to 5 move along them. An axis is z here (`Robot.aligned`)."""
-
-JOINT_TYPES = tuple(DIRECTIONS)
-SINGLE = tuple(kind for kind, directions in DIRECTIONS.items() if len(directions) == 1)
-"""Types of one degree of freedom."""
-TURNING = ("revolute", "continuous")
-
 SMALLEST_RATIO = 1e-6
 """Of a joint that mimics another: squared, it still counts beside 1 in a float."""
 
@@ -124,7 +110,7 @@ class Joint:
     @property
     def nv(self) -> int:
         """Degrees of freedom: none where the joint follows another."""
-        return 0 if self.mimic else len(DIRECTIONS[self.type])
+        return 0 if self.mimic else self.kind.nv
 
     @property
     def nq(self) -> int:
@@ -133,7 +119,12 @@ class Joint:
 
     @property
     def has_quaternion(self) -> bool:
-        return self.type in ("spherical", "floating")
+        return self.kind.has_quaternion
+
+    @property
+    def kind(self) -> JointKind:
+        """What is known of all joints of its type. Raises ValueError: there is no such type."""
+        return kind_of(self.type)
 
 
 @dataclass(frozen=True)
@@ -166,6 +157,7 @@ class Constraint:
     velocity, and of a loop less k times its distance from the other frame, instead of 0.
     compliance: c in 1/kg, and 1/(kg m²) of moments: the frame gives way with an acceleration of -c times the force.
     It is added to the diagonal of J M⁻¹ Jᵀ, which more than 0 keeps invertible where constraints hold the same twice.
+    moment_compliance: that of moments alone, where it is another number.
     """
 
     frame: str
@@ -174,11 +166,18 @@ class Constraint:
     stiffness: float = 0.0
     damping: float = 0.0
     compliance: float = 0.0
+    moment_compliance: float | None = None
 
     @property
     def rows(self) -> int:
         """How many directions it holds: of a fixed one three of turning and three of moving, in this order."""
         return CONSTRAINT_ROWS[self.kind]
+
+    @property
+    def compliances(self) -> list[float]:
+        """Of each row."""
+        turning = self.compliance if self.moment_compliance is None else self.moment_compliance
+        return ([turning] * 3 + [self.compliance] * 3)[-self.rows :]
 
     @property
     def text(self) -> str:
@@ -254,7 +253,8 @@ class Robot:
     turned a joint or an inertia of the file to make right angles exact; no part of what the robot is. frames: places
     with a name besides the links, such as links on fixed joints; no function but those of frames and constraints
     depends on them. constraints: the frames that may be held (`with_contact`, `with_loop`), which the constrained
-    functions alone know.
+    functions alone know. passive: joints that nothing drives, by name, besides floating ones (`with_passive`), which
+    constrained inverse dynamics alone knows.
     Raises RobotError: there is no link, links, frames or constraints are not as these sentences say, or a number is not
     finite.
     """
@@ -265,6 +265,7 @@ class Robot:
     rounding: float = field(default=0.0, compare=False, repr=False)
     frames: tuple[Frame, ...] = field(default=(), repr=False)
     constraints: tuple[Constraint, ...] = ()
+    passive: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.name.isprintable():
@@ -281,6 +282,7 @@ class Robot:
                 self._check_mimic(link.joint, link.joint.mimic)
         for constraint in self.constraints:
             self._check_constraint(constraint)
+        self._check_passive()
 
     def _check(self, index: int, link: Link) -> None:
         for kind, name in (("link", link.name), ("joint", link.joint.name)):
@@ -290,16 +292,16 @@ class Robot:
             raise RobotError(
                 f"link '{link.name}' has parent index {link.parent}; expected -1 (the base) to {index - 1}"
             )
-        if link.joint.type not in JOINT_TYPES:
+        if link.joint.type not in KINDS:
             raise RobotError(
-                f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(JOINT_TYPES)}, fixed"
+                f"joint '{link.joint.name}' has type '{link.joint.type}'; supported: {', '.join(KINDS)}, fixed"
             )
         numbers = np.array([*link.joint.translation, *np.ravel(link.joint.rotation), *link.joint.axis])
         if not _small(numbers):
             raise RobotError(f"joint '{link.joint.name}' has an origin or axis that is not finite{OR_TOO_LARGE}")
         if abs(math.hypot(*link.joint.axis) - 1.0) > 1e-9:
             raise RobotError(f"joint '{link.joint.name}' has axis {link.joint.axis}; expected a unit vector")
-        if link.joint.has_quaternion and link.joint.axis != (0.0, 0.0, 1.0):
+        if not link.joint.kind.has_axis and link.joint.axis != (0.0, 0.0, 1.0):
             raise RobotError(f"joint '{link.joint.name}' is {link.joint.type} and has no axis; leave it (0, 0, 1)")
         if not (0.0 <= link.joint.damping < math.inf and 0.0 <= link.joint.armature < math.inf):
             raise RobotError(
@@ -392,16 +394,37 @@ class Robot:
         ends = [{other.frame, other.to} for other in self.constraints]
         if ends.count({own.frame, own.to}) > 1:
             raise RobotError(f"robot '{self.name}' has two constraints that are {own.text}; expected one")
-        for what in ("stiffness", "damping", "compliance"):
-            value = getattr(own, what)
+        for what in ("stiffness", "damping", "compliance", "moment_compliance"):
+            value = getattr(own, what) or 0.0
             if not 0.0 <= value < math.inf:
                 raise RobotError(f"{own.text} has {what} {value:g}; expected a finite number, 0 or more")
-        if 0.0 < own.compliance < LEAST_COMPLIANCE:
-            raise RobotError(
-                f"{own.text} has compliance {own.compliance:g}; expected 0, or {LEAST_COMPLIANCE:g} or more"
-            )
+            if what.endswith("compliance") and 0.0 < value < LEAST_COMPLIANCE:
+                raise RobotError(f"{own.text} has {what} {value:g}; expected 0, or {LEAST_COMPLIANCE:g} or more")
         if own.stiffness and not own.to:
             raise RobotError(f"{own.text} has stiffness {own.stiffness:g}; expected 0: only loops know where to")
+
+    def with_passive(self, *joints: str) -> Robot:
+        """With joints that nothing drives besides those that are passive already, such as all of a closed loop but
+        those with a motor. joints: their names. Raises RobotError: there is no such joint, it mimics another, or it is
+        passive already."""
+        return replace(self, passive=(*self.passive, *joints))
+
+    def _check_passive(self) -> None:
+        own = {link.joint.name for link in self.links if link.joint.nv}
+        for name in self.passive:
+            if name not in own:
+                raise RobotError(
+                    f"robot '{self.name}' has no joint '{name}' of its own to be passive; expected some of "
+                    f"{', '.join(sorted(own))}"
+                )
+            if self.passive.count(name) > 1:
+                raise RobotError(f"joint '{name}' of robot '{self.name}' is passive twice; expected each joint once")
+
+    @property
+    def undriven(self) -> list[int]:
+        """The places in v of joints that nothing drives: floating ones, and those of `passive`."""
+        chosen = [v for joint, _, v in self.moving() if joint.type == "floating" or joint.name in self.passive]
+        return [d for part in chosen for d in range(part.start, part.stop)]
 
     @property
     def constraint_rows(self) -> int:
@@ -409,9 +432,9 @@ class Robot:
         return sum(constraint.rows for constraint in self.constraints)
 
     def _check_mimic(self, joint: Joint, mimic: Mimic) -> None:
-        if joint.type not in SINGLE:
+        if not joint.kind.single:
             raise RobotError(
-                f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(SINGLE)} to mimic another"
+                f"joint '{joint.name}' is {joint.type}; expected one of {', '.join(single_kinds())} to mimic another"
             )
         leaders = [link.joint for link in self.links if link.joint.name == mimic.joint]
         if not leaders:
@@ -419,7 +442,7 @@ class Robot:
         if len(leaders) > 1:
             raise RobotError(f"joint '{joint.name}' mimics '{mimic.joint}', which is the name of {len(leaders)} joints")
         (leader,) = leaders
-        if leader.mimic is not None or leader.type not in SINGLE:
+        if leader.mimic is not None or not leader.kind.single:
             kind = "mimics another" if leader.mimic else f"is {leader.type}"
             raise RobotError(
                 f"joint '{joint.name}' mimics joint '{leader.name}', which {kind}; expected a joint of one degree of "
@@ -455,8 +478,8 @@ class Robot:
         """Whether a joint, one of the robot's, turns for ever and comes back to the same pose after each 2π rad: it is
         continuous, and the joints that mimic it have no limits and make whole turns too."""
         mimics = [link.joint for link in self.links if link.joint.mimic and link.joint.mimic.joint == joint.name]
-        whole = all(m.type in TURNING and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
-        return joint.type == "continuous" and self.reach(joint) == (None, None) and whole
+        whole = all(m.kind.turning and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
+        return joint.kind.endless and self.reach(joint) == (None, None) and whole
 
     def uncoupled(self) -> Robot:
         """The robot with every joint that mimics another free."""

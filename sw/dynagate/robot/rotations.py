@@ -126,3 +126,15 @@ def _about_one_axis(matrix: Matrix, i: int, j: int) -> Matrix:
     cosine, sine = (cosine / math.hypot(cosine, sine), sine / math.hypot(cosine, sine))
     rounded[np.ix_(rows, columns)] = [[cosine, -mirrors * sine], [sine, mirrors * cosine]]
     return rounded + 0.0
+
+
+def matrix_of(quaternion: npt.NDArray[np.float64]) -> Matrix:
+    """The matrix (3, 3) of MuJoCo's (w, x, y, z)."""
+    w, x, y, z = quaternion / np.linalg.norm(quaternion)
+    return np.array(
+        [
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+        ]
+    )

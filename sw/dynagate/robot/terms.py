@@ -9,6 +9,9 @@ import numpy as np
 
 SHOWN = 4
 
+EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain")
+"""MuJoCo's types of equality, in the order of their numbers. The first two are loops."""
+
 
 class Terms:
     """armature, damping (nv,): of each degree of freedom, as Joint has them. friction (nv,): Coulomb friction. gravity
@@ -23,6 +26,7 @@ class Terms:
         others = self._add_actuators()
         self.damping *= not self._off("DAMPER")
         self.gravity = np.zeros(3) if self._off("GRAVITY") else np.array(model.opt.gravity)
+        self.equality_off = self._off("EQUALITY")
         self.left_out = [*others, *self._rest(free)]
 
     def _off(self, name: str) -> bool:
@@ -77,11 +81,11 @@ class Terms:
         stiff = (model.jnt_stiffness != 0.0) | polynomials[1]
         springs = np.flatnonzero(stiff & (not self._off("SPRING")))
         floats = np.flatnonzero((model.body_gravcomp != 0.0) & (not self._off("GRAVITY")))
-        equal = range(0 if self._off("EQUALITY") else model.neq)
+        equal = [] if self.equality_off else [k for k in range(model.neq) if not is_loop(model, k)]
         named = [
             *self._named("armature of free joints", "joint", rotors, " (a mass without weight)"),
             *self._named("friction of free joints", "joint", rubbing),
-            *self._named("equality constraints", "equality", equal),
+            *_listed("equality constraints", [why_not(model, k) for k in equal]),
             *self._tendons(),
             *self._named("actuators", "actuator", range(model.nu), " (torques are the joints' own)"),
             *self._named("springs of joints", "joint", springs),
@@ -117,6 +121,17 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
         return []
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return [f"{what} {', '.join(names[:SHOWN])}{more}"]
+
+
+def is_loop(model: Any, k: int) -> bool:
+    """Whether equality k is a loop that is active in the beginning."""
+    return bool(model.eq_type[k] < 2 and model.eq_active0[k])
+
+
+def why_not(model: Any, k: int) -> str:
+    """Equality k, which is no loop, and why."""
+    kind = EQUALITIES[model.eq_type[k]] if model.eq_type[k] < len(EQUALITIES) else "of another kind"
+    return f"'{name_of(model, 'equality', k)}' ({kind if model.eq_type[k] >= 2 else 'not active'})"
 
 
 def name_of(model: Any, kind: str, number: int) -> str:

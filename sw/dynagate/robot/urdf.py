@@ -17,11 +17,10 @@ import numpy as np
 
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.faults import Faults, warn_of_friction
+from dynagate.robot.kinds import KINDS, kind_of, single_kinds
 from dynagate.robot.markup import attribute, number, numbers, only, parse
 from dynagate.robot.mimicry import NoLeader, followed
 from dynagate.robot.model import (
-    JOINT_TYPES,
-    SINGLE,
     STANDARD_GRAVITY,
     Frame,
     Joint,
@@ -181,7 +180,7 @@ class _Reader:
         self._walk(top, children)
         for text, name, kind, position in self.pinned:
             # where nothing else moves, the limits are not filled in
-            if kind == "revolute" and not self.links:
+            if kind_of(kind).turning and not self.links:
                 self.faults.add(text, unlimited=True)
             else:
                 self.faults.add(text, lock={name: position})
@@ -298,8 +297,10 @@ class _Reader:
         except NoLeader as fault:
             self.faults.add(str(fault), lock={name: fault.at})
             return fault.at
-        if isinstance(mimic, Mimic) and kind not in SINGLE:
-            raise RobotError(f"joint '{name}' is {kind} and mimics another; expected one of {', '.join(SINGLE)}")
+        if isinstance(mimic, Mimic) and kind not in single_kinds():
+            raise RobotError(
+                f"joint '{name}' is {kind} and mimics another; expected one of {', '.join(single_kinds())}"
+            )
         return mimic
 
     def _held(self, element: Any, name: str, kind: str, mimic: Mimic | None) -> float | None:
@@ -311,9 +312,9 @@ class _Reader:
             return self.options.lock[name]
         where = f"joint '{name}'"
         limit = only(element, "limit", where)
-        if kind in ("revolute", "prismatic") and limit is not None and limit.get("lower") and limit.get("upper"):
+        if kind_of(kind).limited and limit is not None and limit.get("lower") and limit.get("upper"):
             position, upper = number(limit, "lower", where), number(limit, "upper", where)
-            if position != upper or (self.options.unlimited and kind == "revolute"):
+            if position != upper or (self.options.unlimited and kind_of(kind).turning):
                 return None
             text = f"{where} has limits [{position}, {upper}]; expected lower < upper"
         else:
@@ -323,7 +324,7 @@ class _Reader:
 
     def _check_held(self, element: Any, where: str, kind: str, position: float) -> None:
         """Note a position that the joint does not reach, such as one in degrees."""
-        if kind not in ("revolute", "prismatic"):
+        if not kind_of(kind).limited:
             return
         with suppress(RobotError):  # limits that cannot be read do not matter here
             limit = only(element, "limit", where)
@@ -331,17 +332,17 @@ class _Reader:
                 return
             lower, upper = number(limit, "lower", where), number(limit, "upper", where)
             if lower < upper and not lower <= position <= upper:
-                unit = "rad" if kind == "revolute" else "m"
+                unit, _ = kind_of(kind).units
                 self.outside.append(f"{where} is held at {position:g} {unit}, beyond its limits [{lower:g}, {upper:g}]")
 
     def _turn_held(self, place: _Place, element: Any, name: str, kind: str, position: float) -> None:
         """To where the link below a held joint is."""
-        if kind in ("spherical", "floating"):
+        if not kind_of(kind).single:
             raise RobotError(
                 f"joint '{name}' is {kind} and has no single position to lock it at; make it fixed in the file"
             )
         axis = self._axis(element, f"joint '{name}'")
-        if kind == "prismatic":
+        if kind_of(kind).sliding:
             place.translation = place.translation + place.rotation @ axis * position
             return
         turn = self.rounding.about(axis, position, f"joint '{name}'")
@@ -349,10 +350,10 @@ class _Reader:
 
     def _joint(self, element: Any, name: str, kind: str, place: _Place) -> Joint:
         where = f"joint '{name}'"
-        free = kind in ("spherical", "floating")
-        axis = np.array([0.0, 0.0, 1.0]) if free else self._axis(element, where)
+        has_axis, limited = kind_of(kind).has_axis, kind_of(kind).limited
+        axis = np.array([0.0, 0.0, 1.0]) if not has_axis else self._axis(element, where)
         limit = only(element, "limit", where)
-        lower, upper = (None, None) if free or kind == "continuous" else self._range(element, limit, name, kind)
+        lower, upper = (None, None) if not limited else self._range(element, limit, name, kind)
         most: dict[str, float | None] = {}
         for key in ("velocity", "effort"):
             value = None if limit is None or limit.get(key) is None else number(limit, key, where)
@@ -387,7 +388,7 @@ class _Reader:
             text = f"{where} has limits [{lower}, {upper}]; expected lower < upper"
         if element.find("mimic") is not None:
             return None, None
-        if kind == "prismatic":
+        if kind_of(kind).sliding:
             self.faults.add(f"{text} in m", lock={name: 0.0})
         elif not self.options.unlimited:
             self.faults.add(text, unlimited=True)
@@ -509,8 +510,8 @@ class _Collected:
 
 
 def _check_type(name: str, kind: str) -> None:
-    if kind not in JOINT_TYPES:
-        raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(JOINT_TYPES)}, fixed")
+    if kind not in KINDS:
+        raise RobotError(f"joint '{name}' has type '{kind}'; supported: {', '.join(KINDS)}, fixed")
 
 
 def _named(root: Any, tag: str) -> dict[str, Any]:

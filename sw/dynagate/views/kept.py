@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, DesignError, load
 from dynagate.design.rebuilt import formatted_design, robot_of
-from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.graph.region import Region
 from dynagate.hw.build import Build
 from dynagate.hw.plan import Plan, Stages, plan
-from dynagate.hw.schedule import MOST_STAGES
-from dynagate.hw.units.table import HARDWARE, Own
 from dynagate.integrators.turn import graph_of
 
 Step = Callable[[str], Any]
@@ -34,40 +33,24 @@ def kept_build(path: str | PathLike[str], step: Step | None = None) -> Build:
     design = load(place)
     formatted = formatted_design(place, graph_of=graph_of)
     robot = robot_of(design)
-    for planned in _plans(formatted, design, say):
-        if _ready(planned) == [node.ready for node in design.nodes]:
-            folder = place if place.is_dir() else place.parent
-            bounds: dict[str, Any] = {name: None if row is None else tuple(row) for name, row in design.region.items()}
-            return Build(folder, robot, Region(robot, **bounds), formatted, planned, design)
-    raise DesignError(f"{place} has a schedule that its robot and function do not give again; {REBUILD}")
-
-
-def _plans(formatted: FormattedGraph, design: Design, say: Step) -> Iterator[Plan]:
-    """Plans without extra register stages, and with those that the design's cycles show."""
     say("scheduling and binding")
-    planned = plan(formatted, design.ii)
-    yield planned
-    multiply = next(
-        (design.cycles[name] - unit.latency for name, unit in planned.classes.items() if unit.kind == "multiply"), 0
-    )
-    most = min((gap - 1 for gap in _sums(formatted, design)), default=0)
-    if not 0 <= multiply <= MOST_STAGES:
-        return
-    for add in range(min(most, MOST_STAGES), -1, -1):
-        if multiply or add:
-            say(f"scheduling with {multiply} and {add} more register stages")
-            yield plan(formatted, design.ii, Stages(multiply, add))
+    planned = plan(formatted, design.ii, _stages(place, design))
+    if [_ready(planned, i) for i in range(len(design.nodes))] != [node.ready for node in design.nodes]:
+        raise DesignError(f"{place} has a schedule that its robot and function do not give again; {REBUILD}")
+    folder = place if place.is_dir() else place.parent
+    bounds: dict[str, Any] = {
+        name: tuple(row) if isinstance(row, list | tuple) else row for name, row in design.region.items()
+    }
+    return Build(folder, robot, Region(robot, **bounds), formatted, planned, design)
 
 
-def _sums(formatted: FormattedGraph, design: Design) -> Iterator[int]:
-    """Per sum, the cycles from its last operand to its result: its latency at least."""
-    for i, node in enumerate(formatted.graph.nodes):
-        operands = [ready for a in node.args if (ready := design.nodes[a].ready) is not None]
-        result = design.nodes[i].ready
-        if isinstance(HARDWARE[node.op], Own) and operands and result is not None:
-            yield result - max(operands)
+def _stages(place: Path, design: Design) -> Stages:
+    try:
+        return Stages(**asdict(design.stages))
+    except ArgumentError as error:
+        raise DesignError(f"{place} is not a design: {error}; {REBUILD}") from None
 
 
-def _ready(planned: Plan) -> list[int | None]:
-    """Per node, the cycle from which it can be read, as design.json has it."""
-    return [planned.ready(i) if i in planned.position else None for i in range(len(planned.formatted.graph))]
+def _ready(planned: Plan, node: int) -> int | None:
+    """The cycle from which a node can be read, as design.json has it."""
+    return planned.ready(node) if node in planned.position else None

@@ -38,7 +38,7 @@ def joint_text(link: Link) -> str:
 
 def limits(joint: Joint) -> list[str]:
     """The limits that a joint has, with their units."""
-    length, force = ("m", "N") if joint.type == "prismatic" else ("rad", "N m")
+    length, force = joint.kind.units
     parts = []
     if joint.lower is not None and joint.upper is not None:
         parts.append(f"{joint.lower:.3g} to {joint.upper:.3g} {length}")

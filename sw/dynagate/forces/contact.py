@@ -1,16 +1,19 @@
-"""Contact with friction as functions of positions: the laws of Pan & Manocha (2018, 2019) and their parameters."""
+"""Contact of points with planes: the laws of Pan & Manocha (2018, 2019), functions of positions and displacements."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from dynagate.base.errors import Error
-from dynagate.integrators.position_based_inputs import are_finite, check_positive, is_finite, shown
+from dynagate.base.naming import scope
+from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
+from dynagate.forces.checks import are_finite, is_finite, shown
+from dynagate.forces.force import Force, Now, Wrench
 from dynagate.robot import Robot
 from dynagate.robot.model import Vector3, vector3
 
@@ -57,9 +60,9 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Contact:
+class Contact(Force):
     """Points of links against planes. d ≥ 0 is the depth of a point, n the plane's normal, x the point's displacement
-    in the step along the plane.
+    in the step along the plane: of explicit and variational steps its velocity times the step.
 
     normal force: stiffness d^alpha n, Equation 8 of the paper of 2019. stiffness is its C⊥ in N/m^alpha.
     friction: its C∥. The force along the plane is -friction (beta + 1) x |x|^(beta - 1) d^(gamma + 1), so a
@@ -115,11 +118,66 @@ class Contact:
         cls, points: Sequence[Point], planes: Sequence[Plane], *, normal: float, tangential: float, dt: float
     ) -> Contact:
         """Equation 9 of the paper of 2018, D₁ d² + D₂ d² |x/dt|², as the "pbd" law that it is: alpha, beta, gamma = 1,
-        stiffness 2 D₁ (normal, N/m) and friction D₂/dt² (tangential: D₂ in N s²/m³). Raises PositionBasedError: dt."""
-        check_positive("dt", dt)
+        stiffness 2 D₁ (normal, N/m) and friction D₂/dt² (tangential: D₂ in N s²/m³). Raises ContactError: dt."""
+        if not (is_finite(dt) and dt > 0.0):
+            raise ContactError(f"dt is {shown(dt)}; expected a finite number above 0")
         return cls(
             points, planes, stiffness=2.0 * normal, friction=tangential / dt**2, alpha=1.0, beta=1.0, model="pbd"
         )
+
+    def check(self, robot: Robot) -> None:
+        """Raises ContactError: a point on no link of the robot, or a law with powers that a graph has no operation
+        for."""
+        check_points(robot, self.points)
+        sliding = self.beta if self.printed_exponent else self.beta - 1.0
+        if not (self.alpha % 1.0 == self.gamma % 1.0 == 0.0 and sliding % 2.0 == 0.0):
+            even = "an even" if self.printed_exponent else "an odd"
+            raise ContactError(
+                f"contact has alpha {self.alpha:g}, beta {self.beta:g}, gamma {self.gamma:g}; a graph takes whole "
+                f"numbers as alpha and gamma and {even} one as beta"
+            )
+
+    def torque(self, now: Now) -> Array:
+        return touching(now, self.points, self.planes, lambda plane, p, v: self.force(plane, p, v * now.dt))
+
+    def force(self, plane: Plane, place: Array, moved: Array) -> Array:
+        """The force (3,) of a plane on a point at a place (3,) that a step has moved (3,)."""
+        n = array(list(plane.normal))
+        above = n @ place - plane.offset
+        deep = select(above, 0.0, -above)
+        x = moved - n * (n @ moved)
+        square = x @ x
+        sliding = self.beta if self.printed_exponent else self.beta - 1.0
+        rub = (self.beta + 1.0) * self.friction
+        press = self.stiffness * power(deep, self.alpha)
+        if self.model == "pbd":
+            lift = (self.gamma + 1.0) * self.friction
+            press = press + lift * power(square, 0.5 * (self.beta + 1.0)) * power(deep, self.gamma)
+        force: Array = n * press - x * (rub * power(square, 0.5 * sliding) * power(deep, self.gamma + 1.0))
+        return force
+
+
+def touching(
+    now: Now, points: Sequence[Point], planes: Sequence[Plane], law: Callable[[Plane, Array, Array], Array]
+) -> Array:
+    """The generalised force (nv,) of a law on points: law(plane, place, velocity), all (3,) in the base frame."""
+    wrenches = []
+    for k, (i, point) in enumerate(zip(check_points(now.robot, points), points, strict=True)):
+        with scope(f"point{k}"):
+            rotation, position = now.poses[i]
+            place = position + rotation @ now.tree.point(i, point.position)
+            velocity = now.velocity(i, place)
+            force = sum((law(plane, place, velocity) for plane in planes), zeros(3))
+            wrenches.append((i, Wrench.at(place, force)))
+    return now.pushed(wrenches)
+
+
+def power(x: Scalar, exponent: float) -> Scalar:
+    """x to a whole number."""
+    result: Scalar = 1.0
+    for _ in range(round(exponent)):
+        result = result * x
+    return result
 
 
 def corners(link: str, size: Vector3, centre: Vector3 = (0.0, 0.0, 0.0)) -> list[Point]:

@@ -1,0 +1,354 @@
+"""Products and sums as multiply-adds of one word: what a processor of few units computes.
+
+A product that one sum alone reads becomes one operation with it, r = ± a b ± c, exact, rescaled once. Signs and powers
+of two cost nothing: a minus goes to the readers, a power of two moves a binary point. Every factor and term that the
+robot fixes becomes a constant of its own, because a processor reads it as it reads other values.
+
+The result is a formatted graph like any other, so its integers define what the processor computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from dynagate.base.errors import ArgumentError, Error
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.graph.graph import Graph, Node
+from dynagate.graph.ops import OPS, PRODUCTS, SUMS, TRIG
+from dynagate.graph.passes import unique
+
+MOST_SHIFT = 31
+"""Bits by which an addend is moved up before the sum, and by which the sum is moved down: 5 bits say how many."""
+FEWEST_ANGLE_BITS = 3
+"""Integer bits that an angle has at least, so that robots share a sine: ±8 rad."""
+EXPONENT = Format(16, 0)
+SIGNS = {(1, 1): ("multiply_add", 1), (1, -1): ("multiply_sub", 1), (-1, 1): ("sub_multiply", 1)}
+SIGNS[-1, -1] = ("multiply_add", -1)
+"""Signs of product and addend -> the operation, and the sign of what it stores."""
+
+
+class FuseError(Error, ValueError):
+    """A graph that cannot be brought into one word; the text names the node."""
+
+
+def angle_format(formatted: FormattedGraph, word: int) -> Format:
+    """The format that all operands of sines have: as many integer bits as the largest needs."""
+    graph, formats = formatted.graph, formatted.formats
+    angles = [formats[node.args[0]] for node in graph.nodes if node.op in TRIG]
+    whole = max((fmt.width - 1 - fmt.frac for fmt in angles), default=0)
+    return Format(word, word - 1 - max(whole, FEWEST_ANGLE_BITS))
+
+
+def root_frac(source: Format) -> int:
+    """The fraction bits of a root of an operand with these formats: one shift, word + 1, serves all roots."""
+    return (source.width + 1 + source.frac - 2) // 2
+
+
+def fused(formatted: FormattedGraph) -> FormattedGraph:
+    """The graph in multiply-adds, every format of one word: the widest that it had.
+
+    Binary points stay, but for angles, which have `angle_format`, and for roots and their operands. What was narrower
+    has more room before its binary point. An addend whose binary point is too far from the product's keeps the pair
+    apart. Raises ValueError: the arithmetic is not the processor's.
+    """
+    if formatted.arithmetic != Arithmetic():
+        raise ArgumentError(f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it has no other")
+    return _Fuser(formatted).graph()
+
+
+class _Term(NamedTuple):
+    """An operand of a sum: sign times a node of the old graph times 2**exponent; node -1 for an integer with frac."""
+
+    sign: int
+    node: int
+    exponent: int = 0
+    integer: int = 0
+    frac: int = 0
+
+
+class _Product(NamedTuple):
+    """sign · a · b, nodes of the new graph; b None for the factor integer / 2**frac. room: bits it may move up."""
+
+    sign: int
+    a: int
+    b: int | None
+    frac: int
+    integer: int = 0
+    room: int = 0
+
+
+class _Fuser:
+    """nodes, formats, constants: of the new graph. place: old node -> new node and the sign of what it stores."""
+
+    def __init__(self, formatted: FormattedGraph) -> None:
+        self.old, self.source = formatted.graph, formatted
+        self.word = max(fmt.width for fmt in formatted.formats)
+        self.angle = angle_format(formatted, self.word)
+        self.nodes: list[Node] = []
+        self.formats: list[Format] = []
+        self.constants: dict[int, tuple[int, Format]] = {}
+        self.place: dict[int, tuple[int, int]] = {}
+        self._known: dict[tuple[object, ...], int] = {}
+        self._taken: dict[str, int] = {}
+        self._outputs = set(self.old.output_nodes)
+        self._depth = self._depths()
+        self._reader = {i: self._sum_of(i) for i, node in enumerate(self.old.nodes) if node.op in PRODUCTS}
+        self._plain = self._outputs | {
+            self._root(a).node for node in self.old.nodes if node.op not in (*SUMS, *PRODUCTS) for a in node.args
+        }
+        angles = {a for node in self.old.nodes if node.op in TRIG for a in node.args}
+        self._angles = {a for a in angles if self.old.nodes[a].op == "input"}
+
+    def graph(self) -> FormattedGraph:
+        for i, node in enumerate(self.old.nodes):
+            if node.op in PRODUCTS:
+                if self._reader[i] is None:
+                    self._emit_product(i)
+            elif node.op in SUMS:
+                self._emit_sum(i)
+            elif node.op not in ("neg", "shift"):
+                self._emit_other(i, node)
+        outputs = tuple(replace(port, nodes=tuple(self._positive(i) for i in port.nodes)) for port in self.old.outputs)
+        inputs = tuple(replace(port, nodes=tuple(self.place[i][0] for i in port.nodes)) for port in self.old.inputs)
+        bounds = {self.place[i][0]: bounds for i, bounds in self.source.bounds.items()}
+        graph = Graph(self.old.name, self.old.robot, tuple(self.nodes), inputs, outputs, self.old.friction).check()
+        return FormattedGraph(graph, tuple(self.formats), self.constants, bounds, self.source.arithmetic).check()
+
+    # what the old graph says
+
+    def _depths(self) -> list[int]:
+        depth: list[int] = []
+        for node in self.old.nodes:
+            depth.append(OPS[node.op].cycles + max((depth[a] for a in node.args), default=0))
+        return depth
+
+    def _root(self, i: int, sign: int = 1) -> _Term:
+        """A node through minus signs and moved binary points."""
+        exponent = 0
+        while (node := self.old.nodes[i]).op in ("neg", "shift"):
+            if node.op == "neg":
+                sign = -sign
+            else:
+                exponent += int(node.constant or 0)
+            i = node.args[0]
+        return _Term(sign, i, exponent)
+
+    def _sum_of(self, i: int) -> int | None:
+        """The sum that alone reads a product, if there is one."""
+        while i not in self._outputs and len(self.old.users[i]) == 1:
+            i = self.old.users[i][0]
+            if self.old.nodes[i].op in SUMS:
+                return i
+            if self.old.nodes[i].op not in ("neg", "shift"):
+                break
+        return None
+
+    # new nodes
+
+    def _new(self, op: str, args: Iterable[int], frac: int, name: str, constant: float | None = None) -> int:
+        self.nodes.append(Node(op, tuple(args), constant, unique(name, self._taken)))
+        self.formats.append(Format(self.word, frac))
+        return len(self.nodes) - 1
+
+    def _const(self, integer: int, frac: int) -> int:
+        key = "const", integer, frac
+        if key not in self._known:
+            value = float(integer) * 2.0**-frac
+            self._known[key] = i = self._new("const", (), frac, "constant", value)
+            self.constants[i] = integer, Format(self.word, frac)
+        return self._known[key]
+
+    def _shifted(self, i: int, exponent: int) -> int:
+        if not exponent:
+            return i
+        key = "shift", i, exponent
+        if key not in self._known:
+            name = f"{self.nodes[i].name}.moved"
+            self._known[key] = new = self._new("shift", (i,), self.formats[i].frac - exponent, name, float(exponent))
+            self.constants[new] = exponent, EXPONENT
+        return self._known[key]
+
+    def _coarser(self, i: int, frac: int) -> int:
+        """The node with fewer fraction bits."""
+        while self.formats[i].frac > frac:
+            here = max(frac, self.formats[i].frac - MOST_SHIFT)
+            key = "coarser", i, here
+            if key not in self._known:
+                self._known[key] = self._new("mul", (i, self._const(1, 0)), here, f"{self.nodes[i].name}.coarser")
+            i = self._known[key]
+        return i
+
+    def _signed(self, term: _Term) -> tuple[int, int]:
+        """The new node of a term and the sign of the term beside what it stores."""
+        if term.node not in self.place:
+            self._emit_product(term.node)  # one whose sum has no room for it
+        i, stored = self.place[term.node]
+        return self._shifted(i, term.exponent), term.sign * stored
+
+    def _positive(self, i: int) -> int:
+        """The new node that holds an old node's value, sign included."""
+        new, sign = self._signed(self._root(i))
+        if sign > 0:
+            return new
+        key = "neg", new
+        if key not in self._known:
+            self._known[key] = self._new("neg", (new,), self.formats[new].frac, f"{self.nodes[new].name}.neg")
+        return self._known[key]
+
+    # operations
+
+    def _emit_other(self, i: int, node: Node) -> None:
+        frac = self.source.formats[i].frac
+        if node.op == "const":
+            self.place[i] = self._const(*_fitted(*self._constant(i), self.word)), 1
+            return
+        args = [self._positive(a) for a in node.args]
+        op = node.op
+        if op == "input":
+            frac = self.angle.frac if i in self._angles else frac
+        elif op in TRIG:
+            args, frac = [self._coarser(args[0], self.angle.frac)], self.word - 2
+        elif op == "reciprocal":
+            op = "normalised_reciprocal"
+        elif op == "sqrt":
+            source = self.formats[args[0]]
+            args = [self._coarser(args[0], source.frac - (source.frac + self.word + 1) % 2)]
+            frac = root_frac(self.formats[args[0]])
+        elif op == "select":
+            args[1:] = self._near(args[1:], frac)
+        else:
+            raise FuseError(f"node {i} '{node.name}' is a {op}; expected an operation that a processor has")
+        self.place[i] = self._new(op, args, frac, node.name), 1
+
+    def _constant(self, i: int) -> tuple[int, int]:
+        integer, fmt = self.source.constants[i]
+        return integer, fmt.frac
+
+    def _near(self, args: list[int], frac: int) -> list[int]:
+        """Operands of a sum, none with more fraction bits than the shifts between them and the result allow."""
+        args = [self._coarser(a, frac + MOST_SHIFT) for a in args]
+        coarsest = min(self.formats[a].frac for a in args)
+        return [self._coarser(a, coarsest + MOST_SHIFT) for a in args]
+
+    def _product(self, i: int, exponent: int = 0) -> _Product:
+        """Of an old node times 2**exponent."""
+        node = self.old.nodes[i]
+        a, sign = self._signed(self._root(node.args[0]))
+        if node.op == "mul":
+            b, other = self._signed(self._root(node.args[1]))
+            b = self._shifted(b, exponent)
+            return _Product(sign * other, a, b, self.formats[a].frac + self.formats[b].frac)
+        integer, frac = self._constant(i)
+        odd, frac = _odd(abs(integer), frac)
+        frac += self.formats[a].frac - exponent
+        room = self.word - 1 - odd.bit_length()
+        return _Product(-sign if integer < 0 else sign, a, None, frac, odd, room)
+
+    def _factors(self, product: _Product, up: int) -> tuple[int, int]:
+        if product.b is not None:
+            return product.a, product.b
+        return product.a, self._const(product.integer << up, product.frac - self.formats[product.a].frac + up)
+
+    def _emit_product(self, i: int) -> None:
+        product, name = self._product(i), self.old.nodes[i].name
+        frac = self.source.formats[i].frac
+        up = min(max(frac - product.frac, 0), product.room)
+        frac = min(frac, product.frac + up)
+        if (over := product.frac + up - frac - MOST_SHIFT) > 0:
+            a = self._coarser(product.a, self.formats[product.a].frac - over)
+            product = product._replace(a=a, frac=product.frac - over)
+        args = self._factors(product, up)
+        if product.sign < 0 and i in self._plain:
+            zero = self._const(0, product.frac + up)
+            self.place[i] = self._new("sub_multiply", (*args, zero), frac, name), 1
+        else:
+            self.place[i] = self._new("mul", args, frac, name), product.sign
+
+    def _terms(self, i: int) -> list[_Term]:
+        node = self.old.nodes[i]
+        signs = (1, -1 if node.op == "sub" else 1)
+        terms = [self._root(a, sign) for a, sign in zip(node.args, signs, strict=False)]
+        if node.op == "add_const":
+            integer, frac = self._constant(i)
+            odd, frac = _odd(abs(integer), frac)
+            terms.append(_Term(-1 if integer < 0 else 1, -1, 0, *_fitted(odd, frac, self.word)))
+        return terms
+
+    def _emit_sum(self, i: int) -> None:
+        terms = self._terms(i)
+        fusing = [k for k, term in enumerate(terms) if term.node >= 0 and self._reader.get(term.node) == i]
+        for k in sorted(fusing, key=lambda k: -self._depth[terms[k].node]):
+            if self._fuse(i, terms[k], terms[1 - k]):
+                return
+        self._add(i, terms)
+
+    def _frac(self, term: _Term) -> int:
+        """Fraction bits of a term, which may be a product that is not there yet."""
+        if term.node < 0:
+            return term.frac
+        if term.node in self.place:
+            return self.formats[self.place[term.node][0]].frac - term.exponent
+        return self.source.formats[term.node].frac - term.exponent
+
+    def _fuse(self, i: int, factor: _Term, addend: _Term) -> bool:
+        """The sum at i as one operation with the product that is one of its terms, if its shifts allow it."""
+        product, frac = self._product(factor.node, factor.exponent), self.source.formats[i].frac
+        for up in range(product.room + 1):
+            down, left = product.frac + up - frac, product.frac + up - self._frac(addend)
+            more = 0
+            if addend.node < 0:
+                more = max(left - MOST_SHIFT, 0)
+                more = min(more, self.word - 1 - addend.integer.bit_length())
+                left -= more
+            if 0 <= down <= MOST_SHIFT and 0 <= left <= MOST_SHIFT:
+                break
+        else:
+            return False
+        if addend.node < 0:
+            c, sign = self._const(addend.integer << more, addend.frac + more), addend.sign
+        else:
+            c, sign = self._signed(addend)
+        op, stored = SIGNS[factor.sign * product.sign, sign]
+        new = self._new(op, (*self._factors(product, up), c), frac, self.old.nodes[i].name)
+        self.place[i] = new, stored
+        return True
+
+    def _add(self, i: int, terms: list[_Term]) -> None:
+        """The sum at i alone."""
+        frac = self.source.formats[i].frac
+        parts = [self._signed(term) for term in terms if term.node >= 0]
+        if len(parts) < len(terms):
+            (term,), near = [term for term in terms if term.node < 0], self.formats[parts[0][0]].frac
+            parts.append((self._const(*self._beside(term, near)), term.sign))
+        (a, first), (b, second) = parts
+        a, b = self._near([a, b], frac)
+        if first == second:
+            self.place[i] = self._new("add", (a, b), frac, self.old.nodes[i].name), first
+        else:
+            args = (a, b) if first > 0 else (b, a)
+            self.place[i] = self._new("sub", args, frac, self.old.nodes[i].name), 1
+
+    def _beside(self, term: _Term, frac: int) -> tuple[int, int]:
+        """A constant whose binary point is within reach of an operand's with `frac` fraction bits."""
+        up = min(max(frac - MOST_SHIFT - term.frac, 0), self.word - 1 - term.integer.bit_length())
+        down = max(term.frac - frac - MOST_SHIFT, 0)
+        return (term.integer << up) + ((1 << down) >> 1) >> down, term.frac + up - down
+
+
+def _odd(integer: int, frac: int) -> tuple[int, int]:
+    """The same number without trailing zeros."""
+    if not integer:
+        return 0, 0
+    zeros = (integer & -integer).bit_length() - 1
+    return integer >> zeros, frac - zeros
+
+
+def _fitted(integer: int, frac: int, word: int) -> tuple[int, int]:
+    """The same number, rounded where it has more bits than the word."""
+    over = max(abs(integer).bit_length() - (word - 1), 0)
+    if over and (abs(integer) + (1 << over >> 1) >> over).bit_length() > word - 1:
+        over += 1
+    return (integer + ((1 << over) >> 1)) >> over, frac - over

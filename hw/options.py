@@ -1,0 +1,39 @@
+"""How a design is to be made, whatever it computes: what a request and the device "sim" have in common."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dynagate.fixedpoint.assign import Policy
+    from dynagate.fixedpoint.goal import Goal
+    from dynagate.graph.region import Region
+    from dynagate.hw.axi import Axi
+    from dynagate.hw.cost import Budget
+    from dynagate.hw.plan import Stages
+
+DEFAULT_FOLDER = Path("build") / "designs"
+"""Where designs are kept, each in a folder of its own."""
+
+
+@dataclass(frozen=True)
+class DesignOptions:
+    """ii: a new sample may enter every so many cycles, 1 to `schedule.LONGEST_INTERVAL`.
+    policy: word length and binary points (24 bits by default). With proved ranges no state of the region overflows.
+    goal: an accuracy, for which word lengths of least cost are found instead, with the policy's samples.
+    formats: a file of formats instead; a policy with proved ranges has them proved.
+    axi: write the datapath's shell too. budget: what the plan may take. stages: more registers, for a target that wants
+    them. region: the states the formats are for (inside the URDF's limits by default).
+    """
+
+    ii: int = 8
+    policy: Policy | None = None
+    goal: Goal | None = None
+    formats: str | os.PathLike[str] | None = None
+    axi: Axi | None = None
+    budget: Budget | None = None
+    stages: Stages | None = None
+    region: Region | None = None

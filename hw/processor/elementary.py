@@ -1,0 +1,71 @@
+"""The elementary unit: sine, cosine, reciprocal and square root of one operand, by the units of `hw.units`."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Module, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from dynagate.hw.processor.shape import ELEMENTARY, Core
+from dynagate.hw.units.reciprocal import SHIFT_BITS, Reciprocal
+from dynagate.hw.units.rescale import delayed
+from dynagate.hw.units.root import Root
+from dynagate.hw.units.sincos import SinCos
+
+
+class Functions(wiring.Component):
+    """A result every cycle at most, at the latency of its kind: a schedule has no two at once.
+
+    ========  ===  ====================================================
+    x         in   the operand, signed
+    kind      in   0: none; else the place in ELEMENTARY plus one
+    shift     in   of a reciprocal, signed
+    place     in   where the result goes
+    valid     out  there is a result
+    o         out  the result, signed
+    to        out  its place
+    overflow  out  it does not fit
+    ========  ===  ====================================================
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        fields = core.function_fields
+        super().__init__(
+            {
+                "x": In(signed(core.word)),
+                "kind": In(fields["kind"]),
+                "shift": In(signed(SHIFT_BITS)),
+                "place": In(fields["place"]),
+                "valid": Out(1),
+                "o": Out(signed(core.word)),
+                "to": Out(fields["place"]),
+                "overflow": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        core = self.core
+        kinds = {name: k + 1 for k, name in enumerate(ELEMENTARY)}
+        m.submodules.sincos = sincos = SinCos(core.angle, core.sine)
+        m.submodules.reciprocal = reciprocal = Reciprocal(core.word, core.word)
+        m.submodules.root = root = Root(core.word, core.word, core.root_shift)
+        m.d.comb += [
+            sincos.x.eq(self.x),
+            sincos.cosine.eq(self.kind == kinds["cos"]),
+            reciprocal.x.eq(self.x),
+            reciprocal.shift.eq(self.shift),
+            root.x.eq(self.x),
+        ]
+        units = {"sincos": (sincos, ("sin", "cos")), "reciprocal": (reciprocal, ("normalised_reciprocal",))}
+        units["root"] = root, ("sqrt",)
+        for name, (unit, ops) in units.items():
+            latency = core.elementary[ops[0]]
+            assert unit.latency == latency, f"{name} takes {unit.latency} cycles, not {latency}"
+            asked = Signal(name=f"asks_{name}")
+            m.d.comb += asked.eq(sum((self.kind == kinds[op] for op in ops[1:]), start=self.kind == kinds[ops[0]]))
+            valid = delayed(m, asked, latency, f"{name}_valid", reset=True)
+            place = delayed(m, self.place, latency, f"{name}_place")
+            with m.If(valid):
+                m.d.comb += [self.valid.eq(1), self.o.eq(unit.o), self.to.eq(place), self.overflow.eq(unit.overflow)]
+        return m

@@ -1,0 +1,176 @@
+"""What a core is: its size, its latencies and the fields of its program words. The program fits a core of one shape."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+from dynagate.base.errors import ArgumentError
+from dynagate.design.source import source_digest
+from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, root_frac
+from dynagate.hw.units import multiply, reciprocal, root, sincos
+
+FEWEST_UNITS, MOST_UNITS = 2, 8
+SMALLEST_WORD, LARGEST_WORD = 18, 32
+LANE = 32
+"""Bits of a program word that are loaded at once."""
+ELEMENTARY = ("sin", "cos", "normalised_reciprocal", "sqrt")
+"""Operations of the elementary unit; their number in a program word is the place here plus one."""
+SHIFT_BITS = MOST_SHIFT.bit_length()
+READ = 3
+"""Cycles from a place's address to the operand: memory, its register, multiplexer."""
+SIDE = 4
+"""Registers of an addend on its way to the sum."""
+
+
+@dataclass(frozen=True)
+class Core:
+    """A core's shape. Raises ValueError: a number is out of range.
+
+    units: multiply-add units, 2 to 8. word: bits of a value, 18 to 32. angle_bits: integer bits of angles, 3 to 8.
+    place_bits: 2**place_bits values fit the memory of a unit. program_bits: 2**program_bits words fit the program.
+    input_bits: likewise for the inputs of a sample. output_bits: for results of a unit that wait to be sent.
+    """
+
+    units: int = 4
+    word: int = 24
+    angle_bits: int = FEWEST_ANGLE_BITS
+    place_bits: int = 9
+    program_bits: int = 12
+    input_bits: int = 7
+    output_bits: int = 9
+
+    def __post_init__(self) -> None:
+        limits = {
+            "units": (FEWEST_UNITS, MOST_UNITS),
+            "word": (SMALLEST_WORD, LARGEST_WORD),
+            "angle_bits": (FEWEST_ANGLE_BITS, 8),
+            "place_bits": (5, 14),
+            "program_bits": (5, 18),
+            "input_bits": (3, 12),
+            "output_bits": (3, 14),
+        }
+        for name, (least, most) in limits.items():
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= most:
+                raise ArgumentError(f"{name} {value!r} of a core; expected {least} to {most}")
+
+    @property
+    def bank_bits(self) -> int:
+        """Of the number of a memory: a unit's own, or the last one, which constants, inputs and functions share."""
+        return self.units.bit_length()
+
+    @property
+    def shared(self) -> int:
+        """The number of the memory that all units share."""
+        return self.units
+
+    @property
+    def operand_bits(self) -> int:
+        return self.bank_bits + self.place_bits
+
+    @property
+    def angle(self) -> Format:
+        """Of the operand of a sine."""
+        return Format(self.word, self.word - 1 - self.angle_bits)
+
+    @property
+    def sine(self) -> Format:
+        return Format(self.word, self.word - 2)
+
+    @property
+    def root_shift(self) -> int:
+        return self.word + 1
+
+    @property
+    def root_source(self) -> Format:
+        """Some format of a root's operand; only its parity counts."""
+        return Format(self.word, (self.word + 1) % 2)
+
+    @property
+    def root(self) -> Format:
+        return Format(self.word, root_frac(self.root_source))
+
+    @property
+    def sum_bits(self) -> int:
+        """Of the exact sum of a product and a shifted addend."""
+        return max(2 * self.word, self.word + MOST_SHIFT) + 2
+
+    @cached_property
+    def unit_latency(self) -> int:
+        """Cycles from operands to the result at the memories' write ports: product or addend, sum, three steps of the
+        shift, a register."""
+        return max(multiply.latency(self.word, self.word), SIDE) + 5
+
+    @cached_property
+    def latency(self) -> int:
+        """Cycles from a multiply-add to the first instruction that may read its result."""
+        return READ + self.unit_latency + 1
+
+    @cached_property
+    def elementary(self) -> dict[str, int]:
+        """Cycles of the functions, from operand to result."""
+        sine = sincos.latency(self.angle, self.sine)
+        return {
+            "sin": sine,
+            "cos": sine,
+            "normalised_reciprocal": reciprocal.latency(self.word, self.word),
+            "sqrt": root.latency(self.word, self.word, self.root_shift),
+        }
+
+    def latency_of(self, kind: str) -> int:
+        """Cycles from an instruction to the first that may read its result."""
+        return READ + self.elementary[kind] + 2 if kind in ELEMENTARY else self.latency
+
+    @cached_property
+    def unit_fields(self) -> dict[str, int]:
+        """Bits of the fields of a unit's part of a program word, from bit 0 up."""
+        operands = dict.fromkeys(("a", "b", "c"), self.operand_bits)
+        flags = dict.fromkeys(("write", "out", "product_negative", "addend_negative", "select"), 1)
+        return {**operands, "place": self.place_bits, **flags, "up": SHIFT_BITS, "down": SHIFT_BITS}
+
+    @cached_property
+    def function_fields(self) -> dict[str, int]:
+        """Likewise of the elementary unit's part, which is the last one."""
+        kinds = len(ELEMENTARY).bit_length()
+        return {"kind": kinds, "place": self.place_bits, "shift": reciprocal.SHIFT_BITS}
+
+    @property
+    def unit_bits(self) -> int:
+        return sum(self.unit_fields.values())
+
+    @property
+    def program_word(self) -> int:
+        """Bits of a program word."""
+        return self.units * self.unit_bits + sum(self.function_fields.values())
+
+    @property
+    def lanes(self) -> int:
+        return math.ceil(self.program_word / LANE)
+
+    @property
+    def lane_bits(self) -> int:
+        return max((self.lanes - 1).bit_length(), 1)
+
+    @cached_property
+    def hash(self) -> str:
+        """Of the shape and of the source that makes its gateware."""
+        text = json.dumps([asdict(self), source_digest()], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    @property
+    def device_hash(self) -> int:
+        """The 64 bits of it that the hardware shows."""
+        return int(self.hash[:16], 16)
+
+    @property
+    def text(self) -> str:
+        """Its shape in a line."""
+        return (
+            f"{self.units} units, {self.word} bits, angles to ±{1 << self.angle_bits} rad, {1 << self.place_bits} "
+            f"places, {1 << self.program_bits} words"
+        )

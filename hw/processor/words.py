@@ -1,0 +1,111 @@
+"""Program words: a schedule in bits, and the messages that load it.
+
+A message is two 32-bit beats, a head and a number. The head's top four bits say what it is, the others an address.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.hw.processor.instructions import SUM
+from dynagate.hw.processor.schedule import Schedule
+from dynagate.hw.processor.shape import ELEMENTARY, LANE
+
+Words = npt.NDArray[np.uint32]
+
+
+class Kind(IntEnum):
+    """Of a message: a sample, which has its inputs after the head; the beginning of a program, after which the core
+    has none; a part of it; its end with the checksum, which the core answers with 1 where it is right, else 0."""
+
+    SAMPLE = 0
+    BEGIN = 1
+    PART = 2
+    END = 3
+
+
+class Region(IntEnum):
+    """Of the address of a part: program words by lanes, constants by place, registers."""
+
+    PROGRAM = 0
+    CONSTANTS = 1
+    REGISTERS = 2
+
+
+KIND_SHIFT, REGION_SHIFT = 28, 24
+"""Lowest bits of the kind in a head, and of the region in an address."""
+REGISTERS = ("words", "period", "inputs", "ahead")
+"""The registers in order; after them the number of results of each unit. ahead: samples under way at a time."""
+
+
+def pack_fields(values: Mapping[str, int], fields: Mapping[str, int]) -> int:
+    word = low = 0
+    for name, bits in fields.items():
+        value = int(values.get(name, 0))
+        assert 0 <= value < 1 << bits, f"{name} {value} in {bits} bits"
+        word |= value << low
+        low += bits
+    return word
+
+
+def unpack_fields(word: int, fields: Mapping[str, int]) -> dict[str, int]:
+    values = {}
+    for name, bits in fields.items():
+        values[name] = word & ((1 << bits) - 1)
+        word >>= bits
+    return values
+
+
+def program_words(scheduled: Schedule) -> list[int]:
+    """A number of `core.program_word` bits for each cycle."""
+    core, words = scheduled.core, [0] * scheduled.words
+    for slot in scheduled.slots:
+        each = slot.instruction
+        values = {name: scheduled.address(getattr(each, name)) for name in "abc"[: len(each.sources)]}
+        if each.kind == SUM:
+            values |= {name: int(getattr(each, name)) for name in ("product_negative", "addend_negative", "select")}
+            values |= {"up": each.up, "down": each.down, "out": int(each.out)}
+            values |= {"place": slot.place or 0, "write": int(slot.place is not None)}
+        else:
+            kind, mask = ELEMENTARY.index(each.kind) + 1, (1 << core.function_fields["shift"]) - 1
+            function = {"kind": kind, "place": slot.place or 0, "shift": each.shift & mask}
+            words[slot.cycle] |= pack_fields(function, core.function_fields) << (core.units * core.unit_bits)
+        words[slot.cycle] |= pack_fields(values, core.unit_fields) << (slot.unit * core.unit_bits)
+    return words
+
+
+def ahead(scheduled: Schedule) -> int:
+    """Samples that may be under way: two where the results of both can wait to be sent."""
+    return 2 if 2 * max(map(len, scheduled.outputs)) <= 1 << scheduled.core.output_bits else 1
+
+
+def messages(scheduled: Schedule) -> Words:
+    """What loads a program, (messages, 2): all but the inputs of samples."""
+    core = scheduled.core
+    parts: list[tuple[int, int]] = []
+    for cycle, word in enumerate(program_words(scheduled)):
+        for lane in range(core.lanes):
+            parts.append((_address(Region.PROGRAM, cycle << core.lane_bits | lane), word >> (LANE * lane) & 0xFFFFFFFF))
+    for source, place in scheduled.fixed.items():
+        if source.node is None:
+            parts.append((_address(Region.CONSTANTS, place), source.integer & 0xFFFFFFFF))
+    values = [scheduled.words, scheduled.period, len(scheduled.instructions.inputs), ahead(scheduled)]
+    for k, value in enumerate([*values, *map(len, scheduled.outputs)]):
+        parts.append((_address(Region.REGISTERS, k), value))
+    begin = [(Kind.BEGIN << KIND_SHIFT, core.device_hash & 0xFFFFFFFF)]
+    body = np.array(parts, dtype=np.uint64).astype(np.uint32)
+    end = [(Kind.END << KIND_SHIFT, checksum(body))]
+    return np.concatenate([np.array(begin, np.uint64), body, np.array(end, np.uint64)]).astype(np.uint32)
+
+
+def checksum(parts: Words) -> int:
+    """CRC-32 (IEEE 802.3) of the beats of all parts."""
+    return zlib.crc32(np.ascontiguousarray(parts, dtype="<u4").tobytes())
+
+
+def _address(region: Region, place: int) -> int:
+    return Kind.PART << KIND_SHIFT | region << REGION_SHIFT | place

@@ -1,0 +1,33 @@
+"""Multiply and add: a product and an addend, aligned by wiring, summed exactly, rounded once. One cycle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Const, Module, Value, signed
+from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.hw.units.rescale import Wires, fit, rounding_constant, shift_left
+
+SIGNS = {"multiply_add": (1, 1), "multiply_sub": (1, -1), "sub_multiply": (-1, 1)}
+"""Of the product and of the addend."""
+
+
+def fused_wires(
+    m: Module,
+    op: str,
+    operands: Sequence[tuple[Value, Format]],
+    to: Format,
+    arithmetic: Arithmetic,
+    name: str,
+) -> Wires:
+    """The sum's wires, before its register; helper signals start with name."""
+    (a, fa), (b, fb), (c, fc) = operands
+    below = fa.frac + fb.frac
+    frac = max(below, fc.frac)
+    product, addend = shift_left(a * b, frac - below), shift_left(c, frac - fc.frac)
+    signs = SIGNS[op]
+    total = addend - product if signs[0] < 0 else product + addend if signs[1] > 0 else product - addend
+    constant = rounding_constant(frac - to.frac, arithmetic)
+    if constant:
+        total = total + Const(constant, signed(constant.bit_length() + 1))
+    return fit(m, total, frac, to, arithmetic, name)

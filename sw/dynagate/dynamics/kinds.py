@@ -1,0 +1,231 @@
+"""What kinds of joints do: the pose of a link, the ways from one configuration to another, and what a joint feels."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.naming import label
+from dynagate.dynamics.joints import AxisTransform, FreeTransform, JointTransform, rotation_of
+from dynagate.dynamics.spatial import Scalar, array, cos, cross, select, sin, sqrt, zeros
+from dynagate.robot.kinds import row_of
+
+Array = npt.NDArray[Any]
+Z = np.array([0.0, 0.0, 1.0])
+
+SMALL_TURN = 0.5
+"""rad: `advance` takes power series of the angle up to here, and beyond it closed forms, which divide by the angle."""
+
+
+class JointMotion(ABC):
+    """Of a joint about or along z. q: its own part of the configuration (nq,), v: of the velocity (nv,), both over any
+    scalar. Where nothing else is said, a configuration is a vector that velocities are added to."""
+
+    @abstractmethod
+    def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
+        """What the pose needs of the configuration, such as cosine and sine. link: for the names of nodes."""
+
+    @abstractmethod
+    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
+        """Of a link in its parent. fixed, origin: pose of the joint frame. turn: as `turn` gives it."""
+
+    def moved(self, q: Array, v: Array) -> Array:
+        """The configurations (..., nq) that a constant velocity (..., nv) leads to in one second, in numpy. Complex v
+        of tiny size gives complex steps."""
+        return np.asarray(q + v)
+
+    def advanced(self, q: Array, v: Array) -> Array:
+        """`moved` of one configuration over any scalar."""
+        return np.asarray(q + v)
+
+    def bracket(self, u: Array, v: Array) -> Array:
+        """[u, v] (nv,) of two velocities."""
+        return zeros(len(u))
+
+    def directions(self, q: Sequence[Scalar] | Array, count: int) -> Array:
+        """∂q/∂v (nq, nv) of `moved` at v = 0. count: nv."""
+        return array(np.eye(count))
+
+    def rates(self, q: Sequence[Scalar] | Array, rates: Array, count: int) -> Array:
+        """The velocity (nv,) with which the configuration moves whose numbers change at these rates (nq,)."""
+        return np.asarray(self.directions(q, count).T @ rates)
+
+    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+        """What the joint feels of a body: of its mass, m c and Σ = ∫ r rᵀ dm. The parent carries the rest."""
+        return mass, first, second
+
+
+class Turning(JointMotion):
+    """About z. Mass on z is not felt: m, h_z and Σ_zz."""
+
+    def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
+        return [label(cos(q[0]), f"cos_{link}"), label(sin(q[0]), f"sin_{link}")]
+
+    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
+        joint = AxisTransform(fixed, origin, turn[0], turn[1])
+        if all(isinstance(entry, float) for entry in fixed.ravel()):
+            return joint
+        return FreeTransform(joint.after(array(np.eye(3))), origin)  # two rotations become one
+
+    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+        return 0.0, first * (1.0 - Z), second * (1.0 - np.outer(Z, Z))
+
+
+class Sliding(JointMotion):
+    """Along z. Σ is not felt."""
+
+    def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
+        return [q[0]]
+
+    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
+        return AxisTransform(fixed, label(origin + fixed[:, 2] * turn[0], f"slide_{link}"))
+
+    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+        return mass, first, np.zeros((3, 3))
+
+
+class Ball(JointMotion):
+    """Turns any way: a quaternion is multiplied from the right by exp(ω/2). Mass at the centre is not felt."""
+
+    def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
+        return list(label(rotation_of(q[-4:]), f"turn_{link}").ravel())
+
+    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
+        return FreeTransform(fixed @ array(list(turn[:9])).reshape(3, 3), origin)
+
+    def moved(self, q: Array, v: Array) -> Array:
+        half_sinc, cosine, _ = _turned_by(v[..., -3:])
+        return _times(q[..., -4:], v[..., -3:] * half_sinc, cosine)
+
+    def advanced(self, q: Array, v: Array) -> Array:
+        turn, rate = q[-4:], v[-3:]
+        half_sinc, cosine, _, _ = _factors(rate @ rate)
+        axis, w = turn[:3], turn[3]
+        vector = rate * half_sinc
+        after = array([*(vector * w + axis * cosine + cross(axis, vector)), w * cosine - axis @ vector])
+        # what rounding has taken of the length comes back
+        return np.asarray(after * (1.5 - (after @ after) * 0.5))
+
+    def bracket(self, u: Array, v: Array) -> Array:
+        return cross(u[-3:], v[-3:])
+
+    def directions(self, q: Sequence[Scalar] | Array, count: int) -> Array:
+        x, y, z, w = (value * 0.5 for value in q[-4:])
+        return array([[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]])
+
+    def rates(self, q: Sequence[Scalar] | Array, rates: Array, count: int) -> Array:
+        block = self.directions(q, count).T
+        block[-3:, -4:] = block[-3:, -4:] * 4.0
+        return np.asarray(block @ rates)
+
+    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+        return 0.0, first, second
+
+
+class Free(Ball):
+    """Goes anywhere: follows the screw (linear, angular) of the link's own frame (Solà, Deray & Atchuthan, "A micro Lie
+    theory", 2018, eqs. 172-174)."""
+
+    def turn(self, link: int, q: Sequence[Scalar]) -> list[Scalar]:
+        return [*super().turn(link, q), *q[:3]]
+
+    def pose(self, link: int, fixed: Array, origin: Array, turn: Sequence[Scalar]) -> JointTransform:
+        return super().pose(link, fixed, origin + fixed @ array(list(turn[9:])), turn)
+
+    def moved(self, q: Array, v: Array) -> Array:
+        speed, rate = v[..., :3], v[..., 3:]
+        half_sinc, _, squared = _turned_by(rate)
+        across = np.cross(rate, speed)
+        screw = speed + 2.0 * half_sinc**2 * across + _cubic(squared) * np.cross(rate, across)
+        return np.concatenate([q[..., :3] + _turned(q[..., 3:], screw), super().moved(q, v)], axis=-1)
+
+    def advanced(self, q: Array, v: Array) -> Array:
+        turned = super().advanced(q, v)
+        speed, rate = v[:3], v[3:]
+        _, _, first, second = _factors(rate @ rate)
+        across = cross(rate, speed)
+        screw = speed + across * first + cross(rate, across) * second
+        return np.concatenate([q[:3] + rotation_of(list(q[3:])) @ screw, turned])
+
+    def bracket(self, u: Array, v: Array) -> Array:
+        return np.concatenate([cross(u[3:], v[:3]) + cross(u[:3], v[3:]), super().bracket(u, v)])
+
+    def directions(self, q: Sequence[Scalar] | Array, count: int) -> Array:
+        matrix = zeros(7, 6)
+        matrix[:3, :3] = rotation_of(list(q[3:]))
+        matrix[3:, 3:] = super().directions(q, 3)
+        return matrix
+
+    def felt(self, mass: float, first: Array, second: Array) -> tuple[float, Array, Array]:
+        return mass, first, second
+
+
+MOTIONS: dict[str, JointMotion] = {
+    "revolute": Turning(),
+    "continuous": Turning(),
+    "prismatic": Sliding(),
+    "spherical": Ball(),
+    "floating": Free(),
+}
+"""By the names of `robot.kinds.KINDS`."""
+
+
+def motion_of(kind: str) -> JointMotion:
+    """Raises ValueError: the table has no such kind."""
+    motion: JointMotion = row_of("dynamics.kinds.MOTIONS", MOTIONS, kind)
+    return motion
+
+
+def _turned_by(rate: Array) -> tuple[Array, Array, Array]:
+    """sin(θ/2) / θ, cos(θ/2) and θ² of angular velocities (..., 3), each (..., 1)."""
+    squared = np.sum(rate * rate, axis=-1)[..., None]
+    angle = np.sqrt(squared)
+    half_sinc = np.divide(np.sin(0.5 * angle), angle, out=np.full_like(angle, 0.5), where=angle != 0.0)
+    return half_sinc, np.cos(0.5 * angle), squared
+
+
+def _factors(squared: Scalar) -> tuple[Scalar, ...]:
+    """sin(θ/2) / θ, cos(θ/2), (1 - cos θ) / θ² and (θ - sin θ) / θ³ of θ²."""
+    beyond = squared - SMALL_TURN**2
+    angle = sqrt(select(beyond, squared, SMALL_TURN**2))  # not of 0, where its slope is infinite
+    inverse, half = 1.0 / angle, angle * 0.5
+    half_sinc, cosine = sin(half) * inverse, cos(half)
+    third = (1.0 - half_sinc * cosine * 2.0) * (inverse * inverse)
+    half_sinc = select(beyond, half_sinc, _taylor(squared * 0.25, 1, 6) * 0.5)
+    cosine = select(beyond, cosine, _taylor(squared * 0.25, 0, 7))
+    return half_sinc, cosine, half_sinc * half_sinc * 2.0, select(beyond, third, _taylor(squared, 3, 7))
+
+
+def _taylor(x: Scalar, start: int, terms: int) -> Scalar:
+    """Σ (-x)^k / (2k + start)!, over so many terms."""
+    first, *others = [(-1) ** k / math.factorial(2 * k + start) for k in reversed(range(terms))]
+    result: Scalar = first
+    for coefficient in others:
+        result = result * x + coefficient
+    return result
+
+
+def _times(quaternion: Array, vector: Array, scalar: Array) -> Array:
+    """quaternion ∘ (vector, scalar), each (x, y, z, w)."""
+    axis, w = quaternion[..., :3], quaternion[..., 3:]
+    imaginary = w * vector + scalar * axis + np.cross(axis, vector)
+    return np.concatenate([imaginary, w * scalar - np.sum(axis * vector, axis=-1)[..., None]], axis=-1)
+
+
+def _turned(quaternion: Array, vector: Array) -> Array:
+    """The vector turned by a unit quaternion."""
+    axis, w = quaternion[..., :3], quaternion[..., 3:]
+    across = 2.0 * np.cross(axis, vector)
+    return vector + w * across + np.cross(axis, across)
+
+
+def _cubic(squared: Array) -> Array:
+    """(θ - sin θ) / θ³ of θ²; by its series where the difference would cancel."""
+    x, angle = squared, np.sqrt(squared)
+    series = 1 / 6 - x / 120 * (1 - x / 42 * (1 - x / 72 * (1 - x / 110)))
+    return np.divide(angle - np.sin(angle), angle**3, out=series, where=np.abs(x) > 0.1)

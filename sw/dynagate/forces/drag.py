@@ -1,0 +1,81 @@
+"""Drag of a fluid at rest on every part of every link."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import Error
+from dynagate.base.naming import scope
+from dynagate.dynamics.spatial import Array, array, cross, skew, symmetric
+from dynagate.forces.checks import are_finite, is_finite, shown
+from dynagate.forces.force import Force, Now, Wrench
+from dynagate.robot.model import Vector3
+
+Floats = npt.NDArray[np.float64]
+
+
+class DragError(Error, ValueError):
+    """A drag that has no meaning. The text names the parameter and its range."""
+
+
+@dataclass(frozen=True)
+class Drag(Force):
+    """A force against the velocity of every part of every link, in proportion to its volume.
+
+    viscosity: N s/m for each m³, along and across the link's `direction` (a unit vector in its frame). density:
+    kg/m³, by which a link's mass gives its volume. Equal drag along and across moves no swimmer: its impulse over
+    a cycle of shapes is zero.
+    """
+
+    viscosity: tuple[float, float]
+    density: float = 1000.0
+    direction: Vector3 = (1.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        if not (are_finite(self.viscosity, 2) and min(self.viscosity) >= 0.0):
+            raise DragError(f"drag has viscosity {self.viscosity}; expected two finite numbers, 0 or more")
+        if not (is_finite(self.density) and self.density > 0.0):
+            raise DragError(f"drag has density {shown(self.density)}; expected a finite number above 0")
+        if not (are_finite(self.direction, 3) and abs(math.hypot(*self.direction) - 1.0) < 1e-9):
+            raise DragError(f"drag has direction {self.direction}; expected a unit vector")
+
+    @classmethod
+    def printed(cls, coefficient: float, dt: float, density: float = 1000.0) -> Drag:
+        """Q = D |ΔP/dt|² for each m³ as the paper of 2018 has it: the viscosity is 2 D/dt in all directions. Raises
+        DragError: dt."""
+        if not (is_finite(dt) and dt > 0.0):
+            raise DragError(f"dt is {shown(dt)}; expected a finite number above 0")
+        return cls((2.0 * coefficient / dt, 2.0 * coefficient / dt), density)
+
+    def matrix(self) -> Floats:
+        """N s/m for each m³ (3, 3), in the link's frame."""
+        line = np.outer(self.direction, self.direction)
+        return self.viscosity[0] * line + self.viscosity[1] * (np.eye(3) - line)
+
+    def torque(self, now: Now) -> Array:
+        wrenches = []
+        for i, link in enumerate(now.tree.moving.links):
+            if link.mass == 0.0:
+                continue
+            with scope(f"link{i}"):
+                turn = now.tree.turns[i].T  # from the axes of the robot's file to the tree's
+                rotation, position = now.poses[i]
+                to_base = rotation @ turn
+                centre = position + rotation @ now.tree.point(i, link.com)
+                slowed = array(self.matrix() * (link.mass / self.density))
+                force = -(to_base @ (slowed @ (to_base.T @ now.velocity(i, centre))))
+                spun = array(self._turning(np.array(link.second_moment()), link.mass, np.array(link.com)))
+                moment = -(to_base @ (spun @ (to_base.T @ now.motions[i].angular)))
+                wrenches.append((i, Wrench(moment + cross(centre, force), force)))
+        return now.pushed(wrenches)
+
+    def _turning(self, second: Floats, mass: float, com: Floats) -> Floats:
+        """K (3, 3), N m s: the moment about the centre of mass is -K ω, in the link's frame. K = ∫ [r]×ᵀ D [r]× dV."""
+        moments, axes = np.linalg.eigh((second - mass * np.outer(com, com)) / self.density)
+        crosses = (skew(axis).astype(np.float64) for axis in axes.T)
+        total: Floats = sum(max(m, 0.0) * x.T @ self.matrix() @ x for m, x in zip(moments, crosses, strict=True))
+        return symmetric(lambda a, b: total[a, b]).astype(np.float64)

@@ -1,0 +1,175 @@
+"""What a force is: a function of a robot's state, over any scalar, to a generalised force.
+
+A force knows no method and no device. What it gives is traced into the graphs of the method that steps the robot, so it
+runs wherever the method does, and has its derivatives.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.naming import scope
+from dynagate.dynamics.coupling import Coupling
+from dynagate.dynamics.spatial import Array, Motion, Scalar, array, cross, zeros
+from dynagate.dynamics.tree import Tree
+from dynagate.robot import Robot
+
+
+class Force(ABC):
+    """A force on a robot. A class of its own is a frozen dataclass of its parameters.
+
+    inputs: names of values (nv,) that it takes at every step besides the state.
+    """
+
+    inputs: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def name(self) -> str:
+        """In errors and scopes."""
+        return type(self).__name__
+
+    def check(self, robot: Robot) -> None:  # noqa: B027  # most forces have a meaning for every robot
+        """Raises ValueError: the force has no meaning for this robot."""
+
+    @abstractmethod
+    def torque(self, now: Now) -> Array:
+        """The generalised force (nv,), N m or N, at a robot's state."""
+
+
+class Wrench(NamedTuple):
+    """A force on a link and its moment about the base's origin, in base axes."""
+
+    moment: Array
+    force: Array
+
+    @classmethod
+    def at(cls, place: Array, force: Array) -> Wrench:
+        """Of a force (3,) at a place (3,)."""
+        return cls(cross(place, force), force)
+
+
+class Now:
+    """The state that forces act at, over any scalar.
+
+    robot: with its couplings. q (nq,), rad, m and unit quaternions; qd (nv,), rad/s or m/s; dt: s, the step that the
+    force acts in. given: (nv,) by name, the inputs of forces. tree: with links where the robot has them, each joint
+    free.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        q: Sequence[Scalar],
+        qd: Sequence[Scalar],
+        dt: Scalar,
+        given: Mapping[str, Sequence[Scalar]] | None = None,
+    ) -> None:
+        self.robot, self.q, self.qd, self.dt, self.given = robot, q, qd, dt, given or {}
+
+    @cached_property
+    def tree(self) -> Tree:
+        return Tree(self.robot).as_given
+
+    @cached_property
+    def _coupling(self) -> Coupling | None:
+        return Coupling(self.robot) if self.robot.followers else None
+
+    @cached_property
+    def joint_rates(self) -> Sequence[Scalar]:
+        """The velocities of all joints, those that mimic others among them."""
+        return self._coupling.rates(self.qd) if self._coupling else self.qd
+
+    def of_joints(self, torques: Sequence[Scalar]) -> Array:
+        """The generalised force (nv,) of torques at all joints, those that mimic others among them."""
+        return array(self._coupling.torques(torques) if self._coupling else list(torques))
+
+    @cached_property
+    def poses(self) -> list[tuple[Array, Array]]:
+        """R (3, 3) and p (3,) of every link, m, in the base frame."""
+        q = self._coupling.configuration(self.q) if self._coupling else list(self.q)
+        poses: list[tuple[Array, Array]] = []
+        for i, joint in enumerate(self.tree.transforms(q)):
+            with scope("place", f"link{i}"):
+                parent = self.tree.parents[i]
+                r, p = poses[parent] if parent >= 0 else (array(np.eye(3)), zeros(3))
+                poses.append((array(joint.after(r)), p + r @ joint.translation))
+        return poses
+
+    @cached_property
+    def motions(self) -> list[Motion]:
+        """The velocity of every link, of the point at the base's origin, in base axes: rad/s and m/s."""
+        tree, motions = self.tree, list[Motion]()
+        for i in tree.links:
+            with scope("moving", f"link{i}"):
+                parent = tree.parents[i]
+                motion = motions[parent] if parent >= 0 else Motion(zeros(3), zeros(3))
+                for d in tree.dofs[i]:
+                    rate = self.joint_rates[d]
+                    axis = tree.axis_at(d, *self.poses[i])
+                    motion = Motion(
+                        motion.angular + _times(axis.angular, rate), motion.linear + _times(axis.linear, rate)
+                    )
+                motions.append(motion)
+        return motions
+
+    def velocity(self, i: int, place: Array) -> Array:
+        """Of the point of link i that is at a place (3,) in the base frame, m/s."""
+        return self.motions[i].linear + cross(self.motions[i].angular, place)
+
+    def pushed(self, wrenches: Iterable[tuple[int, Wrench]]) -> Array:
+        """The generalised force (nv,) of wrenches on links."""
+        tree = self.tree
+        moments, forces = ([zeros(3) for _ in tree.links] for _ in range(2))
+        for i, wrench in wrenches:
+            moments[i], forces[i] = moments[i] + wrench.moment, forces[i] + wrench.force
+        torques = zeros(tree.nv)
+        for i in reversed(tree.links):
+            with scope("pushed", f"link{i}"):
+                for d in tree.dofs[i]:
+                    axis = tree.axis_at(d, *self.poses[i])
+                    torques[d] = axis.angular @ moments[i] + axis.linear @ forces[i]
+                if (parent := tree.parents[i]) >= 0:
+                    moments[parent] = moments[parent] + moments[i]
+                    forces[parent] = forces[parent] + forces[i]
+        return self.of_joints(list(torques))
+
+
+def _times(vector: Array, rate: Scalar) -> Array:
+    """A vector times a scalar, which may carry derivatives where the vector's entries are numbers."""
+    return array([rate * x for x in vector])
+
+
+class Forces:
+    """The forces on a robot, summed. Raises ValueError: one is no force, or has no meaning for this robot."""
+
+    def __init__(self, robot: Robot, forces: Sequence[Force]) -> None:
+        for force in forces:
+            force.check(robot)
+        self.robot, self.forces = robot, tuple(forces)
+        self.inputs = tuple(dict.fromkeys(name for force in forces for name in force.inputs))
+
+    def torque(
+        self, q: Sequence[Scalar], qd: Sequence[Scalar], dt: Scalar, given: Mapping[str, Sequence[Scalar]]
+    ) -> Array:
+        """The sum (nv,), N m or N, at a state, as `Now` has it."""
+        now, total = Now(self.robot, q, qd, dt, given), zeros(self.robot.nv)
+        for k, force in enumerate(self.forces):
+            with scope("forces", f"{force.name}{k}"):
+                total = total + force.torque(now)
+        return total
+
+
+def check_forces(forces: object) -> tuple[Force, ...]:
+    """Forces as a tuple. Raises TypeError: one of them is none; ValueError: they are no sequence."""
+    if isinstance(forces, Force) or not isinstance(forces, Sequence):
+        raise ArgumentError(f"forces={forces!r:.60}; expected a sequence of forces, such as [Servo(100.0)]")
+    for force in forces:
+        if not isinstance(force, Force):
+            raise ArgumentTypeError(f"forces has {force!r:.60}; expected a Force, such as dynagate.forces.Servo")
+    return tuple(forces)

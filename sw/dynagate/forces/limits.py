@@ -1,0 +1,41 @@
+"""Joint limits as a force: a spring and a damper beyond them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynagate.dynamics.spatial import Array, Scalar, select, zeros
+from dynagate.forces.checks import check_above_zero, check_at_least_zero
+from dynagate.forces.force import Force, Now
+
+
+@dataclass(frozen=True)
+class Limits(Force):
+    """The stop of every joint that has limits: k d (1 + c ḋ) at a depth d beyond a limit, and never a pull (Hunt &
+    Crossley, "Coefficient of restitution interpreted as damping in vibroimpact", 1975). It begins at 0 with its slope,
+    so that steps see no jump.
+
+    stiffness: k, N m/rad or N/m. dissipation: c, s/rad or s/m. An explicit step needs k dt² well below the joint's
+    inertia. Raises ForceError: k is not above 0, c is below 0, or one is not finite."""
+
+    stiffness: float
+    dissipation: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_above_zero("limits", stiffness=self.stiffness)
+        check_at_least_zero("limits", dissipation=self.dissipation)
+
+    def torque(self, now: Now) -> Array:
+        result = zeros(now.robot.nv)
+        for joint, iq, iv in now.robot.moving():
+            for limit, sign in zip(now.robot.reach(joint), (-1.0, 1.0), strict=True):
+                if limit is not None:
+                    q, rate = now.q[iq.start], now.qd[iv.start]
+                    result[iv.start] = result[iv.start] - self._push((q - limit) * sign, rate * sign) * sign
+        return result
+
+    def _push(self, depth: Scalar, rate: Scalar) -> Scalar:
+        """Back into the range, of a depth beyond a limit and its rate."""
+        harder = rate * self.dissipation + 1.0
+        inward = select(harder, harder, 0.0)
+        return select(depth, depth * self.stiffness, 0.0) * inward

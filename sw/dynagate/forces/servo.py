@@ -1,0 +1,66 @@
+"""Servos: springs and dampers that pull joints to a target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dynagate.base.errors import Error
+from dynagate.dynamics.spatial import Array, zeros
+from dynagate.forces.checks import is_finite, shown
+from dynagate.forces.force import Force, Now
+from dynagate.robot import Robot
+
+
+class ServoError(Error, ValueError):
+    """A servo that has no meaning. The text names the parameter and its range."""
+
+
+@dataclass(frozen=True)
+class Servo(Force):
+    """A spring and a damper at joints of one degree of freedom, which pull towards a target: stiffness in N m/rad,
+    damping in N m s/rad (N/m and N s/m where a joint slides). In position-based steps both act at the step's end.
+
+    joints: names of those that have it; None for all. A base that moves on revolute and prismatic joints needs it, or
+    the servo ties the robot to its place. The input `target` (nv,) of each step is in rad or m. Raises ServoError:
+    numbers below 0 or not finite, names that are none.
+    """
+
+    stiffness: float
+    damping: float = 0.0
+    joints: tuple[str, ...] | None = None
+
+    inputs: ClassVar[tuple[str, ...]] = ("target",)
+
+    def __post_init__(self) -> None:
+        if self.joints is not None:
+            if not isinstance(self.joints, tuple | list) or not all(isinstance(name, str) for name in self.joints):
+                raise ServoError(f"servo has joints {shown(self.joints)}; expected a tuple of names")
+            object.__setattr__(self, "joints", tuple(self.joints))
+        for name in ("stiffness", "damping"):
+            value = getattr(self, name)
+            if not (is_finite(value) and value >= 0.0):
+                raise ServoError(f"servo has {name} {shown(value)}; expected a finite number, 0 or more")
+
+    def held(self, robot: Robot) -> set[str]:
+        """Names of the joints that it holds. Raises ServoError: one that the robot has not, or that has other than one
+        degree of freedom of its own."""
+        able = {joint.name for joint, _, _ in robot.moving() if joint.nv == 1}
+        for name in self.joints or ():
+            if name not in able:
+                raise ServoError(
+                    f"servo has joint '{name}', which is no revolute or prismatic joint of robot '{robot.name}'; "
+                    f"expected some of {', '.join(sorted(able)) or 'none'}"
+                )
+        return able if self.joints is None else set(self.joints)
+
+    def check(self, robot: Robot) -> None:
+        self.held(robot)
+
+    def torque(self, now: Now) -> Array:
+        held, target, result = self.held(now.robot), now.given["target"], zeros(now.robot.nv)
+        for joint, iq, iv in now.robot.moving():
+            if joint.name in held:
+                away, rate = now.q[iq.start] - target[iv.start], now.qd[iv.start]
+                result[iv.start] = -(away * self.stiffness) - rate * self.damping
+        return result

@@ -1,0 +1,159 @@
+"""States near what a robot's constraints hold, by projection: loops that are closed, and frames that hardly move.
+
+A robot that stands or closes loops does not visit the rest of its joints' ranges, and a format that fits the rest
+wastes its bits. `near` moves sampled states there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics.configuration import integrate, normalised
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.graph import Graph
+from dynagate.graph.trace import trace
+from dynagate.robot import Robot, RobotError
+
+LEFT = 0.05
+"""Part of the velocities against constraints that states keep: what drift and time steps leave."""
+
+CLOSING = 20
+"""Steps of Newton's method towards closed loops; a step moves no coordinate by more than LONGEST."""
+LONGEST = 0.3
+"""rad or m."""
+OPEN = 1e-9
+"""m or rad: a loop within this is closed."""
+
+NEARLY_SINGULAR = 1e-3
+"""Smallest eigenvalue of the Delassus matrix of active constraints, its diagonal scaled to 1, of which forces are
+determined within the bits of a format."""
+
+SHARE = 1e-2
+"""Frames that reach this part of the squares of the widest stance carry half of what they could."""
+
+DRAWS = 8
+"""How often states that do not close, or are nearly singular, are drawn again."""
+
+Array = npt.NDArray[np.float64]
+
+
+@lru_cache(maxsize=8)
+def _graph(robot: Robot, name: str) -> Graph:
+    return trace(robot, name)
+
+
+def _rows(robot: Robot, name: str, **state: Array) -> Array:
+    return evaluate(_graph(robot, name), state)[name]
+
+
+def near(robot: Robot, q: Array, active: Array, drawn: Callable[[], Array], ends: tuple[Array, Array]) -> Array:
+    """Configurations (count, nq) near q at which loops are closed and the active constraints (count, constraints)
+    determine their forces. drawn: other configurations (count, nq) to begin from, where q leads to none. ends: lower
+    and upper limits (nq,), rad or m.
+
+    Raises RobotError: no configuration closes the loops."""
+    result = _closed(robot, q, ends)
+    bad = np.flatnonzero(~_is_good(robot, result, active))
+    for _ in range(DRAWS):
+        if not len(bad):
+            return result
+        result[bad] = _closed(robot, drawn()[bad], ends)
+        bad = bad[~_is_good(robot, result[bad], active[bad])]
+    if not _are_closed(robot, result).any():
+        loops = ", ".join(own.text for own in robot.constraints if own.to)
+        raise RobotError(
+            f"{loops} of robot '{robot.name}' closes at none of {len(q) * (DRAWS + 1)} configurations within its "
+            "limits; expected frames that the joints bring together"
+        )
+    good = np.flatnonzero(_is_good(robot, result, active))
+    source = good if len(good) else np.flatnonzero(_are_closed(robot, result))
+    result[bad] = result[np.resize(source, len(bad))]
+    return result
+
+
+def still(robot: Robot, q: Array, qd: Array, active: Array, limits: Array) -> Array:
+    """Velocities (count, nv) near qd, within limits (nv,), that keep LEFT of what active constraints hold."""
+    columns = _held(robot, q, active) * limits
+    part = np.einsum("bri,bi->br", columns, qd / limits)
+    against = np.einsum("bir,br->bi", np.linalg.pinv(columns, rcond=NEARLY_SINGULAR), part) * limits
+    moved = qd - (1.0 - LEFT) * against
+    excess = np.max(np.abs(moved) / limits, axis=1, keepdims=True)
+    return moved / np.maximum(1.0, excess)
+
+
+def carried(robot: Robot, q: Array, tau: Array, active: Array) -> Array:
+    """Torques (count, nv) where the forces of active constraints carry what joints without a drive would have to of tau
+    (count, nv): the smallest forces, and none without end where frames are nearly in line."""
+    undriven = robot.undriven
+    if not undriven:
+        return tau
+    jacobian = _held(robot, q, active)
+    across = jacobian[:, :, undriven]
+    squares = np.einsum("bri,brj->bij", across, across)
+    least = SHARE * np.einsum("bii->bi", squares).max(axis=0)
+    squares += np.diag(np.where(least > 0.0, least, 1.0))
+    part = np.linalg.solve(squares, tau[:, undriven, None])
+    pushes: Array = np.einsum("brd,bri,bi->bd", jacobian, across, part[:, :, 0])
+    return tau - pushes
+
+
+def _held(robot: Robot, q: Array, active: Array) -> Array:
+    """J (count, rows, nv) with rows of 0 where a constraint is not active."""
+    rows = [own.rows for own in robot.constraints]
+    return _rows(robot, "contact_jacobian", q=q) * np.repeat(active, rows, axis=1)[:, :, None]
+
+
+def _loops(robot: Robot) -> Robot:
+    """The robot with its loops alone, whose drift at rest is how far they are open."""
+    loops = (replace(own, stiffness=1.0, damping=0.0) for own in robot.constraints if own.to)
+    return replace(robot, constraints=tuple(loops))
+
+
+def _closed(robot: Robot, q: Array, ends: tuple[Array, Array]) -> Array:
+    loops, q = _loops(robot), q.copy()
+    if not loops.constraints:
+        return q
+    single = np.concatenate([np.full(link.joint.nq, not link.joint.has_quaternion) for link in robot.links])
+    for _ in range(CLOSING):
+        opening = _opening(loops, q)
+        if not (np.abs(opening) > OPEN).any():
+            break
+        inverse = np.linalg.pinv(_rows(loops, "contact_jacobian", q=q), rcond=NEARLY_SINGULAR)
+        step = -np.einsum("bir,br->bi", inverse, opening)
+        step *= np.minimum(1.0, LONGEST / np.maximum(np.abs(step).max(axis=1, keepdims=True), 1e-300))
+        q = normalised(robot, integrate(robot, q, step))
+        q[:, single] = np.clip(q[:, single], ends[0][single], ends[1][single])
+    return q
+
+
+def _opening(loops: Robot, q: Array) -> Array:
+    return _rows(loops, "constraint_drift", q=q, qd=np.zeros((len(q), loops.nv)))
+
+
+def _are_closed(robot: Robot, q: Array) -> npt.NDArray[np.bool_]:
+    loops = _loops(robot)
+    if not loops.constraints:
+        return np.ones(len(q), dtype=bool)
+    closed: npt.NDArray[np.bool_] = np.abs(_opening(loops, q)).max(axis=1) <= 1e3 * OPEN
+    return closed
+
+
+def _is_good(robot: Robot, q: Array, active: Array) -> npt.NDArray[np.bool_]:
+    """Whether loops are closed, and forces determined unless a compliance does that."""
+    good = _are_closed(robot, q)
+    if any(soft for own in robot.constraints for soft in own.compliances) or not len(q):
+        return good
+    on = np.repeat(active, [own.rows for own in robot.constraints], axis=1)
+    matrix = _rows(robot, "delassus", q=q) * on[:, :, None] * on[:, None, :]
+    diagonal = np.arange(robot.constraint_rows)
+    matrix[:, diagonal, diagonal] += 1.0 - on
+    size = matrix[:, diagonal, diagonal]
+    regular = (size > 0.0).all(axis=1)
+    scale = 1.0 / np.sqrt(np.where(size > 0.0, size, 1.0))
+    smallest = np.linalg.eigvalsh(matrix * scale[:, :, None] * scale[:, None, :])[:, 0]
+    return good & regular & (smallest > NEARLY_SINGULAR)

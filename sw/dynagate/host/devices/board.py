@@ -1,0 +1,39 @@
+"""Device "board": a design on a board, behind a link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from dynagate.base.errors import ArgumentError
+from dynagate.host.board_links import LinkText
+from dynagate.host.devices.face import Device, Step
+from dynagate.host.devices.options import DESIGN, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
+from dynagate.host.devices.stream import stream_device
+from dynagate.host.devices.turns import StreamTurns
+from dynagate.host.drivers import ShellDriver
+from dynagate.host.ring_drivers import ShellRingDriver
+
+
+@dataclass(frozen=True)
+class Board(DeviceOptions):
+    """A design on a board.
+
+    link: where the board is: "xdma:/dev/xdma0", "pynq:PATH.bit", "xrt:PATH.xclbin" or "uart:/dev/ttyUSB0", and options
+    behind it such as ",channel=1,timeout=2"; docs/driver.md lists them.
+    """
+
+    name: ClassVar[str] = "board"
+    opens: ClassVar[tuple[str, ...]] = (DESIGN, ROLLOUT_DESIGN)
+
+    link: str | None = field(default=None, metadata=taken_for(DESIGN))
+
+    def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
+        if self.link is None:
+            raise ArgumentError(f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another")
+        text, design, progress = LinkText.of(self.link), source.kept, step is not None
+        if step:
+            step(f"opening {self.link}")
+        if design.ring is None:
+            return stream_device(ShellDriver, design, text.opened(design), progress=progress)
+        return StreamTurns(design, ShellRingDriver(design, text.opened(design), progress=progress))

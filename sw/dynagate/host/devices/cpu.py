@@ -1,0 +1,175 @@
+"""Device "cpu": C compiled for this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import ROLLOUT
+from dynagate.graph import Graph
+from dynagate.graph.loop import Loop
+from dynagate.host.devices.face import Device, Overflow, Step
+from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.options import FUNCTION, DeviceOptions, taken_for
+from dynagate.host.devices.scan import describe
+from dynagate.host.inputs import TOO_LARGE, Arrays, check_angles, check_finite, check_results
+from dynagate.native.kernel import TANGLED
+from dynagate.native.loop import LoopKernel
+
+
+@dataclass(frozen=True)
+class Cpu(DeviceOptions):
+    """C on this machine, vectors over the batch; of a rollout with the loop inside the vector.
+
+    dtype: float64 or float32. layout: "rows", arrays with the batch first in memory, or "planes", with the batch last.
+    pack: results are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
+    threads: how many share a batch.
+    """
+
+    name: ClassVar[str] = "cpu"
+    opens: ClassVar[tuple[str, ...]] = (FUNCTION, ROLLOUT)
+    scans: ClassVar[bool] = True
+
+    dtype: npt.DTypeLike = "float64"
+    layout: str = field(default="rows", metadata=taken_for(FUNCTION))
+    pack: bool = field(default=False, metadata=taken_for(FUNCTION))
+    threads: int = field(default=1, metadata=taken_for(FUNCTION))
+
+    def of_graph(self, graph: Graph, step: Step | None = None) -> Device:
+        return CpuDevice(graph, dtype=self.dtype, threads=self.threads, layout=self.layout, pack=self.pack, step=step)
+
+    def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
+        return CpuScan(loop, external_forces, dtype=self.dtype, step=step)
+
+    def of_loop(self, loop: Loop, turns: int) -> Compute:
+        return CompiledLoop(LoopKernel(loop, np.dtype(self.dtype)), turns)
+
+
+class CompiledLoop(Compute):
+    """A loop in C."""
+
+    kernel: LoopKernel
+
+    def __init__(self, kernel: LoopKernel, turns: int) -> None:
+        self.kernel, self.turns = kernel, turns
+        self.loop, self.dtype = kernel.loop, kernel.dtype
+
+    def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
+        return self.kernel(inputs, outputs, len(next(iter(outputs.values()))), self.turns)
+
+
+class CpuDevice(Device):
+    """C compiled for this machine, vectors over the batch. Inputs are checked as they are read, and results by the
+    processor's flags; arrays are only looked through if that says so.
+
+    dtype: float64 or float32. threads: how many share a batch. layout: "rows" or "planes", as `native.kernel` has it.
+    pack: outputs are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
+    """
+
+    checks_finite = True
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        dtype: npt.DTypeLike = np.float64,
+        threads: int = 1,
+        layout: str = "rows",
+        pack: bool = False,
+        step: Step | None = None,
+    ) -> None:
+        from dynagate.native.kernel import Kernel
+
+        graph = self._packed(graph, pack)
+        self.dtype = np.dtype(dtype)
+        if step:
+            step("C compiler: kernel")
+        self.kernel = Kernel(graph, self.dtype, threads=threads, layout=layout)
+        self.text = f"C, {self.dtype}, {threads} thread{'s' if threads > 1 else ''}"
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return self.kernel.new_inputs(batch)
+
+    def new_outputs(self, batch: int) -> Arrays:
+        return self.kernel.new_outputs(batch)
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        return self.kernel.fits(array)
+
+    def clear(self, outputs: Arrays) -> None:
+        self.kernel.clear(outputs)
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        if batch and (status := self.kernel.status(arrays, self.kernel.written(outputs), batch)):
+            self._refuse(status, arrays, outputs)
+        return np.zeros(batch, dtype=bool)
+
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        call = self.kernel.bound(arrays, self.kernel.written(outputs), batch) if batch else None
+        if call is None:
+            return None
+
+        def run() -> None:
+            if status := call():
+                self._refuse(status, arrays, outputs)
+
+        return run
+
+    def _refuse(self, status: int, arrays: Arrays, outputs: Arrays) -> None:
+        """Raises ValueError: what the kernel has noticed."""
+        if status & TANGLED:
+            raise ArgumentError(
+                "out lies over inputs of other samples in memory; expected arrays apart, or the same ones"
+            )
+        check_finite(arrays, self.dtype)
+        check_angles(arrays, self.angles, self.dtype)
+        check_results(outputs, self.dtype)
+        raise ArgumentError(TOO_LARGE.format(self.dtype))
+
+    def close(self) -> None:
+        self.kernel.close()
+
+
+class CpuScan(Device):
+    """C compiled for this machine: each vector of samples goes over all links. dtype: float64 or float32."""
+
+    checks_finite = True
+
+    def __init__(self, loop: Loop, external_forces: bool, *, dtype: npt.DTypeLike, step: Step | None = None) -> None:
+        describe(self, loop, external_forces)
+        self.dtype = np.dtype(dtype)
+        if step:
+            step("C compiler: loop over links")
+        self.kernel = LoopKernel(loop, self.dtype)
+        self.text = f"C, {self.dtype}, a loop over links"
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        if batch:
+            self._checked(self.kernel.bound(arrays, outputs, batch, 1), arrays, outputs)
+        return np.zeros(batch, dtype=bool)
+
+    def bound(self, arrays: Arrays, outputs: Arrays, batch: int) -> Callable[[], Overflow | None] | None:
+        in_place = all(array.dtype == self.dtype and array.flags.c_contiguous for array in arrays.values())
+        if not batch or not in_place:
+            return None
+        call = self.kernel.bound(arrays, outputs, batch, 1)
+        return lambda: self._checked(call, arrays, outputs)
+
+    def _checked(self, call: Callable[[], bool], arrays: Arrays, outputs: Arrays) -> None:
+        """Calls. Raises ValueError: an input is not finite, which every result shows, or is too large an angle; or
+        values become too large."""
+        right = call()
+        with np.errstate(all="ignore"):
+            finite = all(np.isfinite(output.sum()) for output in outputs.values())
+        if right and finite:
+            return
+        check_finite(arrays, self.dtype)
+        check_angles(arrays, self.angles, self.dtype)
+        check_results(outputs, self.dtype)
+        if not right:
+            raise ArgumentError(TOO_LARGE.format(self.dtype))

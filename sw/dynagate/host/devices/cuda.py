@@ -1,0 +1,177 @@
+"""Device "cuda": a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics import ROLLOUT
+from dynagate.graph import Graph
+from dynagate.graph.loop import Loop
+from dynagate.host.devices.face import Device, Overflow, Step
+from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.options import FUNCTION, DeviceOptions, taken_for
+from dynagate.host.devices.scan import describe
+from dynagate.host.inputs import Arrays, check_angles, check_finite, check_results, moderate
+from dynagate.host.links import DeviceError
+from dynagate.native.arrays import lies
+from dynagate.native.gpu import GpuError, GpuKernel
+from dynagate.native.gpu_loop import GpuLoop
+
+
+@dataclass(frozen=True)
+class Cuda(DeviceOptions):
+    """A GPU; of a rollout all steps in one launch.
+
+    dtype: float64 or float32; without one, float32 for functions and float64 for rollouts. layout, pack: as of `Cpu`.
+    number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU are ready and results will be.
+    """
+
+    name: ClassVar[str] = "cuda"
+    opens: ClassVar[tuple[str, ...]] = (FUNCTION, ROLLOUT)
+    scans: ClassVar[bool] = True
+
+    dtype: npt.DTypeLike | None = None
+    layout: str = field(default="rows", metadata=taken_for(FUNCTION))
+    pack: bool = field(default=False, metadata=taken_for(FUNCTION))
+    number: int = field(default=0, metadata=taken_for(FUNCTION))
+    stream: int = field(default=0, metadata=taken_for(FUNCTION))
+
+    def of_graph(self, graph: Graph, step: Step | None = None) -> Device:
+        return CudaDevice(
+            graph,
+            dtype="float32" if self.dtype is None else self.dtype,
+            layout=self.layout,
+            pack=self.pack,
+            number=self.number,
+            stream=self.stream,
+            step=step,
+        )
+
+    def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
+        dtype = "float32" if self.dtype is None else self.dtype
+        return CudaScan(loop, external_forces, dtype=dtype, number=self.number, stream=self.stream, step=step)
+
+    def of_loop(self, loop: Loop, turns: int) -> Compute:
+        return CardLoop(loop, np.dtype("float64" if self.dtype is None else self.dtype), turns)
+
+
+class CardLoop(Compute):
+    """A loop on a GPU."""
+
+    def __init__(self, loop: Loop, dtype: np.dtype[Any], turns: int) -> None:
+        self.loop, self.dtype = loop, dtype
+        with on_card("GPU 0"):
+            self._program = GpuLoop(loop, dtype, turns)
+
+    def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
+        with on_card("GPU 0"):
+            self._program(inputs, outputs)
+        return False
+
+
+@contextmanager
+def on_card(card: str) -> Iterator[None]:
+    """What fails on a GPU as a device's failure."""
+    try:
+        yield
+    except GpuError as error:
+        raise DeviceError(f"{card}: {error}") from None
+
+
+class CudaDevice(Device):
+    """A GPU. Arrays in host memory pass through pinned memory in chunks; arrays that are on the GPU stay there.
+
+    dtype, layout, pack: as of "cpu". number: which card. stream: a cudaStream_t as a number, on which arrays on the GPU
+    are ready and results will be; 0 is the default one.
+    """
+
+    checks_finite = True
+
+    def __init__(
+        self,
+        graph: Graph,
+        *,
+        dtype: npt.DTypeLike = np.float32,
+        layout: str = "rows",
+        pack: bool = False,
+        number: int = 0,
+        stream: int = 0,
+        step: Step | None = None,
+    ) -> None:
+        graph = self._packed(graph, pack)
+        self.dtype, self.stream, self._layout = np.dtype(dtype), stream, layout
+        if step:
+            step("nvcc: kernel")
+        with on_card(f"GPU {number}"):
+            self.kernel = GpuKernel(graph, self.dtype, layout=layout, device=number)
+        self.text = f"CUDA, {self.dtype}, card {number}"
+
+    def new_inputs(self, batch: int) -> Arrays:
+        return self.kernel.new_inputs(batch)
+
+    def new_outputs(self, batch: int) -> Arrays:
+        with on_card(self.text):
+            return self.kernel.new_outputs(batch)
+
+    def fits(self, array: npt.NDArray[Any]) -> bool:
+        return lies(array, self._layout)
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        ordinary = moderate(arrays, self.dtype)
+        if not ordinary:
+            check_finite(arrays, self.dtype)
+            check_angles(arrays, self.angles, self.dtype)
+        if any(np.may_share_memory(a, b) for a in arrays.values() for b in outputs.values()):
+            arrays = {name: array.copy() for name, array in arrays.items()}  # read when the first chunks are written
+        with on_card(self.text):
+            self.kernel(arrays, outputs)
+        if not ordinary:
+            check_results(outputs, self.dtype)
+        return np.zeros(batch, dtype=bool)
+
+    def launch(
+        self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None
+    ) -> tuple[dict[str, Any], Callable[[], None]]:
+        with on_card(self.text):
+            results, call = self.kernel.bound(inputs, outputs, self.stream)
+
+        def launched() -> None:
+            try:  # `on_card` would take a microsecond more
+                call()
+            except GpuError as error:
+                raise DeviceError(f"{self.text}: {error}") from None
+
+        return results, launched
+
+    def close(self) -> None:
+        self.kernel.close()
+
+
+class CudaScan(CudaDevice):
+    """A GPU: a thread per sample goes over all links. dtype, number, stream: as of `CudaDevice`."""
+
+    kernel: GpuLoop  # type: ignore[assignment]
+
+    def __init__(
+        self,
+        loop: Loop,
+        external_forces: bool,
+        *,
+        dtype: npt.DTypeLike,
+        number: int = 0,
+        stream: int = 0,
+        step: Step | None = None,
+    ) -> None:
+        describe(self, loop, external_forces)
+        self.dtype, self.stream, self._layout = np.dtype(dtype), stream, "rows"
+        if step:
+            step("nvcc: loop over links")
+        with on_card(f"GPU {number}"):
+            self.kernel = GpuLoop(loop, self.dtype, device=number)
+        self.text = f"CUDA, {self.dtype}, card {number}, a loop over links"

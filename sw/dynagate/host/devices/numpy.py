@@ -1,0 +1,108 @@
+"""Device "numpy": the graph in float64, the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics import ROLLOUT
+from dynagate.graph import Graph
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.loop import Loop, evaluate_loop
+from dynagate.graph.parts import part_graph, parts_of
+from dynagate.host.devices.face import Device, Overflow, Step
+from dynagate.host.devices.loops import Compute
+from dynagate.host.devices.options import DESIGN, FUNCTION, DesignSource, DeviceOptions, taken_for
+from dynagate.host.devices.parts import FunctionsDevice, PartDevice
+from dynagate.host.devices.scan import describe
+from dynagate.host.inputs import Arrays, check_angles, check_results
+
+
+@dataclass(frozen=True)
+class Numpy(DeviceOptions):
+    """float64 numpy.
+
+    pack: results are vectors of their different entries, without those that are always zero (`Accelerator.unpack`).
+    """
+
+    name: ClassVar[str] = "numpy"
+    opens: ClassVar[tuple[str, ...]] = (FUNCTION, ROLLOUT, DESIGN)
+    scans: ClassVar[bool] = True
+
+    pack: bool = field(default=False, metadata=taken_for(FUNCTION, DESIGN))
+
+    def of_graph(self, graph: Graph, step: Step | None = None) -> Device:
+        return NumpyDevice(graph, pack=self.pack)
+
+    def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
+        return NumpyScan(loop, external_forces)
+
+    def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
+        graph = source.formatted.graph
+        parts = parts_of(graph.name)
+        if not parts:
+            return self.of_graph(graph)
+        devices = {part.name: PartDevice(part, self.of_graph(part_graph(graph, part))) for part in parts}
+        return FunctionsDevice(graph.name, devices)
+
+    def of_loop(self, loop: Loop, turns: int) -> Compute:
+        return ReferenceLoop(loop)
+
+
+class ReferenceLoop(Compute):
+    """A loop in float64, all samples side by side."""
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop, self.dtype = loop, np.dtype(np.float64)
+
+    def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
+        batch = len(next(iter(outputs.values())))
+        constants = {"dt": np.broadcast_to(inputs["dt"], (batch,))} if "dt" in inputs else {}
+        with np.errstate(all="ignore"):
+            for name, value in evaluate_loop(self.loop, {**inputs, **constants}).items():
+                outputs[name][...] = value
+        return False
+
+
+class NumpyDevice(Device):
+    """The reference: the graph in float64. pack: as for "cpu"."""
+
+    text = "numpy, float64"
+
+    def __init__(self, graph: Graph, *, pack: bool = False) -> None:
+        self.graph = self._packed(graph, pack)
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        if not batch:
+            return np.zeros(0, dtype=bool)
+        check_angles(arrays, self.angles, self.dtype)
+        with np.errstate(all="ignore"):  # what becomes too large is looked for below
+            results = evaluate(self.graph, {name: array.astype(np.float64) for name, array in arrays.items()})
+        check_results(results, self.dtype)
+        for name, value in results.items():
+            outputs[name][...] = value
+        return np.zeros(batch, dtype=bool)
+
+
+class NumpyScan(Device):
+    """The reference: bodies in float64, link by link."""
+
+    text = "numpy, float64, a loop over links"
+
+    def __init__(self, loop: Loop, external_forces: bool) -> None:
+        self.loop = loop
+        describe(self, loop, external_forces)
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        if batch:
+            check_angles(arrays, self.angles, self.dtype)
+            with np.errstate(all="ignore"):  # what becomes too large is looked for below
+                results = evaluate_loop(self.loop, {name: array.astype(np.float64) for name, array in arrays.items()})
+            check_results(results, self.dtype)
+            for name, value in results.items():
+                outputs[name][...] = value
+        return np.zeros(batch, dtype=bool)

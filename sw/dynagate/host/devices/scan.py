@@ -1,0 +1,70 @@
+"""Functions as loops over links, for robots that are too large to unroll: which they are, and what devices share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import function
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.graph.loop import Loop
+from dynagate.graph.ops import TRIG
+from dynagate.graph.scan import Scan
+from dynagate.graph.scan_trace import SCANS, trace_scan
+from dynagate.host.devices.face import Device
+from dynagate.robot import Robot
+
+SCAN = "scan"
+"""The form of functions that are computed by a loop over links."""
+
+SCANNED_FROM = 48
+"""Links from which on a function that has an algorithm over links takes it unless a form is asked for. Atlas' 30 links
+are twice as fast unrolled, since right angles and zeros of its frames fold, and ready in 13 s instead of 4; 30 links in
+general frames are as fast either way (docs/scans.md)."""
+
+OPTIONS = ("form", "external_forces", "friction", "friction_speed")
+"""Of algorithms: those that a loop over links takes."""
+
+OF_GRAPHS = ("layout", "pack", "threads")
+"""Of devices: options that only a graph has."""
+
+
+def scanned(robot: Robot, name: str, algorithm: AlgorithmOptions, others: Sequence[str]) -> Loop | None:
+    """The function as a loop over links where its form is SCAN, or where the robot is large and nothing is asked for
+    that only a graph has; else None. others: options of the device that are asked for. Raises ValueError naming an
+    option that a loop over links does not take."""
+    asked = [option for option in algorithm.as_dict() if option not in OPTIONS]
+    asked += [option for option in others if option in OF_GRAPHS]
+    if algorithm.form != SCAN:
+        large = len(robot.links) >= SCANNED_FROM and not robot.followers
+        if algorithm.form is not None or asked or name not in SCANS or not large:
+            return None
+    if asked:
+        raise ArgumentError(f"form '{SCAN}' takes no option '{asked[0]}'; expected another form, or none of it")
+    options = {option: getattr(algorithm, option) for option in OPTIONS if option != "form"}
+    return trace_scan(robot, name, **options)
+
+
+def describe(device: Device, loop: Loop, external_forces: bool) -> None:
+    """Says what a device computes: a loop of one turn, as `trace_scan` gives it."""
+    device.robot, device.function = loop.robot, loop.name
+    ports = {port.name: port for port in loop.inputs}
+    names = [argument.name for argument in function(loop.name).inputs_with(external_forces)]
+    device.inputs, device.outputs = [ports[name] for name in names], loop.outputs
+    device.angles = _angles(loop)
+
+
+def _angles(loop: Loop) -> dict[str, list[int]]:
+    """By input the entries whose sine or cosine a body takes."""
+    places: dict[str, set[int]] = {}
+    inputs = {port.name for port in loop.inputs}
+    for scan in (step for step in loop.steps if isinstance(step, Scan)):
+        for i in scan.order:
+            body = scan.body(i)
+            angles = {a for node in body.nodes if node.op in TRIG for a in node.args}
+            for port in body.inputs:
+                if port.name in inputs:
+                    start = scan.starts[port.name][i]
+                    own = {start + k for k, node in enumerate(port.nodes) if node in angles}
+                    places.setdefault(port.name, set()).update(own)
+    return {name: sorted(entries) for name, entries in places.items() if entries}

@@ -1,0 +1,75 @@
+"""Device "sim": a design in simulation, compiled by Verilator on first use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from typing import ClassVar
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.host.devices.face import Device, Step
+from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
+from dynagate.host.devices.stream import stream_device
+from dynagate.host.devices.turns import StreamTurns, TurnDevice
+from dynagate.host.drivers import DatapathDriver, ShellDriver
+from dynagate.host.ring_drivers import DatapathRingDriver, ShellRingDriver
+from dynagate.host.sim_links import SimLink, SimShellLink
+from dynagate.hw.options import DEFAULT_FOLDER, DesignOptions
+from dynagate.robot import Robot
+
+WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
+
+
+@dataclass(frozen=True)
+class Sim(DesignOptions, DeviceOptions):
+    """A design in simulation: its bare datapath or ring, or the whole accelerator. A robot is built first.
+
+    folder: where the design is kept. pauses, seed: chances per cycle, 0 to 1, that the source has nothing and that the
+    sink is not ready, and what decides when. shell: simulate the accelerator with its AXI streams and registers.
+    """
+
+    name: ClassVar[str] = "sim"
+    opens: ClassVar[tuple[str, ...]] = (FUNCTION, ROLLOUT, DESIGN, ROLLOUT_DESIGN)
+    together: ClassVar[bool] = True
+    keeps_states: ClassVar[bool] = True
+
+    folder: str | PathLike[str] = DEFAULT_FOLDER
+    pauses: tuple[float, float] = field(default=(0.0, 0.0), metadata=taken_for(FUNCTION, ROLLOUT, DESIGN))
+    seed: int = field(default=1, metadata=taken_for(FUNCTION, ROLLOUT, DESIGN))
+    shell: bool = field(default=False, metadata=taken_for(FUNCTION, ROLLOUT, DESIGN))
+
+    def of_function(self, robot: Robot, function: str, algorithm: AlgorithmOptions, step: Step | None) -> Device:
+        if self.shell and self.axi is None:
+            raise ArgumentError(f"shell=True without axi; {WITH_SHELL}")
+        from dynagate.hw.build import build_request
+        from dynagate.hw.request import DesignRequest
+
+        own = {each.name: getattr(self, each.name) for each in fields(DesignOptions)}
+        request = DesignRequest(robot, function, **own, algorithm=algorithm)
+        return self.of_design(DesignSource(build_request(request, folder=self.folder, step=step)), step)
+
+    def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:
+        turns = self.of_function(robot, ROLLOUT, algorithm, step)
+        assert isinstance(turns, TurnDevice)
+        return turns
+
+    def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
+        design, folder, progress = source.kept, source.folder, step is not None
+        from dynagate.sim.verilate import library, rollout_library, shell_library
+
+        if self.shell:
+            if design.axi is None:
+                raise ArgumentError(f"shell=True, but {folder} has no AXI shell; {WITH_SHELL}")
+            shell = shell_library(folder / "accelerator.v", folder / "datapath.v", step=step)
+            whole = SimShellLink(shell, design, pauses=self.pauses, seed=self.seed)
+            if design.ring is None:
+                return stream_device(ShellDriver, design, whole, progress=progress)
+            return StreamTurns(design, ShellRingDriver(design, whole, progress=progress))
+        if design.ring is None:
+            bare = SimLink(library(folder / "datapath.v", step=step), design, pauses=self.pauses, seed=self.seed)
+            return stream_device(DatapathDriver, design, bare, progress=progress)
+        ring = rollout_library(folder / "rollout.v", folder / "datapath.v", step=step)
+        bare = SimLink(ring, design, pauses=self.pauses, seed=self.seed)
+        return StreamTurns(design, DatapathRingDriver(design, bare, progress=progress))

@@ -1,0 +1,83 @@
+"""What `dynagate.open` returns: one face for functions and rollouts, whatever the device."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from dynagate.base.errors import ArgumentError
+from dynagate.host.links import Transfer
+from dynagate.host.pending import AHEAD, Pending, Stream
+
+Self = TypeVar("Self", bound="Opened")
+
+
+class Opened(ABC):
+    """Something that computes on a device until it is closed. Call it; use it as a context.
+
+    function: what it computes. functions: of several, each by its name. dtype: of the results.
+    """
+
+    function: str
+    dtype: np.dtype[Any]
+    functions: dict[str, Any]
+
+    if TYPE_CHECKING:  # of several functions, each by its name
+        inverse_dynamics: Opened
+        mass_matrix: Opened
+        mass_matrix_inverse: Opened
+        forward_dynamics: Opened
+        inverse_dynamics_gradient: Opened
+        forward_dynamics_gradient: Opened
+
+    @property
+    @abstractmethod
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the results, in order."""
+
+    @property
+    @abstractmethod
+    def transfer(self) -> Transfer:
+        """Cycles that the last call took; zeros where the device has no clock that can be seen."""
+
+    @abstractmethod
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        """Computes; see the class."""
+
+    @abstractmethod
+    def bind(self, *args: Any, **options: Any) -> Callable[[], Any]:
+        """Checks a call once and returns it as a function without arguments. Called, it reads the same arrays again,
+        where they are, writes over the same results and returns them. Raises as a call does, and TypeError: an input is
+        no array."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Gives back what the device holds. Calls raise DeviceError afterwards."""
+
+    def submit(self, *args: Any, **options: Any) -> Pending:
+        """Begins a call and returns at once where the device computes beside the host, else when it is done."""
+        results = self(*args, **options)
+        return Pending(self, lambda: results, lambda: True)
+
+    def stream(self, ahead: int = AHEAD) -> Stream:
+        """Many batches, one after the other, that overlap: conversion on the host, transfer and computation. ahead: how
+        many are submitted before the results of the first are waited for. Raises ValueError: ahead is negative."""
+        if ahead < 0:
+            raise ArgumentError(f"a stream {ahead} batches ahead; expected 0 or more")
+        return Stream(self, ahead)
+
+    def choosing(self, outputs: str | Sequence[str]) -> Opened:
+        """The same with some of its outputs alone, in their order. Raises ValueError: it has none to choose."""
+        raise ArgumentError(f"{self.function} has no outputs to choose; expected all: {', '.join(self.outputs)}")
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

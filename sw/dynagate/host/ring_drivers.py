@@ -1,0 +1,82 @@
+"""Drivers of chips that keep the states of trajectories: turns in, and the results of those that come out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.design.design import Design
+from dynagate.design.ring import FLAGS_PORT, TAG_PORT, ring_design, shell_design
+from dynagate.fixedpoint.recirculate import START, STOP
+from dynagate.host.drivers import DatapathDriver, Driver, ShellDriver
+from dynagate.host.inputs import Arrays
+from dynagate.host.links import DeviceError, Link
+from dynagate.host.words import stream_words
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+
+class RingDriver(Driver):
+    """What a driver of a ring does besides."""
+
+    @abstractmethod
+    def turns(
+        self, arrays: Arrays, commands: Ints, shown: Ints, every: int
+    ) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
+        """arrays: the inputs of the turns in the order in which they enter, (turns, *shape). commands: START and STOP
+        of each. shown: indices of those whose results come out. every: what the register of this name is to hold.
+        Returns the results by name, and which of them cannot be used. Raises as `Driver.run` does."""
+
+
+class DatapathRingDriver(RingDriver, DatapathDriver):
+    """A bare ring: integers in payloads. All results come out, and the host leaves some away."""
+
+    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+        super().__init__(ring_design(design), link, numbers=design.numbers, progress=progress)
+
+    def turns(
+        self, arrays: Arrays, commands: Ints, shown: Ints, every: int
+    ) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
+        # start is the lower one of the flags
+        own = {**arrays, FLAGS_PORT: commands, TAG_PORT: np.arange(len(commands))}
+        outputs, flagged = self.run(own, len(commands))
+        return {name: x[shown] for name, x in outputs.items()}, flagged[shown]
+
+
+class ShellRingDriver(RingDriver, ShellDriver):
+    """A ring in its AXI shell."""
+
+    def __init__(self, design: Design, link: Link, *, progress: bool = False) -> None:
+        self._shown: Ints = np.zeros(0, np.int64)
+        super().__init__(shell_design(design), link, progress=progress)
+        self.words = stream_words(self.design, self.axi, native=False)
+
+    def turns(
+        self, arrays: Arrays, commands: Ints, shown: Ints, every: int
+    ) -> tuple[dict[str, Array], npt.NDArray[np.bool_]]:
+        count = len(commands)
+        samples = np.zeros((count, *self.sample), np.uint32)
+        self.words.fill({**arrays, "command": (START | STOP) - commands}, samples)
+        self._shown = shown
+        self.wait()
+        self.registers.write("steps", 0)
+        self.registers.write("every", every)
+        self.clear()
+        results = self.stream(samples, len(shown))
+        counted = self.counters = self.read_counters()
+        if (counted.samples_in, counted.samples_out, counted.misaligned) != (count, len(shown), 0):
+            raise DeviceError(f"{self.link.text} counted {counted} for {count} turns, of which {len(shown)} come out")
+        if counted.first_bad_input is not None:
+            self._refuse(samples, np.array([counted.first_bad_input]))
+            raise DeviceError(
+                f"{self.link.text} says that an input of turn {counted.first_bad_input} does not fit; all inputs do"
+            )
+        outputs, empty = self.words.untagged(self.link.text, results)
+        return outputs, self.flagged(outputs, empty)
+
+    def verify(self, samples: Array, results: Array) -> None:
+        super().verify(samples[self._shown], results)

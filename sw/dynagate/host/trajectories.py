@@ -1,0 +1,33 @@
+"""What a rollout returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+OUTPUTS = {"q_next": "q", "qd_next": "qd", "a": "a", "b": "b"}
+"""Output of a step -> the field of `Trajectories` that has it for all steps."""
+
+
+class Trajectories:
+    """What a rollout returns; leading axes are those of q0 without its last.
+
+    q: (..., steps + 1, nq), rad, m and unit quaternions. qd: (..., steps + 1, nv), rad/s or m/s. The first ones are q0
+    and qd0; of a rollout that gives every k-th state alone, (..., steps // k + 1, ·).
+    a, b: (..., steps, 2 nv, 2 nv) and (..., steps, 2 nv, nv), ∂x⁺/∂x and ∂x⁺/∂τ of the state x = (q, q̇) by each step;
+    None unless asked for.
+    diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
+    """
+
+    __slots__ = ("a", "b", "diverged", "q", "qd")
+
+    def __init__(self, q: Array, qd: Array, a: Array | None, b: Array | None, diverged: Array) -> None:
+        self.q, self.qd, self.a, self.b, self.diverged = q, qd, a, b, diverged
+
+    def __repr__(self) -> str:
+        linear = "" if self.a is None else ", a, b"
+        return (
+            f"<Trajectories q {self.q.shape}, qd {self.qd.shape}{linear}, {int((self.diverged >= 0).sum())} diverged>"
+        )

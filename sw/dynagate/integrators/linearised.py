@@ -1,0 +1,44 @@
+"""A step with its derivatives by state and torque, as a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.graph import Graph, trace
+from dynagate.graph.derivatives import output_values
+from dynagate.integrators.stages import Stages
+from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+
+def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
+    """`step.step_graph` with a (2 nv, 2 nv) = ∂x⁺/∂x and b (2 nv, nv) = ∂x⁺/∂τ of the state x = (q, q̇), exact for the
+    integrator. By q and of q they are along velocities, as `configuration.integrate` moves.
+
+    The rates pass forward dynamics by its closed-form gradient.
+    """
+    step, nv = StepRecording(robot, options, "linearised_step"), robot.nv
+    stages = Stages(step)
+    gradient = trace(robot, "forward_dynamics_gradient", friction=step.friction)
+    unit = np.eye(3 * nv).astype(object)
+    by_tau = unit[2 * nv :]
+    rates = {"q": unit[:nv], "qd": unit[nv : 2 * nv]}
+    accelerations: dict[str, Array] = {}
+    for k in range(stages.count):
+        at = stages.stage(accelerations, k)
+        by_q, by_qd = stages.rates(stages.values(accelerations), rates, f"q_{k}", f"qd_{k}")
+        inputs = {"q": at.q, "qd": at.qd, "tau": at.tau}
+        result = output_values(gradient.outputs, step.recording.replay(gradient, inputs))
+        accelerations[f"qdd_{k}"] = result["qdd"]
+        pushed = by_tau + stages.forces_rates(at, by_q, by_qd)
+        rates[f"qdd_{k}"] = result["dqdd_dq"] @ by_q + result["dqdd_dqd"] @ by_qd + result["minv"] @ pushed
+    values = stages.values(accelerations)
+    outputs = output_values(stages.graph.outputs, values)
+    jacobian = np.concatenate(stages.rates(values, rates, "q_next", "qd_next"))
+    linear = {"a": jacobian[:, : 2 * nv], "b": jacobian[:, 2 * nv :]}
+    return step.graph({"q_next": outputs["q_next"], "qd_next": outputs["qd_next"], **linear})

@@ -1,0 +1,109 @@
+"""The stages of a step in a recording, and how they follow from one another: what derivatives of a step are made of.
+
+A step is the integrator's, as a graph of its accelerations, with forward dynamics at each stage under the torques and
+the forces there. So derivatives pass each by the way that takes the fewest operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.dynamics.configuration import along_columns
+from dynagate.graph import Graph
+from dynagate.graph.derivatives import Derivative, output_values
+from dynagate.integrators.step import StepOptions, StepRecording
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+
+class Stage(NamedTuple):
+    """q (nq,) and qd (nv,), where a stage takes its acceleration; tau (nv,): torques and forces there; forces: the
+    values of the nodes of the forces' graph."""
+
+    q: Array
+    qd: Array
+    tau: Array
+    forces: Sequence[Any]
+
+
+class Stages:
+    """A step's stages."""
+
+    def __init__(self, step: StepRecording) -> None:
+        self.step, self.robot = step, step.robot
+        self.graph, self.count = _integrator(step.robot, step.options)
+        self.derivative = Derivative(self.graph, step.robot)
+
+    @cached_property
+    def _forces(self) -> Derivative:
+        """The sum of the forces as a graph: q, qd, dt and their inputs to force (nv,)."""
+        step = StepRecording(self.robot, self.step.options, "forces")
+        return Derivative(step.graph({"force": step.pushed(step.q, step.qd)}), self.robot)
+
+    def values(self, accelerations: Mapping[str, Array]) -> list[Any]:
+        """Of the integrator's nodes. Stages whose acceleration is not there yet have 0."""
+        known = {port.name: np.zeros(port.shape).astype(object) for port in self.graph.inputs}
+        inputs = {name: self.step.recording.inputs.get(name, value) for name, value in known.items()}
+        return self.step.recording.replay(self.graph, {**inputs, **accelerations})
+
+    def stage(self, accelerations: Mapping[str, Array], k: int) -> Stage:
+        """Stage k, after the accelerations of those before it."""
+        outputs = output_values(self.graph.outputs, self.values(accelerations))
+        q, qd, tau = outputs[f"q_{k}"], outputs[f"qd_{k}"], self.step.tau
+        if not self.step.options.forces:
+            return Stage(q, qd, tau, ())
+        recording = self.step.recording
+        inputs = {port.name: recording.inputs.get(port.name) for port in self._forces.graph.inputs}
+        forces = recording.replay(self._forces.graph, {**inputs, "q": q, "qd": qd})  # type: ignore[dict-item]
+        return Stage(q, qd, tau + output_values(self._forces.graph.outputs, forces)["force"], forces)
+
+    def forces_rates(self, stage: Stage, q_rates: Array, qd_rates: Array) -> Array:
+        """How fast the forces change (nv, directions) where q, along velocities, and q̇ do so."""
+        if not self.step.options.forces:
+            return np.zeros(qd_rates.shape).astype(object)
+        columns = [
+            self._forces.forward(stage.forces, {"q": by_q, "qd": by_qd})["force"]
+            for by_q, by_qd in zip(q_rates.T, qd_rates.T, strict=True)
+        ]
+        return np.stack(columns, axis=1)
+
+    def forces_weights(self, stage: Stage, weights: Array) -> tuple[Array, Array]:
+        """weightsᵀ ∂forces/∂q and weightsᵀ ∂forces/∂q̇, (nv,) each."""
+        if not self.step.options.forces:
+            none = np.zeros(self.robot.nv).astype(object)
+            return none, none
+        by = self._forces.reverse(stage.forces, {"force": weights}, ["q", "qd"])
+        return by["q"], by["qd"]
+
+    def rates(self, values: Sequence[Any], rates: Mapping[str, Array], q: str, qd: str) -> tuple[Array, Array]:
+        """How fast these outputs of the integrator change, q along velocities, (nv, directions) each. rates: of its
+        inputs, (inputs, directions)."""
+        count = next(iter(rates.values())).shape[1]
+        moved: list[dict[str, Array]] = []
+        for j in range(count):
+            moved.append(self.derivative.forward(values, {name: each[:, j] for name, each in rates.items()}, [q, qd]))
+        outputs = output_values(self.derivative.outputs([q]), values)
+        q_rates = np.stack([each[q] for each in moved], axis=1)
+        return along_columns(self.robot, outputs[q], q_rates), np.stack([each[qd] for each in moved], axis=1)
+
+
+def _integrator(robot: Robot, options: StepOptions) -> tuple[Graph, int]:
+    """The step as a function of its accelerations: q, qd (and dt) and qdd_0, qdd_1, ... (nv,) to q_next, qd_next, and
+    q_k and qd_k, where stage k takes its acceleration. And the number of stages."""
+    step = StepRecording(robot, replace(options, forces=()), "integrator")
+    states: dict[str, Array] = {}
+
+    def acceleration(q: Array, qd: Array, tau: Array) -> Array:
+        k = len(states) // 2
+        states.update({f"q_{k}": np.array(q, dtype=object), f"qd_{k}": np.array(qd, dtype=object)})
+        return step.velocities(f"qdd_{k}", "qdd")
+
+    q, qd = step.after(acceleration, step.q, step.qd, step.tau)
+    return step.graph({"q_next": q, "qd_next": qd, **states}), len(states) // 2

@@ -1,0 +1,169 @@
+"""Devices: one face for functions and rollouts, options in objects or by name, designs that are read once."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import AlgorithmOptions, Policy, Region, Rollout, build, robots
+from dynagate.design import files
+from dynagate.dynamics import ROLLOUT
+from dynagate.host import DeviceError, Opened
+from dynagate.host.devices import DEVICES, Board, Cpu, DeviceOptions, Fixed, Numpy
+from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN
+from dynagate.hw.build import Build
+
+ARM = robots.load("two_joint_arm")
+HERE = ("numpy", "fixed", "cpu")
+"""Devices that need neither a card nor a build."""
+REGION = Region.of(ARM, velocity=12.0, acceleration=40.0)
+STATES = Region.of(ARM).sample("forward_dynamics", 6, seed=1)
+
+
+def motion(steps: int = 4) -> dict[str, np.ndarray]:
+    tau = np.random.default_rng(3).uniform(-1.0, 1.0, (6, steps, 2))
+    return {"q0": STATES["q"].copy(), "qd0": np.zeros((6, 2)), "tau": tau}
+
+
+@pytest.fixture(scope="module")
+def rollout_design(designs: Path) -> Build:
+    return build(ARM, ROLLOUT, ii=4, dt=0.02, region=REGION, folder=designs)
+
+
+@pytest.fixture(scope="module")
+def design(designs: Path) -> Build:
+    return build(ARM, "forward_dynamics", ii=3, folder=designs)
+
+
+def opened(what: str, device: str, request: pytest.FixtureRequest) -> tuple[Opened, dict[str, np.ndarray]]:
+    if what == "function":
+        return dynagate.open(ARM, "forward_dynamics", device=device), {k: STATES[k].copy() for k in ("q", "qd", "tau")}
+    if what == "rollout":
+        own: dict[str, Any] = {"region": REGION} if device == "fixed" else {}
+        return dynagate.open(ARM, "rollout", device=device, steps=4, dt=0.02, **own), motion()
+    return dynagate.open(request.getfixturevalue("rollout_design"), device=device), motion()
+
+
+@pytest.mark.parametrize(
+    ("what", "device"), [*((w, d) for w in ("function", "rollout") for d in HERE), ("rollout design", "fixed")]
+)
+def test_whatever_is_opened_has_one_face(what: str, device: str, request: pytest.FixtureRequest) -> None:
+    thing, inputs = opened(what, device, request)
+    assert isinstance(thing, Opened)
+    assert thing.outputs == (("qdd",) if what == "function" else ("q", "qd"))
+    assert thing.function == ("forward_dynamics" if what == "function" else "rollout")
+    with thing as same:
+        assert same is thing
+        first = thing(**inputs)
+        bound = thing.bind(**inputs)
+        kept = {name: getattr(bound(), name) for name in thing.outputs}
+        for name, array in kept.items():
+            assert np.array_equal(array, getattr(first, name))
+        inputs["tau"][...] *= 0.5
+        other = thing(**inputs)
+        again = bound()
+        for name, array in kept.items():
+            assert getattr(again, name) is array
+            assert np.array_equal(array, getattr(other, name))
+            assert not np.array_equal(array, getattr(first, name))
+        submitted = thing.submit(**inputs).result()
+        assert np.array_equal(getattr(submitted, thing.outputs[0]), kept[thing.outputs[0]])
+        with thing.stream() as stream:
+            (streamed,) = stream([inputs])
+        assert np.array_equal(getattr(streamed, thing.outputs[0]), kept[thing.outputs[0]])
+        with pytest.raises(TypeError, match="'tau' is a list, which cannot be read in place; expected a numpy array"):
+            thing.bind(**{**inputs, "tau": inputs["tau"].tolist()})
+    with pytest.raises(DeviceError, match="is closed; open it again"):
+        thing(**inputs)
+    with pytest.raises(DeviceError, match="is closed; open it again"):
+        bound()
+
+
+def test_options_in_an_object_are_those_by_name() -> None:
+    states = {name: STATES[name] for name in ("q", "qd", "tau")}
+    for device, name, options in (
+        (Cpu(dtype="float32", layout="planes"), "cpu", {"dtype": "float32", "layout": "planes"}),
+        (Fixed(policy=Policy(word=14)), "fixed", {"policy": Policy(word=14)}),
+        (Numpy(), "numpy", {}),
+    ):
+        one = dynagate.open(ARM, "forward_dynamics", device=device, algorithm=AlgorithmOptions(form="aba"))
+        other = dynagate.open(ARM, "forward_dynamics", device=name, form="aba", **options)
+        with one, other:
+            assert np.array_equal(one(**states).qdd, other(**states).qdd)
+            assert one.dtype == other.dtype
+    by_object = Rollout(ARM, steps=4, dt=0.02, device=Cpu(dtype="float32"))
+    assert by_object.dtype == np.float32
+    assert by_object.device == "cpu"
+    assert np.array_equal(by_object(**motion()).q, Rollout(ARM, steps=4, dt=0.02, dtype="float32")(**motion()).q)
+
+
+def test_a_build_takes_its_options_by_name_and_in_objects(designs: Path, design: Build) -> None:
+    again = build(ARM, "forward_dynamics", ii=3, algorithm=AlgorithmOptions(), folder=designs)
+    assert again.design == design.design
+    with pytest.raises(
+        TypeError, match=r"build\(\) got an unexpected keyword argument 'word'; expected one of its text"
+    ):
+        build(ARM, "forward_dynamics", word=24, folder=designs)
+    with pytest.raises(ValueError, match="dt beside algorithm; expected all of its options in it"):
+        build(ARM, "step", algorithm=AlgorithmOptions(), dt=0.1, folder=designs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": Cpu(), "threads": 2}, r"threads beside Cpu\(.*; expected all of its options in its object"),
+        ({"device": Cpu(), "algorithm": AlgorithmOptions(), "form": "aba"}, "form beside algorithm; expected all of"),
+        ({"device": Board()}, "device 'board' holds a design; expected the folder"),
+        (
+            {"function": "rollout", "device": Cpu(threads=2), "steps": 3},
+            "device 'cpu' of a rollout takes no option 'thr",
+        ),
+        ({"function": "rollout", "device": Board(), "steps": 3}, "device 'board'; expected one of numpy, fixed, cpu"),
+        ({"function": "rollout", "steps": 3, "overflow": "raise"}, "overflow='raise' of a rollout; expected 'mask'"),
+        ({"device": "cpu", "pack": 2}, "pack=2; expected True or False"),
+        ({"variable_dt": True}, "device 'cpu' takes no option 'variable_dt'; expected one of dtype"),
+    ],
+)
+def test_objects_that_do_not_fit_are_refused(options: dict[str, Any], message: str) -> None:
+    """Before any work: the robot is not even read."""
+    with pytest.raises(ValueError, match=message):
+        dynagate.open("no_such_robot.urdf", **options)
+
+
+def test_a_rollout_on_a_design_refuses_what_a_robots_rollout_refuses(rollout_design: Build) -> None:
+    with pytest.raises(ValueError, match="overflow='raise' of a rollout; expected 'mask'"):
+        dynagate.open(rollout_design.folder, device="fixed", overflow="raise")
+    refused = pytest.raises(ValueError, match="rollout has no outputs to choose; expected all: q, qd")
+    with dynagate.open(rollout_design.folder, device="fixed") as chip, refused:
+        chip.choosing("q")
+
+
+@pytest.mark.parametrize("device", ["fixed", "numpy"])
+def test_a_design_is_read_once(device: str, design: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    loaded = files.load
+
+    def counted(path: Any) -> Any:
+        read.append(path)
+        return loaded(path)
+
+    for place in ("design.files", "design.rebuilt", "host.devices.options"):
+        monkeypatch.setattr(f"dynagate.{place}.load", counted)
+    dynagate.open(design.folder, device=device).close()
+    assert len(read) == 1
+
+
+def test_the_registry_says_what_each_device_opens() -> None:
+    assert all(name == each.name and issubclass(each, DeviceOptions) for name, each in DEVICES.items())
+    face = {FUNCTION: "of_function", DESIGN: "of_design", ROLLOUT_DESIGN: "of_design"}
+    for each in DEVICES.values():
+        assert set(each.opens) <= {*face, ROLLOUT}
+        for what in each.opens:
+            method = face.get(what, "of_rollout" if each.keeps_states else "of_loop")
+            own = {"of_function": ("of_function", "of_graph")}.get(method, (method,))
+            assert any(getattr(each, name) is not getattr(DeviceOptions, name) for name in own), (each, what)
+        assert {name for what in each.opens for name in each.taken(what)} == {f.name for f in fields(each)}
