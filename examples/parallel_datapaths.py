@@ -11,13 +11,13 @@ import argparse
 from collections.abc import Sequence
 
 from dynagate import Region, trace
-from dynagate.chains.sample import random_chain
 from dynagate.fixedpoint.assign import LARGEST_WORD, Policy, assign
 from dynagate.fixedpoint.sweep import measure
 from dynagate.graph import Graph
 from dynagate.hw.plan import plan
+from dynagate.robot.random_chain import random_chain
 
-FORMS = ("mass_matrix_solve", "aba", "jsiia", "abia", "cfa", "cfa_serial")
+FORMS = ("mass_matrix_solve", "aba", "jsiia", "abia", "cfa")
 SEED = 1
 SHORTEST = 12
 STATES = 1024

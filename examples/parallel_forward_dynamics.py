@@ -29,16 +29,14 @@ from typing import Any
 
 import numpy as np
 from dynagate import trace
-from dynagate.chains.batched import ALGORITHMS, ForwardDynamics
-from dynagate.chains.sample import random_chain
+from dynagate.robot.random_chain import random_chain
+from parallel.loops import ALGORITHMS, PAPER, forward_dynamics
 
-PAPER = ("jsiia", "abia", "cfa")
 LABELS = {
     "aba": "ABA, link by link",
     "jsiia": "JSIIA",
     "abia": "ABIA, square factors",
     "cfa": "CFA, odd-even elimination",
-    "cfa_serial": "CFA, Thomas",
 }
 SEED = 1
 ENOUGH = 0.2
@@ -50,7 +48,7 @@ Times = dict[str, dict[int, float]]
 
 def seconds(algorithm: str, links: int, groups: int) -> float:
     """Median processor time of a call on `groups` random states, seconds."""
-    dynamics = ForwardDynamics(random_chain(links, SEED), algorithm)
+    dynamics = forward_dynamics(random_chain(links, SEED), algorithm)
     random = np.random.default_rng(SEED)
     state = [random.uniform(-1.0, 1.0, (groups, links)) for _ in range(3)]
     dynamics(*state)
@@ -76,9 +74,9 @@ def errors(lengths: Sequence[int], states: int = 64) -> dict[str, Times]:
 def error(algorithm: str, links: int, dtype: str, states: int, seed: int) -> float:
     robot, random = random_chain(links, seed), np.random.default_rng(seed)
     state = [random.uniform(-width, width, (states, links)) for width in (np.pi, 1.0, 1.0)]
-    exact = ForwardDynamics(robot, "aba")(*state)
+    exact = forward_dynamics(robot, "aba")(*state)
     try:
-        rough = ForwardDynamics(robot, algorithm, dtype=dtype)(*state)
+        rough = forward_dynamics(robot, algorithm, dtype)(*state)
     except ValueError:  # a mass matrix that is not positive definite in float32
         return math.inf
     return float((np.linalg.norm(rough - exact, axis=1) / np.linalg.norm(exact, axis=1)).max())

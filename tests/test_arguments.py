@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 from dynagate import Rollout, robots
-from dynagate.chains.batched import ForwardDynamics
 from dynagate.graph.loop import evaluate_loop
 from dynagate.host.rollouts import SHAPES, Trajectories
 from dynagate.integrators.position_based import PositionBased
@@ -71,7 +70,6 @@ def calls() -> dict[str, Callable[[Any, Any], object]]:
         "variational": lambda q, qd: variational.run(q, qd, 3),
         "torques of a variational run": lambda q, qd: variational.run(ZEROS, ZEROS, 3, tau=q, external=qd),
         "position-based": lambda q, qd: PositionBased(ARM, 0.01).run(q, qd, 3),
-        "chain": lambda q, qd: ForwardDynamics(ARM)(q, qd, ZEROS),
         "loop": lambda q, qd: evaluate_loop(swapping(), {"a": q, "b": qd, "more": tau}),
     }
 

@@ -16,7 +16,6 @@ from dynagate import Region, evaluate, robots, trace
 from dynagate.bench import boards, codegen, comparison, deadline, figures, grid, measure, peers, report, rollouts
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import Policy, assign
-from dynagate.graph.ops import TRIG
 from dynagate.hw import boards as hw_boards
 from dynagate.hw.choice import choose, rate_text
 from dynagate.hw.plan import plan
@@ -168,9 +167,8 @@ def test_deadline_has_measured_exact_and_modelled_figures_and_says_which() -> No
     result = deadline.deadline(graph, region.sample(function, 1, 3), planned, 100e6, calls=2000)
     assert 0.0 < result["median_ns"] <= result["per_mille_ns"] <= result["worst_ns"]
     assert result["datapath_ns_at_assumed_clock"] == 10.0 * planned.latency
-    counted = sum(node.op not in ("input", "const", *TRIG, *deadline.SLOW) for node in graph.nodes)
-    others = sum(deadline.SINE if n.op in TRIG else deadline.SLOW.get(n.op, 0) for n in graph.nodes)
-    assert deadline.modelled(graph, 1e9, 1.0) == pytest.approx(deadline.LOADED * counted + others)
+    slow = {"input": 0, "const": 0, "reciprocal": 18, "sqrt": 22, "sin": 40, "cos": 40}
+    assert deadline.modelled(graph, 1e9, 1.0) == pytest.approx(sum(slow.get(node.op, 2) for node in graph.nodes))
     text = deadline.lines(result)
     for what in ("99.9 %", "worst", f"datapath, {planned.latency} cycles", "cycles exact, clock assumed", "modelled"):
         assert sum(what in line for line in text) >= 1, what

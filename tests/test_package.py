@@ -23,7 +23,6 @@ ORDER = [
         "fixedpoint",
         "design",
         "integrators",
-        "chains",
         "hw",
         "sim",
     ),

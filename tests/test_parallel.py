@@ -1,4 +1,5 @@
-"""Forward dynamics of serial chains by scans and by odd-even elimination, traced and in loops over long chains."""
+"""Forward dynamics of serial chains by prefix sums and by odd-even elimination, traced, and in the loops over long
+chains of `examples/parallel`."""
 
 from __future__ import annotations
 
@@ -11,24 +12,25 @@ from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pinocchio
 import pytest
 from dynagate import FUNCTIONS, Robot, RobotError, evaluate, robots, trace
-from dynagate.chains.batched import ALGORITHMS, ForwardDynamics
-from dynagate.chains.sample import random_chain
-from dynagate.dynamics.block_tridiagonal import block_thomas, odd_even_elimination
+from dynagate.dynamics.block_tridiagonal import odd_even_elimination
 from dynagate.dynamics.recursion import linear_recursion
 from dynagate.dynamics.spatial import array
 from dynagate.graph.truth import relative_errors
+from dynagate.robot.random_chain import random_chain
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
+from parallel.loops import ALGORITHMS, ForwardDynamics, forward_dynamics
 
 from tests.oracle import pinocchio_of, reference
 from tests.samples import inputs_of, states
 
 SCAN_FORMS = ("jsiia", "abia")
-FORCE_FORMS = ("cfa", "cfa_serial")
+FORCE_FORMS = ("cfa",)
 ANY_NUMBER = (1, 2, 3, 5, 6, 9, 13, 17)
 LENGTHS = (*ANY_NUMBER, 33, 50, 100, 200)
 
@@ -48,9 +50,8 @@ def test_linear_recursion_solves_the_bidiagonal_system(count: int, reverse: bool
     np.testing.assert_allclose(x, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("solver", [odd_even_elimination, block_thomas])
 @pytest.mark.parametrize("count", ANY_NUMBER)
-def test_block_tridiagonal_systems(count: int, solver: Any) -> None:
+def test_block_tridiagonal_systems(count: int) -> None:
     """Blocks of different sizes, as joints with and without a rotor make them."""
     random = np.random.default_rng(count)
     ends = np.cumsum([0, *random.integers(1, 7, count)])
@@ -63,7 +64,7 @@ def test_block_tridiagonal_systems(count: int, solver: Any) -> None:
     right = random.normal(size=ends[-1])
     diagonal = [array(matrix[p, p]) for p in parts]
     upper = [array(matrix[p, following]) for p, following in pairwise(parts)]
-    x = solver(diagonal, upper, [array(right[p]) for p in parts])
+    x = odd_even_elimination(diagonal, upper, [array(right[p]) for p in parts])
     expected = np.linalg.solve(matrix, right)
     np.testing.assert_allclose(np.concatenate(x).astype(float), expected, rtol=1e-9, atol=1e-9)
 
@@ -98,7 +99,7 @@ def test_constraint_forces_take_a_path_that_grows_with_the_logarithm() -> None:
     """Twice the links: one more step of odd-even elimination and of each scan. Link by link, twice the path."""
     steps = [depth("cfa", 2 * n) - depth("cfa", n) for n in (3, 6)]
     assert all(0 < step <= 30 for step in steps), steps
-    assert depth("cfa", 12) < 0.4 * depth("cfa_serial", 12)
+    assert depth("cfa", 12) < 0.4 * depth("aba", 12)
     assert depth("aba", 12) > 1.9 * depth("aba", 6)
 
 
@@ -119,34 +120,34 @@ def bound(count: int) -> float:
     return 1e-11 if count <= 10 else 1e-9 if count <= 50 else 5e-9
 
 
-FLOAT32 = {"aba": 1e-4, "jsiia": 0.1, "abia": 1e-2, "cfa": 0.5, "cfa_serial": 0.1}
+FLOAT32 = {"aba": 1e-4, "jsiia": 0.1, "abia": 1e-2, "cfa": 0.5}
 """Up to 200 links; docs/parallel.md has what was measured."""
 
 
-@pytest.mark.filterwarnings("ignore::dynagate.chains.batched.InexactWarning")
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_long_chains_agree_with_pinocchio(algorithm: str) -> None:
     """Nineteen samples: whole vectors and a part of one."""
-    for count in LENGTHS:
+    for count in (1, 9, 200) if algorithm == "aba" else LENGTHS:  # a library for each chain, or one for all
         robot = random_chain(count, 2)
         state = sample(count, 19)
         expected = by_pinocchio(robot, *state)
-        got = ForwardDynamics(robot, algorithm)(*state)
+        got = forward_dynamics(robot, algorithm)(*state)
         assert relative_errors(got, expected).max() <= bound(count), count
-        single = ForwardDynamics(robot, algorithm, dtype=np.float32)(*state)
+        single = forward_dynamics(robot, algorithm, np.float32)(*(x.astype(np.float32) for x in state))
         assert single.dtype == np.float32
         assert relative_errors(single, expected).max() <= FLOAT32[algorithm], count
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_chains_that_slide_and_have_rotors_agree_with_pinocchio(algorithm: str) -> None:
-    for count, prismatic, armature in ((1, 1.0, 0.1), (2, 0.5, 0.0), (7, 0.4, 0.2), (10, 0.4, 0.2), (33, 0.4, 0.2)):
+    cases = ((1, 1.0, 0.1), (2, 0.5, 0.0), (7, 0.4, 0.2), (10, 0.4, 0.2), (33, 0.4, 0.2))
+    for count, prismatic, armature in cases[3:] if algorithm == "aba" else cases:
         robot = random_chain(count, 5, prismatic=prismatic, armature=armature)
         damped = [replace(link, joint=replace(link.joint, damping=0.1)) for link in robot.links]
         state = sample(count, 9)
         undamped_torque = state[2] - 0.1 * state[1]
         expected = by_pinocchio(robot, state[0], state[1], undamped_torque)
-        got = ForwardDynamics(replace(robot, links=tuple(damped)), algorithm)(*state)
+        got = forward_dynamics(replace(robot, links=tuple(damped)), algorithm)(*state)
         assert relative_errors(got, expected).max() <= bound(count), count
 
 
@@ -165,11 +166,11 @@ def test_branches_and_other_joints_are_refused_by_name() -> None:
     with pytest.raises(RobotError, match="expected a serial chain. Use another form"):
         trace(hyq, "inverse_dynamics", form="prefix")
     with pytest.raises(RobotError, match="robot 'hyq' branches at the base"):
-        ForwardDynamics(hyq)
+        ForwardDynamics(hyq, "cfa")
     floating = robots.load("hyq", floating_base=True)
     with pytest.raises(RobotError, match="joint 'root_joint' is floating; expected a serial chain of revolute"):
         trace(floating, "forward_dynamics", form="jsiia")
-    assert FUNCTIONS["forward_dynamics"].forms_for(hyq) == ["mass_matrix_solve", "aba", "mass_matrix_pairs"]
+    assert FUNCTIONS["forward_dynamics"].forms_for(hyq) == ["mass_matrix_solve", "aba"]
 
 
 def test_a_link_without_mass_is_refused_where_its_inverse_is_needed() -> None:
@@ -183,29 +184,7 @@ def test_a_link_without_mass_is_refused_where_its_inverse_is_needed() -> None:
     assert relative_errors(got, by_pinocchio(robot, *state)).max() <= 1e-9
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"algorithm": "lu"}, "no algorithm 'lu'; expected one of aba, jsiia, abia, cfa, cfa_serial"),
-        ({"dtype": np.int32}, "dtype int32; expected float64 or float32"),
-        ({"dense": "qr"}, "dense solver 'qr'; expected 'ldl' or 'lapack'"),
-    ],
-)
-def test_options_are_checked(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ForwardDynamics(random_chain(2, 1), **options)
-
-
-def test_inputs_are_checked() -> None:
-    q, qd, tau = sample(2, 3)
-    dynamics = ForwardDynamics(random_chain(2, 1))
-    with pytest.raises(ValueError, match=r"qd has shape \(2, 2\); expected \(3, 2\)"):
-        dynamics(q, qd[:2], tau)
-    with pytest.raises(ValueError, match=r"q has shape \(2,\); expected \(1, 2\)"):
-        dynamics(q[0], qd, tau)
-    qd[1, 0] = np.inf
-    with pytest.raises(ValueError, match="aba: an acceleration is not finite; an input is not"):
-        dynamics(q, qd, tau)
+def test_a_chain_has_a_link() -> None:
     with pytest.raises(ValueError, match="a chain of 0 links; expected 1 or more"):
         random_chain(0, 1)
 

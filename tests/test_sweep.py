@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, robots, trace
-from dynagate.chains.sample import random_chain
 from dynagate.cli import main, studies
 from dynagate.fixedpoint import sweep as module
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.fixedpoint.sweep import SweepError, sweep
 from dynagate.graph import Graph
 from dynagate.graph.ops import OPS
+from dynagate.robot.random_chain import random_chain
 
 
 @pytest.fixture(scope="module")

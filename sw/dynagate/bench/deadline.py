@@ -10,19 +10,11 @@ import numpy as np
 
 from dynagate.bench.measure import each_call
 from dynagate.graph import Graph
-from dynagate.graph.ops import TRIG
 from dynagate.hw.plan import Plan
+from dynagate.native.expressions import NATIVE
 from dynagate.native.kernel import Kernel
 
 CALLS = 1_000_000
-
-SLOW = {"reciprocal": 18, "sqrt": 22}
-SINE = 40
-"""Cycles of an operation that is not issued in one, assumed: division and root wait for their result, and a sine is a
-function of some forty instructions."""
-
-LOADED = 2
-"""Instructions issued for each operation of the graph, assumed: the operation, and a load or store beside it."""
 
 PROCESSORS: Mapping[str, tuple[float, float]] = {
     "Cortex-A53 of a Zynq UltraScale+": (1.2e9, 1.0),
@@ -53,11 +45,7 @@ def deadline(
 
 def modelled(graph: Graph, clock_hz: float, per_cycle: float) -> float:
     """Nanoseconds of one call on a processor that starts so many instructions a cycle, from the graph's operations."""
-    cycles = 0.0
-    for node in graph.nodes:
-        if node.op in ("input", "const"):
-            continue
-        cycles += SINE if node.op in TRIG else SLOW.get(node.op, LOADED)
+    cycles = sum(NATIVE[node.op].in_order for node in graph.nodes)
     return math.ceil(cycles / per_cycle) / clock_hz * 1e9
 
 

@@ -31,7 +31,6 @@ from dynagate.dynamics import (
 )
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.parameters import COUNT
-from dynagate.dynamics.pivot_pairs import factorise_by_pairs
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.together import State, Together
 from dynagate.dynamics.tree import Tree
@@ -337,7 +336,6 @@ FUNCTIONS: dict[str, Function] = {
             {
                 "ltdl": mass_matrix.mass_matrix_inverse,
                 "direct": articulated.mass_matrix_inverse,
-                "pairs": partial(mass_matrix.mass_matrix_inverse, factorise=factorise_by_pairs),
             },
             {},
         ),
@@ -348,18 +346,15 @@ FUNCTIONS: dict[str, Function] = {
             {
                 "mass_matrix_solve": forward_dynamics.forward_dynamics,
                 "aba": articulated.forward_dynamics,
-                "mass_matrix_pairs": partial(forward_dynamics.forward_dynamics, factorise=factorise_by_pairs),
                 "jsiia": serial.by_joint_space_inertia,
                 "abia": serial.by_articulated_inertia,
                 "cfa": constraint_forces.forward_dynamics,
-                "cfa_serial": constraint_forces.forward_dynamics_serial,
             },
             {},
             {
                 "jsiia": serial.check_serial,
                 "abia": serial.check_serial,
                 "cfa": constraint_forces.check_bodies,
-                "cfa_serial": constraint_forces.check_bodies,
             },
         ),
         Function(
@@ -393,9 +388,8 @@ FUNCTIONS: dict[str, Function] = {
             {
                 "closed_form": gradients.forward_dynamics_gradient,
                 "body_columns": _whole_gradient_by_columns,
-                "closed_form_pairs": partial(gradients.forward_dynamics_gradient, factorise=factorise_by_pairs),
             },
-            dict.fromkeys(("closed_form", "closed_form_pairs"), ("frame", "mass", "prefix")),
+            {"closed_form": ("frame", "mass", "prefix")},
         ),
         Function(
             "forward_dynamics_gradient_given_minv",

@@ -1,4 +1,4 @@
-"""Symmetric positive definite block-tridiagonal systems: odd-even elimination, and Thomas' recursion, its serial twin.
+"""Symmetric positive definite block-tridiagonal systems by odd-even elimination.
 
 Blocks are factored as L D Lᵀ: no roots, and one reciprocal per pivot. Eliminating block j takes it out of the
 equations of both its neighbours, which needs only forward substitutions:
@@ -117,27 +117,3 @@ def _eliminated(
 
 def _beside(columns: Sequence[Array]) -> Array:
     return array([[value for part in columns for value in part[i]] for i in range(len(columns[0]))])
-
-
-def block_thomas(
-    diagonal: Sequence[Array], upper: Sequence[Array], right: Sequence[Array], part: str = "thomas"
-) -> list[Array]:
-    """The same x, block by block: n steps and the fewest operations."""
-    d, r = list(diagonal), list(right)
-    count = len(d)
-    factors: list[Factored] = []
-    for i in range(count):
-        with scope(part, f"link{i}"):
-            sides = [r[i][:, None], *([upper[i]] if i + 1 < count else [])]
-            factors.append(factor(d[i], _beside(sides)))
-            if i + 1 < count:
-                halved, inverse_d = factors[i].halved, factors[i].inverse_d
-                d[i + 1] = label(d[i + 1] - gram(halved[:, 1:], inverse_d), "d")
-                r[i + 1] = label(r[i + 1] - halved[:, 1:].T @ (array(inverse_d) * halved[:, 0]), "r")
-    x: list[Array] = [zeros(0)] * count
-    for i in reversed(range(count)):
-        with scope(part, f"link{i}"):
-            halved = factors[i].halved
-            known = halved[:, 0] - halved[:, 1:] @ x[i + 1] if i + 1 < count else halved[:, 0]
-            x[i] = label(factors[i].solution(known), "x")
-    return x

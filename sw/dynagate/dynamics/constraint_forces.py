@@ -12,21 +12,19 @@ and the matrix 1 at that place of its diagonal. The formulas stay as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.block_tridiagonal import block_thomas, odd_even_elimination
+from dynagate.dynamics.block_tridiagonal import odd_even_elimination
 from dynagate.dynamics.serial import check_serial, net_torque
 from dynagate.dynamics.spatial import Array, Scalar, array, cos, sin, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import RobotError
 from dynagate.robot.kinds import JointKind
 from dynagate.robot.model import summed
-
-Solver = Callable[[Sequence[Array], Sequence[Array], Sequence[Array]], list[Array]]
 
 
 def check_bodies(tree: Tree) -> None:
@@ -130,8 +128,6 @@ def forward_dynamics(
     qd: Sequence[Scalar],
     tau: Sequence[Scalar],
     external: Array | None = None,
-    *,
-    solver: Solver = odd_even_elimination,
 ) -> list[Scalar]:
     """q̈ (nv,): Algorithm 1. Its longest path grows with log2(nv): scans give τ_δ, and odd-even elimination x."""
     net = net_torque(tree, q, qd, tau, external)
@@ -153,7 +149,7 @@ def forward_dynamics(
                 pushed = pushed + k_upper[i - 1][along[i - 1]] * net[i - 1]
             right.append(label(-(basis[i].T @ pushed), "r"))
             free.append(pushed[along[i]])
-    forces = solver(diagonal, upper, right)
+    forces = odd_even_elimination(diagonal, upper, right)
     qdd = []
     for i in tree.links:
         with scope("cfa", f"link{i}"):
@@ -164,14 +160,3 @@ def forward_dynamics(
                 total = total + (k_upper[i - 1][:, along[i]] @ basis[i - 1]) @ forces[i - 1]
             qdd.append(label(total, "qdd"))
     return qdd
-
-
-def forward_dynamics_serial(
-    tree: Tree,
-    q: Sequence[Scalar],
-    qd: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    external: Array | None = None,
-) -> list[Scalar]:
-    """The same with Thomas' recursion: fewer operations on a path that grows with nv."""
-    return forward_dynamics(tree, q, qd, tau, external, solver=block_thomas)

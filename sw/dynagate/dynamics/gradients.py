@@ -17,7 +17,7 @@ import numpy as np
 from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import label, scope
 from dynagate.dynamics.frames import Frame, Poses, poses, reference_links
-from dynagate.dynamics.mass_matrix import Factorise, factorise, inverse_from_factor, mass_matrix
+from dynagate.dynamics.mass_matrix import factorise, inverse_from_factor, mass_matrix
 from dynagate.dynamics.prefix import along_links, over_subtrees
 from dynagate.dynamics.reduction import Body, Dipole
 from dynagate.dynamics.spatial import (
@@ -396,7 +396,6 @@ def forward_dynamics_gradient(
     prefix: bool = False,
     mass: str = "body",
     external: Array | None = None,
-    factorise: Factorise = factorise,
 ) -> tuple[list[Scalar], Array, Array, Array]:
     """q̈ (nv,), ∂q̈/∂q, ∂q̈/∂q̇ and M⁻¹ = ∂q̈/∂τ (nv, nv), from torques alone.
 

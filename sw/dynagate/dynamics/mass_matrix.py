@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -131,10 +131,6 @@ def factorise(tree: Elimination, m: Array) -> Factor:
     return Factor(lower, inverse_d)
 
 
-Factorise = Callable[[Tree, Array], Factor]
-"""The ways to M = Lᵀ D L: `factorise`, and `pivot_pairs.factorise_by_pairs`."""
-
-
 def solve(tree: Elimination, factor: Factor, rhs: Sequence[Scalar]) -> list[Scalar]:
     """x (nv,) with M x = rhs, by two sparse substitutions."""
     with scope("solve"):
@@ -181,6 +177,6 @@ def inverse_from_factor(tree: Elimination, factor: Factor) -> Array:
     return minv
 
 
-def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar], factorise: Factorise = factorise) -> Array:
+def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
     """M⁻¹ (nv, nv) in 1/(kg m²), by M = Lᵀ D L."""
     return inverse_from_factor(tree, factorise(tree, mass_matrix(tree, q)))

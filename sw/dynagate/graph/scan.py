@@ -103,7 +103,7 @@ class Scan:
                     yield f"'{port.name}' of link {i} has {len(port.nodes)} entries, others {self.width}"
                 if port.name in own:
                     continue
-                if port.name not in sizes:
+                if port.name not in sizes or port.name not in self.starts:
                     yield f"the body of link {i} has the port '{port.name}', which is no value of the scan"
                 elif not 0 <= self.part(i, port).start <= self.part(i, port).stop <= sizes[port.name]:
                     yield f"link {i} has entries of '{port.name}' beyond its {sizes[port.name]}"

@@ -16,6 +16,8 @@ class NativeOp:
     text: the expression, {0}, {1} and {2} the operands, a constant last; that of a shift is 2**constant.
     function: where C has no operator for it, its value for single numbers x, y and z, the operands, instead.
     cycles: from operands to result on processors of the day; on others sums take longer, and are as right.
+    in_order: cycles that it takes a small processor in order, assumed: an instruction, and a load or store beside it;
+    division and root wait for their result, and a sine is a function of some forty instructions.
     infinity: what becomes of operands that are infinite. They remain infinite or turn into NaN ("stays"), become NaN
     ("nan"), or may become a number, as 1 / infinity does ("lost"). NaN remains NaN in all of these. The
     result may be that of another operand ("hidden").
@@ -25,13 +27,14 @@ class NativeOp:
     cycles: int = 4
     infinity: Literal["stays", "nan", "lost", "hidden"] = "stays"
     function: str = ""
+    in_order: int = 2
 
 
 NATIVE = table(
     "native.expressions",
     {
-        "input": NativeOp("", 0),
-        "const": NativeOp("{0}", 0),
+        "input": NativeOp("", 0, in_order=0),
+        "const": NativeOp("{0}", 0, in_order=0),
         "add": NativeOp("{0} + {1}"),
         "sub": NativeOp("{0} - {1}"),
         "add_const": NativeOp("{0} + {1}"),
@@ -39,11 +42,13 @@ NATIVE = table(
         "mul": NativeOp("{0} * {1}"),
         "mul_const": NativeOp("{0} * {1}"),
         "shift": NativeOp("{0} * {1}"),
-        "sin": NativeOp("DG_CALL(sin, {0}, {0}, {0})", 0, "nan"),  # those of inputs are computed before all else
-        "cos": NativeOp("DG_CALL(cos, {0}, {0}, {0})", 0, "nan"),
-        "sqrt": NativeOp(function="sqrt(x)", cycles=20),
+        "sin": NativeOp(
+            "DG_CALL(sin, {0}, {0}, {0})", 0, "nan", in_order=40
+        ),  # those of inputs are computed before all else
+        "cos": NativeOp("DG_CALL(cos, {0}, {0}, {0})", 0, "nan", in_order=40),
+        "sqrt": NativeOp(function="sqrt(x)", cycles=20, in_order=22),
         "select": NativeOp(function="x > 0 ? y : z", cycles=2, infinity="hidden"),
-        "reciprocal": NativeOp("1 / {0}", 24, "lost"),
+        "reciprocal": NativeOp("1 / {0}", 24, "lost", in_order=18),
         "multiply_add": NativeOp("{0} * {1} + {2}"),
         "multiply_sub": NativeOp("{0} * {1} - {2}"),
         "sub_multiply": NativeOp("{2} - {0} * {1}"),

@@ -20,7 +20,7 @@ SCAN = "scan"
 SCANNED_FROM = 48
 """Links from which on a function that has an algorithm over links takes it unless a form is asked for. Atlas' 30 links
 are twice as fast unrolled, since right angles and zeros of its frames fold, and ready in 13 s instead of 4; 30 links in
-general frames are as fast either way (docs/parallel.md)."""
+general frames are as fast either way (docs/scans.md)."""
 
 OPTIONS = ("form", "external_forces", "friction", "friction_speed")
 """Of algorithms: those that a loop over links takes."""

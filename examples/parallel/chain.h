@@ -43,42 +43,12 @@ typedef struct {
 #define BLOCKS(i) (c->blocks + (i) * BLOCK_NUMBERS)
 #define TRIANGLE (DG_BLOCK * (DG_BLOCK + 1) / 2)
 #define SQUARE (DG_BLOCK * DG_BLOCK)
-#define KEPT (DG_BLOCK * (DG_BLOCK - 1) / 2 + DG_BLOCK + SQUARE + DG_BLOCK) /* of a block in Thomas' recursion */
 
 /* What every algorithm reads, and its results: the samples of one vector. */
 typedef struct {
     vecs turn, rate, torque, qdd; /* 2 per link, then 1 each */
 } state;
 #define STATE_WORK(links) (5 * (links))
-
-DG_CONSTANT vec ZEROS[6] = {};
-
-DG_LOOP void velocities(const chain *c, const state *s, vecs v) {
-    STEP(velocity, 0, LINK(0), s->turn, ZEROS, s->rate, v);
-    for (long i = 1; i < c->links; i++)
-        STEP(velocity, i, LINK(i), s->turn + 2 * i, v + 6 * (i - 1), s->rate + i, v + 6 * i);
-}
-
-/* Articulated bodies. */
-#define ABA_WORK(n) (14 * (n) + 54)
-DG_LOOP void aba(const chain *c, const state *s, vecs work) {
-    const long n = c->links;
-    vecs v = work, kept = v + 6 * n, carry = kept + 8 * n;
-    velocities(c, s, v);
-    if (n > 1) {
-        const long i = n - 1;
-        STEP(aba_tip, i, LINK(i), s->turn + 2 * i, v + 6 * i, s->rate + i, s->torque + i, kept + 8 * i, carry);
-    } else {
-        CLEAR(carry, 27);
-    }
-    for (long i = n - 2; i > 0; i--)
-        STEP(aba_up, i, LINK(i), s->turn + 2 * i, v + 6 * i, s->rate + i, s->torque + i, carry, kept + 8 * i, carry);
-    STEP(aba_root, 0, LINK(0), s->turn, v, s->rate, s->torque, carry, kept);
-    vec a[6];
-    BASE_ACCELERATION(a);
-    for (long i = 0; i < n; i++)
-        STEP(aba_down, i, LINK(i), s->turn + 2 * i, v + 6 * i, s->rate + i, kept + 8 * i, a, s->qdd + i, a);
-}
 
 /* The torque beyond what holds the joints' accelerations at zero. */
 #define NET_WORK(n) (6 * (n) + 12)
@@ -251,25 +221,9 @@ DG_LOOP void cfa_solve(const chain *c, const state *s, vecs net, vecs qdd, vecs 
     accelerations(n, &f, x, qdd);
 }
 
-/* The same by Thomas' recursion. */
-#define CFA_SERIAL_SOLVE_WORK(n) (FORCES_WORK(n) + (KEPT + DG_BLOCK) * (n))
-DG_LOOP void cfa_serial_solve(const chain *c, const state *s, vecs net, vecs qdd, vecs work) {
-    const long n = c->links;
-    const forces f = force_system(c, s, net, work);
-    vecs kept = work + FORCES_WORK(n), x = kept + KEPT * n;
-    for (long i = 0; i + 1 < n; i++) {
-        vecs d = f.d + TRIANGLE * (i + 1), r = f.r + DG_BLOCK * (i + 1);
-        thomas_down(f.d + TRIANGLE * i, f.r + DG_BLOCK * i, f.u + SQUARE * i, d, r, kept + KEPT * i, d, r);
-    }
-    block_solve(f.d + TRIANGLE * (n - 1), f.r + DG_BLOCK * (n - 1), x + DG_BLOCK * (n - 1));
-    for (long i = n - 2; i >= 0; i--) thomas_up(kept + KEPT * i, x + DG_BLOCK * (i + 1), x + DG_BLOCK * i);
-    accelerations(n, &f, x, qdd);
-}
-
 /* Forces are up to 1e6 times what they leave of the accelerations, where joints slide or have rotors: then once more, for
  * the torque that is left over. */
 #define CFA_WORK(n) (2 * (n) + NET_WORK(n) + CFA_SOLVE_WORK(n))
-#define CFA_SERIAL_WORK(n) (2 * (n) + NET_WORK(n) + CFA_SERIAL_SOLVE_WORK(n))
 #define BY_FORCES(name) \
     DG_LOOP void name(const chain *c, const state *s, vecs work) { \
         const long n = c->links; \
@@ -282,4 +236,3 @@ DG_LOOP void cfa_serial_solve(const chain *c, const state *s, vecs net, vecs qdd
         for (long i = 0; i < n; i++) s->qdd[i] += more[i]; \
     }
 BY_FORCES(cfa)
-BY_FORCES(cfa_serial)

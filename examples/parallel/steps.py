@@ -1,5 +1,4 @@
-"""One link's part of each algorithm as a function in C and CUDA; the loops over links and blocks are in
-dynagate_chain.h."""
+"""One link's part of each algorithm as a function in C; the loops over links and blocks are in chain.h."""
 
 from __future__ import annotations
 
@@ -8,12 +7,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-
-from dynagate.chains.step import Step
 from dynagate.dynamics.articulated import ArticulatedInertia
-from dynagate.dynamics.block_tridiagonal import Factored, factor, gram
+from dynagate.dynamics.block_tridiagonal import factor, gram
 from dynagate.dynamics.joints import AxisTransform, FreeTransform
 from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, zeros
+from parallel.step import Step
 
 LINK_NUMBERS = 25
 """Per link: rotation (9) and translation (3) of the joint's frame, mass, first moment (3), second moment (6: xx, xy,
@@ -96,40 +94,6 @@ def _yielding(
             left.rotational[2, :] = left.rotational[:, 2] = 0.0
             left.coupling[2, :] = 0.0
     return u, inverse_d, left
-
-
-def _velocity(step: Step, kind: str) -> str:
-    link, turn = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2)
-    parent, rate = step.vectors("parent", 6), step.vectors("rate", 1)
-    return step.text({"v": _flat(_pose(kind, link, turn).motion_to_link(_motion(parent)) + _axis(kind, rate[0]))})
-
-
-def _aba_up(step: Step, kind: str, rotors: bool, place: str) -> str:
-    """Articulated inertia and force of a link; `carry` from the next link, `up` for the parent."""
-    link, turn, v = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2), _motion(step.vectors("v", 6))
-    rate, torque = step.vectors("rate", 1)[0], step.vectors("torque", 1)[0]
-    body = _body(link)
-    inertia, force = ArticulatedInertia.of(body), v.cross_force(body @ v)
-    if place != "tip":
-        carry = step.vectors("carry", 27)
-        inertia, force = inertia + _articulated(carry), force + _force(carry[21:])
-    u, inverse_d, left = _yielding(kind, link, inertia, rotors)
-    load = torque - link[23] * rate - _along(kind, force)
-    outputs = {"kept": array([*_flat(u), inverse_d, load])}
-    if place != "root":
-        pose = _pose(kind, link, turn)
-        moved = force + left @ v.cross(_axis(kind, rate)) + u.scaled(load * inverse_d)
-        outputs["up"] = array([*_flat_articulated(left.in_parent(pose)), *_flat(pose.force_to_parent(moved))])
-    return step.text(outputs)
-
-
-def _aba_down(step: Step, kind: str) -> str:
-    link, turn, v = step.numbers("link", LINK_NUMBERS), step.vectors("turn", 2), _motion(step.vectors("v", 6))
-    rate, kept = step.vectors("rate", 1)[0], step.vectors("kept", 8)
-    parent = _motion(step.vectors("parent", 6))
-    a = _pose(kind, link, turn).motion_to_link(parent) + v.cross(_axis(kind, rate))
-    qdd = (kept[7] - a.dot(_force(kept[:6]))) * kept[6]
-    return step.text({"qdd": qdd, "a": _flat(a + _axis(kind, qdd))})
 
 
 def _bias_down(step: Step, kind: str, accelerated: bool = False) -> str:
@@ -311,40 +275,10 @@ def _block_solve(step: Step, size: int) -> str:
     return step.text({"x": done.solution(done.halved[:, 0])})
 
 
-def _thomas_down(step: Step, size: int) -> str:
-    """`kept`: L below its diagonal, D⁻¹, and L⁻¹ of U and R, in this order."""
-    triangle, square = size * (size + 1) // 2, size * size
-    d, r = _symmetric(step.vectors("d", triangle), size), step.vectors("r", size)
-    u = step.vectors("u", square).reshape(size, size)
-    d_next, r_next = step.vectors("d_next", triangle), step.vectors("r_next", size)
-    done = factor(d, array([[*row, value] for row, value in zip(u, r, strict=True)]))
-    coupling, residual = done.halved[:, :size], done.halved[:, size]
-    kept = [*done.lower[np.tril_indices(size, -1)], *done.inverse_d, *np.ravel(coupling), *residual]
-    return step.text(
-        {
-            "kept": array(kept),
-            "d_out": d_next - _upper(gram(coupling, done.inverse_d)),
-            "r_out": r_next - coupling.T @ (array(done.inverse_d) * residual),
-        }
-    )
-
-
-def _thomas_up(step: Step, size: int) -> str:
-    below = size * (size - 1) // 2
-    kept, x = step.vectors("kept", below + size + size * size + size), step.vectors("x_next", size)
-    lower = array(np.eye(size))
-    lower[np.tril_indices(size, -1)] = kept[:below]
-    inverse_d = list(kept[below : below + size])
-    coupling = kept[below + size : -size].reshape(size, size)
-    return step.text({"x": Factored(lower, inverse_d, coupling).solution(kept[-size:] - coupling @ x)})
-
-
 def header(rotors: bool) -> str:
     """All steps. rotors: whether a joint has an armature; without any, blocks are smaller and inertias sparser."""
     size = 6 if rotors else 5
     by_kind: dict[str, Callable[[Step, str], str]] = {
-        "velocity": _velocity,
-        "aba_down": _aba_down,
         "bias_down": _bias_down,
         "accelerated_down": partial(_bias_down, accelerated=True),
         "bias_up": _bias_up,
@@ -355,7 +289,6 @@ def header(rotors: bool) -> str:
         "abia_forth": _abia_forth,
         "cfa_own": partial(_cfa_own, rotors=rotors),
     }
-    by_kind |= {f"aba_{place}": partial(_aba_up, rotors=rotors, place=place) for place in ("tip", "up", "root")}
     by_kind |= {f"cfa_next_{other}": partial(_cfa_next, rotors=rotors, other=other) for other in KINDS}
     numbers = f"#define LINK_NUMBERS {LINK_NUMBERS}\n#define BLOCK_NUMBERS {BLOCK_NUMBERS}\n"
     texts = [f"{numbers}#define DG_BLOCK {size}\n"]
@@ -364,5 +297,4 @@ def header(rotors: bool) -> str:
     for name, before, after in (("both", True, True), ("before", True, False), ("after", False, True)):
         texts.append(_eliminate(Step(f"eliminate_{name}"), size, before, after))
     texts += [_block_solve(Step("block_solve"), size)]
-    texts += [_thomas_down(Step("thomas_down"), size), _thomas_up(Step("thomas_up"), size)]
     return "\n".join(texts)

@@ -1,8 +1,7 @@
-"""A function of straight-line code in C and CUDA, traced from mathematics over any scalar.
+"""A function of straight-line code in C, traced from mathematics over any scalar.
 
-A step reads and writes arrays: numbers of a link (`real`, the same for all samples), by pointers, and values of the
-samples (`vec`, a lane each), by what `dynagate_chain.c` and `dynagate_chain.cu` make of DG_READ and DG_WRITE: in CUDA
-they may lie apart. Zeros are left out and equal subexpressions computed once.
+A step reads and writes arrays: numbers of a link (`real`, the same for all samples) and values of the samples (`vec`, a
+lane each). Zeros are left out and equal subexpressions computed once.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-
 from dynagate.dynamics.spatial import Array, array
 from dynagate.graph.recorder import Expr, Trace
 from dynagate.native.expressions import operation
@@ -24,7 +22,6 @@ class Step:
         self.name = name
         self._trace = Trace()
         self._arguments: list[str] = []
-        self._types: list[str] = []
         self._source: dict[int, tuple[str, str]] = {}
 
     def numbers(self, name: str, count: int) -> Array:
@@ -36,15 +33,10 @@ class Step:
         return self._read("vec", name, count)
 
     def _read(self, type: str, name: str, count: int) -> Array:
-        self._arguments.append(f"const real *{name}" if type == "real" else f"DG_READ({self._new_type()}) {name}")
+        self._arguments.append(f"const {type} *{name}")
         values = [self._trace.input(f"{name}_{k}") for k in range(count)]
         self._source |= {value.id: (type, f"{name}[{k}]") for k, value in enumerate(values)}
         return array(values)
-
-    def _new_type(self) -> str:
-        """Of one more array of values: a template's parameter in CUDA."""
-        self._types.append(f"T{len(self._types)}")
-        return self._types[-1]
 
     def text(self, outputs: Mapping[str, Any]) -> str:
         """The function, which writes these values (any shape, flattened) in this order of arguments. Everything is
@@ -67,10 +59,9 @@ class Step:
             lines.append(f"const {kinds[i]} n{i} = {expression};")
         for name, values in flat.items():
             lines += [f"{name}[{k}] = {_written(value, kinds)};" for k, value in enumerate(values)]
-        arguments = ", ".join([*self._arguments, *(f"DG_WRITE({self._new_type()}) {name}" for name in flat)])
-        types = ", ".join(f"class {name}" for name in self._types)
+        arguments = ", ".join([*self._arguments, *(f"vec *{name}" for name in flat)])
         body = "\n    ".join(lines)
-        return f"DG_STEP({types}) void {self.name}({arguments}) {{\n    {body}\n}}\n"
+        return f"DG_INLINE void {self.name}({arguments}) {{\n    {body}\n}}\n"
 
 
 def _written(value: Any, kinds: Mapping[int, str]) -> str:

@@ -1,15 +1,11 @@
-/* The loops of dynagate_chain.h for a vector of samples at a time, a lane each. Arguments as in batched.py; all functions
+/* The loops of chain.h for a vector of samples at a time, a lane each. Arguments as in loops.py; all functions
  * return 0, or 1 if a result is not finite. `work` holds at least NAME_work(links) vectors and is aligned to them. */
 #include "dynagate_simd.h"
 
 typedef vec *vecs;
-#define DG_STEP(...) DG_INLINE
-#define DG_READ(type) const vec *
-#define DG_WRITE(type) vec *
 #define DG_ALL(x) ((vec){0} + (x))
-#define DG_CONSTANT static const
 #define DG_LOOP static
-#include "dynagate_chain.h"
+#include "chain.h"
 
 /* Rows of samples to vectors and back; of fewer than DG_LANES rows the last one fills the other lanes. */
 static void read_rows(const real *from, long links, int rows, vec *to) {
@@ -64,11 +60,9 @@ static state read_state(const chain *c, const real *q, const real *qd, const rea
         } \
         return dg_faults(); \
     }
-ALGORITHM(aba, ABA)
 ALGORITHM(jsiia, JSIIA)
 ALGORITHM(abia, ABIA)
 ALGORITHM(cfa, CFA)
-ALGORITHM(cfa_serial, CFA_SERIAL)
 
 /* M (batch, links, links), its lower triangle alone, and the net torque (batch, links), for a solver elsewhere. */
 long DG_NAME(mass_work)(long links) { return STATE_WORK(links) + JSIIA_WORK(links); }
