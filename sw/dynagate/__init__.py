@@ -21,7 +21,7 @@ from dynagate.robot import Robot, RobotError, RobotWarning, robots
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
-    from dynagate.host import Accelerator, BoundCall, Results, open
+    from dynagate.host import Accelerator, BoundCall, ChipRollout, Opened, Results, open
     from dynagate.host.rollouts import Rollout, Trajectories
     from dynagate.hw.axi import Axi
     from dynagate.hw.build import Build, build, build_request
@@ -37,10 +37,12 @@ __all__ = [
     "BoundCall",
     "Budget",
     "Build",
+    "ChipRollout",
     "DesignRequest",
     "Error",
     "Goal",
     "Graph",
+    "Opened",
     "Policy",
     "Region",
     "Results",
@@ -74,6 +76,8 @@ _LAZY = {
     "build_request": "dynagate.hw.build",
     "Accelerator": "dynagate.host",
     "BoundCall": "dynagate.host",
+    "ChipRollout": "dynagate.host",
+    "Opened": "dynagate.host",
     "Results": "dynagate.host",
     "open": "dynagate.host",
 }
