@@ -3,7 +3,7 @@ which reads and writes where it is told to."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -111,14 +111,14 @@ def of_shape(
     return own
 
 
-def check_names(what: str, ports: Sequence[Shaped], given: Iterable[str], turns: Collection[str] = ()) -> None:
+def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], turns: Collection[str] = ()) -> None:
     """Raises ValueError: an input is unknown or missing. what: takes them. turns: as `leading_axes` has them."""
     names = [port.name for port in ports]
-    for name in given:
+    for name in inputs:
         if name not in names:
             raise ArgumentError(f"{what} has no input '{name}'; expected {', '.join(names)}")
     for port in ports:
-        if port.name not in given:
+        if port.name not in inputs:
             raise ArgumentError(f"input '{port.name}' is missing; expected shape {_expected(port, turns, None)}")
 
 
