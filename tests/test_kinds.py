@@ -110,7 +110,12 @@ def test_a_thread_keeps_frames_limits_and_other_links() -> None:
     screw = ARM.with_helical("shoulder", 0.02)
     assert screw.joint_names == ("shoulder", "shoulder slide", "elbow")
     assert screw.parents == (-1, 0, 1)
-    assert [f.link for f in screw.frames] == [f.link + (f.link >= 0) for f in ARM.frames]
+    hyq = robots.load("hyq")
+    third = hyq.with_helical(hyq.joint_names[2], 0.02)
+    assert any(frame.link >= 0 for frame in hyq.frames)
+    for before, after in zip(hyq.frames, third.frames, strict=True):
+        names = [r.links[f.link].name if f.link >= 0 else "" for r, f in ((hyq, before), (third, after))]
+        assert names[0] == names[1], before.name
     assert Region.of(screw).lower == Region.of(ARM).lower
     assert screw.with_helical("elbow", -0.01).nv == 2
 
