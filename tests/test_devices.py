@@ -157,6 +157,16 @@ def test_a_design_is_read_once(device: str, design: Build, monkeypatch: pytest.M
     assert len(read) == 1
 
 
+def test_a_closed_rollout_sweeps_nothing() -> None:
+    rollout, inputs = Rollout(ARM, steps=4, dt=0.02), motion()
+    costs = np.ones((6, 5, 2))
+    trajectories = rollout(**inputs)
+    rollout.vjp(trajectories, inputs["tau"], costs, costs)
+    rollout.close()
+    with pytest.raises(DeviceError, match="<Rollout of two_joint_arm, 4 steps on cpu> is closed; open it again"):
+        rollout.vjp(trajectories, inputs["tau"], costs, costs)
+
+
 def test_the_registry_says_what_each_device_opens() -> None:
     assert all(name == each.name and issubclass(each, DeviceOptions) for name, each in DEVICES.items())
     face = {FUNCTION: "of_function", DESIGN: "of_design", ROLLOUT_DESIGN: "of_design"}

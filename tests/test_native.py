@@ -440,3 +440,33 @@ def test_two_processes_may_compile_at_once(tmp_path: Path) -> None:
     assert len(paths) == 1
     ctypes.CDLL(paths.pop())
     assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("layout", ["rows", "planes"])
+def test_a_kernel_takes_no_array_that_does_not_fit(layout: str) -> None:
+    """Of the compiled code, which reads and writes where it is told to."""
+    kernel = Kernel(trace(robots.load("two_joint_arm"), "forward_dynamics"), np.float64, layout=layout)
+    inputs, outputs = kernel.new_inputs(5), kernel.new_outputs(5)
+    written = kernel.written(outputs)
+    assert kernel(inputs, written, 5)
+    short, wide = np.zeros((4, 2)), np.zeros((5, 3))
+    for other, message in (
+        ({"qd": short}, r"input 'qd' is float64 \(4, 2\); expected float64 \(5, 2\)"),
+        ({"tau": wide}, r"input 'tau' is float64 \(5, 3\); expected float64 \(5, 2\)"),
+        ({"q": np.zeros(())}, r"input 'q' is float64 \(\); expected float64 \(0, 2\)"),
+        ({"q": np.zeros((5, 2), complex)}, "input 'q' has dtype complex128; expected real numbers"),
+    ):
+        with pytest.raises((ValueError, TypeError), match=message):
+            kernel({**inputs, **other}, written, 5)
+        with pytest.raises((ValueError, TypeError), match=message):
+            kernel.bound({**inputs, **other}, written, 5)
+    with pytest.raises(ValueError, match="inputs of 5 samples for a batch of 6"):
+        kernel(inputs, written, 6)
+    with pytest.raises(ValueError, match="outputs of 4 samples for a batch of 5"):
+        kernel(inputs, kernel.written(kernel.new_outputs(4)), 5)
+    with pytest.raises(ValueError, match=r"out.qdd is float64 \(5, 3\); expected float64 \(5, 2\)"):
+        kernel.written({"qdd": wide})
+    with pytest.raises(ValueError, match="out.qdd is float32"):
+        kernel.written({"qdd": outputs["qdd"].astype(np.float32)})
+    with pytest.raises(ValueError, match=f"out.qdd does not lie in {layout} without gaps"):
+        kernel.written({"qdd": np.zeros((10, 4))[::2, ::2]})

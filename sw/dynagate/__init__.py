@@ -22,7 +22,7 @@ from dynagate.robot import Robot, RobotError, RobotWarning, robots
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
-    from dynagate.host import Accelerator, BoundCall, Results, open
+    from dynagate.host import Accelerator, BoundCall, ChipRollout, Opened, Results, open
     from dynagate.host.rollouts import Rollout, Trajectories
     from dynagate.hw.axi import Axi
     from dynagate.hw.build import Build, build, build_request
@@ -38,10 +38,12 @@ __all__ = [
     "BoundCall",
     "Budget",
     "Build",
+    "ChipRollout",
     "DesignRequest",
     "Error",
     "Goal",
     "Graph",
+    "Opened",
     "Policy",
     "Region",
     "Results",
@@ -75,6 +77,8 @@ _LAZY = {
     "build_request": "dynagate.hw.build",
     "Accelerator": "dynagate.host",
     "BoundCall": "dynagate.host",
+    "ChipRollout": "dynagate.host",
+    "Opened": "dynagate.host",
     "Results": "dynagate.host",
     "open": "dynagate.host",
 }

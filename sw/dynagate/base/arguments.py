@@ -3,6 +3,7 @@ which reads and writes where it is told to."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.nearest import nearest
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs  # in `typing` from Python 3.13 on
@@ -18,6 +20,15 @@ Array = npt.NDArray[Any]
 
 LARGEST = 1e12
 """Of an option that has a size, in its unit: more is a mistake, and products of it leave float64."""
+
+
+class Shaped(Protocol):
+    """An input: its name, and the shape that it has for one sample."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
 
 
 class Typed(Protocol):
@@ -99,6 +110,57 @@ def of_shape(
     if finite and not np.isfinite(own).all():
         raise ArgumentError(f"{label} is not finite")
     return own
+
+
+def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], turns: Collection[str] = ()) -> None:
+    """Raises ValueError: an input is unknown or missing. what: takes them. turns: as `leading_axes` has them."""
+    names = [port.name for port in ports]
+    for name in inputs:
+        if name not in names:
+            raise ArgumentError(f"{what} has no input '{name}'{nearest(name, names)}; expected {', '.join(names)}")
+    for port in ports:
+        if port.name not in inputs:
+            raise ArgumentError(f"input '{port.name}' is missing; expected shape {_expected(port, turns, None)}")
+
+
+def leading_axes(
+    ports: Sequence[Shaped], arrays: Mapping[str, Any], *, turns: Collection[str] = (), axes: int | None = None
+) -> tuple[int, ...]:
+    """The axes of arrays before those of their ports, the same for all: () of a single sample, (batch,), or more.
+
+    turns: names of those that have an axis of turns between. axes: how many leading ones there are to be; any number
+    unless given. Raises ValueError naming an input of another shape, or with others than the inputs before it.
+    """
+    leading: tuple[int, ...] | None = None
+    count: int | None = None
+    for port in ports:
+        shape = tuple(arrays[port.name].shape)
+        before = len(shape) - len(port.shape)
+        own = before - (port.name in turns)
+        if own < 0 or shape[before:] != port.shape or axes not in (None, own):
+            raise ArgumentError(f"input '{port.name}' has shape {shape}; expected {_expected(port, turns, axes)}")
+        if leading is None:
+            leading = shape[:own]
+        elif shape[:own] != leading:
+            raise ArgumentError(
+                f"input '{port.name}' has leading axes {shape[:own]}; the inputs before it have {leading}: "
+                "expected the same for all"
+            )
+        if port.name in turns:
+            if count not in (None, shape[own]):
+                raise ArgumentError(
+                    f"input '{port.name}' has {shape[own]} turns; the inputs before it have {count}: expected the same "
+                    "for all"
+                )
+            count = shape[own]
+    return leading or ()
+
+
+def _expected(port: Shaped, turns: Collection[str], axes: int | None) -> str:
+    """The shape of an input."""
+    own = [*(["turns"] if port.name in turns else []), *map(str, port.shape)]
+    single = "" if axes is not None or port.name in turns else f", or {port.shape} for a single state"
+    return f"({', '.join(['batch', *own])}){single}"
 
 
 def check_fits(label: str, array: Typed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:

@@ -11,6 +11,7 @@ import dynagate
 
 DECIDING = (
     "base/naming.py",
+    "robot/kinds.py",
     "robot/model.py",
     "dynamics",
     "graph",

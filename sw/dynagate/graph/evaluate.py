@@ -8,7 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentError, EntryError
+from dynagate.base.arguments import check_names, leading_axes
+from dynagate.base.errors import EntryError
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
 
@@ -54,20 +55,11 @@ def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt
 def _columns(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[int, npt.NDArray[Any]]:
     """The inputs' values by node, (batch,). Raises ValueError: as `evaluate_nodes`."""
     columns: dict[int, npt.NDArray[Any]] = {}
-    unknown = set(inputs) - {port.name for port in graph.inputs}
-    if unknown:
-        raise ArgumentError(f"{graph.name} has no input {', '.join(sorted(unknown))}")
-    batch = None
+    check_names(graph.name, graph.inputs, inputs)
+    arrays = {port.name: np.asarray(inputs[port.name]) for port in graph.inputs}  # complex ones too
+    leading_axes(graph.inputs, arrays, axes=1)
     for port in graph.inputs:
-        if port.name not in inputs:
-            raise ArgumentError(f"{graph.name} needs input '{port.name}' of shape (batch, {port.shape})")
-        array = np.asarray(inputs[port.name])
-        if array.shape[1:] != port.shape or (batch is not None and len(array) != batch):
-            raise ArgumentError(
-                f"input '{port.name}' has shape {array.shape}; expected ({batch or 'batch'}, "
-                f"{', '.join(map(str, port.shape))})"
-            )
-        batch = len(array)
+        array = arrays[port.name]
         flat = array.reshape(len(array), len(port.nodes))
         check_entries(port, flat)
         for k, i in enumerate(port.nodes):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import real
+from dynagate.base.arguments import check_names, leading_axes, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, GraphError, Port
@@ -209,19 +209,8 @@ def _stacked(turns: list[Array], like: Array) -> Array:
 
 def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
     arrays = {name: real(f"input '{name}'", x).astype(np.float64, copy=False) for name, x in inputs.items()}
-    expected = {port.name: port.shape for port in loop.inputs}
-    if unknown := sorted(arrays.keys() - expected.keys()):
-        raise ArgumentError(f"{loop.name} has no input {', '.join(unknown)}; expected {', '.join(expected)}")
-    batch = None
-    for name, shape in expected.items():
-        if name not in arrays:
-            raise ArgumentError(f"{loop.name} needs input '{name}'")
-        own = arrays[name].shape
-        batch = own[0] if batch is None and own else batch
-        leading = 2 if name in loop.per_turn else 1
-        if own[leading:] != shape or own[:1] != (batch,):
-            axes = ["batch" if batch is None else str(batch), *(["turns"] if leading == 2 else []), *map(str, shape)]
-            raise ArgumentError(f"input '{name}' has shape {own}; expected ({', '.join(axes)})")
+    check_names(loop.name, loop.inputs, arrays, loop.per_turn)
+    leading_axes(loop.inputs, arrays, turns=loop.per_turn, axes=1)
     return arrays
 
 

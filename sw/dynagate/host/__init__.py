@@ -3,6 +3,7 @@
 from dynagate.design.design import Design
 from dynagate.design.files import DesignError
 from dynagate.host.accelerator import Accelerator, BoundCall
+from dynagate.host.chip_rollout import ChipRollout
 from dynagate.host.links import DeviceError, Link, OverflowedError, RegisterError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.opening import open
@@ -13,6 +14,7 @@ from dynagate.host.sim_links import SimLink, SimShellLink
 __all__ = [
     "Accelerator",
     "BoundCall",
+    "ChipRollout",
     "Design",
     "DesignError",
     "DeviceError",

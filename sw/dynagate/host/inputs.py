@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import real
+from dynagate.base.arguments import check_names, leading_axes, real
 from dynagate.base.errors import ArgumentError, EntryError
-from dynagate.base.nearest import nearest
 from dynagate.fixedpoint.format import Format, carried, quantise
 from dynagate.graph.evaluate import Port, check_entries
 
@@ -31,27 +30,12 @@ def checked(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> 
     leading axes than the inputs before it, a quaternion whose length is not 1, or a switch that is neither 0 nor 1.
     """
     check_names(function, ports, inputs)
-    leading: tuple[int, ...] | None = None
-    arrays: Arrays = {}
+    own = {port.name: real(f"input '{port.name}'", inputs[port.name]) for port in ports}
+    leading = leading_axes(ports, own)
+    arrays = {name: flat(array, len(leading)) for name, array in own.items()}
     for port in ports:
-        array = real(f"input '{port.name}'", inputs[port.name])
-        axes = array.ndim - len(port.shape)
-        if axes < 0 or array.shape[axes:] != port.shape:
-            raise ArgumentError(f"input '{port.name}' has shape {array.shape}; expected {_expected(port)}")
-        if leading is None:
-            leading = array.shape[:axes]
-        elif array.shape[:axes] != leading:
-            raise ArgumentError(
-                f"input '{port.name}' has leading axes {array.shape[:axes]}; the inputs before it have {leading}: "
-                "expected the same for all"
-            )
-        arrays[port.name] = flat(array, axes)
         check_values(port, arrays[port.name], leading)
-    return arrays, leading or ()
-
-
-def _expected(port: Port) -> str:
-    return f"(batch, {text(port.shape)}), or {port.shape} for a single state"
+    return arrays, leading
 
 
 def flat(array: npt.NDArray[Any], axes: int) -> npt.NDArray[Any]:
@@ -72,17 +56,6 @@ def check_values(port: Port, array: npt.NDArray[Any], leading: tuple[int, ...]) 
 def restricted(port: Port) -> bool:
     """Whether some numbers are no values of an input."""
     return bool(port.unit_vectors) or port.switches
-
-
-def check_names(function: str, ports: Sequence[Port], inputs: Mapping[str, Any]) -> None:
-    """Raises ValueError: an input is unknown or missing."""
-    names = [port.name for port in ports]
-    for name in inputs:
-        if name not in names:
-            raise ArgumentError(f"{function} has no input '{name}'{nearest(name, names)}; expected {', '.join(names)}")
-    for port in ports:
-        if port.name not in inputs:
-            raise ArgumentError(f"input '{port.name}' is missing; expected shape {_expected(port)}")
 
 
 def check_finite(arrays: Arrays, dtype: np.dtype[Any]) -> None:
@@ -169,7 +142,3 @@ def moderate(arrays: Arrays, dtype: np.dtype[Any]) -> bool:
 def first(where: npt.NDArray[np.bool_]) -> tuple[int, ...]:
     """The first index at which an array is true."""
     return tuple(int(k) for k in np.unravel_index(int(np.argmax(where)), where.shape))
-
-
-def text(shape: tuple[int, ...]) -> str:
-    return ", ".join(map(str, shape))

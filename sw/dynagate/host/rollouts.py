@@ -144,6 +144,10 @@ class Rollout(Opened):
         if self.chip is not None:
             self.chip.close()
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise DeviceError(f"{self!r} is closed; open it again")
+
     @property
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
@@ -166,8 +170,7 @@ class Rollout(Opened):
         or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other. So is one of
         several whose q0 or qd0 is not finite, because it diverged in a call before, say: its `diverged` is 0.
         """
-        if self._closed:
-            raise DeviceError(f"{self!r} is closed; open it again")
+        self._check_open()
         if not given and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading, lost = self._checked(q0, qd0, tau, dt)
@@ -250,6 +253,7 @@ class Rollout(Opened):
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
         """
+        self._check_open()
         if self.chip is not None:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
         if self.options.dt is None:

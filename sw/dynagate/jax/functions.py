@@ -11,13 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from dynagate.base.arguments import leading_axes
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
 from dynagate.jax.primitive import bind
 from dynagate.operators.choose import FLOAT, Backend, Gradient
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
-from dynagate.operators.inputs import Named, check_dtypes, leading_axes
+from dynagate.operators.inputs import Named, check_dtypes
 from dynagate.robot import Robot
 
 
@@ -86,7 +87,7 @@ def prepared(named: Named, values: Mapping[str, Any]) -> list[jax.Array]:
     """The inputs in order, their quaternions of length 1. Raises as `Function` says."""
     inputs = {name: as_array(name, x) for name, x in values.items()}
     check_dtypes(inputs)
-    leading_axes(named.inputs, list(inputs.values()))
+    leading_axes(named.inputs, inputs)
     return with_unit_quaternions(named, inputs, _length, partial(jnp.concatenate, axis=-1))
 
 

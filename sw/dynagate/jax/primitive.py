@@ -21,7 +21,7 @@ from jax.interpreters import ad, batching, mlir
 from dynagate.base.errors import ArgumentError
 from dynagate.jax.handlers import GPU, ROWS, key_of
 from dynagate.operators.compute import CPU, CUDA, Compiled
-from dynagate.operators.inputs import leading_axes
+from dynagate.operators.inputs import axes_of
 from dynagate.operators.operator import Operator
 
 operator_p = Primitive("dynagate")
@@ -45,7 +45,7 @@ def _impl(*inputs: Any, operator: Operator) -> list[Any]:
 
 @operator_p.def_abstract_eval
 def _abstract(*inputs: Any, operator: Operator) -> list[Any]:
-    leading = leading_axes(operator.graph.inputs, inputs)
+    leading = axes_of(operator.graph.inputs, inputs)
     return [jax.core.ShapedArray((*leading, *port.shape), inputs[0].dtype) for port in operator.graph.outputs]
 
 
@@ -100,7 +100,7 @@ def _on_gpu(*inputs: Any, operator: Operator) -> list[Any]:
     assert isinstance(compute, Compiled)
     dtype = np.dtype(inputs[0].dtype)
     kernel = compute.gpu_kernel(dtype)
-    leading = leading_axes(operator.graph.inputs, inputs)
+    leading = axes_of(operator.graph.inputs, inputs)
     shapes = [jax.ShapeDtypeStruct((*leading, *port.shape), dtype) for port in operator.graph.outputs]
     key = key_of(kernel, f"{operator.graph!r} {dtype} cuda", kernel.addresses)
     results = jax.ffi.ffi_call(GPU, shapes)(*inputs, key=np.int64(key), size=_size(operator))

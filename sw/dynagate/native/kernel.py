@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_fits, check_written, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.native.arrays import TYPES, check, good_stride, in_planes, laid_out, lies, new_arrays, of_type, stride_of
@@ -121,7 +122,7 @@ class Kernel:
         """The same call; returns 0, or `TANGLED`, or 1 if an input is not finite, an angle too large, or values
         overflow."""
         read = self.read(inputs)  # kept until the call is done
-        return int(self._call(read, written, batch)())
+        return int(self._checked_call(read, written, batch)())
 
     def bound(self, inputs: Arrays, written: Placed, batch: int) -> Callable[[], int] | None:
         """Binds arrays for repeated calls: a function that reads and writes them where they are and returns their
@@ -129,7 +130,13 @@ class Kernel:
         at a time."""
         read = self.read(inputs)
         in_place = all(own is inputs[port.name] for own, port in zip(read.arrays, self.graph.inputs, strict=True))
-        return self._call(read, written, batch) if in_place else None
+        return self._checked_call(read, written, batch) if in_place else None
+
+    def _checked_call(self, read: Placed, written: Placed, batch: int) -> Callable[[], int]:
+        for placed, what in ((read, "inputs"), (written, "outputs")):
+            if placed.arrays and len(placed.arrays[0]) != batch:
+                raise ArgumentError(f"{what} of {len(placed.arrays[0])} samples for a batch of {batch}")
+        return self._call(read, written, batch)
 
     def _call(self, read: Placed, written: Placed, batch: int) -> Callable[[], int]:
         pointers = read.pointers, written.pointers
@@ -154,8 +161,13 @@ class Kernel:
                 outputs[name][place] = 0
 
     def read(self, inputs: Arrays) -> Placed:
-        """The inputs in the kernel's dtype and layout, themselves where they are so."""
-        asked = [np.asarray(inputs[port.name]) for port in self.graph.inputs]
+        """The inputs in the kernel's dtype and layout, themselves where they are so. Raises ValueError or TypeError
+        naming one that does not fit."""
+        asked = [real(f"input '{port.name}'", inputs[port.name]) for port in self.graph.inputs]
+        batch = len(asked[0]) if asked[0].ndim else 0
+        for port, array in zip(self.graph.inputs, asked, strict=True):
+            if array.shape != (batch, *port.shape):
+                check_fits(f"input '{port.name}'", array, (batch, *port.shape), array.dtype)
         if self.layout == "rows" or len(asked[0]) == 1:
             arrays, stride = [laid_out(array, self.dtype, "rows") for array in asked], 0
         else:
@@ -163,9 +175,15 @@ class Kernel:
         return Placed(arrays, self._inputs(*map(_address, arrays)), stride)
 
     def written(self, outputs: Arrays) -> Placed:
-        """Arrays as `new_outputs` makes them, to be written again and again. Raises ValueError where planes of some are
-        further apart than those of others."""
+        """Arrays as `new_outputs` makes them, to be written again and again. Raises ValueError or TypeError naming one
+        that does not fit, and where planes of some are further apart than those of others."""
         arrays = [outputs[port.name] for port in self.graph.outputs]
+        for port, array in zip(self.graph.outputs, arrays, strict=True):
+            check_written(f"out.{port.name}", array, (len(arrays[0]), *port.shape), self.dtype)
+            if not self.fits(array):
+                raise ArgumentError(
+                    f"out.{port.name} does not lie in {self.layout} without gaps, as this kernel takes it"
+                )
         stride = 0
         if self.layout == "planes":
             strides = {port.name: stride_of(outputs[port.name]) for port in self.graph.outputs}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.arguments import leading_axes
+from dynagate.base.errors import ArgumentTypeError
 from dynagate.graph import Port
 
 FLOATS = ("float32", "float64")
@@ -57,18 +58,6 @@ def check_dtypes(inputs: Mapping[str, Any]) -> None:
             raise ArgumentTypeError(f"input '{name}' is {dtype} and '{first}' {expected}; expected one dtype")
 
 
-def leading_axes(ports: Sequence[Port], arrays: Sequence[Any]) -> tuple[int, ...]:
-    """The axes before those of the ports. Raises ValueError naming an input of another shape, or with others."""
-    shape = arrays[0].shape
-    leading = tuple(shape[: max(len(shape) - len(ports[0].shape), 0)])
-    for port, array in zip(ports, arrays, strict=True):
-        if array.shape == (*leading, *port.shape):
-            continue
-        axes = array.shape[: max(len(array.shape) - len(port.shape), 0)]
-        if tuple(array.shape) != (*axes, *port.shape):
-            raise ArgumentError(f"input '{port.name}' has shape {tuple(array.shape)}; expected (..., *{port.shape})")
-        raise ArgumentError(
-            f"input '{port.name}' has leading axes {tuple(axes)}; the inputs before it have {leading}: expected the "
-            "same for all"
-        )
-    return leading
+def axes_of(ports: Sequence[Port], arrays: Sequence[Any]) -> tuple[int, ...]:
+    """The axes before those of the ports. Raises ValueError as `arguments.leading_axes`."""
+    return leading_axes(ports, {port.name: array for port, array in zip(ports, arrays, strict=True)})

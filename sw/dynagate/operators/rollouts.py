@@ -14,6 +14,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.graph import Graph, Port
 from dynagate.host.rollouts import Rollout
+from dynagate.integrators.step import StepOptions
 from dynagate.operators.compute import CPU, Compiled
 from dynagate.operators.operator import Operator
 from dynagate.operators.products import entries_of_weights, weights_of_entries
@@ -23,7 +24,7 @@ Array = npt.NDArray[Any]
 BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
 """Backend -> the device of `Rollout`."""
 
-OF_THE_STEP = ("steps", "dt", "integrator", "form", "friction", "friction_speed", "stops")
+OF_THE_STEP = {"steps", *StepOptions.__dataclass_fields__}
 """Options of a rollout on integers that decide its motion."""
 
 

@@ -484,6 +484,19 @@ class Robot:
         whole = all(m.kind.turning and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
         return joint.kind.endless and self.reach(joint) == (None, None) and whole
 
+    def with_helical(self, joint: str, pitch: float) -> Robot:
+        """The robot with a thread on a joint, so that its link moves by pitch · q along the axis when it turns by q.
+
+        joint: the name of a revolute or continuous one. pitch: m/rad, not 0; that of a turn over 2π. The joint keeps
+        its name, its limits and its place in q and v. The link is now held by a sliding joint that mimics it, below a
+        link without mass (`dynagate.robot.helical`), so that the robot has one link more. Raises RobotError: there is
+        no such joint, it does not turn or mimics another, or a pitch is too small or large to mimic; TypeError: it is
+        no number.
+        """
+        from dynagate.robot.helical import with_helical
+
+        return with_helical(self, joint, pitch)
+
     def uncoupled(self) -> Robot:
         """The robot with every joint that mimics another free."""
         if not self.followers:

@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 
+from dynagate.base.arguments import leading_axes
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.fixedpoint.assign import Policy
 from dynagate.graph.region import Region
 from dynagate.operators.choose import FLOAT, Backend, Gradient
 from dynagate.operators.face import FunctionFace, with_unit_quaternions
-from dynagate.operators.inputs import Named, check_dtypes, leading_axes
+from dynagate.operators.inputs import Named, check_dtypes
 from dynagate.robot import Robot
 from dynagate.torch.library import TorchOperator, check_devices
 
@@ -84,7 +85,7 @@ def prepared(named: Named, inputs: dict[str, Any]) -> list[torch.Tensor]:
             raise ArgumentTypeError(f"input '{name}' is a {type(x).__name__}; expected a tensor")
     check_dtypes(inputs)
     check_devices(inputs)
-    leading_axes(named.inputs, list(inputs.values()))
+    leading_axes(named.inputs, inputs)
     return with_unit_quaternions(named, inputs, _length, partial(torch.cat, dim=-1))
 
 

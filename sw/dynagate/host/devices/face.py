@@ -84,7 +84,8 @@ class Device(ABC):
     def close(self) -> None:  # noqa: B027
         """Gives back what the device holds."""
 
-    def _of(self, graph: Graph) -> None:
+    def computes(self, graph: Graph) -> None:
+        """Sets what the device is to compute."""
         self.robot, self.function = graph.robot, graph.name
         self.inputs, self.outputs = graph.inputs, graph.outputs
         angles = {a for node in graph.nodes if node.op in TRIG for a in node.args}
@@ -94,5 +95,5 @@ class Device(ABC):
     def _packed(self, graph: Graph, pack: bool) -> Graph:
         if pack:
             graph, self.packing = packed(graph)
-        self._of(graph)
+        self.computes(graph)
         return graph

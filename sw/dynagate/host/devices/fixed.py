@@ -89,7 +89,7 @@ class FixedDevice(Device):
 
     def __init__(self, formatted: FormattedGraph, design: Design | None = None) -> None:
         self.formatted = formatted
-        self._of(formatted.graph)
+        self.computes(formatted.graph)
         self._numbers = {} if design is None else design.numbers
         self.dtype = self.dtype if design is None else np.dtype(design.results)
 

@@ -72,7 +72,7 @@ class IntegerTurns(TurnDevice):
         self, formatted: FormattedGraph, carry: Mapping[str, str] = CARRY, design: Design | None = None
     ) -> None:
         self.formatted, self.carry = formatted, carry
-        self._of(formatted.graph)
+        self.computes(formatted.graph)
         self._numbers = {} if design is None else design.numbers
         self.dtype = self.dtype if design is None else np.dtype(design.results)
         self.bounds = {

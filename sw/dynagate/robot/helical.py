@@ -1,0 +1,42 @@
+"""Helical joints: a joint that turns and, by a thread, moves along its axis as it turns.
+
+Its subspace is (axis, pitch · axis), which is no direction of the link's frame. Turning about an axis and moving along
+it commute. So it is a turning joint and a sliding one that mimics it, with nothing between them. No algorithm then
+needs to know it: M_r = Gᵀ M G is that of the one degree of freedom (`dynamics.coupling`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dynagate.base.arguments import is_number
+from dynagate.base.errors import ArgumentTypeError
+from dynagate.robot.model import Joint, Link, Mimic, Robot, RobotError
+
+NOTHING = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+TURN, SLIDE = "{} turn", "{} slide"
+"""Names of the link between the two joints, and of the joint that mimics."""
+
+
+def with_helical(robot: Robot, joint: str, pitch: float) -> Robot:
+    """As `Robot.with_helical`."""
+    if not is_number(pitch):
+        raise ArgumentTypeError(f"pitch={pitch!r}; expected a number, in m/rad")
+    place = next((i for i, link in enumerate(robot.links) if link.joint.name == joint), None)
+    if place is None:
+        raise RobotError(f"robot '{robot.name}' has no joint '{joint}'; expected one of {', '.join(robot.joint_names)}")
+    screw = robot.links[place]
+    if not screw.joint.kind.turning or screw.joint.mimic is not None:
+        kind = "mimics another" if screw.joint.mimic else f"is {screw.joint.type}"
+        raise RobotError(f"joint '{joint}' {kind}; expected one that turns about its own axis, to be given a thread")
+
+    def moved(index: int) -> int:
+        """A link's number behind the one that is put in."""
+        return index + (index >= place)
+
+    nothing = Link(TURN.format(screw.name), screw.parent, screw.joint, 0.0, (0.0, 0.0, 0.0), NOTHING)
+    slide = Joint(SLIDE.format(joint), "prismatic", axis=screw.joint.axis, mimic=Mimic(joint, float(pitch)))
+    links = [replace(link, parent=moved(link.parent)) for link in robot.links]
+    links[place : place + 1] = [nothing, replace(screw, parent=place, joint=slide)]
+    frames = tuple(replace(frame, link=moved(frame.link)) for frame in robot.frames)
+    return replace(robot, links=tuple(links), frames=frames)
