@@ -75,6 +75,8 @@ ALGORITHM = (
 ROLLOUT_OPTIONS = (
     "steps",
     "dt",
+    "method",
+    "forces",
     "integrator",
     "linearise",
     "every",
@@ -125,8 +127,8 @@ def open(
 
     form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed: of the
     algorithm, see `dynagate.dynamics.AlgorithmOptions`.
-    steps, linearise, every, stops (function "rollout"): as `dynagate.Rollout` takes them, which `open` then returns;
-    without dt, each of its calls says it.
+    steps, method, forces, linearise, every, stops (function "rollout"): as `dynagate.Rollout` takes them, which `open`
+    then returns; without dt, each of its calls says it.
     dtype ("cpu", "cuda"): float64 or float32; by default float64 on "cpu" and float32 on "cuda".
     layout ("cpu", "cuda"): "rows", arrays with the batch first in memory, or "planes", with the batch last.
     pack ("cpu", "cuda", "numpy"): results are vectors of their different entries, without those that are always zero

@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from dynagate.dynamics.frames import Frame
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
+    from dynagate.forces import Force
     from dynagate.graph.region import Region
     from dynagate.hw.axi import Axi
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
+    from dynagate.integrators.motion import Method
 
 FLAGS = ("prefix", "external_forces", "linearise", "stops", "pack", "shell")
 """Options that are True or False."""
@@ -34,6 +36,8 @@ class Options(TypedDict, total=False):
     variable: Sequence[str] | None
     dt: float | None
     integrator: str | None
+    method: str | Method | None
+    forces: Sequence[Force] | None
     steps: int | None
     linearise: bool | None
     every: int | None

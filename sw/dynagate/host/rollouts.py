@@ -15,14 +15,19 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import AlgorithmOptions
+from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
-from dynagate.forces import Force, Forces
+from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.forces import Force, Forces, Limits
+from dynagate.forces.force import check_forces
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
-from dynagate.integrators.linearised import linearised_step_graph
-from dynagate.integrators.step import CARRY, StepOptions, step_graph
-from dynagate.integrators.step_vjp import step_vjp_graph
+from dynagate.integrators.explicit_method import reverse_loop
+from dynagate.integrators.limits import warn_beyond_limits
+from dynagate.integrators.methods import method_of
+from dynagate.integrators.motion import Method
+from dynagate.integrators.step import StepOptions
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot, robots
@@ -82,24 +87,39 @@ class Trajectories:
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
-    __slots__ = ("a", "b", "diverged", "q", "qd")
+    __slots__ = ("_converged", "a", "b", "diverged", "q", "qd")
 
-    def __init__(self, q: Array, qd: Array, a: Array | None, b: Array | None, diverged: Array) -> None:
-        self.q, self.qd, self.a, self.b, self.diverged = q, qd, a, b, diverged
+    def __init__(
+        self,
+        q: Array,
+        qd: Array,
+        a: Array | None,
+        b: Array | None,
+        diverged: Array,
+        converged: Array | None = None,
+    ) -> None:
+        self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
+
+    @property
+    def converged(self) -> Array:
+        """(..., steps) bool: whether each step has solved its equations, as those of an explicit method always have; of
+        a rollout that gives every k-th state, (..., steps // k), whether all steps since the one before have."""
+        return np.ones(self.q[..., 1:, 0].shape, bool) if self._converged is None else self._converged
 
     def __repr__(self) -> str:
         linear = "" if self.a is None else ", a, b"
-        return (
-            f"<Trajectories q {self.q.shape}, qd {self.qd.shape}{linear}, {int((self.diverged >= 0).sum())} diverged>"
-        )
+        stuck = "" if self._converged is None else f", {int(np.logical_not(self._converged).sum())} steps not converged"
+        diverged = int((self.diverged >= 0).sum())
+        return f"<Trajectories q {self.q.shape}, qd {self.qd.shape}{linear}, {diverged} diverged{stuck}>"
 
 
 class Rollout:
     """A robot's motion under given torques, step by step.
 
     robot: also the path of a URDF file, or the name of a robot that ships.
-    steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler",
-    "rk2", "rk3" or "rk4". linearise: give a and b of every step too.
+    steps: how many. dt: seconds of a step, or None where each call says it. method: "euler", "semi_implicit_euler" (the
+    default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Method` with options of its own; integrator:
+    another name of this option. linearise: give a and b of every step too (explicit methods).
     every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
     device: "cpu", C with the loop inside the vector; "cuda", all steps in one launch; "numpy", float64, the reference;
     "fixed", the integers of a chip that keeps the states; "sim", this chip simulated.
@@ -122,7 +142,8 @@ class Rollout:
         *,
         steps: int,
         dt: float | None,
-        integrator: str = "semi_implicit_euler",
+        method: str | Method | None = None,
+        integrator: str | None = None,
         linearise: bool = False,
         every: int = 1,
         device: Literal["cpu", "numpy", "cuda", "fixed", "sim"] = "cpu",
@@ -133,8 +154,11 @@ class Rollout:
         forces: Sequence[Force] = (),
         **options: Unpack[RolloutDeviceOptions],
     ) -> None:
-        self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops, forces=forces)  # type: ignore[arg-type]
+        self.method = _chosen(method, integrator)
+        explicit = self.method.name if self.method.linearises else DEFAULT_INTEGRATOR
+        self.options = StepOptions(dt, explicit, form, friction, friction_speed, stops, forces=check_forces(forces))
         check_flags(linearise=linearise)
+        self.method.check(self.options, linearise=linearise)
         _check_steps(steps, every, linearise)
         own = _device_options(device, options)
         robot = robot if isinstance(robot, Robot) else robots.load(robot)
@@ -144,17 +168,24 @@ class Rollout:
         warn_of_no_friction(robot, friction)
         self.dtype = np.dtype(own.get("dtype", np.float64))
         self._linearise = linearise
+        self._unlimited = not (stops or any(isinstance(force, Limits) for force in self.options.forces))
         self.chip: ChipRollout | None = None
         self.kernel: LoopKernel | None = None
         self._compute: Compute | None = None
         self._small: dict[tuple[int, ...], _Small] = {}
         self._binding = Lock()
         if device in INTEGERS:
+            _check_on_chip(self.method, device)
             self.chip = _on_chip(robot, self.options, linearise, device, own)
             return
-        self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
+        self.motion = self.method.motion(robot, self.options, linearise=linearise, every=self.every)
+        if self.motion.failed and self.dtype != np.float64:
+            raise ArgumentError(f"dtype {self.dtype} with method '{self.method.name}'; expected float64 to solve in")
+        self.loop = self.motion.loop
         self.kernel = self._in_c(self.loop)
         self._compute = self._opened(self.loop, self.kernel)
+        begin = self.motion.begin
+        self._begin = None if begin is None else self._opened(begin, self._in_c(begin))
 
     @cached_property
     def reverse(self) -> tuple[Loop, LoopKernel | None]:
@@ -170,6 +201,7 @@ class Rollout:
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
         plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.given)
+        plain = plain and self.method.linearises
         return self.kernel if plain else None
 
     def __call__(
@@ -195,13 +227,21 @@ class Rollout:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
         q, qd = results["q"], results["qd"]
-        diverged = np.full(len(q), -1)
+        self._unlimited = self._unlimited and not warn_beyond_limits(self.robot, q)
+        diverged, converged = np.full(len(q), -1), None
+        if "failed" in results:
+            converged = np.diff(results.pop("failed"), axis=1, prepend=0.0) == 0.0
+            if self.motion.ends:
+                q[:, 1:][~converged] = qd[:, 1:][~converged] = np.nan
         if not right:
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1) * self.every
         shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in results.items()}
-        return Trajectories(shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged.reshape(leading))
+        if converged is not None:
+            converged = converged.reshape(*leading, -1)
+        diverged = diverged.reshape(leading)
+        return Trajectories(shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged, converged)
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
@@ -209,18 +249,33 @@ class Rollout:
         steps, nv), 0 where there are none.
 
         Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, where they are asked for, a
-        and b of `Trajectories`; and whether all are right."""
+        and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
+        methods that solve equations; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv
         state = {**self._given({}, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
-        outputs = {f"{name}_next": states[:, 1:] for name, states in results.items()}
+        outputs = {kept: results[name][:, 1:] for name, kept in zip(("q", "qd"), self.motion.states, strict=True)}
         if self._linearise:
             linear = {
                 "a": np.empty((batch, self.steps, 2 * n, 2 * n), self.dtype),
                 "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
             }
             results, outputs = results | linear, outputs | linear
-        return results, not batch or self._compute is None or self._compute(state, outputs)
+        if self.motion.failed:
+            results["failed"] = outputs[self.motion.failed] = np.zeros((batch, self.steps // self.every), self.dtype)
+        if not batch or self._compute is None:
+            return results, True
+        return results, self._compute(self._begun(state), outputs) and not self.motion.failed
+
+    def _begun(self, state: Mapping[str, Array]) -> dict[str, Array]:
+        """What the loop begins with, of the state of a call."""
+        inputs = {**state, **{name: np.full(1, x, self.dtype) for name, x in self.motion.constants.items()}}
+        if self._begin is not None and self.motion.begin is not None:
+            batch = len(state["q"])
+            outputs = {p.name: np.empty((batch, *p.shape), self.dtype) for p in self.motion.begin.outputs}
+            self._begin({port.name: inputs[port.name] for port in self.motion.begin.inputs}, outputs)
+            inputs |= outputs
+        return {port.name: inputs[port.name] for port in self.loop.inputs}
 
     def _with_first(self, start: Array) -> Array:
         """Room for the states that are kept, the first one in its place."""
@@ -245,6 +300,7 @@ class Rollout:
                 while len(self._small) >= SHAPES:
                     del self._small[next(iter(self._small))]
                 self._small[torque.shape] = small
+            return None  # the first call of a shape has all checks
         return small(q, qd, torque)
 
     def vjp(
@@ -266,6 +322,8 @@ class Rollout:
         """
         if self.chip is not None:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
+        if not self.method.linearises:
+            raise ArgumentError(f"method '{self.method.name}' has no reverse sweep; expected an explicit one, as 'rk4'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
         self.check_all_kept()
@@ -339,13 +397,18 @@ class Rollout:
     def _in_c(self, loop: Loop) -> LoopKernel | None:
         return LoopKernel(loop, self.dtype) if self.device == "cpu" else None
 
+    def _turns(self, loop: Loop) -> int | None:
+        """None of a loop that says itself how many."""
+        return None if isinstance(loop.stop, Count) and loop.stop.turns else self.steps
+
     def _opened(self, loop: Loop, kernel: LoopKernel | None) -> Compute:
         """A loop on "cpu", by its C, on "cuda" or on "numpy"."""
         if kernel is not None:
-            return lambda inputs, outputs: kernel(inputs, outputs, len(next(iter(outputs.values()))), self.steps)
+            turns = loop.counted(self._turns(loop))
+            return lambda inputs, outputs: kernel(inputs, outputs, len(next(iter(outputs.values()))), turns)
         if self.device == "cuda":
             with on_card("GPU 0"):
-                card = GpuLoop(loop, self.dtype, self.steps)
+                card = GpuLoop(loop, self.dtype, self._turns(loop))
 
             def launched(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
                 with on_card("GPU 0"):
@@ -356,7 +419,7 @@ class Rollout:
 
         def evaluated(inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
             batch = len(next(iter(outputs.values())))
-            constants = {"dt": np.broadcast_to(inputs["dt"], (batch,))} if "dt" in inputs else {}
+            constants = {name: np.repeat(x, batch, axis=0) for name, x in inputs.items() if len(x) == 1 != batch}
             with np.errstate(all="ignore"):
                 for name, value in evaluate_loop(loop, {**inputs, **constants}).items():
                     outputs[name][...] = value
@@ -377,7 +440,7 @@ class Rollout:
             "tau": of_shape("tau", tau, (*leading, self.steps, robot.nv), self.dtype).reshape(-1, self.steps, robot.nv),
         }
         if self.options.dt is None:
-            step = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
+            step: Array = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
             if step.shape != () or not (np.isfinite(step) and step > 0.0):
                 raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s")
             state["dt"] = step.reshape(1)
@@ -420,6 +483,15 @@ class _Small:
             return Trajectories(self._q.copy(), self._qd.copy(), None, None, self._diverged.copy())
 
 
+def _chosen(method: str | Method | None, integrator: str | None) -> Method:
+    """Raises ValueError: there is no such method, or the options name two."""
+    if method is not None and integrator is not None:
+        raise ArgumentError(f"method={method!r:.60} and integrator='{integrator}'; expected one of them")
+    if integrator is not None and integrator not in TABLEAUX:
+        raise ArgumentError(f"integrator '{integrator}'; expected one of {', '.join(TABLEAUX)}")
+    return method_of(DEFAULT_INTEGRATOR if method is None and integrator is None else method or integrator or "")
+
+
 def _check_steps(steps: int, every: int, linearise: bool) -> None:
     if not (is_whole(steps) and steps >= 1):
         raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
@@ -439,6 +511,12 @@ def _device_options(device: str, options: RolloutDeviceOptions) -> dict[str, Any
             expected = f"expected one of {', '.join(DEVICES[device])}" if DEVICES[device] else "it takes none"
             raise ArgumentError(f"device '{device}' of a rollout takes no option '{name}'; {expected}")
     return own
+
+
+def _check_on_chip(method: Method, device: str) -> None:
+    if not method.linearises:
+        expected = f"expected one of {', '.join(TABLEAUX)}, or device 'cpu', 'cuda' or 'numpy'"
+        raise ArgumentError(f"device '{device}' takes no method '{method.name}', which solves equations; {expected}")
 
 
 def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, own: Mapping[str, Any]) -> ChipRollout:
@@ -466,28 +544,3 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, o
         stops=options.stops,
     )
     return ChipRollout(ring_of_robot(robot, algorithm, device, own))
-
-
-def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
-    """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every so many turns."""
-    graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
-    given = Forces(robot, options.forces).inputs
-    kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
-    name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
-    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *given), kept, every=every)
-
-
-def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
-    """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
-    graph = step_vjp_graph(robot, options)
-    return Loop(
-        f"rollout_{options.integrator}_vjp",
-        robot.name,
-        (graph,),
-        {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"},
-        Count(),
-        ("q", "qd", "tau", "cost_q", "cost_qd", *Forces(robot, options.forces).inputs),
-        ("vjp_tau",),
-        ("lam_q_next", "lam_qd_next"),
-        backwards=True,
-    )
