@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 PAGE = Path(__file__).parent.parent / "docs" / "contributing.md"
-EXERCISES = ("An operation: `abs`", "An algorithm: the power of the motors", "A link: a loop-back")
+EXERCISES = (
+    "An operation: `abs`",
+    "An algorithm: the power of the motors",
+    "A force: a magnet",
+    "A method: the implicit midpoint rule",
+    "A link: a loop-back",
+)
 
 
 def program(text: str, title: str) -> str:

@@ -23,7 +23,7 @@ Array = npt.NDArray[Any]
 BACKENDS: dict[str, Any] = {"compiled": CPU, CPU: CPU, "numpy": "numpy", "fixed": "fixed", "sim": "sim"}
 """Backend -> the device of `Rollout`."""
 
-OF_THE_STEP = ("steps", "dt", "integrator", "form", "friction", "friction_speed", "stops")
+OF_THE_STEP = ("steps", "dt", "integrator", "form", "friction", "friction_speed", "stops", "forces", "method")
 """Options of a rollout on integers that decide its motion."""
 
 
