@@ -15,6 +15,8 @@ EXERCISES = (
     "An algorithm: the power of the motors",
     "A joint: one that turns and slides",
     "A device: the processor's longest floats",
+    "A force: a magnet",
+    "A method: the implicit midpoint rule",
     "A link: a loop-back",
 )
 

@@ -15,7 +15,7 @@ from dynagate import Rollout, robots
 from dynagate.graph.loop import RESIDUAL, TURNS, Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
 from dynagate.host import DeviceError
-from dynagate.host.rollouts import rollout_loop
+from dynagate.integrators.explicit_method import rollout_loop
 from dynagate.integrators.step import StepOptions
 from dynagate.native import cuda
 from dynagate.native.cuda_loop import emit_cuda_loop

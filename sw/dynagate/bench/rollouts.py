@@ -17,7 +17,8 @@ from dynagate.bench.mujoco_peer import MujocoRollout
 from dynagate.graph import trace
 from dynagate.graph.region import Region
 from dynagate.host.opening import open
-from dynagate.host.rollouts import Rollout, rollout_loop
+from dynagate.host.rollouts import Rollout
+from dynagate.integrators.explicit_method import rollout_loop
 from dynagate.integrators.trajectories import motions
 from dynagate.native.compile import CompileError
 from dynagate.native.kernel import Kernel

@@ -20,6 +20,8 @@ from dynagate.dynamics.spatial import Array, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot
 
+Scalars = Sequence[Scalar] | Array
+
 
 class Force(ABC):
     """A force on a robot. A class of its own is a frozen dataclass of its parameters.
@@ -65,10 +67,10 @@ class Now:
     def __init__(
         self,
         robot: Robot,
-        q: Sequence[Scalar],
-        qd: Sequence[Scalar],
+        q: Scalars,
+        qd: Scalars,
         dt: Scalar,
-        given: Mapping[str, Sequence[Scalar]] | None = None,
+        given: Mapping[str, Array] | Mapping[str, Scalars] | None = None,
     ) -> None:
         self.robot, self.q, self.qd, self.dt, self.given = robot, q, qd, dt, given or {}
 
@@ -81,9 +83,9 @@ class Now:
         return Coupling(self.robot) if self.robot.followers else None
 
     @cached_property
-    def joint_rates(self) -> Sequence[Scalar]:
+    def joint_rates(self) -> Scalars:
         """The velocities of all joints, those that mimic others among them."""
-        return self._coupling.rates(self.qd) if self._coupling else self.qd
+        return self._coupling.rates(list(self.qd)) if self._coupling else self.qd
 
     def of_joints(self, torques: Sequence[Scalar]) -> Array:
         """The generalised force (nv,) of torques at all joints, those that mimic others among them."""
@@ -92,7 +94,7 @@ class Now:
     @cached_property
     def poses(self) -> list[tuple[Array, Array]]:
         """R (3, 3) and p (3,) of every link, m, in the base frame."""
-        q = self._coupling.configuration(self.q) if self._coupling else list(self.q)
+        q = self._coupling.configuration(list(self.q)) if self._coupling else list(self.q)
         poses: list[tuple[Array, Array]] = []
         for i, joint in enumerate(self.tree.transforms(q)):
             with scope("place", f"link{i}"):
@@ -154,9 +156,7 @@ class Forces:
         self.robot, self.forces = robot, tuple(forces)
         self.inputs = tuple(dict.fromkeys(name for force in forces for name in force.inputs))
 
-    def torque(
-        self, q: Sequence[Scalar], qd: Sequence[Scalar], dt: Scalar, given: Mapping[str, Sequence[Scalar]]
-    ) -> Array:
+    def torque(self, q: Scalars, qd: Scalars, dt: Scalar, given: Mapping[str, Array] | Mapping[str, Scalars]) -> Array:
         """The sum (nv,), N m or N, at a state, as `Now` has it."""
         now, total = Now(self.robot, q, qd, dt, given), zeros(self.robot.nv)
         for k, force in enumerate(self.forces):

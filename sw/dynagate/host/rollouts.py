@@ -16,8 +16,11 @@ from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import check_keyword
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
+from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
-from dynagate.forces import Force, Forces
+from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.forces import Force, Forces, Limits
+from dynagate.forces.force import check_forces
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop
 from dynagate.host.bound import MotionCall
@@ -29,9 +32,11 @@ from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
-from dynagate.integrators.linearised import linearised_step_graph
-from dynagate.integrators.step import CARRY, StepOptions, step_graph
-from dynagate.integrators.step_vjp import step_vjp_graph
+from dynagate.integrators.explicit_method import reverse_loop
+from dynagate.integrators.limits import warn_beyond_limits
+from dynagate.integrators.methods import method_of
+from dynagate.integrators.motion import Method
+from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
 from dynagate.robot.checked import RobotOrName, robot_of
@@ -48,8 +53,9 @@ class Rollout(Opened):
     """A robot's motion under given torques, step by step. Call it; use it as a context.
 
     robot: also the path of a URDF file, or the name of a robot that ships.
-    steps: how many. dt: seconds of a step, or None where each call says it. integrator: "euler", "semi_implicit_euler",
-    "rk2", "rk3" or "rk4". linearise: give a and b of every step too.
+    steps: how many. dt: seconds of a step, or None where each call says it. method: "euler", "semi_implicit_euler" (the
+    default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Method` with options of its own; integrator:
+    another name of this option. linearise: give a and b of every step too (explicit methods).
     every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
     device: as `dynagate.open` takes it: "cpu", C with the loop inside the vector; "cuda", all steps in one launch;
     "numpy", float64, the reference; "fixed", the integers of a chip that keeps the states; "sim", this chip simulated.
@@ -71,7 +77,8 @@ class Rollout(Opened):
         *,
         steps: int,
         dt: float | None,
-        integrator: str = "semi_implicit_euler",
+        method: str | Method | None = None,
+        integrator: str | None = None,
         linearise: bool = False,
         every: int = 1,
         device: str | DeviceOptions = Cpu.name,
@@ -82,8 +89,11 @@ class Rollout(Opened):
         forces: Sequence[Force] = (),
         **options: Any,
     ) -> None:
-        self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops, forces=forces)  # type: ignore[arg-type]
+        self.method = _chosen(method, integrator)
+        explicit = self.method.name if self.method.linearises else DEFAULT_INTEGRATOR
+        self.options = StepOptions(dt, explicit, form, friction, friction_speed, stops, forces=check_forces(forces))
         check_flags(linearise=linearise)
+        self.method.check(self.options, linearise=linearise)
         _check_steps(steps, every, linearise)
         _check_names(options)
         own = {name: value for name, value in options.items() if value is not None}
@@ -95,6 +105,7 @@ class Rollout(Opened):
         warn_of_no_friction(robot, friction)
         self.function, self.functions = ROLLOUT, {}
         self._linearise = linearise
+        self._unlimited = not (stops or any(isinstance(force, Limits) for force in self.options.forces))
         self.chip: ChipRollout | None = None
         self.kernel: LoopKernel | None = None
         self._device = chosen
@@ -102,21 +113,23 @@ class Rollout(Opened):
         self._binding = Lock()
         self._closed = False
         if chosen.keeps_states:
+            _check_on_chip(self.method, chosen.name)
             self.chip = _on_chip(robot, self.options, linearise, chosen)
             self.dtype = self.chip.device.dtype
             return
-        self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
-        self._compute = chosen.of_loop(self.loop, self.steps)
+        self.motion = self.method.motion(robot, self.options, linearise=linearise, every=self.every)
+        self.loop = self.motion.loop
+        self._compute = self._computing(self.loop)
         self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
+        if self.motion.failed and self.dtype != np.float64:
+            raise ArgumentError(f"dtype {self.dtype} with method '{self.method.name}'; expected float64 to solve in")
+        self._begin = None if self.motion.begin is None else self._computing(self.motion.begin)
 
     def __repr__(self) -> str:
         dt = "dt of each call" if self.options.dt is None else f"dt {self.options.dt:g} s"
         every = f", every {self.every}" if self.every > 1 else ""
         linear = ", linearised" if self._linearise else ""
-        return (
-            f"<Rollout {self.robot.name}, {self.steps} steps{every}, {dt}, {self.options.integrator}{linear}, "
-            f"on {self.device}>"
-        )
+        return f"<Rollout {self.robot.name}, {self.steps} steps{every}, {dt}, {self.method.name}{linear}, on {self.device}>"
 
     @cached_property
     def reverse(self) -> tuple[Loop, LoopKernel | None]:
@@ -152,6 +165,7 @@ class Rollout(Opened):
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
         plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.given)
+        plain = plain and self.method.linearises
         return self.kernel if plain else None
 
     def __call__(
@@ -179,15 +193,21 @@ class Rollout(Opened):
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
         q, qd = results["q"], results["qd"]
-        diverged = np.full(len(q), -1)
+        self._unlimited = self._unlimited and not warn_beyond_limits(self.robot, q)
+        diverged, converged = np.full(len(q), -1), None
+        if "failed" in results:
+            converged = np.diff(results.pop("failed"), axis=1, prepend=0.0) == 0.0
+            if self.motion.ends:
+                q[:, 1:][~converged] = qd[:, 1:][~converged] = np.nan
         if not right:
             wrong = np.logical_not(np.isfinite(q).all(axis=2) & np.isfinite(qd).all(axis=2))
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1) * self.every
         shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in results.items()}
-        trajectories = Trajectories(
-            shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged.reshape(leading)
-        )
+        if converged is not None:
+            converged = converged.reshape(*leading, -1)
+        a, b = shaped.get("a"), shaped.get("b")
+        trajectories = Trajectories(shaped["q"], shaped["qd"], a, b, diverged.reshape(leading), converged)
         if lost is not None:
             flag_lost(trajectories, lost.reshape(leading))
         return trajectories
@@ -198,18 +218,33 @@ class Rollout(Opened):
         steps, nv), 0 where there are none.
 
         Returns q (batch, steps // every + 1, nq), qd (batch, steps // every + 1, nv) and, where they are asked for, a
-        and b of `Trajectories`; and whether all are right."""
+        and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
+        methods that solve equations; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv
         state = {**self._given({}, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
-        outputs = {f"{name}_next": states[:, 1:] for name, states in results.items()}
+        outputs = {kept: results[name][:, 1:] for name, kept in zip(("q", "qd"), self.motion.states, strict=True)}
         if self._linearise:
             linear = {
                 "a": np.empty((batch, self.steps, 2 * n, 2 * n), self.dtype),
                 "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
             }
             results, outputs = results | linear, outputs | linear
-        return results, not batch or self._compute(state, outputs)
+        if self.motion.failed:
+            results["failed"] = outputs[self.motion.failed] = np.zeros((batch, self.steps // self.every), self.dtype)
+        if not batch:
+            return results, True
+        return results, self._compute(self._begun(state), outputs) and not self.motion.failed
+
+    def _begun(self, state: Mapping[str, Array]) -> dict[str, Array]:
+        """What the loop begins with, of the state of a call."""
+        inputs = {**state, **{name: np.full(1, x, self.dtype) for name, x in self.motion.constants.items()}}
+        if self._begin is not None and self.motion.begin is not None:
+            batch = len(state["q"])
+            outputs = {p.name: np.empty((batch, *p.shape), self.dtype) for p in self.motion.begin.outputs}
+            self._begin({port.name: inputs[port.name] for port in self.motion.begin.inputs}, outputs)
+            inputs |= outputs
+        return {port.name: inputs[port.name] for port in self.loop.inputs}
 
     def _with_first(self, start: Array) -> Array:
         """Room for the states that are kept, the first one in its place."""
@@ -234,6 +269,7 @@ class Rollout(Opened):
                 while len(self._small) >= SHAPES:
                     del self._small[next(iter(self._small))]
                 self._small[torque.shape] = small
+            return None  # the first call of a shape has all checks
         return small(q, qd, torque)
 
     def vjp(
@@ -256,6 +292,8 @@ class Rollout(Opened):
         self._check_open()
         if self.chip is not None:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
+        if not self.method.linearises:
+            raise ArgumentError(f"method '{self.method.name}' has no reverse sweep; expected an explicit one, as 'rk4'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
         self.check_all_kept()
@@ -326,6 +364,11 @@ class Rollout(Opened):
             arrays[name] = of_shape(name, value, shape, self.dtype).reshape(-1, *shape[-2:])
         return arrays
 
+    def _computing(self, loop: Loop) -> Compute:
+        """What computes a loop; of one that says itself how many turns it has, those."""
+        counted = isinstance(loop.stop, Count) and loop.stop.turns
+        return self._device.of_loop(loop, None if counted else self.steps)
+
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None
     ) -> tuple[dict[str, Array], tuple[int, ...], Array | None]:
@@ -341,7 +384,7 @@ class Rollout(Opened):
         state, lost = without_lost(state, leading, units)
         check_unit_vectors("q0", units, state["q"])
         if self.options.dt is None:
-            step = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
+            step: Array = real("dt", dt if dt is not None else np.nan).astype(self.dtype)
             if step.shape != () or not (np.isfinite(step) and step > 0.0):
                 raise ArgumentError(f"dt={dt!r}; expected a time step of more than 0 s")
             state["dt"] = step.reshape(1)
@@ -384,6 +427,15 @@ class _Small:
             return Trajectories(self._q.copy(), self._qd.copy(), None, None, self._diverged.copy())
 
 
+def _chosen(method: str | Method | None, integrator: str | None) -> Method:
+    """Raises ValueError: there is no such method, or the options name two."""
+    if method is not None and integrator is not None:
+        raise ArgumentError(f"method={method!r:.60} and integrator='{integrator}'; expected one of them")
+    if integrator is not None and integrator not in TABLEAUX:
+        raise ArgumentError(f"integrator '{integrator}'; expected one of {', '.join(TABLEAUX)}")
+    return method_of(DEFAULT_INTEGRATOR if method is None and integrator is None else method or integrator or "")
+
+
 def _check_steps(steps: int, every: int, linearise: bool) -> None:
     if not (is_whole(steps) and steps >= 1):
         raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
@@ -399,6 +451,12 @@ def _check_names(options: Mapping[str, Any]) -> None:
     of_devices = [name for device in opening(ROLLOUT) for name in DEVICES[device].taken(ROLLOUT)]
     for name in options:
         check_keyword("Rollout", name, dict.fromkeys((*own, *of_devices)))
+
+
+def _check_on_chip(method: Method, device: str) -> None:
+    if not method.linearises:
+        expected = f"expected one of {', '.join(TABLEAUX)}, or device 'cpu', 'cuda' or 'numpy'"
+        raise ArgumentError(f"device '{device}' takes no method '{method.name}', which solves equations; {expected}")
 
 
 def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: DeviceOptions) -> ChipRollout:
@@ -423,28 +481,3 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: Device
         stops=options.stops,
     )
     return ChipRollout(device.of_rollout(robot, algorithm))
-
-
-def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
-    """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every so many turns."""
-    graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
-    given = Forces(robot, options.forces).inputs
-    kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
-    name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
-    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *given), kept, every=every)
-
-
-def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
-    """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
-    graph = step_vjp_graph(robot, options)
-    return Loop(
-        f"rollout_{options.integrator}_vjp",
-        robot.name,
-        (graph,),
-        {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"},
-        Count(),
-        ("q", "qd", "tau", "cost_q", "cost_qd", *Forces(robot, options.forces).inputs),
-        ("vjp_tau",),
-        ("lam_q_next", "lam_qd_next"),
-        backwards=True,
-    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
@@ -21,13 +22,27 @@ class Trajectories:
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
-    __slots__ = ("a", "b", "diverged", "q", "qd")
+    __slots__ = ("_converged", "a", "b", "diverged", "q", "qd")
 
-    def __init__(self, q: Array, qd: Array, a: Array | None, b: Array | None, diverged: Array) -> None:
-        self.q, self.qd, self.a, self.b, self.diverged = q, qd, a, b, diverged
+    def __init__(
+        self,
+        q: Array,
+        qd: Array,
+        a: Array | None,
+        b: Array | None,
+        diverged: Array,
+        converged: Array | None = None,
+    ) -> None:
+        self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
+
+    @property
+    def converged(self) -> Array:
+        """(..., steps) bool: whether each step has solved its equations, as those of an explicit method always have; of
+        a rollout that gives every k-th state, (..., steps // k), whether all steps since the one before have."""
+        return np.ones(self.q[..., 1:, 0].shape, bool) if self._converged is None else self._converged
 
     def __repr__(self) -> str:
         linear = "" if self.a is None else ", a, b"
-        return (
-            f"<Trajectories q {self.q.shape}, qd {self.qd.shape}{linear}, {int((self.diverged >= 0).sum())} diverged>"
-        )
+        stuck = "" if self._converged is None else f", {int(np.logical_not(self._converged).sum())} steps not converged"
+        diverged = int((self.diverged >= 0).sum())
+        return f"<Trajectories q {self.q.shape}, qd {self.qd.shape}{linear}, {diverged} diverged{stuck}>"

@@ -1,4 +1,4 @@
-"""Joint limits, which no integrator of this folder keeps: a motion that passes one is warned of."""
+"""Joint limits where nothing keeps them: a motion that passes one is warned of."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ BEYOND = 1e-9
 """rad or m: how far a joint may pass its limit unnoticed."""
 
 
-def warn_beyond_limits(robot: Robot, q: npt.NDArray[Any]) -> None:
+def warn_beyond_limits(robot: Robot, q: npt.NDArray[Any]) -> bool:
     """Gives a RobotWarning with the joints that pass their limits in a motion q (..., nq), rad or m, from a start (of
-    index 0 in the axis before) within them. Numbers that are not finite pass none."""
+    index 0 in the axis before) within them; whether there are any. Numbers that are not finite pass none."""
     q = q.reshape(-1, *q.shape[-2:])
     passed = []
     for link, iq, _ in robot.slices():
@@ -37,7 +37,8 @@ def warn_beyond_limits(robot: Robot, q: npt.NDArray[Any]) -> None:
         more = f" and {len(passed) - 1} more" if passed[1:] else ""
         warnings.warn(
             f"joint '{passed[0]}'{more} of robot '{robot.name}' passes its limits, which this integrator does not "
-            "keep; Rollout(..., stops=True) does",
+            "keep; Rollout(..., stops=True) or forces=[Limits(stiffness)] does",
             RobotWarning,
             stacklevel=3,
         )
+    return bool(passed)

@@ -15,6 +15,7 @@ from dynagate.integrators.position_based_inertia import (
 )
 from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats
+from dynagate.integrators.position_based_search import ENERGY
 from dynagate.integrators.position_based_state import (
     Problem,
     Record,
@@ -29,9 +30,7 @@ from dynagate.integrators.position_based_state import (
     total_energy,
 )
 
-LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = 1e-6, 1e-4, 1e12, 0.5
-"""λ beside the mean of the Hessian's diagonal: below the first it is 0, a rejected step sets the second, or five times
-what it was, an accepted one multiplies it by the last, and beyond the third the search ends."""
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = ENERGY
 
 
 @compiled

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import ModuleType
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, select, zeros
 from dynagate.dynamics.tree import Tree
+from dynagate.forces import Forces
 from dynagate.forces.contact import Contact, check_points
 from dynagate.forces.servo import Servo
 from dynagate.graph import Graph
@@ -23,7 +23,7 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_joints import Joints, joints_of
-from dynagate.integrators.position_based_residual import MEMORY
+from dynagate.integrators.position_based_search import MEMORY, Damping
 from dynagate.robot import Robot
 
 FAR = 1e30
@@ -36,7 +36,8 @@ Poses = list[tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class Model:
-    """A robot in steps of dt (s), with what acts on it.
+    """A robot in steps of dt (s), with what acts on it: contact and servo as the papers have them, and other forces at
+    the step's end, with the mean velocity of the step.
 
     Raises RobotError: joints that mimic others; ValueError: a joint with a quaternion; ContactError: a point on no
     link, or a law with powers that are not whole.
@@ -46,6 +47,7 @@ class Model:
     dt: float
     contact: Contact | None = None
     servo: Servo | None = None
+    forces: Forces | None = None
     links: list[int] = field(init=False)
     """Per contact point its link."""
     joints: Joints = field(init=False)
@@ -62,6 +64,17 @@ class Model:
         if self.contact:
             self.contact.check(self.robot)
         object.__setattr__(self, "links", check_points(self.robot, self.contact.points) if self.contact else [])
+
+    @property
+    def by_root(self) -> bool:
+        """Whether a step is a root of forces, as some have no energy; else it is the minimum of an energy."""
+        return bool(self.contact or self.forces)
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Inputs (nv,) of each step besides torques."""
+        own = ("target",) if self.servo else ()
+        return tuple(dict.fromkeys((*own, *(self.forces.inputs if self.forces else ()))))
 
     @property
     def tree(self) -> Tree:
@@ -109,8 +122,10 @@ def begin(model: Model) -> Graph:
         "count": scalar(-1.0),  # the guess is none
     }
     if model.contact:
+        outputs |= {"marks": np.stack(_places(model, here))}
+    if model.by_root:
         memory = zeros(MEMORY)
-        outputs |= {"marks": np.stack(_places(model, here)), "least_q": nothing.copy(), "lowest_left": scalar(FAR)}
+        outputs |= {"least_q": nothing.copy(), "lowest_left": scalar(FAR)}
         outputs |= {"recent": memory + FAR, "slot": array([1.0, *memory[1:]])}
     return recording.graph(outputs)
 
@@ -144,10 +159,10 @@ def chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:
     return array([select(condition, a, b) for a, b in zip(positive, otherwise, strict=True)])
 
 
-def next_damping(rule: ModuleType, damping: Scalar, better: Scalar) -> Scalar:
-    """The damping after an iteration that was accepted or rejected. rule: the module that has the numbers."""
-    reduced = select(damping - rule.LEAST_DAMPING, rule.SHRINK * damping, 0.0)
-    raised = select(5.0 * damping - rule.FIRST_DAMPING, 5.0 * damping, rule.FIRST_DAMPING)
+def next_damping(rule: Damping, damping: Scalar, better: Scalar) -> Scalar:
+    """The damping after an iteration that was accepted or rejected."""
+    reduced = select(damping - rule.least, rule.shrink * damping, 0.0)
+    raised = select(5.0 * damping - rule.first, 5.0 * damping, rule.first)
     return select(better, reduced, raised)
 
 
@@ -160,14 +175,19 @@ def damp(hessian: Array, relaxed: Scalar) -> None:
 
 
 def evaluation(model: Model, at: str, slope: str) -> Graph:
-    """The configuration `at` (nv,), past, linear, with contact marks, to `slope` (nv,) and, without contact, energy."""
+    """The configuration `at` (nv,), past, linear, with contact marks, with other forces start and their inputs, to
+    `slope` (nv,) and, where the step has one, energy."""
     robot, contact = model.robot, model.contact
     recording, sizes = Recording("evaluation", robot.name), typical_sizes(model.tree)
     q, linear = recording.input(at, (robot.nq,), sizes["q"]), recording.input("linear", (robot.nv,), sizes["tau"])
     past = _past(recording, model.tree)
     marks = recording.input("marks", (len(contact.points), 3), sizes["place"]) if contact else None
-    energy, forces = energy_and_slope(model, q, past, linear, marks)
-    return recording.graph({slope: forces} if contact else {"energy": scalar(energy), slope: forces})
+    energy, slopes = energy_and_slope(model, q, past, linear, marks)
+    if model.forces:
+        start = recording.input("start", (robot.nq,), sizes["q"])
+        given = {name: recording.input(name, (robot.nv,), sizes["q"]) for name in model.forces.inputs}
+        slopes = slopes - model.forces.torque(q, (q - start) * (1.0 / model.dt), model.dt, given)
+    return recording.graph({slope: slopes} if model.by_root else {"energy": scalar(energy), slope: slopes})
 
 
 def _past(recording: Recording, tree: Tree) -> Array:

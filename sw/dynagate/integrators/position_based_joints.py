@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from dynagate.forces.servo import Servo, ServoError
-from dynagate.integrators.compiled import compiled
 from dynagate.integrators.position_based_inputs import PositionBasedError, check_kind
 from dynagate.integrators.position_based_links import Floats, Integers
 from dynagate.robot import Robot
@@ -58,18 +57,3 @@ def check_servo(joints: Joints, target: Floats) -> None:
             f"target is not 0 at degree of freedom {np.argmax(loose)}, which no servo holds; expected 0 there, or the "
             "joint's name among the servo's joints"
         )
-
-
-@compiled
-def joint_terms(
-    joints: Joints, dt: float, q: Floats, before: Floats, tau: Floats, target: Floats, square: Floats, linear: Floats
-) -> None:
-    """Fills in what the forces at joints add to an energy, ½ square q² + linear q of each dof's number in q.
-    tau, target: (nv,); q, before: configurations of this step's begin and of the last step's."""
-    for d in range(len(joints.place)):
-        k = joints.place[d]
-        square[d] = linear[d] = 0.0
-        if k >= 0:
-            rotor, damper = joints.armature[d] / dt**2, joints.damping[d] / dt
-            square[d] = joints.stiffness[d] + damper + rotor
-            linear[d] = -joints.stiffness[d] * target[d] - damper * q[k] - rotor * (2.0 * q[k] - before[k]) - tau[d]

@@ -18,7 +18,6 @@ from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators import position_based_energy
 from dynagate.integrators.position_based_graphs import (
     Model,
     begin,
@@ -32,6 +31,7 @@ from dynagate.integrators.position_based_graphs import (
     size,
 )
 from dynagate.integrators.position_based_root import root_search
+from dynagate.integrators.position_based_search import ENERGY
 from dynagate.robot import Robot
 
 
@@ -58,12 +58,18 @@ def trajectory_loop(
     return Loop(
         "position_based",
         robot.name,
-        (begin(model), (root_search if contact else _energy_search)(model, scale, iterations), ending(model)),
+        (begin(model), search(model, scale, iterations), ending(model)),
         {"best": "q", "start": "before"},
         Count(),
         per_turn=("tau", "target") if servo else ("tau",),
         kept=("best", "energy", "counted", "rest"),
     )
+
+
+def search(model: Model, scale: Sequence[float], iterations: int) -> Loop:
+    """From the values of `position_based_graphs.begin` to best (nq,), the configuration at the step's end, counted (),
+    its iterations, and rest (), the largest force left over its scale."""
+    return (root_search if model.by_root else _energy_search)(model, scale, iterations)
 
 
 def _energy_search(model: Model, scale: Sequence[float], iterations: int) -> Loop:
@@ -102,7 +108,7 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
             "best": chosen(better, trial, held),
             "slope": chosen(better, trial_slope, gradient),
             "least": scalar(select(better, energy, lowest)),
-            "relaxed": scalar(next_damping(position_based_energy, damping, better)),
+            "relaxed": scalar(next_damping(ENERGY, damping, better)),
             "rest": scalar(select(better, left, before)),
             "counted": scalar(count + 1.0),
         }

@@ -13,6 +13,7 @@ from dynagate.integrators.position_based_inertia import (
 )
 from dynagate.integrators.position_based_kinematics import move, place
 from dynagate.integrators.position_based_links import Floats
+from dynagate.integrators.position_based_search import FORCES, MEMORY
 from dynagate.integrators.position_based_state import (
     Problem,
     Record,
@@ -27,13 +28,7 @@ from dynagate.integrators.position_based_state import (
     total_energy,
 )
 
-LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = 1e-12, 1e-10, 1e6, 0.2
-"""λ beside the mean of the diagonal of JᵀJ: below the first it is 0, a rejected step sets the second, or five times
-what it was, an accepted one multiplies it by the last, and beyond the third the search ends."""
-
-MEMORY = 5
-"""Accepted iterations whose largest square of the forces bounds the next. On long chains Newton passes through larger
-squares, as torques near the base outweigh all others."""
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING, SHRINK = FORCES
 
 
 @compiled

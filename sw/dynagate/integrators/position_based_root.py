@@ -14,7 +14,6 @@ from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators import position_based_residual
 from dynagate.integrators.position_based_graphs import (
     Model,
     chosen,
@@ -25,6 +24,7 @@ from dynagate.integrators.position_based_graphs import (
     next_damping,
     scalar,
 )
+from dynagate.integrators.position_based_search import FORCES, MEMORY
 from dynagate.robot import Robot
 
 CARRY = {
@@ -69,8 +69,8 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
     trial, held, least_q = (recording.input(name, (robot.nq,), sizes["q"]) for name in ("trial", "held", "least_q"))
     trial_slope, gradient = (recording.input(name, (robot.nv,), sizes["tau"]) for name in ("trial_slope", "gradient"))
     square = sizes["tau"] @ sizes["tau"]
-    recent = recording.input("recent", (position_based_residual.MEMORY,), square)
-    slot = recording.input("slot", (position_based_residual.MEMORY,))
+    recent = recording.input("recent", (MEMORY,), square)
+    slot = recording.input("slot", (MEMORY,))
     lowest = recording.input("lowest", (), square)[()]
     damping, count, lowest_left = (recording.input(name, ())[()] for name in ("damping", "count", "lowest_left"))
     value = trial_slope @ trial_slope
@@ -96,7 +96,7 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
             "least_left": scalar(least_left),
             "best": chosen(left - 1.0, finest, now),
             "rest": scalar(select(left - 1.0, least_left, left)),
-            "relaxed": scalar(next_damping(position_based_residual, damping, better)),
+            "relaxed": scalar(next_damping(FORCES, damping, better)),
             "left": scalar(left),
             "counted": scalar(count + 1.0),
         }

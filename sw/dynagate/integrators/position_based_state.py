@@ -8,7 +8,7 @@ import numpy as np
 
 from dynagate.integrators.compiled import compiled
 from dynagate.integrators.position_based_inertia import gather, load_of, paired, slope
-from dynagate.integrators.position_based_joints import Joints, joint_terms
+from dynagate.integrators.position_based_joints import Joints
 from dynagate.integrators.position_based_kinematics import move, subtract
 from dynagate.integrators.position_based_links import Floats, Integers, Links
 from dynagate.integrators.position_based_points import Points, add_points
@@ -68,6 +68,21 @@ def fill_poses(target: Floats, source: Floats) -> None:
         for r in range(3):
             for c in range(4):
                 target[i, r, c] = source[i, r, c]
+
+
+@compiled
+def joint_terms(
+    joints: Joints, dt: float, q: Floats, before: Floats, tau: Floats, target: Floats, square: Floats, linear: Floats
+) -> None:
+    """Fills in what the forces at joints add to an energy, ½ square q² + linear q of each dof's number in q.
+    tau, target: (nv,); q, before: configurations of this step's begin and of the last step's."""
+    for d in range(len(joints.place)):
+        k = joints.place[d]
+        square[d] = linear[d] = 0.0
+        if k >= 0:
+            rotor, damper = joints.armature[d] / dt**2, joints.damping[d] / dt
+            square[d] = joints.stiffness[d] + damper + rotor
+            linear[d] = -joints.stiffness[d] * target[d] - damper * q[k] - rotor * (2.0 * q[k] - before[k]) - tau[d]
 
 
 @compiled

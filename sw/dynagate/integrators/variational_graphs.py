@@ -74,12 +74,15 @@ def start(
     external: Rows | None = None,
     *,
     guess: int,
+    resisting: Array | None = None,
 ) -> tuple[Any, ...]:
     """The initial guess of the increment, load (links, 6), impulse (nv,) as `variational_loops.prepare` has them; M's
     factor (nv, nv), L below the diagonal and 1 / D on it; turn (nv, 2), cosine and sine of each joint.
 
-    last, second, third, fourth: the increments of the steps before, the latest first."""
-    factor = factorise(tree, mass_matrix(tree, q))
+    last, second, third, fourth: the increments of the steps before, the latest first. resisting: what forces that
+    depend on the velocity add to M (nv, nv)."""
+    mass = mass_matrix(tree, q)
+    factor = factorise(tree, mass if resisting is None else mass + resisting)
     packed = factor.lower.copy()
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse

@@ -25,7 +25,7 @@ class Step:
     """One time step of a robot at a single state, x = (q, q̇) (2 nv,) and torques u (nv,), in C and float64.
 
     robot: also the path of a URDF file, or the name of one that ships. dt: seconds. options: integrator, form,
-    friction, friction_speed and stops of `dynagate.Rollout`.
+    friction, friction_speed, stops and forces without inputs of `dynagate.Rollout`.
     Raises ValueError: an option is none of these; RobotError: the robot has quaternions; CompileError.
     """
 

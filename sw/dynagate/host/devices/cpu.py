@@ -51,8 +51,8 @@ class Cpu(CertifiedOptions):
     def of_scan(self, loop: Loop, external_forces: bool, step: Step | None = None) -> Device:
         return CpuScan(loop, external_forces, dtype=self.dtype, step=step)
 
-    def of_loop(self, loop: Loop, turns: int) -> Compute:
-        return CompiledLoop(LoopKernel(loop, np.dtype(self.dtype)), turns)
+    def of_loop(self, loop: Loop, turns: int | None) -> Compute:
+        return CompiledLoop(LoopKernel(loop, np.dtype(self.dtype)), loop.counted(turns))
 
 
 class CompiledLoop(Compute):

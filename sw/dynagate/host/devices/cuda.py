@@ -57,14 +57,14 @@ class Cuda(DeviceOptions):
         dtype = "float32" if self.dtype is None else self.dtype
         return CudaScan(loop, external_forces, dtype=dtype, number=self.number, stream=self.stream, step=step)
 
-    def of_loop(self, loop: Loop, turns: int) -> Compute:
+    def of_loop(self, loop: Loop, turns: int | None) -> Compute:
         return CardLoop(loop, np.dtype("float64" if self.dtype is None else self.dtype), turns)
 
 
 class CardLoop(Compute):
     """A loop on a GPU."""
 
-    def __init__(self, loop: Loop, dtype: np.dtype[Any], turns: int) -> None:
+    def __init__(self, loop: Loop, dtype: np.dtype[Any], turns: int | None) -> None:
         self.loop, self.dtype = loop, dtype
         with on_card("GPU 0"):
             self._program = GpuLoop(loop, dtype, turns)

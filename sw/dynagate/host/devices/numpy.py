@@ -51,7 +51,7 @@ class Numpy(CertifiedOptions):
         devices = {part.name: PartDevice(part, self.of_graph(part_graph(graph, part))) for part in parts}
         return FunctionsDevice(graph.name, devices)
 
-    def of_loop(self, loop: Loop, turns: int) -> Compute:
+    def of_loop(self, loop: Loop, turns: int | None) -> Compute:
         return ReferenceLoop(loop)
 
 
@@ -63,7 +63,7 @@ class ReferenceLoop(Compute):
 
     def __call__(self, inputs: Mapping[str, npt.NDArray[Any]], outputs: Mapping[str, npt.NDArray[Any]]) -> bool:
         batch = len(next(iter(outputs.values())))
-        constants = {"dt": np.broadcast_to(inputs["dt"], (batch,))} if "dt" in inputs else {}
+        constants = {name: np.repeat(x, batch, axis=0) for name, x in inputs.items() if len(x) == 1 != batch}
         with np.errstate(all="ignore"):
             for name, value in evaluate_loop(self.loop, {**inputs, **constants}).items():
                 outputs[name][...] = value

@@ -143,8 +143,8 @@ class DeviceOptions:
     def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
         raise NotImplementedError(f"device '{self.name}' opens no design")
 
-    def of_loop(self, loop: Loop, turns: int) -> Compute:
-        """What computes a loop of so many turns. dtype: the arrays'."""
+    def of_loop(self, loop: Loop, turns: int | None) -> Compute:
+        """What computes a loop of so many turns, or of those that it says itself. dtype: the arrays'."""
         raise NotImplementedError(f"device '{self.name}' opens no loop")
 
     def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:

@@ -1,0 +1,56 @@
+"""Explicit methods, by the tableaux of `dynamics.explicit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from dynagate.forces import Forces
+from dynagate.graph.loop import Count, Loop
+from dynagate.integrators.linearised import linearised_step_graph
+from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.step import CARRY, StepOptions, step_graph
+from dynagate.integrators.step_vjp import step_vjp_graph
+from dynagate.robot import Robot
+
+
+@dataclass(frozen=True)
+class ExplicitMethod(Method):
+    """integrator: one of `explicit.METHODS`."""
+
+    integrator: str
+
+    linearises: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.integrator
+
+    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
+        own = replace(options, integrator=self.integrator)
+        return Motion(rollout_loop(robot, own, linearise=linearise, every=every))
+
+
+def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
+    """The loop of a rollout: q, qd and torques per turn to q_next, qd_next (and a, b) of every so many turns."""
+    graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
+    kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
+    name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
+    given = Forces(robot, options.forces).inputs
+    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *given), kept, every=every)
+
+
+def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
+    """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
+    graph = step_vjp_graph(robot, options)
+    return Loop(
+        f"rollout_{options.integrator}_vjp",
+        robot.name,
+        (graph,),
+        {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"},
+        Count(),
+        ("q", "qd", "tau", "cost_q", "cost_qd", *Forces(robot, options.forces).inputs),
+        ("vjp_tau",),
+        ("lam_q_next", "lam_qd_next"),
+        backwards=True,
+    )

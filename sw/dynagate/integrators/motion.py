@@ -1,0 +1,70 @@
+"""What a method makes of a robot: a loop over its steps, which every device that computes loops runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from dynagate.base.errors import ArgumentError
+from dynagate.forces import Force, Friction
+from dynagate.graph.loop import Loop
+from dynagate.integrators.step import StepOptions
+from dynagate.robot import Robot
+
+
+@dataclass(frozen=True)
+class Motion:
+    """A robot in steps.
+
+    loop: over the steps, of q (nq,) and what else `begin` gives, tau and the inputs of forces (nv,) of every step. It
+    keeps `states`, q and qd of every step or every so many, with linearise a and b, and `failed`.
+    begin: a loop of one turn, q and qd (and the constants) to the other values that the first step begins with; None
+    where it begins with q and qd. constants: inputs () of both.
+    failed: the name of the value (), how many steps have not converged; None for a method that solves no equations.
+    ends: states after the first such step have no meaning.
+    """
+
+    loop: Loop
+    states: tuple[str, str] = ("q_next", "qd_next")
+    begin: Loop | None = None
+    constants: Mapping[str, float] = field(default_factory=dict)
+    failed: str | None = None
+    ends: bool = False
+
+
+class Method(ABC):
+    """A way to step a robot through time. One of its own is a frozen dataclass of its parameters and a row in
+    `methods.METHODS`.
+
+    linearises: it has derivatives of each step, and `linearise`, `vjp`, stops and dt as an input.
+    """
+
+    name: ClassVar[str]
+    linearises: ClassVar[bool] = False
+
+    @abstractmethod
+    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
+        """Raises ValueError: an option, a force or a joint that it does not take."""
+
+    def check(self, options: StepOptions, *, linearise: bool) -> None:
+        """Raises ValueError naming an option of a step that the method does not take, and what would do."""
+        if self.linearises:
+            return
+        unknown = {
+            "linearise": (linearise, "a method with derivatives, such as 'rk4'"),
+            "stops": (options.stops, "forces=[dynagate.forces.Limits(stiffness)]"),
+            "form": (options.form is not None, "none"),
+            "dt=None": (options.dt is None, "a constant time step"),
+        }
+        for name, (given, expected) in unknown.items():
+            if given:
+                raise ArgumentError(f"method '{self.name}' takes no {name}; expected {expected}")
+
+
+def forces_of(options: StepOptions) -> tuple[Force, ...]:
+    """All forces of a step, the friction in its options among them."""
+    friction = options.friction
+    acts = any(friction) if isinstance(friction, tuple) else bool(friction)
+    return (*options.forces, Friction(friction, options.friction_speed)) if acts else options.forces

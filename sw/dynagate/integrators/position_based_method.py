@@ -1,0 +1,93 @@
+"""Position-based steps as a method of rollouts: Equation 5 of Pan & Manocha (2018), or 13 of 2019 where forces act."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dynagate.dynamics.spatial import select
+from dynagate.dynamics.tree import Tree
+from dynagate.forces import Contact, Force, Forces, Servo
+from dynagate.forces.checks import check_above_zero
+from dynagate.graph import Graph
+from dynagate.graph.loop import Count, Loop
+from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
+from dynagate.integrators.motion import Method, Motion, forces_of
+from dynagate.integrators.position_based_graphs import Model, begin, scalar
+from dynagate.integrators.position_based_inputs import PositionBasedError, check_whole
+from dynagate.integrators.position_based_links import links_of
+from dynagate.integrators.position_based_loop import search
+from dynagate.integrators.step import StepOptions
+from dynagate.integrators.variational_graphs import ALMOST_ONE
+from dynagate.robot import Robot
+
+
+@dataclass(frozen=True)
+class PositionBasedMethod(Method):
+    """Each step is the minimum of an energy or, where there are forces but a servo, a root of all forces at its end, by
+    Levenberg-Marquardt: stable at large steps. tolerance: forces that are left, beside the robot's weight. iterations:
+    most of them a step. Of revolute and prismatic joints. Raises ValueError: a number is out of range."""
+
+    tolerance: float = 1e-7
+    iterations: int = 1000
+
+    name: ClassVar[str] = "position_based"
+
+    def __post_init__(self) -> None:
+        check_above_zero("method 'position_based'", tolerance=self.tolerance)
+        check_whole("iterations", self.iterations)
+
+    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
+        self.check(options, linearise=linearise)
+        assert options.dt is not None
+        model = _model(robot, options.dt, forces_of(options))
+        report = _report(model)
+        loop = Loop(
+            f"position_based{f'_every_{every}' if every > 1 else ''}",
+            robot.name,
+            (begin(model), search(model, self._scale(robot), self.iterations), report),
+            {"best": "q", "start": "before", "failed_next": "failed"},
+            Count(),
+            ("tau", *model.given),
+            ("best", "qd_next", "failed_next"),
+            every=every,
+        )
+        return Motion(loop, ("best", "qd_next"), _before(robot, options.dt), failed="failed_next")
+
+    def _scale(self, robot: Robot) -> list[float]:
+        """The forces (nv,) below which a step has converged."""
+        weight = (float(np.linalg.norm(robot.gravity)) or 9.81) * sum(link.mass for link in robot.links)
+        if weight == 0.0:
+            raise PositionBasedError(f"robot '{robot.name}' has no mass; expected some")
+        return [float(size) * self.tolerance * weight for size in links_of(robot).size]
+
+
+def _model(robot: Robot, dt: float, forces: tuple[Force, ...]) -> Model:
+    """The first contact of displacements and the first servo as the papers have them, other forces as they are."""
+    contact = next((force for force in forces if isinstance(force, Contact)), None)
+    servo = next((force for force in forces if isinstance(force, Servo)), None)
+    others = Forces(robot, [force for force in forces if force is not contact and force is not servo])
+    return Model(robot, dt, contact, servo, others if others.forces else None)
+
+
+def _before(robot: Robot, dt: float) -> Loop:
+    """q and qd to before, the configuration one step earlier, and failed, 0."""
+    recording, sizes = Recording("before", robot.name), typical_sizes(Tree(robot))
+    q, qd = (recording.input(name, (robot.nv,), sizes[name]) for name in ("q", "qd"))
+    graph = recording.graph({"before": q - qd * dt, "failed": scalar(0.0)})
+    return Loop("position_based_begin", robot.name, (graph,), {}, Count(1), last=("before", "failed"))
+
+
+def _report(model: Model) -> Graph:
+    """best and start (nv,), rest and failed () to qd_next (nv,), the mean velocity of the step, and failed_next ()."""
+    robot = model.robot
+    recording, sizes = Recording("report", robot.name), typical_sizes(Tree(robot))
+    best, start = (recording.input(name, (robot.nq,), sizes["q"]) for name in ("best", "start"))
+    rest, failed = (recording.input(name, ())[()] for name in ("rest", "failed"))
+    right = select(ALMOST_ONE - rest, 1.0, 0.0)
+    return recording.graph(
+        {"qd_next": (best - start) * (1.0 / model.dt), "failed_next": scalar(failed + (1.0 - right))}
+    )

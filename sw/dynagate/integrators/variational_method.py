@@ -1,0 +1,197 @@
+"""The linear-time variational integrator as a method of rollouts, under any forces.
+
+A force acts at both ends of a step with half its time each, with the mean velocity of the step: at a configuration
+those of the step that ends there and of the one that begins there add up, as the trapezoidal rule of the discrete
+Lagrangian has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from dynagate.base.arguments import is_whole
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import Argument, Function, Tree
+from dynagate.dynamics.mass_matrix import check_invertible
+from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, select, zeros
+from dynagate.dynamics.spatial import Motion as Twist
+from dynagate.forces import Forces
+from dynagate.forces.checks import check_above_zero
+from dynagate.graph import Graph, trace
+from dynagate.graph.derivatives import jacobian
+from dynagate.graph.loop import Count, Loop, Until
+from dynagate.integrators.links import check_joints
+from dynagate.integrators.motion import Method, Motion, forces_of
+from dynagate.integrators.step import StepOptions
+from dynagate.integrators.variational_graphs import (
+    CARRIED,
+    EXCESS,
+    FINISH,
+    INCREMENTS,
+    ITERATION,
+    MOMENTUM,
+    START,
+    finish,
+    iteration,
+    start,
+)
+from dynagate.robot import Robot
+
+FAILED = Argument("failed", "scalar")
+SLOPE = Argument("dforce_dlast", "matrix", like="minv")
+"""How the forces change with the last increment."""
+
+
+@dataclass(frozen=True)
+class VariationalMethod(Method):
+    """Steps of a discrete Lagrangian by RIQN: second order, and no drift of the energy (Lee, Liu, Park & Srinivasa, "A
+    Linear-Time Variational Integrator for Multibody Systems", 2020). guess: 1 to 4, of the increments. tolerance: of
+    the residual impulse's norm, N m s. iterations: most of them a step. Of revolute and prismatic joints. Raises
+    ValueError: a number is out of range."""
+
+    guess: int = 3
+    tolerance: float = 1e-8
+    iterations: int = 30
+
+    name: ClassVar[str] = "variational"
+
+    def __post_init__(self) -> None:
+        if self.guess not in (1, 2, 3, 4):
+            raise ArgumentError(f"guess {self.guess!r}; expected 1, 2, 3 or 4")
+        check_above_zero("method 'variational'", tolerance=self.tolerance)
+        if not (is_whole(self.iterations) and self.iterations >= 1):
+            raise ArgumentError(f"iterations {self.iterations!r}; expected a whole number, 1 or more")
+
+    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
+        self.check(options, linearise=linearise)
+        assert options.dt is not None
+        check_joints(robot)
+        check_invertible(Tree(robot))
+        forces = Forces(robot, forces_of(options))
+        carried = {**CARRIED, "failed_next": "failed"}
+        loop = Loop(
+            f"variational_{self.guess}{f'_every_{every}' if every > 1 else ''}",
+            robot.name,
+            (*_start(robot, forces, self.guess), self._solve(robot, forces), trace(robot, _finish())),
+            carried,
+            Count(),
+            ("tau", *forces.inputs),
+            ("q_next", "qd_next", "failed_next"),
+            every=every,
+        )
+        constants = {"dt": options.dt, "limit": (self.tolerance * options.dt) ** 2}
+        return Motion(loop, begin=_begin(robot), constants=constants, failed="failed_next", ends=True)
+
+    def _solve(self, robot: Robot, forces: Forces) -> Loop:
+        """The iterations of a step."""
+        given = _arguments(forces)
+        pushed = replace(
+            ITERATION,
+            inputs=(*ITERATION.inputs, *given),
+            forms={"riqn": lambda tree, *values: _pushed_iteration(forces, tree, *values)},
+        )
+        graph = trace(robot, pushed if forces.forces else ITERATION)
+        outputs = tuple(replace(p, name="brought") if p.name == MOMENTUM.name else p for p in graph.outputs)
+        return Loop(
+            "riqn",
+            robot.name,
+            (replace(graph, outputs=outputs),),
+            {"next": "increment"},
+            Until(EXCESS.name, 1.0, self.iterations),
+            last=("next", "brought", "turned", EXCESS.name),
+        )
+
+
+def _arguments(forces: Forces) -> tuple[Argument, ...]:
+    return tuple(Argument(name, "vector", like="q") for name in forces.inputs)
+
+
+def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
+    """`START`, with what forces add at the step's begin by the velocity of the step before, and before it how they
+    change with that velocity."""
+    if not forces.forces:
+        return (trace(robot, START, form=f"guess_{guess}"),)
+
+    def pushed(tree: Tree, q: Any, *values: Any) -> tuple[Any, ...]:
+        last, second, third, fourth, momentum, tau, dt, share, slope = values[: len(START.inputs)]
+        force = _force(forces, q, last, dt, values[len(START.inputs) :])
+        less = (dt * dt) * 0.5  # of a whole step's impulse, the half that acts by the next velocity
+        resisting = (slope + slope.T) * (less * -0.5)
+        load_of = list(array(list(tau)) + force)
+        past = (last, second, third, fourth)
+        known = start(tree, q, *past, momentum, load_of, dt, share, guess=guess, resisting=resisting)
+        increment, load, impulse, *others = known
+        return (increment, load, list(array(impulse) - force * less), *others)
+
+    given = _arguments(forces)
+    inputs = (*START.inputs, SLOPE, *given)
+    moving = (Argument("q", "configuration"), INCREMENTS[0], Argument("dt", "scalar"), *given)
+    acting = Function(
+        "forces",
+        moving,
+        (Argument("force", "vector"),),
+        {"": lambda tree, q, last, dt, *given: (_force(forces, q, last, dt, given),)},
+        {},
+    )
+    return (
+        jacobian(trace(robot, acting), inputs=[INCREMENTS[0].name]),
+        trace(robot, Function(START.name, inputs, START.outputs, {"": pushed}, {})),
+    )
+
+
+def _force(forces: Forces, q: Any, increment: Any, dt: Any, given: Sequence[Any]) -> Array:
+    return forces.torque(q, [x * (1.0 / dt) for x in increment], dt, dict(zip(forces.inputs, given, strict=True)))
+
+
+def _pushed_iteration(forces: Forces, tree: Tree, q: Any, turn: Any, increment: Any, *values: Any) -> tuple[Any, ...]:
+    """`iteration` with what forces add at the step's begin by its own velocity."""
+    load, impulse, factor, dt, limit = values[:5]
+    force = _force(forces, q, increment, dt, values[5:])
+    pushed = list(array(list(impulse)) + force * ((dt * dt) * 0.5))
+    return iteration(tree, q, turn, increment, load, pushed, factor, dt, limit)
+
+
+def _finish() -> Function:
+    """`FINISH`, with qd_next (nv,), the mean velocity of the step, and failed_next ()."""
+
+    def counted(tree: Tree, *values: Any) -> tuple[Any, ...]:
+        *own, dt, failed = values
+        *carried, good = finish(tree, *own)
+        wrong = select(failed - 0.5, 1.0, 1.0 - good)
+        return (*carried, array([x * (1.0 / dt) for x in carried[1]]), failed + wrong)
+
+    outputs = (*FINISH.outputs[:-1], Argument("qd_next", "vector", like="qd"), Argument("failed_next", "scalar"))
+    return Function(
+        "variational_finish", (*FINISH.inputs, Argument("dt", "scalar"), FAILED), outputs, {"": counted}, {}
+    )
+
+
+def _begin(robot: Robot) -> Loop:
+    """q, qd and dt to the increments before the first step, as if it had moved with qd, the momenta (the discrete
+    Legendre transform), the share of the first impulses, and failed, 0."""
+
+    def begin(tree: Tree, q: Any, qd: Any, dt: Any) -> tuple[Any, ...]:
+        last = [x * dt for x in qd]
+        return (*([last] * len(INCREMENTS)), _momenta(tree.as_given, q, last), 0.5, 0.0)
+
+    inputs = (Argument("q", "configuration"), Argument("qd", "vector"), Argument("dt", "scalar"))
+    outputs = (*INCREMENTS, MOMENTUM, Argument("share", "scalar"), FAILED)
+    graph = trace(robot, Function("variational_begin", inputs, outputs, {"": begin}, {}))
+    return Loop(
+        "variational_begin", robot.name, (graph,), {}, Count(1), last=tuple(argument.name for argument in outputs)
+    )
+
+
+def _momenta(tree: Tree, q: Sequence[Scalar], rates: Sequence[Scalar]) -> Array:
+    """(links, 6): the momentum of every link in its own frame, at these velocities of the joints."""
+    joints, twists = tree.transforms(q), list[Twist]()
+    momenta = zeros(len(tree.links), 6)
+    for i in tree.links:
+        parent = tree.parents[i]
+        carried = joints[i].motion_to_link(twists[parent]) if parent >= 0 else ZERO_MOTION
+        twists.append(carried + tree.joint_motion(i, rates))
+        momentum = tree.inertias[i] @ twists[i]
+        momenta[i, :3], momenta[i, 3:] = momentum.angular, momentum.linear
+    return momenta

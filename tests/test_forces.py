@@ -1,0 +1,330 @@
+"""Forces on robots: each against what is computed another way, and all of them in rollouts, with their derivatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import Robot, Rollout, evaluate, robots, trace
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.dynamics.configuration import integrate, normalised
+from dynagate.forces import (
+    FORCES,
+    CompliantContact,
+    Contact,
+    ContactError,
+    Damping,
+    Drag,
+    Force,
+    ForceError,
+    Forces,
+    Friction,
+    Limits,
+    Plane,
+    Point,
+    Servo,
+    ServoError,
+)
+from dynagate.integrators.position_based_drag import drag_points
+from dynagate.integrators.step import StepOptions, step_graph
+
+from tests.robots import floating_robot
+from tests.test_mimic import hand, read
+
+DT = 0.01
+
+
+@pytest.fixture(params=["arm", "floating", "mimic"])
+def robot(request: pytest.FixtureRequest, tmp_path: Path) -> Robot:
+    made: dict[str, Callable[[], Robot]] = {
+        "arm": lambda: robots.load("two_joint_arm"),
+        "floating": lambda: floating_robot(4, tmp_path),
+        "mimic": lambda: read(hand(), tmp_path),
+    }
+    return made[request.param]()
+
+
+def states(robot: Robot, count: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(3)
+    return normalised(robot, random.normal(size=(count, robot.nq))), random.normal(size=(count, robot.nv))
+
+
+def force_of(robot: Robot, force: Force, q: np.ndarray, qd: np.ndarray, **given: list[float]) -> np.ndarray:
+    """(states, nv), by numbers instead of a trace."""
+    forces = Forces(robot, [force])
+    rows = zip(q.tolist(), qd.tolist(), strict=True)
+    return np.array([forces.torque(a, b, DT, given) for a, b in rows]).astype(float)
+
+
+Law = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+"""Place, velocity and the link's rotation to a force, in the base frame."""
+
+
+def through_jacobians(
+    robot: Robot, links: list[int], points: np.ndarray, law: Callable[[int], Law], q: np.ndarray, qd: np.ndarray
+) -> np.ndarray:
+    """The generalised force of a law for each point of links, by the listed functions' poses and Jacobians."""
+    total = np.zeros(qd.shape)
+    (jacobians,) = evaluate(trace(robot, "link_jacobians"), {"q": q}).values()
+    for k, (i, point) in enumerate(zip(links, points, strict=True)):
+        position, rotation = evaluate(trace(robot, f"frame_pose_{robot.links[i].name}"), {"q": q}).values()
+        for s in range(len(q)):
+            angular, linear = jacobians[s, i, :3], jacobians[s, i, 3:]
+            turn = rotation[s]
+            arm = turn @ point
+            of_point = linear - np.cross(arm, angular, axisb=0, axisc=0)
+            total[s] += of_point.T @ law(k)(position[s] + arm, of_point @ qd[s], turn)
+    return total
+
+
+def test_contact_is_a_spring_a_damper_and_friction(robot: Robot) -> None:
+    q, qd = states(robot)
+    names = [robot.links[0].name, robot.links[-1].name]
+    points = [Point(name, (0.1, -0.2, 0.3)) for name in names]
+    contact = CompliantContact(
+        points, [Plane.slope(20.0), Plane((0.0, 0.0, 1.0), 0.4)], 200.0, 0.7, friction=0.5, speed=0.1, exponent=2.0
+    )
+
+    def law(place: np.ndarray, velocity: np.ndarray, turn: np.ndarray) -> np.ndarray:
+        total = np.zeros(3)
+        for plane in contact.planes:
+            n = np.array(plane.normal)
+            depth = max(plane.offset - n @ place, 0.0)
+            press = 200.0 * depth**2 * max(1.0 - 0.7 * (n @ velocity), 0.0)
+            along = velocity - n * (n @ velocity)
+            total += press * (n - 0.5 * along / np.hypot(np.linalg.norm(along), 0.1))
+        return total
+
+    place = {link.name: i for i, link in enumerate(robot.links)}
+    positions = np.array([point.position for point in points])
+    expected = through_jacobians(robot, [place[name] for name in names], positions, lambda k: law, q, qd)
+    assert np.abs(expected).max() > 1.0  # it touches
+    np.testing.assert_allclose(force_of(robot, contact, q, qd), expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_contact_of_displacements_is_that_of_velocities_times_the_step(robot: Robot) -> None:
+    q, qd = states(robot)
+    contact = Contact([Point(robot.links[-1].name, (0.1, -0.2, 0.3))], [Plane((0.0, 0.0, 1.0), 1.0)], 50.0, 70.0)
+
+    def law(place: np.ndarray, velocity: np.ndarray, turn: np.ndarray) -> np.ndarray:
+        depth = max(1.0 - place[2], 0.0)
+        x = velocity * DT * [1.0, 1.0, 0.0]
+        return np.array([0.0, 0.0, 50.0 * depth**2]) - 2.0 * 70.0 * x * depth**2
+
+    expected = through_jacobians(robot, [len(robot.links) - 1], np.array([[0.1, -0.2, 0.3]]), lambda k: law, q, qd)
+    assert np.abs(expected).max() > 1.0
+    np.testing.assert_allclose(force_of(robot, contact, q, qd), expected, atol=1e-9 * np.abs(expected).max())
+
+
+def test_drag_is_the_sum_over_points_with_the_links_moments(robot: Robot) -> None:
+    q, qd = states(robot)
+    drag = Drag((3.0, 7.0), density=500.0, direction=(0.6, 0.0, 0.8))
+    links, points, matrices = drag_points(robot, drag)
+
+    def law(k: int) -> Law:
+        return lambda place, velocity, turn: -(turn @ matrices[k] @ turn.T @ velocity)
+
+    expected = through_jacobians(robot, links, points, law, q, qd)
+    np.testing.assert_allclose(force_of(robot, drag, q, qd), expected, atol=1e-12 * np.abs(expected).max())
+
+
+def test_friction_is_that_of_the_option(robot: Robot) -> None:
+    options = {"friction": 0.4, "friction_speed": 0.2}
+    q, qd = states(robot)
+    state = {"q": q, "qd": qd, "tau": np.ones(qd.shape)}
+    option = evaluate(step_graph(robot, StepOptions(DT, **options)), state)
+    force = evaluate(step_graph(robot, StepOptions(DT, forces=(Friction(0.4, 0.2),))), state)
+    np.testing.assert_allclose(force["qd_next"], option["qd_next"], rtol=1e-12, atol=1e-12)
+
+
+def test_forces_at_joints(robot: Robot) -> None:
+    q, qd = states(robot)
+    np.testing.assert_allclose(force_of(robot, Damping(0.3), q, qd), -0.3 * qd)
+    each = tuple(np.arange(robot.nv) * 0.1)
+    np.testing.assert_allclose(force_of(robot, Damping(each), q, qd), -np.array(each) * qd)
+    servo, limits = Servo(3.0, 0.5), Limits(40.0, 0.8)
+    target = np.linspace(-1.0, 1.0, robot.nv)
+    pulled, stopped = np.zeros(qd.shape), np.zeros(qd.shape)
+    for joint, iq, iv in robot.moving():
+        if joint.nv != 1:
+            continue
+        x, v = q[:, iq.start], qd[:, iv.start]
+        pulled[:, iv.start] = 3.0 * (target[iv.start] - x) - 0.5 * v
+        low, high = robot.reach(joint)
+        if low is not None:
+            stopped[:, iv.start] += 40.0 * np.maximum(low - x, 0.0) * np.maximum(1.0 - 0.8 * v, 0.0)
+        if high is not None:
+            stopped[:, iv.start] -= 40.0 * np.maximum(x - high, 0.0) * np.maximum(1.0 + 0.8 * v, 0.0)
+    np.testing.assert_allclose(force_of(robot, servo, q, qd, target=target.tolist()), pulled)
+    np.testing.assert_allclose(force_of(robot, limits, q, qd), stopped)
+
+
+def several(robot: Robot) -> list[Force]:
+    points = [Point(robot.links[-1].name, (0.0, 0.1, 0.3))]
+    return [
+        Limits(50.0),
+        Friction(0.3, 0.1),
+        Drag((3.0, 5.0)),
+        Servo(3.0, 1.0),
+        CompliantContact(points, [Plane((0.0, 0.0, 1.0), 0.3)], 50.0),
+        Contact(points, stiffness=100.0, friction=50.0),
+        Damping(0.2),
+    ]
+
+
+@pytest.mark.parametrize("method", ["semi_implicit_euler", "rk2"])
+def test_derivatives_of_steps_under_forces(method: str, tmp_path: Path) -> None:
+    robot, steps = robots.load("two_joint_arm"), 6
+    random = np.random.default_rng(1)
+    (q0, qd0), tau, target = states(robot), random.normal(size=(4, steps, 2)), random.normal(size=(4, steps, 2))
+    options = {"dt": DT, "method": method, "forces": several(robot)}
+    linear = Rollout(robot, steps=steps, device="numpy", linearise=True, **options)
+    slow = linear(q0, qd0, tau, target=target)
+    rollout = Rollout(robot, steps=steps, **options)
+    fast = rollout(q0, qd0, tau, target=target)
+    np.testing.assert_allclose(fast.q, slow.q, atol=1e-12)
+    np.testing.assert_allclose(fast.qd, slow.qd, atol=1e-12)
+    body = step_graph(robot, linear.options)
+
+    def after(x: np.ndarray) -> np.ndarray:
+        state = {"q": x[:, :2], "qd": x[:, 2:4], "tau": x[:, 4:], "target": target[:, 0]}
+        result = evaluate(body, state)
+        return np.concatenate([result["q_next"], result["qd_next"]], axis=1)
+
+    at = np.concatenate([q0, qd0, tau[:, 0]], axis=1)
+    columns = [(after(at + e) - after(at - e)) / 2e-6 for e in 1e-6 * np.eye(6)]
+    jacobian = np.stack(columns, axis=-1)
+    np.testing.assert_allclose(slow.a[:, 0], jacobian[:, :, :4], atol=1e-7)
+    np.testing.assert_allclose(slow.b[:, 0], jacobian[:, :, 4:], atol=1e-7)
+    cost_q, cost_qd = random.normal(size=(2, 4, steps + 1, 2))
+    back = rollout.vjp(fast, tau, cost_q, cost_qd, target=target)
+    lam = np.concatenate([cost_q[:, -1], cost_qd[:, -1]], axis=1)
+    for k in reversed(range(steps)):
+        by_tau = np.einsum("bi,bij->bj", lam, slow.b[:, k])
+        lam = np.einsum("bi,bij->bj", lam, slow.a[:, k]) + np.concatenate([cost_q[:, k], cost_qd[:, k]], axis=1)
+        np.testing.assert_allclose(back["tau"][:, k], by_tau, atol=1e-12)
+    np.testing.assert_allclose(np.concatenate([back["q0"], back["qd0"]], axis=1), lam, atol=1e-11)
+
+
+def test_derivatives_on_a_floating_base(tmp_path: Path) -> None:
+    robot = floating_robot(4, tmp_path)
+    q, qd = states(robot)
+    point = Point(robot.links[0].name, (0.1, 0.0, -0.2))
+    options = {"dt": DT, "forces": [CompliantContact([point], [Plane((0.0, 0.0, 1.0), 2.0)], 50.0), Drag((3.0, 5.0))]}
+    tau = np.zeros((len(q), 1, robot.nv))
+    linear = Rollout(robot, steps=1, device="numpy", linearise=True, **options)(q, qd, tau)
+    plain = Rollout(robot, steps=1, device="numpy", **options)
+    for j in range(robot.nv):
+        e = 1e-6 * np.eye(robot.nv)[j]
+        ends = [plain(integrate(robot, q, sign * e), qd, tau).qd[:, 1] for sign in (1.0, -1.0)]
+        column = (ends[0] - ends[1]) / 2e-6
+        np.testing.assert_allclose(linear.a[:, 0, robot.nv :, j], column, atol=1e-6 * max(1.0, np.abs(column).max()))
+    random = np.random.default_rng(2)
+    cost_q, cost_qd = random.normal(size=(2, len(q), 2, robot.nv))
+    back = plain.vjp(plain(q, qd, tau), tau, cost_q, cost_qd)
+    lam = np.concatenate([cost_q[:, 1], cost_qd[:, 1]], axis=1)
+    by_state = np.einsum("bi,bij->bj", lam, linear.a[:, 0]) + np.concatenate([cost_q[:, 0], cost_qd[:, 0]], axis=1)
+    got = np.concatenate([back["q0"], back["qd0"]], axis=1)
+    np.testing.assert_allclose(got, by_state, atol=1e-9 * np.abs(by_state).max())
+
+
+@dataclass(frozen=True)
+class Wind(Force):
+    """A force of one's own."""
+
+    push: float
+
+    def torque(self, now: object) -> np.ndarray:
+        return np.full(2, self.push, dtype=object)
+
+
+def test_a_force_of_ones_own() -> None:
+    q0, tau = np.array([0.1, 0.2]), np.zeros((3, 2))
+    blown = Rollout("two_joint_arm", steps=3, dt=DT, forces=[Wind(0.7)])(q0, q0, tau)
+    pushed = Rollout("two_joint_arm", steps=3, dt=DT)(q0, q0, tau + 0.7)
+    np.testing.assert_allclose(blown.q, pushed.q, rtol=1e-13)
+
+
+def test_a_term_behind_two_selections_stays() -> None:
+    """Its slope is not zero where both have chosen something else, which hid a term beside it from the probes."""
+    arm = robots.load("iiwa14")
+    contact = CompliantContact([Point(arm.links[-1].name, (0.0, 0.0, 0.1))])
+    Rollout(arm, steps=1, dt=DT, forces=[contact], linearise=True, device="numpy")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Limits(0.0), ForceError, r"limits has stiffness 0; expected a finite number above 0"),
+        (lambda: Limits(1.0, -1.0), ForceError, r"limits has dissipation -1; expected a finite number, 0 or more"),
+        (
+            lambda: Damping(float("nan")),
+            ForceError,
+            "damping has coefficient nan; expected a finite number, 0",
+        ),
+        (lambda: Friction(-1.0), ArgumentError, r"friction=-1.0; expected True, or numbers of 0 or more"),
+        (lambda: Friction(1.0, 0.0), ArgumentError, r"friction_speed=0.0; expected a speed of more than 0"),
+        (
+            lambda: CompliantContact([]),
+            ContactError,
+            r"contact has points \[\]; expected a sequence of one Point",
+        ),
+        (
+            lambda: CompliantContact([Point("l", (0.0, 0.0, 0.0))], exponent=1.5),
+            ForceError,
+            r"contact has exponent 1.5; expected a whole number, 1 or more",
+        ),
+    ],
+)
+def test_what_a_force_refuses(make: Callable[[], Force], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"forces": Servo(1.0)}, ArgumentError, r"forces=Servo\(.*; expected a sequence of forces, such as \[Servo"),
+        (
+            {"forces": ["drag"]},
+            ArgumentTypeError,
+            "forces has 'drag'; expected a Force, such as dynagate.forces",
+        ),
+        ({"forces": [Damping((1.0,))]}, ArgumentError, "damping has 1 numbers as coefficient; expected one, or 2"),
+        ({"forces": [Servo(1.0, joints=("hip",))]}, ServoError, "servo has joint 'hip', which is no revolute"),
+        (
+            {"forces": [CompliantContact([Point("foot", (0.0, 0.0, 0.0))])]},
+            ContactError,
+            "contact point on link 'foot', which robot 'two_joint_arm' has not; expected one of",
+        ),
+        (
+            {"forces": [Contact([Point("upper_arm", (0.0, 0.0, 0.0))], alpha=1.5)]},
+            ContactError,
+            "contact has alpha 1.5, beta 1, gamma 1; a graph takes whole numbers as alpha and gamma and an odd one as",
+        ),
+    ],
+)
+def test_what_a_rollout_refuses_of_forces(options: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Rollout("two_joint_arm", steps=2, dt=DT, device="numpy", **options)
+
+
+def test_inputs_of_forces_are_checked() -> None:
+    rollout = Rollout("two_joint_arm", steps=2, dt=DT, device="numpy", forces=[Servo(1.0)])
+    q, tau = np.zeros(2), np.zeros((2, 2))
+    with pytest.raises(ArgumentError, match=r"target has shape \(3,\); expected \(2, 2\)"):
+        rollout(q, q, tau, target=np.zeros(3))
+    with pytest.raises(ArgumentError, match="input 'aim' is no force's; expected target"):
+        rollout(q, q, tau, aim=np.zeros(2))
+    with pytest.raises(ArgumentError, match="input 'target' is no force's; expected a force with it, as a Servo has"):
+        Rollout("two_joint_arm", steps=2, dt=DT, device="numpy")(q, q, tau, target=q)
+    held, same = rollout(q, q, tau, target=np.ones(2)), rollout(q, q, tau, target=np.ones((2, 2)))
+    assert (held.q == same.q).all()
+    assert (held.q[-1] != rollout(q, q, tau).q[-1]).any()
+
+
+def test_every_force_is_listed() -> None:
+    assert set(FORCES.values()) >= {type(force) for force in several(robots.load("two_joint_arm"))}

@@ -1,0 +1,216 @@
+"""Methods of rollouts behind one face: explicit, variational and position-based, under any forces, on every device."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Robot, RobotError, RobotWarning, Rollout, robots
+from dynagate.base.errors import ArgumentError
+from dynagate.forces import CompliantContact, Contact, Damping, Drag, Force, Friction, Limits, Plane, Point, Servo
+from dynagate.integrators import PositionBased, Variational
+from dynagate.integrators.methods import METHODS
+from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.native.gpu_loop import GpuLoop
+
+from tests.test_gpu import ON_HOST
+
+STEPS = 12
+
+
+@pytest.fixture(scope="module")
+def arm() -> Robot:
+    return robots.load("two_joint_arm")
+
+
+def start(robot: Robot, batch: int = 3, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    q0, qd0 = 0.3 * random.normal(size=(2, batch, robot.nv))
+    return q0, qd0, 0.1 * random.normal(size=(batch, STEPS, robot.nv))
+
+
+def forces_on(robot: Robot) -> list[Force]:
+    return [
+        Limits(50.0),
+        Friction(0.3, 0.05),
+        Drag((3.0, 5.0)),
+        Servo(3.0, 1.0),
+        CompliantContact([Point(robot.links[-1].name, (0.0, 0.0, 0.3))], [Plane((0.0, 0.0, 1.0), 0.1)], 50.0),
+        Damping(0.2),
+    ]
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+def test_variational_rollouts_are_the_integrators(device: str, arm: Robot) -> None:
+    q0, qd0, tau = start(arm)
+    expected = Variational(arm, dt=0.005).run(q0, qd0, STEPS, tau=tau.swapaxes(0, 1))
+    got = Rollout(arm, steps=STEPS, dt=0.005, method="variational", device=device)(q0, qd0, tau)
+    np.testing.assert_allclose(got.q, expected.q, atol=1e-13)
+    np.testing.assert_allclose(got.qd[:, 1:], expected.qd, atol=1e-12)
+    assert (got.qd[:, 0] == qd0).all()
+    assert got.converged.all()
+    assert got.converged.shape == (3, STEPS)
+    few = Rollout(arm, steps=STEPS, dt=0.005, method="variational", device=device, every=4)(q0, qd0, tau)
+    assert (few.q == got.q[:, ::4]).all()
+    assert few.converged.shape == (3, 3)
+
+
+@pytest.mark.parametrize("device", ["numpy", "cpu"])
+@pytest.mark.parametrize("kind", ["free", "servo", "contact"])
+def test_position_based_rollouts_are_the_integrators(kind: str, device: str, arm: Robot) -> None:
+    robot = arm
+    servo = Servo(3.0, 1.0) if kind == "servo" else None
+    foot = [Point(robot.links[-1].name, (0.0, 0.0, 0.3))]
+    contact = Contact(foot, [Plane((0.0, 0.0, 1.0), 0.6)], 1e3, 1e3) if kind == "contact" else None
+    q0, qd0, tau = start(robot)
+    target = {"target": np.linspace(-0.2, 0.2, robot.nv)} if servo else {}
+    one = PositionBased(robot, dt=0.02, servo=servo, contact=contact)
+    expected = one.run(q0, qd0, STEPS, tau=tau, **target)
+    forces = [force for force in (servo, contact) if force]
+    rollout = Rollout(robot, steps=STEPS, dt=0.02, method="position_based", device=device, forces=forces)
+    got = rollout(q0, qd0, tau, **target)
+    np.testing.assert_allclose(got.q, expected.q, atol=1e-11)
+    np.testing.assert_allclose(got.qd[:, 1:], np.diff(got.q, axis=1) / 0.02, atol=1e-10)
+    assert got.converged.all() == expected.converged.all()
+
+
+@pytest.mark.parametrize(("method", "order"), [("variational", 2), ("position_based", 1)])
+def test_methods_agree_under_all_forces_as_steps_shrink(method: str, order: int, arm: Robot) -> None:
+    q0, qd0, _ = start(arm)
+    errors = []
+    for steps in (25, 50):
+        fine = Rollout(arm, steps=8 * steps, dt=0.025 / steps, method="rk4", forces=forces_on(arm), every=8 * steps)
+        exact = fine(q0, qd0, np.zeros((3, 8 * steps, 2))).q[:, -1]
+        rollout = Rollout(arm, steps=steps, dt=0.2 / steps, method=method, forces=forces_on(arm))
+        got = rollout(q0, qd0, np.zeros((3, steps, 2)))
+        assert got.converged.all()
+        errors.append(np.abs(got.q[:, -1] - exact).max())
+    assert errors[0] < 2e-3
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.35)
+
+
+@pytest.mark.parametrize("method", ["rk2", "variational", "position_based"])
+def test_on_a_card(method: str, arm: Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynagate.host.rollouts.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    q0, qd0, tau = start(arm)
+    forces = [Servo(3.0, 1.0), Friction(0.3, 0.05)]
+    both = [
+        Rollout(arm, steps=STEPS, dt=0.005, method=method, forces=forces, device=device)(q0, qd0, tau, target=q0[0])
+        for device in ("cuda", "numpy")
+    ]
+    np.testing.assert_allclose(both[0].q, both[1].q, atol=1e-11)
+    assert (both[0].converged == both[1].converged).all()
+
+
+def test_a_step_that_does_not_converge_is_told(arm: Robot) -> None:
+    q0, qd0, tau = start(arm)
+    qd0[1] = 400.0  # rad/s: beyond what a step turns
+    got = Rollout(arm, steps=STEPS, dt=0.01, method="variational")(q0, qd0, tau)
+    assert got.converged.any(axis=1).tolist() == got.converged.all(axis=1).tolist() == [True, False, True]
+    assert np.isnan(got.q[1]).all(axis=1).tolist() == [False, *[True] * STEPS]
+    assert got.diverged.tolist() == [-1, 1, -1]
+    stuck = Rollout(arm, steps=STEPS, dt=0.1, method=PositionBasedMethod(iterations=1))(q0, qd0, tau)
+    assert not stuck.converged.all()
+    assert np.isfinite(stuck.q).all()
+    assert "steps not converged" in repr(stuck)
+
+
+def test_limits_as_a_force_hold_in_every_method(arm: Robot) -> None:
+    high = arm.reach(arm.links[0].joint)[1]
+    assert high is not None
+    q0, qd0, tau = np.array([high - 0.01, 0.0]), np.array([1.0, 0.0]), np.zeros((200, 2))
+    for method in ("semi_implicit_euler", "rk4", "variational", "position_based"):
+        held = Rollout(arm, steps=200, dt=1e-3, method=method, forces=[Limits(1e4)])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            over = held(q0, qd0, tau).q[:, 0].max() - high
+        assert 0.0 < over < 0.01, method
+
+
+@pytest.mark.parametrize("method", ["semi_implicit_euler", "variational", "position_based"])
+def test_limits_that_nothing_holds_are_said_once(method: str, arm: Robot) -> None:
+    high = arm.reach(arm.links[0].joint)[1]
+    assert high is not None
+    rollout = Rollout(arm, steps=40, dt=1e-3, method=method)
+    past = np.array([high - 0.01, 0.0]), np.array([1.0, 0.0]), np.zeros((40, 2))
+    with pytest.warns(RobotWarning, match=r"passes its limits.*stops=True\) or forces=\[Limits\(stiffness\)\] does"):
+        rollout(*past)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rollout(*past)
+
+
+def test_open_gives_any_method(arm: Robot) -> None:
+    q0, qd0, tau = start(arm)
+    for method in METHODS:
+        opened = dynagate.open(
+            arm, "rollout", method=method, steps=STEPS, dt=0.005, forces=[Damping(0.1)], device="numpy"
+        )
+        assert opened(q0, qd0, tau).converged.all(), method
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"method": "rk5"}, ArgumentError, r"method 'rk5'; expected one of euler, .*variational, position_based, or a"),
+        (
+            {"method": "rk4", "integrator": "rk2"},
+            ArgumentError,
+            "method='rk4' and integrator='rk2'; expected one of",
+        ),
+        (
+            {"method": "variational", "stops": True},
+            ArgumentError,
+            r"method 'variational' takes no stops; expected forces=\[dynagate.forces.Limits\(stiffness\)\]",
+        ),
+        (
+            {"method": "position_based", "linearise": True},
+            ArgumentError,
+            "method 'position_based' takes no linearise; expected a method with derivatives, such as 'rk4'",
+        ),
+        ({"method": "variational", "dt": None}, ArgumentError, "takes no dt=None; expected a constant time step"),
+        (
+            {"method": "variational", "dtype": "float32"},
+            ArgumentError,
+            "dtype float32 with method 'variational'; expected float64 to solve in",
+        ),
+        (
+            {"method": "variational", "device": "fixed"},
+            ArgumentError,
+            "device 'fixed' takes no method 'variational', which solves equations; expected one of euler",
+        ),
+    ],
+)
+def test_what_methods_refuse(options: dict, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Rollout("two_joint_arm", **{"steps": 2, "dt": 0.01, **options})
+
+
+def test_what_methods_refuse_of_robots_and_numbers(arm: Robot) -> None:
+    with pytest.raises(RobotError, match="is floating; the variational integrator takes"):
+        Rollout(robots.load("hyq", floating_base=True), steps=2, dt=0.01, method="variational")
+    with pytest.raises(ArgumentError, match="is floating; a loop of position-based steps takes revolute"):
+        Rollout(robots.load("hyq", floating_base=True), steps=2, dt=0.01, method="position_based")
+    cases: list[tuple[Callable[[], object], str]] = [
+        (lambda: VariationalMethod(guess=5), "guess 5; expected 1, 2, 3 or 4"),
+        (lambda: VariationalMethod(iterations=0), "iterations 0; expected a whole number, 1 or more"),
+        (
+            lambda: VariationalMethod(tolerance=0.0),
+            "method 'variational' has tolerance 0; expected a finite",
+        ),
+        (lambda: PositionBasedMethod(tolerance=-1.0), "method 'position_based' has tolerance -1; expected a finite"),
+        (lambda: PositionBasedMethod(iterations=0), "iterations is 0; expected a whole number, 1 or more"),
+    ]
+    for make, message in cases:
+        with pytest.raises(ValueError, match=message):
+            make()
+    rollout = Rollout(arm, steps=STEPS, dt=0.01, method="variational", device="numpy")
+    got = rollout(*start(arm))
+    with pytest.raises(ArgumentError, match="method 'variational' has no reverse sweep; expected an explicit one"):
+        rollout.vjp(got, start(arm)[2], got.q, got.qd)
