@@ -19,6 +19,7 @@ from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.host.devices import on_card
+from dynagate.integrators.contact_step import RigidContact, contact_loop
 from dynagate.integrators.step import CARRY, StepOptions, linearised_step_graph, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.native.gpu_loop import GpuLoop
@@ -77,13 +78,26 @@ class Trajectories:
     and qd0; of a rollout that gives every k-th state alone, (..., steps // k + 1, ·).
     a, b: (..., steps, 2 nv, 2 nv) and (..., steps, 2 nv, nv), ∂x⁺/∂x and ∂x⁺/∂τ of the state x = (q, q̇) by each step;
     None unless asked for.
+    impulse: (..., steps, pairs, 3), of a rollout with rigid contact: what each point had from each plane in a step,
+    normal and tangents (`contact_step.axes_of`), N s; sweeps: (..., steps) of the search for them. Else None. Of a
+    rollout that gives every k-th state alone, those of every k-th step.
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
-    __slots__ = ("a", "b", "diverged", "q", "qd")
+    __slots__ = ("a", "b", "diverged", "impulse", "q", "qd", "sweeps")
 
-    def __init__(self, q: Array, qd: Array, a: Array | None, b: Array | None, diverged: Array) -> None:
+    def __init__(
+        self,
+        q: Array,
+        qd: Array,
+        a: Array | None,
+        b: Array | None,
+        diverged: Array,
+        impulse: Array | None = None,
+        sweeps: Array | None = None,
+    ) -> None:
         self.q, self.qd, self.a, self.b, self.diverged = q, qd, a, b, diverged
+        self.impulse, self.sweeps = impulse, sweeps
 
     def __repr__(self) -> str:
         linear = "" if self.a is None else ", a, b"
@@ -107,6 +121,9 @@ class Rollout:
     form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
     the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
     stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
+    constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
+    names as `active` ("cpu", "cuda", "numpy"). contacts: rigid ground with dry friction that points may touch and leave
+    (`integrators.RigidContact`), by semi-implicit steps of impulses, on the same devices.
 
     Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
     there is no GPU.
@@ -126,15 +143,19 @@ class Rollout:
         friction: bool | float | tuple[float, ...] = 0.0,
         friction_speed: float = SPEED,
         stops: bool = False,
+        constrained: bool = False,
+        contacts: RigidContact | None = None,
         **options: Unpack[RolloutDeviceOptions],
     ) -> None:
-        self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops)
+        self.options = StepOptions(dt, integrator, form, friction, friction_speed, stops, constrained=constrained)
         check_flags(linearise=linearise)
         _check_steps(steps, every, linearise)
         own = _device_options(device, options)
         robot = robot if isinstance(robot, Robot) else robots.load(robot)
         self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), device
         self.options.friction_of(robot)
+        self.contacts = contacts
+        _check_constraints(self.options, contacts, device, linearise)
         warn_of_no_friction(robot, friction)
         self.dtype = np.dtype(own.get("dtype", np.float64))
         self._linearise = linearise
@@ -146,7 +167,10 @@ class Rollout:
         if device in INTEGERS:
             self.chip = _on_chip(robot, self.options, linearise, device, own)
             return
-        self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
+        if contacts is not None and dt is not None:
+            self.loop = contact_loop(robot, contacts, dt, every=self.every)
+        else:
+            self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
         self.kernel = self._in_c(self.loop)
         self._compute = self._opened(self.loop, self.kernel)
 
@@ -164,19 +188,28 @@ class Rollout:
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
         plain = self.options.dt is not None and not self._linearise and not self.robot.quaternions()
-        return self.kernel if plain else None
+        return self.kernel if plain and not self.options.constrained and self.contacts is None else None
 
     def __call__(
-        self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, *, dt: npt.ArrayLike | None = None
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike,
+        *,
+        dt: npt.ArrayLike | None = None,
+        active: npt.ArrayLike | None = None,
     ) -> Trajectories:
         """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
+        active (..., steps, constraints), 0 or 1, of a constrained rollout: which constraints hold in each step, with
+        axes that may be left out as numpy broadcasts; all for None.
 
         Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
         or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other.
         """
-        if (trajectories := self._again(q0, qd0, tau, dt)) is not None:
+        if active is None and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading = self._checked(q0, qd0, tau, dt)
+        state |= self._active(active, leading)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
@@ -187,7 +220,33 @@ class Rollout:
             bad = np.flatnonzero(wrong.any(axis=1))
             diverged[bad] = np.argmax(wrong[bad], axis=1) * self.every
         shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in results.items()}
-        return Trajectories(shaped["q"], shaped["qd"], shaped.get("a"), shaped.get("b"), diverged.reshape(leading))
+        impulse = shaped.get("swept")
+        return Trajectories(
+            shaped["q"],
+            shaped["qd"],
+            shaped.get("a"),
+            shaped.get("b"),
+            diverged.reshape(leading),
+            None if impulse is None else impulse.reshape(*impulse.shape[:-1], -1, 3),
+            shaped.get("counted"),
+        )
+
+    def _active(self, active: npt.ArrayLike | None, leading: tuple[int, ...]) -> dict[str, Array]:
+        """The input `active` of a constrained rollout (batch, steps, constraints). Raises ValueError: it is of another
+        shape, has other numbers than 0 and 1, or the rollout is not constrained."""
+        if not self.options.constrained:
+            if active is not None:
+                raise ArgumentError("active= of a rollout without constraints; expected it with constrained=True")
+            return {}
+        shape = (*leading, self.steps, len(self.robot.constraints))
+        given = real("active", 1.0 if active is None else active).astype(self.dtype)
+        try:
+            whole = np.broadcast_to(given, shape)
+        except ValueError:
+            raise ArgumentError(f"active has shape {given.shape}; expected {shape}, or axes of it") from None
+        if not ((given == 0.0) | (given == 1.0)).all():
+            raise ArgumentError("active has numbers other than 0 and 1; expected 1 where a constraint holds, else 0")
+        return {"active": np.ascontiguousarray(whole.reshape(-1, *shape[-2:]))}
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
@@ -204,6 +263,11 @@ class Rollout:
                 "b": np.empty((batch, self.steps, 2 * n, n), self.dtype),
             }
             results, outputs = results | linear, outputs | linear
+        if self.contacts is not None:
+            rows, kept = 3 * self.contacts.pairs, self.steps // self.every
+            state = {**state, "r": np.zeros((batch, rows), self.dtype)}
+            found = {"swept": np.empty((batch, kept, rows), self.dtype), "counted": np.empty((batch, kept), self.dtype)}
+            results, outputs = results | found, outputs | found
         return results, not batch or self._compute is None or self._compute(state, outputs)
 
     def _with_first(self, start: Array) -> Array:
@@ -232,13 +296,19 @@ class Rollout:
         return small(q, qd, torque)
 
     def vjp(
-        self, trajectories: Trajectories, tau: npt.ArrayLike, cost_q: npt.ArrayLike, cost_qd: npt.ArrayLike
+        self,
+        trajectories: Trajectories,
+        tau: npt.ArrayLike,
+        cost_q: npt.ArrayLike,
+        cost_qd: npt.ArrayLike,
+        *,
+        active: npt.ArrayLike | None = None,
     ) -> dict[str, Array]:
         """The gradient of a cost over trajectories, by one reverse sweep over their stored states.
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
-        state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
-        call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
+        state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N, and
+        active: of the call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv): ∂cost/∂ each.
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
         """
@@ -246,6 +316,8 @@ class Rollout:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
+        if self.contacts is not None:
+            raise ArgumentError("a rollout with rigid contact has no reverse sweep; expected constrained=True instead")
         self.check_all_kept()
         n, steps = self.robot.nv, self.steps
         leading = real("tau", tau).shape[:-2]
@@ -258,16 +330,19 @@ class Rollout:
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        return self.swept(q, qd, torque, cost_q, cost_qd)
+        return self.swept(q, qd, torque, cost_q, cost_qd, self._active(active, leading))
 
     def check_all_kept(self) -> None:
         """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
         if self.every > 1:
             raise ArgumentError(f"every={self.every}: this rollout lacks states to sweep back over; expected every=1")
 
-    def swept(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> dict[str, Array]:
+    def swept(
+        self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array, held: Mapping[str, Array] | None = None
+    ) -> dict[str, Array]:
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
-        states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there."""
+        states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there; held:
+        the inputs of a constrained rollout besides."""
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
         flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
@@ -277,6 +352,7 @@ class Rollout:
             "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
+            **(held or {}),
         }
         outputs = {
             "vjp_tau": np.empty((batch, steps, n), self.dtype),
@@ -384,6 +460,23 @@ def _check_steps(steps: int, every: int, linearise: bool) -> None:
         raise ArgumentError(f"linearise with every={every}; expected every=1: a and b are those of every step")
 
 
+def _check_constraints(options: StepOptions, contacts: RigidContact | None, device: str, linearise: bool) -> None:
+    """Raises ValueError: constraints or contacts with what they do not go with."""
+    if contacts is not None and not isinstance(contacts, RigidContact):
+        raise ArgumentError(f"contacts={contacts!r:.60}; expected a RigidContact, or none")
+    what = "contacts=" if contacts is not None else "constrained=True"
+    if (contacts is not None or options.constrained) and device in INTEGERS:
+        raise ArgumentError(f"device '{device}' takes no {what}; expected 'cpu', 'cuda' or 'numpy'")
+    if contacts is None:
+        return
+    usual = StepOptions(options.dt, constrained=options.constrained)
+    if options.constrained or linearise or options.dt is None or options != usual:
+        raise ArgumentError(
+            "contacts= with another option than steps, dt, every, device and dtype; expected those alone, with a "
+            "constant dt and the integrator 'semi_implicit_euler'"
+        )
+
+
 def _device_options(device: str, options: RolloutDeviceOptions) -> dict[str, Any]:
     """Those that are not None. Raises ValueError: no device of rollouts, or an option that it does not take."""
     if device not in DEVICES:
@@ -423,7 +516,8 @@ def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False,
     graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
     kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
     name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
-    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau",), kept, every=every)
+    per_turn = ("tau", "active") if options.constrained else ("tau",)
+    return Loop(name, robot.name, (graph,), CARRY, Count(), per_turn, kept, every=every)
 
 
 def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
@@ -435,7 +529,7 @@ def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
         (graph,),
         {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"},
         Count(),
-        ("q", "qd", "tau", "cost_q", "cost_qd"),
+        ("q", "qd", "tau", "cost_q", "cost_qd", *(("active",) if options.constrained else ())),
         ("vjp_tau",),
         ("lam_q_next", "lam_qd_next"),
         backwards=True,

@@ -37,6 +37,7 @@ class StepOptions:
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
     friction, friction_speed: as in `dynamics.AlgorithmOptions`. stops: joints end at their limits, where they lose
     their speed. wrap: angles of joints that turn for ever (`Robot.is_periodic`) come back between -π and π.
+    constrained: constrained forward dynamics, with the input `active` (constraints,).
     """
 
     dt: float | None
@@ -46,14 +47,20 @@ class StepOptions:
     friction_speed: float = SPEED
     stops: bool = False
     wrap: bool = False
+    constrained: bool = False
 
     def __post_init__(self) -> None:
         if self.integrator not in METHODS:
             raise ArgumentError(f"integrator '{self.integrator}'; expected one of {', '.join(METHODS)}")
         if self.dt is not None:
             check_time_step(self.dt)
-        check_flags(stops=self.stops)
+        check_flags(stops=self.stops, constrained=self.constrained)
         check_friction(self.friction, self.friction_speed)
+
+    @property
+    def dynamics(self) -> str:
+        """The function that gives accelerations."""
+        return "constrained_forward_dynamics" if self.constrained else "forward_dynamics"
 
     def friction_of(self, robot: Robot) -> Friction | None:
         """Raises ValueError: there are not as many numbers as degrees of freedom."""
@@ -70,6 +77,9 @@ class StepRecording:
         quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
         self.q = self.recording.input("q", (robot.nq,), self._sizes["q"], unit_vectors=quaternions)
         self.qd, self.tau = self.velocities("qd"), self.velocities("tau")
+        self.held: dict[str, Array] = {}  # which constraints are active
+        if options.constrained:
+            self.held["active"] = self.recording.input("active", (len(robot.constraints),), switches=True)
         self.dt = options.dt if options.dt is not None else self.recording.input("dt", (), self._sizes["dt"])[()]
 
     def velocities(self, name: str, like: str = "") -> Array:
@@ -114,10 +124,10 @@ class StepRecording:
 def step_graph(robot: Robot, options: StepOptions) -> Graph:
     """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,)."""
     step = StepRecording(robot, options, "step")
-    forward = trace(robot, "forward_dynamics", form=options.form, friction=step.friction)
+    forward = trace(robot, options.dynamics, form=options.form, friction=step.friction)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
-        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau})
+        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau, **step.held})
         return output_values(forward.outputs, values)["qdd"]
 
     q, qd = step.after(acceleration, step.q, step.qd, step.tau)
@@ -131,16 +141,17 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
     The rates pass forward dynamics by its closed-form gradient.
     """
     step, nv = StepRecording(robot, options, "linearised_step"), robot.nv
-    gradient = trace(robot, "forward_dynamics_gradient", friction=step.friction)
+    gradient = trace(robot, f"{options.dynamics}_gradient", friction=step.friction)
+    by_tau = "dqdd_dtau" if options.constrained else "minv"
     count = 3 * nv
     unit = np.eye(count).astype(object)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
-        at = {"q": values_of(q), "qd": values_of(qd), "tau": values_of(tau)}
+        at = {"q": values_of(q), "qd": values_of(qd), "tau": values_of(tau), **step.held}
         result = output_values(gradient.outputs, step.recording.replay(gradient, at))
         along = along_columns(robot, at["q"], rates_of(q, count))
         rates = result["dqdd_dq"] @ along + result["dqdd_dqd"] @ rates_of(qd, count)
-        return seeded(result["qdd"], rates + result["minv"] @ rates_of(tau, count))
+        return seeded(result["qdd"], rates + result[by_tau] @ rates_of(tau, count))
 
     q_rates = direction_matrix(robot, list(step.q)) @ unit[:nv]
     q, qd = step.after(

@@ -39,8 +39,10 @@ class _Reverse:
     """The reverse of a step in a recording."""
 
     def __init__(self, step: StepRecording) -> None:
-        self.robot, self.recording, self.tau = step.robot, step.recording, step.tau
-        self.dynamics = trace(step.robot, "forward_dynamics_vjp", form=step.options.form, friction=step.friction)
+        self.robot, self.recording, self.tau, self.held = step.robot, step.recording, step.tau, step.held
+        self.dynamics = trace(
+            step.robot, f"{step.options.dynamics}_vjp", form=step.options.form, friction=step.friction
+        )
         self.integrator, self.stages = _integrator(step.robot, step.options)
         self.derivative = Derivative(self.integrator, step.robot)
 
@@ -74,7 +76,9 @@ class _Reverse:
         return outputs[f"q_{k}"], outputs[f"qd_{k}"]
 
     def _dynamics(self, q: Array, qd: Array, lam: Array) -> dict[str, Array]:
-        inputs = {"q": q, "qd": qd, "tau": self.tau, "lam_qdd": lam}
+        inputs = {"q": q, "qd": qd, "tau": self.tau, "lam_qdd": lam, **self.held}
+        if self.held:
+            inputs["lam_force"] = np.zeros(self.robot.constraint_rows).astype(object)
         return output_values(self.dynamics.outputs, self.recording.replay(self.dynamics, inputs))
 
 
