@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pinocchio
@@ -38,13 +39,19 @@ LEGGED = {
     "g1_description/urdf/g1_29dof_rev_1_0.urdf": r"\w+_ankle_roll_link",
     "go1_description/urdf/go1.urdf": r"\w\w_foot",
     "go2_description/urdf/go2.urdf": r"\w\w_foot",
-    "laikago_description/urdf/laikago.urdf": r"toe\w\w",
-    "simple_humanoid_description/urdf/simple_humanoid.urdf": r"[LR]LEG_LINK6",
+    "laikago_description/urdf/laikago.urdf": r"\w\w_foot",
+    "simple_humanoid_description/urdf/simple_humanoid.urdf": r"[lr]_ankle",
     "solo_description/robots/solo12.urdf": r"\w\w_FOOT",
     "aliengo.urdf": r"\w\w_foot",
     "atlas.urdf": r"[lr]_foot",
 }
 """File -> the names of its feet."""
+READING: dict[str, Any] = {
+    "damping": False,
+    "ignore_friction": True,
+    "allow_unphysical": True,
+    "round_rotations": 1e-3,
+}
 QUICK = ("bolt_description/robots/bolt.urdf", "solo_description/robots/solo12.urdf")
 
 
@@ -53,7 +60,7 @@ def standing(name: str) -> Robot:
     path = DATA / name if "/" in name else MEASURED / name
     if not path.exists():
         pytest.skip(f"{path} is not there")
-    robot = Robot.from_urdf(path, damping=False, ignore_friction=True, floating_base=True)
+    robot = Robot.from_urdf(path, floating_base=True, **READING)
     places = [link.name for link in robot.links] + [frame.name for frame in robot.frames]
     feet = [place for place in places if re.fullmatch(LEGGED[name], place)]
     assert len(feet) in (2, 4), places
