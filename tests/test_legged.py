@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import runpy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,7 @@ from tests.test_constrained import (
 )
 from tests.test_real_robots import DATA, MEASURED
 
+ROOT = Path(__file__).parent.parent
 LEGGED = {
     "a1_description/urdf/a1.urdf": r"\w\w_foot",
     "anymal_b_simple_description/robots/anymal-kinova.urdf": r"\w\w_FOOT",
@@ -198,3 +201,9 @@ def test_a_standing_robot_carries_itself() -> None:
     force = run(robot, FORWARD, state)["force"].reshape(256, 4, 3).sum(axis=1)[many, 2]
     weight = 9.81 * sum(link.mass for link in robot.links)
     assert 0.7 * weight < np.median(force) < 1.3 * weight
+
+
+@pytest.mark.parametrize("name", ["contact.svg", "loop.svg"])
+def test_pictures_are_what_their_code_draws(name: str) -> None:
+    space = runpy.run_path(str(ROOT / "docs" / "constraints_pictures.py"))
+    assert space["PICTURES"][name]() == (ROOT / "docs" / name).read_text()

@@ -33,7 +33,7 @@ def measured(robot: Robot, region: Region, batch: int = 4096) -> dict[str, Any]:
     state = region.sample(FUNCTION, batch, SEED)
     for dtype in ("float64", "float32"):
         with open(robot, FUNCTION, dtype=dtype, threads=1) as accelerator:
-            inputs = accelerator.new_inputs(batch)
+            inputs: dict[str, Any] = accelerator.new_inputs(batch)
             for name, value in state.items():
                 inputs[name][...] = value
             result[dtype] = asdict(timing(accelerator.bind(**inputs)).per(batch))

@@ -32,7 +32,6 @@ from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.model import Constraint, Robot, RobotError
 
-
 SOFTENED = 1e-4
 """ε beside an entry of Aᵀ A: forces of frames in line do not grow beyond what rounding tells."""
 REFINED = 3

@@ -239,12 +239,12 @@ class Rollout:
                 raise ArgumentError("active= of a rollout without constraints; expected it with constrained=True")
             return {}
         shape = (*leading, self.steps, len(self.robot.constraints))
-        given = real("active", 1.0 if active is None else active).astype(self.dtype)
+        switches = real("active", 1.0 if active is None else active).astype(self.dtype)
         try:
-            whole = np.broadcast_to(given, shape)
+            whole = np.broadcast_to(switches, shape)
         except ValueError:
-            raise ArgumentError(f"active has shape {given.shape}; expected {shape}, or axes of it") from None
-        if not ((given == 0.0) | (given == 1.0)).all():
+            raise ArgumentError(f"active has shape {switches.shape}; expected {shape}, or axes of it") from None
+        if not ((switches == 0.0) | (switches == 1.0)).all():
             raise ArgumentError("active has numbers other than 0 and 1; expected 1 where a constraint holds, else 0")
         return {"active": np.ascontiguousarray(whole.reshape(-1, *shape[-2:]))}
 
@@ -266,8 +266,11 @@ class Rollout:
         if self.contacts is not None:
             rows, kept = 3 * self.contacts.pairs, self.steps // self.every
             state = {**state, "r": np.zeros((batch, rows), self.dtype)}
-            found = {"swept": np.empty((batch, kept, rows), self.dtype), "counted": np.empty((batch, kept), self.dtype)}
-            results, outputs = results | found, outputs | found
+            impulses = {
+                "swept": np.empty((batch, kept, rows), self.dtype),
+                "counted": np.empty((batch, kept), self.dtype),
+            }
+            results, outputs = results | impulses, outputs | impulses
         return results, not batch or self._compute is None or self._compute(state, outputs)
 
     def _with_first(self, start: Array) -> Array:

@@ -34,7 +34,6 @@ from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.contact import ContactError, Plane, Point, check_points
-from dynagate.integrators.position_based_graphs import scalar
 from dynagate.robot import Robot
 
 CORRECTED = 0.2
@@ -147,9 +146,7 @@ def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], dt: float)
         for c, gap in enumerate(gaps):
             velocity[3 * c] = velocity[3 * c] + select(gap, gap, gap * CORRECTED) * (1.0 / dt)
     inverse = _inverse_steepness(w)
-    return recording.graph(
-        {"free": free, "answer": answer, "w": w, "b": velocity, "inverse": inverse, "count": scalar(0.0)}
-    )
+    return recording.graph({"free": free, "answer": answer, "w": w, "b": velocity, "inverse": inverse, "count": zeros()})
 
 
 def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses) -> tuple[Array, list[Scalar]]:
@@ -218,7 +215,7 @@ def _sweep(robot: Robot, contact: RigidContact) -> Graph:
             change = (r[n + k] - before[k]) * rho
             change = select(change, change, -change)
             moved = select(change - moved, change, moved)
-    return recording.graph({"swept": r, "moved": scalar(moved), "counted": scalar(count[()] + 1.0)})
+    return recording.graph({"swept": r, "moved": moved, "counted": count[()] + 1.0})
 
 
 def _end(robot: Robot, contact: RigidContact, dt: float) -> Graph:
