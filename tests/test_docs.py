@@ -14,11 +14,19 @@ from dynagate.host.report import check_on_simulator
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LONG = ("legged.md",)
 APART = "contributing.md"
 """It adds to the tables of operations and functions, so `test_contributing` runs it in interpreters of its own."""
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != APART], ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.long] if page.name in LONG else [], id=str(page.relative_to(ROOT)))
+        for page in PAGES
+        if page.name != APART
+    ],
+)
 def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, designs: Path) -> None:
     """And, of a tutorial, its commands between."""
     monkeypatch.chdir(designs.parent.parent)  # where `make run` keeps its design too

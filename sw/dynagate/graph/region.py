@@ -28,6 +28,9 @@ from dynagate.robot.checked import RobotOrName, robot_of
 DEFAULT_ACCELERATION = 10.0
 """rad/s²: what an arm moves with; torques are sampled as those that cause up to it, unless effort limits bound them."""
 
+SWING = 100.0
+"""rad/s²: what the joints of a leg move with while its foot is in the air: half a radian three times a second."""
+
 EXTERNAL_MOMENT = 5.0
 EXTERNAL_FORCE = 50.0
 """N m and N on each link: a hand's push."""
@@ -110,7 +113,8 @@ class Region:
 
         velocity: rad/s or m/s, one number, one per degree of freedom, or by joint name, instead of the limits in the
         URDF. acceleration: likewise, instead of DEFAULT_ACCELERATION. effort: N m or N, likewise, instead of the limits
-        in the URDF, or "limits" for those, and instead of accelerations.
+        in the URDF, or "limits" for those, and instead of accelerations. Joints that carry a contact
+        (`Robot.with_contact`) have SWING for DEFAULT_ACCELERATION.
         Raises TypeError: robot is none; LimitError: joints have no limit and none is given; RobotError: acceleration
         and effort are both given, a limit is no positive number, or names a joint that the robot does not have.
         """
@@ -132,7 +136,7 @@ class Region:
         if effort is not None:
             efforts = _of_joints(robot, "effort", None if effort == "limits" else effort)
         else:
-            usual = [DEFAULT_ACCELERATION] * robot.nv
+            usual = _usual_accelerations(robot)
             accelerations = _per_dof(robot, "acceleration", usual if acceleration is None else acceleration, usual)
         speeds = _of_joints(robot, "velocity", velocity)
         return cls(robot, tuple(lower), tuple(upper), speeds, accelerations, efforts)
@@ -382,6 +386,14 @@ def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
             "or lock= for them"
         )
     return least, most
+
+
+def _usual_accelerations(robot: Robot) -> list[float]:
+    swinging = {i for own in robot.constraints if not own.to for i in robot.ancestors(robot.frame(own.frame).link)}
+    legs = {i for i in swinging if robot.links[i].joint.kind.turning}
+    return [
+        SWING if i in legs else DEFAULT_ACCELERATION for i, link in enumerate(robot.links) for _ in range(link.joint.nv)
+    ]
 
 
 def _follows(link: Link, joint: Joint) -> bool:

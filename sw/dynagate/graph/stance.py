@@ -29,7 +29,7 @@ LONGEST = 0.3
 OPEN = 1e-9
 """m or rad: a loop within this is closed."""
 
-NEARLY_SINGULAR = 1e-3
+NEARLY_SINGULAR = 1e-2
 """Smallest eigenvalue of the Delassus matrix of active constraints, its diagonal scaled to 1, of which forces are
 determined within the bits of a format."""
 

@@ -32,6 +32,8 @@ from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
+from dynagate.integrators.contact_method import ContactMethod
+from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.explicit_method import reverse_loop
 from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.methods import method_of
@@ -66,6 +68,9 @@ class Rollout(Opened):
     stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
     forces: of `dynagate.forces`, at every stage of a step. Each call takes their inputs by name, such as a servo's
     `target`, (..., steps, nv) or its last axes; 0 unless given.
+    constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
+    names as `active` ("cpu", "cuda", "numpy"). contacts: rigid ground with dry friction that points may touch and leave
+    (`integrators.RigidContact`), by semi-implicit steps of impulses, on the same devices.
 
     Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
     there is no GPU.
@@ -87,11 +92,16 @@ class Rollout(Opened):
         friction_speed: float = SPEED,
         stops: bool = False,
         forces: Sequence[Force] = (),
+        constrained: bool = False,
+        contacts: RigidContact | None = None,
         **options: Any,
     ) -> None:
-        self.method = _chosen(method, integrator)
+        self.method = _chosen(method, integrator, contacts)
         explicit = self.method.name if self.method.linearises else DEFAULT_INTEGRATOR
-        self.options = StepOptions(dt, explicit, form, friction, friction_speed, stops, forces=check_forces(forces))
+        own_forces = check_forces(forces)
+        self.options = StepOptions(
+            dt, explicit, form, friction, friction_speed, stops, forces=own_forces, constrained=constrained
+        )
         check_flags(linearise=linearise)
         self.method.check(self.options, linearise=linearise)
         _check_steps(steps, every, linearise)
@@ -121,7 +131,7 @@ class Rollout(Opened):
         self.loop = self.motion.loop
         self._compute = self._computing(self.loop)
         self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
-        if self.motion.failed and self.dtype != np.float64:
+        if self.motion.failed and self.dtype != np.float64 and not self.motion.in_float32:
             raise ArgumentError(f"dtype {self.dtype} with method '{self.method.name}'; expected float64 to solve in")
         self._begin = None if self.motion.begin is None else self._computing(self.motion.begin)
 
@@ -129,7 +139,8 @@ class Rollout(Opened):
         dt = "dt of each call" if self.options.dt is None else f"dt {self.options.dt:g} s"
         every = f", every {self.every}" if self.every > 1 else ""
         linear = ", linearised" if self._linearise else ""
-        return f"<Rollout {self.robot.name}, {self.steps} steps{every}, {dt}, {self.method.name}{linear}, on {self.device}>"
+        how = f"{dt}, {self.method.name}{linear}"
+        return f"<Rollout {self.robot.name}, {self.steps} steps{every}, {how}, on {self.device}>"
 
     @cached_property
     def reverse(self) -> tuple[Loop, LoopKernel | None]:
@@ -165,7 +176,7 @@ class Rollout(Opened):
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
         plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.given)
-        plain = plain and self.method.linearises
+        plain = plain and self.method.linearises and not self.options.constrained
         return self.kernel if plain else None
 
     def __call__(
@@ -175,9 +186,12 @@ class Rollout(Opened):
         tau: npt.ArrayLike,
         *,
         dt: npt.ArrayLike | None = None,
+        active: npt.ArrayLike | None = None,
         **given: npt.ArrayLike,
     ) -> Trajectories:
         """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
+        active (..., steps, constraints), 0 or 1, of a constrained rollout: which constraints hold in each step, with
+        axes that may be left out as numpy broadcasts; all for None.
         given: the inputs of forces, (..., steps, nv) or its last axes.
 
         Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
@@ -185,10 +199,11 @@ class Rollout(Opened):
         several whose q0 or qd0 is not finite, because it diverged in a call before, say: its `diverged` is 0.
         """
         self._check_open()
-        if not given and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
+        plain = active is None and not given
+        if plain and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading, lost = self._checked(q0, qd0, tau, dt)
-        state |= self._given(given, leading)
+        state |= self._given(given, leading) | self._active(active, leading)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
@@ -206,11 +221,32 @@ class Rollout(Opened):
         shaped = {name: array.reshape(*leading, *array.shape[1:]) for name, array in results.items()}
         if converged is not None:
             converged = converged.reshape(*leading, -1)
+        extras = {
+            name: shaped[name].reshape(*shaped[name].shape[: len(leading) + 1], *shape)
+            for name, (_, shape) in self.motion.extras.items()
+        }
         a, b = shaped.get("a"), shaped.get("b")
-        trajectories = Trajectories(shaped["q"], shaped["qd"], a, b, diverged.reshape(leading), converged)
+        trajectories = Trajectories(shaped["q"], shaped["qd"], a, b, diverged.reshape(leading), converged, **extras)
         if lost is not None:
             flag_lost(trajectories, lost.reshape(leading))
         return trajectories
+
+    def _active(self, active: npt.ArrayLike | None, leading: tuple[int, ...]) -> dict[str, Array]:
+        """The input `active` of a constrained rollout (batch, steps, constraints). Raises ValueError: it is of another
+        shape, has other numbers than 0 and 1, or the rollout is not constrained."""
+        if not self.options.constrained:
+            if active is not None:
+                raise ArgumentError("active= of a rollout without constraints; expected it with constrained=True")
+            return {}
+        shape = (*leading, self.steps, len(self.robot.constraints))
+        switches = real("active", 1.0 if active is None else active).astype(self.dtype)
+        try:
+            whole = np.broadcast_to(switches, shape)
+        except ValueError:
+            raise ArgumentError(f"active has shape {switches.shape}; expected {shape}, or axes of it") from None
+        if not ((switches == 0.0) | (switches == 1.0)).all():
+            raise ArgumentError("active has numbers other than 0 and 1; expected 1 where a constraint holds, else 0")
+        return {"active": np.ascontiguousarray(whole.reshape(-1, *shape[-2:]))}
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
@@ -221,7 +257,7 @@ class Rollout(Opened):
         and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
         methods that solve equations; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv
-        state = {**self._given({}, (batch,)), **state}
+        state = {**self._given({}, (batch,)), **self._active(None, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
         outputs = {kept: results[name][:, 1:] for name, kept in zip(("q", "qd"), self.motion.states, strict=True)}
         if self._linearise:
@@ -232,15 +268,20 @@ class Rollout(Opened):
             results, outputs = results | linear, outputs | linear
         if self.motion.failed:
             results["failed"] = outputs[self.motion.failed] = np.zeros((batch, self.steps // self.every), self.dtype)
+        for name, (value, shape) in self.motion.extras.items():
+            results[name] = outputs[value] = np.empty(
+                (batch, self.steps // self.every, *((math.prod(shape),) if shape else ())), self.dtype
+            )
         if not batch:
             return results, True
         return results, self._compute(self._begun(state), outputs) and not self.motion.failed
 
     def _begun(self, state: Mapping[str, Array]) -> dict[str, Array]:
         """What the loop begins with, of the state of a call."""
-        inputs = {**state, **{name: np.full(1, x, self.dtype) for name, x in self.motion.constants.items()}}
+        batch = len(state["q"])
+        zeros = {name: np.zeros((batch, count), self.dtype) for name, count in self.motion.zeros.items()}
+        inputs = {**zeros, **state, **{name: np.full(1, x, self.dtype) for name, x in self.motion.constants.items()}}
         if self._begin is not None and self.motion.begin is not None:
-            batch = len(state["q"])
             outputs = {p.name: np.empty((batch, *p.shape), self.dtype) for p in self.motion.begin.outputs}
             self._begin({port.name: inputs[port.name] for port in self.motion.begin.inputs}, outputs)
             inputs |= outputs
@@ -278,13 +319,15 @@ class Rollout(Opened):
         tau: npt.ArrayLike,
         cost_q: npt.ArrayLike,
         cost_qd: npt.ArrayLike,
+        *,
+        active: npt.ArrayLike | None = None,
         **given: npt.ArrayLike,
     ) -> dict[str, Array]:
         """The gradient of a cost over trajectories, by one reverse sweep over their stored states.
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
         state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
-        call; given: the inputs of forces of the call. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv):
+        call; active and given: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv):
         ∂cost/∂ each.
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
@@ -308,7 +351,7 @@ class Rollout(Opened):
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        return self.swept(q, qd, torque, cost_q, cost_qd, self._given(given, leading))
+        return self.swept(q, qd, torque, cost_q, cost_qd, self._given(given, leading) | self._active(active, leading))
 
     def check_all_kept(self) -> None:
         """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
@@ -325,7 +368,8 @@ class Rollout(Opened):
         given: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
-        states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there."""
+        states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there; held:
+        the inputs of a constrained rollout besides."""
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
         flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
@@ -335,7 +379,7 @@ class Rollout(Opened):
             "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
-            **(self._given({}, leading) if given is None else given),
+            **(self._given({}, leading) | self._active(None, leading) if given is None else given),
         }
         outputs = {
             "vjp_tau": np.empty((batch, steps, n), self.dtype),
@@ -427,8 +471,12 @@ class _Small:
             return Trajectories(self._q.copy(), self._qd.copy(), None, None, self._diverged.copy())
 
 
-def _chosen(method: str | Method | None, integrator: str | None) -> Method:
+def _chosen(method: str | Method | None, integrator: str | None, contacts: RigidContact | None) -> Method:
     """Raises ValueError: there is no such method, or the options name two."""
+    if contacts is not None:
+        if method is not None or integrator is not None:
+            raise ArgumentError(f"contacts= beside method '{method or integrator}'; expected contacts= alone")
+        return ContactMethod(contacts)
     if method is not None and integrator is not None:
         raise ArgumentError(f"method={method!r:.60} and integrator='{integrator}'; expected one of them")
     if integrator is not None and integrator not in TABLEAUX:
@@ -461,6 +509,8 @@ def _check_on_chip(method: Method, device: str) -> None:
 
 def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: DeviceOptions) -> ChipRollout:
     """The rollout on a chip or in its integers. Raises ValueError: the time step is no constant."""
+    if options.constrained:
+        raise ArgumentError(f"device '{device.name}' takes no constrained=True; expected 'cpu', 'cuda' or 'numpy'")
     if options.forces:
         raise ArgumentError(
             f"device '{device.name}' takes no force '{options.forces[0].name}'; expected friction= and stops=, which "

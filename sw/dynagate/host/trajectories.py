@@ -19,10 +19,13 @@ class Trajectories:
     and qd0; of a rollout that gives every k-th state alone, (..., steps // k + 1, ·).
     a, b: (..., steps, 2 nv, 2 nv) and (..., steps, 2 nv, nv), ∂x⁺/∂x and ∂x⁺/∂τ of the state x = (q, q̇) by each step;
     None unless asked for.
+    impulse: (..., steps, pairs, 3), of a rollout with rigid contact: what each point had from each plane in a step,
+    normal and tangents (`contact_step.axes_of`), N s; sweeps: (..., steps) of the search for them. Else None. Of a
+    rollout that gives every k-th state alone, those of every k-th step.
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
-    __slots__ = ("_converged", "a", "b", "diverged", "q", "qd")
+    __slots__ = ("_converged", "a", "b", "diverged", "impulse", "q", "qd", "sweeps")
 
     def __init__(
         self,
@@ -32,8 +35,11 @@ class Trajectories:
         b: Array | None,
         diverged: Array,
         converged: Array | None = None,
+        impulse: Array | None = None,
+        sweeps: Array | None = None,
     ) -> None:
         self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
+        self.impulse, self.sweeps = impulse, sweeps
 
     @property
     def converged(self) -> Array:

@@ -24,19 +24,19 @@ def linearised_step_graph(robot: Robot, options: StepOptions) -> Graph:
     """
     step, nv = StepRecording(robot, options, "linearised_step"), robot.nv
     stages = Stages(step)
-    gradient = trace(robot, "forward_dynamics_gradient", friction=step.friction)
+    gradient = trace(robot, f"{options.dynamics}_gradient", friction=step.friction)
     unit = np.eye(3 * nv).astype(object)
-    by_tau = unit[2 * nv :]
+    by_tau, inverse = unit[2 * nv :], "dqdd_dtau" if options.constrained else "minv"
     rates = {"q": unit[:nv], "qd": unit[nv : 2 * nv]}
     accelerations: dict[str, Array] = {}
     for k in range(stages.count):
         at = stages.stage(accelerations, k)
         by_q, by_qd = stages.rates(stages.values(accelerations), rates, f"q_{k}", f"qd_{k}")
-        inputs = {"q": at.q, "qd": at.qd, "tau": at.tau}
+        inputs = {"q": at.q, "qd": at.qd, "tau": at.tau, **step.held}
         result = output_values(gradient.outputs, step.recording.replay(gradient, inputs))
         accelerations[f"qdd_{k}"] = result["qdd"]
         pushed = by_tau + stages.forces_rates(at, by_q, by_qd)
-        rates[f"qdd_{k}"] = result["dqdd_dq"] @ by_q + result["dqdd_dqd"] @ by_qd + result["minv"] @ pushed
+        rates[f"qdd_{k}"] = result["dqdd_dq"] @ by_q + result["dqdd_dqd"] @ by_qd + result[inverse] @ pushed
     values = stages.values(accelerations)
     outputs = output_values(stages.graph.outputs, values)
     jacobian = np.concatenate(stages.rates(values, rates, "q_next", "qd_next"))

@@ -24,6 +24,8 @@ class Motion:
     where it begins with q and qd. constants: inputs () of both.
     failed: the name of the value (), how many steps have not converged; None for a method that solves no equations.
     ends: states after the first such step have no meaning.
+    zeros: values that are 0 before the first step, and their lengths. extras: field of `Trajectories` -> the value that
+    the loop keeps for it, and its shape. in_float32: it can be computed in float32 too.
     """
 
     loop: Loop
@@ -32,6 +34,9 @@ class Motion:
     constants: Mapping[str, float] = field(default_factory=dict)
     failed: str | None = None
     ends: bool = False
+    zeros: Mapping[str, int] = field(default_factory=dict)
+    extras: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    in_float32: bool = False
 
 
 class Method(ABC):
@@ -57,6 +62,7 @@ class Method(ABC):
             "stops": (options.stops, "forces=[dynagate.forces.Limits(stiffness)]"),
             "form": (options.form is not None, "none"),
             "dt=None": (options.dt is None, "a constant time step"),
+            "constrained": (options.constrained, "an explicit method, such as 'rk4'"),
         }
         for name, (given, expected) in unknown.items():
             if given:

@@ -38,6 +38,7 @@ class StepOptions:
     friction, friction_speed: as in `dynamics.AlgorithmOptions`. stops: joints end at their limits, where they lose
     their speed. wrap: angles of joints that turn for ever (`Robot.is_periodic`) come back between -π and π.
     forces: of `dynagate.forces`, besides friction and the robot's damping.
+    constrained: constrained forward dynamics, with the input `active` (constraints,).
     """
 
     dt: float | None
@@ -48,6 +49,7 @@ class StepOptions:
     stops: bool = False
     wrap: bool = False
     forces: tuple[Force, ...] = ()
+    constrained: bool = False
 
     def __post_init__(self) -> None:
         if self.integrator not in METHODS:
@@ -55,9 +57,14 @@ class StepOptions:
             raise ArgumentError(f"integrator '{self.integrator}'{near}; expected one of {', '.join(METHODS)}")
         if self.dt is not None:
             check_time_step(self.dt)
-        check_flags(stops=self.stops)
+        check_flags(stops=self.stops, constrained=self.constrained)
         check_friction(self.friction, self.friction_speed)
         object.__setattr__(self, "forces", check_forces(self.forces))
+
+    @property
+    def dynamics(self) -> str:
+        """The function that gives accelerations."""
+        return "constrained_forward_dynamics" if self.constrained else "forward_dynamics"
 
     def friction_of(self, robot: Robot) -> Friction | None:
         """Raises ValueError: there are not as many numbers as degrees of freedom."""
@@ -74,6 +81,9 @@ class StepRecording:
         quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
         self.q = self.recording.input("q", (robot.nq,), self._sizes["q"], unit_vectors=quaternions)
         self.qd, self.tau = self.velocities("qd"), self.velocities("tau")
+        self.held: dict[str, Array] = {}  # which constraints are active
+        if options.constrained:
+            self.held["active"] = self.recording.input("active", (len(robot.constraints),), switches=True)
         self.dt = options.dt if options.dt is not None else self.recording.input("dt", (), self._sizes["dt"])[()]
         self.forces = Forces(robot, options.forces)
         self.given = {name: self.velocities(name, "qd") for name in self.forces.inputs}
@@ -125,10 +135,10 @@ class StepRecording:
 def step_graph(robot: Robot, options: StepOptions) -> Graph:
     """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,)."""
     step = StepRecording(robot, options, "step")
-    forward = trace(robot, "forward_dynamics", form=options.form, friction=step.friction)
+    forward = trace(robot, options.dynamics, form=options.form, friction=step.friction)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
-        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau})
+        values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau, **step.held})
         return output_values(forward.outputs, values)["qdd"]
 
     q, qd = step.after(acceleration, step.q, step.qd, step.tau)

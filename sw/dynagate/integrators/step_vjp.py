@@ -40,8 +40,10 @@ class _Reverse:
     """The reverse of a step in a recording."""
 
     def __init__(self, step: StepRecording) -> None:
-        self.robot, self.recording = step.robot, step.recording
-        self.dynamics = trace(step.robot, "forward_dynamics_vjp", form=step.options.form, friction=step.friction)
+        self.robot, self.recording, self.held = step.robot, step.recording, step.held
+        self.dynamics = trace(
+            step.robot, f"{step.options.dynamics}_vjp", form=step.options.form, friction=step.friction
+        )
         self.stages = Stages(step)
 
     def products(self, lam_q: Array, lam_qd: Array) -> tuple[Array, Array, Array]:
@@ -69,5 +71,7 @@ class _Reverse:
         return by_state["q"], by_state["qd"], by_tau
 
     def _dynamics(self, stage: Stage, lam: Array) -> dict[str, Array]:
-        inputs = {"q": stage.q, "qd": stage.qd, "tau": stage.tau, "lam_qdd": lam}
+        inputs = {"q": stage.q, "qd": stage.qd, "tau": stage.tau, "lam_qdd": lam, **self.held}
+        if self.held:
+            inputs["lam_force"] = np.zeros(self.robot.constraint_rows).astype(object)
         return output_values(self.dynamics.outputs, self.recording.replay(self.dynamics, inputs))

@@ -58,6 +58,9 @@ class RolloutOperator:
             raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
+        for option in ("constrained", "contacts"):
+            if options.get(option):
+                raise ArgumentError(f"{option}= of an operator; expected `Rollout`, which knows it")
         self.dtype, self.steps = dtype, steps
         self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]

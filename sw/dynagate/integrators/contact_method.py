@@ -1,0 +1,44 @@
+"""Rigid contact with dry friction as a method of rollouts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dynagate.base.errors import ArgumentError
+from dynagate.integrators.contact_step import RigidContact, contact_loop
+from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.step import StepOptions
+from dynagate.robot import Robot
+
+
+@dataclass(frozen=True)
+class ContactMethod(Method):
+    """Semi-implicit steps of impulses (`contact_step`). contact: the points and planes, and their law."""
+
+    contact: RigidContact
+
+    name: ClassVar[str] = "contact"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.contact, RigidContact):
+            raise ArgumentError(f"contacts={self.contact!r:.60}; expected a RigidContact, or none")
+
+    def check(self, options: StepOptions, *, linearise: bool) -> None:
+        if linearise or options.dt is None or options != StepOptions(options.dt):
+            raise ArgumentError(
+                "contacts= with another option than steps, dt, every, device and dtype; expected those alone, with a "
+                "constant dt"
+            )
+
+    def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
+        self.check(options, linearise=linearise)
+        assert options.dt is not None
+        return Motion(
+            contact_loop(robot, self.contact, options.dt, every=every),
+            constants={"failed": 0.0},
+            zeros={"r": 3 * self.contact.pairs},
+            failed="failed_next",
+            extras={"impulse": ("swept", (self.contact.pairs, 3)), "sweeps": ("counted", ())},
+            in_float32=True,
+        )

@@ -1,0 +1,264 @@
+"""Rigid contact that opens and closes: against closed forms of boxes on slopes, statics, and the laws themselves."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Robot, Rollout, evaluate, neutral, robots, trace
+from dynagate.base.errors import ArgumentError
+from dynagate.graph.loop import Loop, evaluate_loop
+from dynagate.integrators import Plane, Point, RigidContact
+from dynagate.integrators.contact import ContactError, corners
+from dynagate.integrators.contact_step import contact_loop
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.robot import Joint, Link
+
+from tests.test_constrained import FEET
+from tests.test_gpu import ON_HOST
+
+GRAVITY = 9.81
+SIZE = (0.3, 0.2, 0.1)
+INERTIA = ((0.02, 0.0, 0.0), (0.0, 0.03, 0.0), (0.0, 0.0, 0.04))
+BOX = Robot("box", (Link("box", -1, Joint("free", "floating"), 2.0, (0.0, 0.0, 0.0), INERTIA),))
+CORNERS = corners("box", SIZE)
+
+
+def on_slope(degrees: float, height: float = 0.05) -> np.ndarray:
+    """A box that lies on a plane through the origin, or above it."""
+    angle = np.radians(degrees)
+    q = np.zeros(7)
+    q[:3] = height * np.array([np.sin(angle), 0.0, np.cos(angle)])
+    q[4], q[6] = np.sin(angle / 2), np.cos(angle / 2)
+    return q
+
+
+@lru_cache(maxsize=4)
+def feet() -> tuple[Point, ...]:
+    hyq = robots.load("hyq", floating_base=True)
+    frames = [hyq.frame(foot) for foot in FEET]
+    return tuple(Point(hyq.links[frame.link].name, frame.translation) for frame in frames)
+
+
+def slide(degrees: float, speed: float, steps: int, **options: Any) -> dynagate.host.rollouts.Trajectories:
+    rollout = Rollout(BOX, steps=steps, dt=1e-3, contacts=RigidContact(CORNERS, (Plane.slope(degrees),), **options))
+    q0, qd0 = on_slope(degrees)[None], np.array([[speed, 0.0, 0.0, 0.0, 0.0, 0.0]])
+    return rollout(q0, qd0, np.zeros((1, steps, 6)))
+
+
+@pytest.mark.parametrize("mu", [0.3, 0.8])
+def test_a_box_slides_beyond_the_angle_of_friction(mu: float) -> None:
+    """tan of it is μ: 0.05° less and it stays, as much more and it has g (sin - μ cos)."""
+    threshold = np.degrees(np.arctan(mu))
+    below, above = (slide(threshold + off, 0.0, 300, friction=mu).qd[0, -1] for off in (-0.05, 0.05))
+    assert np.abs(below).max() < 1e-5
+    angle = np.radians(threshold + 0.05)
+    np.testing.assert_allclose(above[0], 0.3 * GRAVITY * (np.sin(angle) - mu * np.cos(angle)), rtol=1e-2)
+    assert np.abs(above[1:]).max() < 1e-6
+
+
+@pytest.mark.parametrize("along", [(1.0, 0.0), (0.6, 0.8), (1.0, 1.0)])
+def test_a_box_is_slowed_down_by_friction_alike_in_all_directions(along: tuple[float, float]) -> None:
+    """μ g against the motion: the cone is round. Then it rests."""
+    rollout = Rollout(BOX, steps=400, dt=1e-3, contacts=RigidContact(CORNERS, friction=0.4))
+    direction = np.array(along) / np.linalg.norm(along)
+    qd0 = np.array([[*direction, 0.0, 0.0, 0.0, 0.0]])
+    result = rollout(on_slope(0.0)[None], qd0, np.zeros((1, 400, 6)))
+    speed = result.qd[0, :, :2] @ direction
+    np.testing.assert_allclose(speed[0] - speed[100], 0.4 * GRAVITY * 0.1, rtol=1e-2)
+    np.testing.assert_allclose(result.qd[0, 100, :2], speed[100] * direction, atol=1e-3)
+    assert np.abs(result.qd[0, -1]).max() < 1e-5
+    np.testing.assert_allclose(result.q[0, -1, :2] @ direction, 1.0 / (2.0 * 0.4 * GRAVITY), rtol=1e-2)
+
+
+def test_impulses_press_and_stay_in_their_cones() -> None:
+    """Boxes thrown at the ground in all attitudes: what their corners get, and that they stay above it."""
+    contact = RigidContact(CORNERS, friction=0.6)
+    rollout = Rollout(BOX, steps=1500, dt=1e-3, contacts=contact)
+    random = np.random.default_rng(1)
+    q0, qd0 = np.zeros((32, 7)), random.uniform(-2.0, 2.0, (32, 6))
+    q0[:, 2], q0[:, 3:] = 0.4, random.normal(size=(32, 4))
+    q0[:, 3:] /= np.linalg.norm(q0[:, 3:], axis=1, keepdims=True)
+    result = rollout(q0, qd0, np.zeros((32, 1500, 6)))
+    assert (result.diverged == -1).all()
+    assert result.impulse is not None
+    assert result.sweeps is not None
+    normal, tangents = result.impulse[..., 0], np.linalg.norm(result.impulse[..., 1:], axis=-1)
+    assert normal.min() >= 0.0
+    assert (tangents <= 0.6 * normal + 1e-12).all()
+    rest = normal[:, -50:].sum(axis=2).mean(axis=1) / 1e-3
+    assert (np.abs(rest - 2.0 * GRAVITY) < 0.05 * 2.0 * GRAVITY).mean() > 0.8  # some tumble still
+    assert (result.sweeps >= contact.sweeps).mean() < 0.02
+    lowest = dynagate.evaluate(trace(BOX, "link_positions"), {"q": result.q.reshape(-1, 7)})["link_positions"]
+    assert lowest[:, 0, 2].min() > 0.04
+
+
+def test_a_standing_quadruped_has_the_forces_of_statics() -> None:
+    """Torques that carry it decide all twelve of them."""
+    hyq = robots.load("hyq", floating_base=True)
+    for foot in FEET:
+        hyq = hyq.with_contact(foot)
+    q = neutral(hyq)
+    q[[8, 11, 14, 17]], q[[9, 12, 15, 18]] = [0.6, 0.6, -0.6, -0.6], [-1.2, -1.2, 1.2, 1.2]
+    heights = [evaluate(trace(hyq, f"frame_pose_{foot}"), {"q": q[None]})["frame_position"][0, 2] for foot in FEET]
+    q[2] -= min(heights)
+    still = {"q": q[None], "qd": np.zeros((1, 18)), "qdd": np.zeros((1, 18)), "active": np.ones((1, 4))}
+    statics = evaluate(trace(hyq, "constrained_inverse_dynamics"), still)
+    assert np.abs(statics["tau"][0, :6]).max() < 1e-6
+    rollout = Rollout(hyq, steps=20, dt=1e-3, contacts=RigidContact(feet(), friction=1.0))
+    result = rollout(q[None], np.zeros((1, 18)), np.repeat(statics["tau"][:, None], 20, axis=1))
+    assert result.impulse is not None
+    forces = result.impulse[0, -1] / 1e-3
+    expected = statics["force"].reshape(4, 3)
+    np.testing.assert_allclose(forces[:, 0], expected[:, 2], rtol=5e-2)
+    np.testing.assert_allclose(np.linalg.norm(forces, axis=1), np.linalg.norm(expected, axis=1), rtol=5e-2)
+    assert np.abs(result.qd[0, -1]).max() < 1e-2
+
+
+def inputs_of(loop: Loop, batch: int, steps: int) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(3)
+    rows = next(port.shape[0] for port in loop.inputs if port.name == "r")
+    q = np.tile(on_slope(0.0, 0.06), (batch, 1))
+    q[:, 2] += random.uniform(0.0, 0.05, batch)
+    qd = random.uniform(-1.0, 1.0, (batch, 6))
+    return {"q": q, "qd": qd, "r": np.zeros((batch, rows)), "tau": random.uniform(-1.0, 1.0, (batch, steps, 6))}
+
+
+def test_every_backend_takes_the_same_steps(tmp_path: Path) -> None:
+    """C against numpy, and CUDA's text as host code."""
+    contact = RigidContact(CORNERS[:4], friction=0.5)
+    loop = contact_loop(BOX, contact, 2e-3)
+    inputs = inputs_of(loop, 5, 30)
+    expected = evaluate_loop(loop, inputs)
+    assert expected["swept"].max() > 0.0
+    card = GpuLoop(loop, np.float64, 30, folder=tmp_path, toolchain=ON_HOST)
+    outputs = card.new_outputs(5)
+    card(inputs, outputs)
+    card.close()
+    for name in ("q_next", "qd_next", "swept"):
+        np.testing.assert_allclose(outputs[name], expected[name], atol=1e-9)
+    state = inputs["q"], inputs["qd"], inputs["tau"]
+    for device in ("cpu", "numpy"):
+        result = Rollout(BOX, steps=30, dt=2e-3, contacts=contact, device=device)(*state)
+        np.testing.assert_allclose(result.q[:, 1:], expected["q_next"], atol=1e-9)
+    every = Rollout(BOX, steps=30, dt=2e-3, contacts=contact, every=10)(*state)
+    np.testing.assert_allclose(every.q[:, 1:], expected["q_next"][:, 9::10], atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"friction": -0.1}, "rigid contact has friction -0.1; expected a finite number, 0 or more"),
+        ({"compliance": float("nan")}, "rigid contact has compliance nan; expected a finite number, 0 or more"),
+        ({"tolerance": 0.0}, "rigid contact has tolerance 0.0; expected a finite number, more than 0"),
+        ({"sweeps": 0}, "rigid contact has sweeps 0; expected a whole number of 1 or more"),
+        ({"points": []}, "rigid contact has points []; expected a sequence of one Point or more"),
+        ({"planes": [1.0]}, "rigid contact has planes [1.0]; expected a sequence of one Plane or more"),
+    ],
+)
+def test_contacts_that_mean_nothing(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ContactError, match=re.escape(message)):
+        RigidContact(**{"points": CORNERS, **options})
+
+
+def test_rollouts_that_know_no_rigid_contact() -> None:
+    contact = RigidContact(CORNERS)
+    for options, message in (
+        ({"device": "fixed"}, "device 'fixed' takes no method 'contact', which solves equations; expected one of"),
+        ({"integrator": "rk4"}, "contacts= beside method 'rk4'; expected contacts= alone"),
+        ({"linearise": True}, "contacts= with another option than steps, dt, every, device and dtype"),
+        ({"dt": None}, "contacts= with another option than steps, dt, every, device and dtype"),
+    ):
+        with pytest.raises(ArgumentError, match=re.escape(message)):
+            Rollout(BOX, **{"steps": 2, "dt": 1e-3, "contacts": contact, **options})
+    with pytest.raises(ArgumentError, match="contacts=1; expected a RigidContact, or none"):
+        Rollout(BOX, steps=2, dt=1e-3, contacts=1)  # type: ignore[arg-type]
+    with pytest.raises(ContactError, match="contact point on link 'box', which robot 'two_joint_arm' has not"):
+        Rollout("two_joint_arm", steps=2, dt=1e-3, contacts=contact)
+    rollout = Rollout(BOX, steps=2, dt=1e-3, contacts=contact)
+    result = rollout(on_slope(0.0), np.zeros(6), np.zeros((2, 6)))
+    with pytest.raises(ArgumentError, match="method 'contact' has no reverse sweep"):
+        rollout.vjp(result, np.zeros((2, 6)), np.zeros((3, 6)), np.zeros((3, 6)))
+    with pytest.raises(ArgumentError, match=re.escape("active= of a rollout without constraints")):
+        rollout(on_slope(0.0), np.zeros(6), np.zeros((2, 6)), active=[1.0])
+
+
+def swinging(steps: int, **options: Any) -> Rollout:
+    """A two-joint arm whose tip may be held."""
+    arm = robots.load("two_joint_arm").with_frame("tip", "forearm", (0.0, 0.0, 0.3))
+    arm = arm.with_contact("tip", compliance=1e-3, damping=2.0)
+    return Rollout(arm, steps=steps, dt=2e-3, constrained=True, **options)
+
+
+@pytest.mark.parametrize("integrator", ["semi_implicit_euler", "rk4"])
+def test_constrained_rollouts_are_steps_of_the_function(integrator: str) -> None:
+    rollout = swinging(20, integrator=integrator)
+    random = np.random.default_rng(2)
+    q0, qd0, tau = (random.uniform(-0.5, 0.5, shape) for shape in ((3, 2), (3, 2), (3, 20, 2)))
+    active = np.repeat(random.integers(0, 2, (3, 4, 1)).astype(float), 5, axis=1)
+    result = rollout(q0, qd0, tau, active=active)
+    graph = trace(rollout.robot, "constrained_forward_dynamics")
+    q, qd = q0, qd0
+    for k in range(20):
+
+        def acceleration(q: np.ndarray, qd: np.ndarray, k: int = k) -> np.ndarray:
+            return evaluate(graph, {"q": q, "qd": qd, "tau": tau[:, k], "active": active[:, k]})["qdd"]
+
+        h = 2e-3
+        if integrator == "rk4":
+            a1 = acceleration(q, qd)
+            a2 = acceleration(q + h / 2 * qd, qd + h / 2 * a1)
+            a3 = acceleration(q + h / 2 * (qd + h / 2 * a1), qd + h / 2 * a2)
+            a4 = acceleration(q + h * (qd + h / 2 * a2), qd + h * a3)
+            q, qd = q + h * qd + h * h / 6 * (a1 + a2 + a3), qd + h / 6 * (a1 + 2 * a2 + 2 * a3 + a4)
+        else:
+            qd = qd + h * acceleration(q, qd)
+            q = q + h * qd
+    np.testing.assert_allclose(result.q[:, -1], q, atol=1e-10)
+    held = rollout(q0, qd0, tau)
+    np.testing.assert_allclose(held.q, rollout(q0, qd0, tau, active=[1.0]).q, atol=0.0)
+    assert np.abs(held.q - result.q).max() > 1e-3
+
+
+def test_gradients_of_constrained_rollouts() -> None:
+    """By one sweep back, and by the steps' own Jacobians."""
+    rollout = swinging(12)
+    random = np.random.default_rng(4)
+    q0, qd0, tau = (random.uniform(-0.5, 0.5, shape) for shape in ((2, 2), (2, 2), (2, 12, 2)))
+    active = np.repeat(np.array([[[0.0], [1.0], [1.0]]]), 4, axis=1)
+    result = rollout(q0, qd0, tau, active=active)
+    weights = random.normal(size=(2, 2, 13, 2))
+    got = rollout.vjp(result, tau, *weights, active=active)
+    linear = swinging(12, linearise=True)(q0, qd0, tau, active=active)
+    assert linear.a is not None
+    assert linear.b is not None
+    lam = np.concatenate([weights[0], weights[1]], axis=2)
+    back = lam[:, -1]
+    for k in reversed(range(12)):
+        np.testing.assert_allclose(got["tau"][:, k], np.einsum("bi,bij->bj", back, linear.b[:, k]), atol=1e-10)
+        back = lam[:, k] + np.einsum("bi,bij->bj", back, linear.a[:, k])
+    np.testing.assert_allclose(np.concatenate([got["q0"], got["qd0"]], axis=1), back, rtol=1e-9)
+    eps = 1e-5
+    moved = [
+        rollout(q0, qd0, tau + s * eps * (np.arange(12) == 3)[:, None] * [1.0, 0.0], active=active) for s in (1, -1)
+    ]
+    cost = [np.sum(weights[0] * m.q, axis=(1, 2)) + np.sum(weights[1] * m.qd, axis=(1, 2)) for m in moved]
+    np.testing.assert_allclose((cost[0] - cost[1]) / (2 * eps), got["tau"][:, 3, 0], rtol=1e-4)
+
+
+def test_active_of_rollouts_is_checked() -> None:
+    rollout = swinging(4)
+    state = np.zeros(2), np.zeros(2), np.zeros((4, 2))
+    with pytest.raises(ArgumentError, match=re.escape("active has shape (3,); expected (4, 1), or axes of it")):
+        rollout(*state, active=np.ones(3))
+    with pytest.raises(ArgumentError, match="active has numbers other than 0 and 1; expected 1 where a constraint"):
+        rollout(*state, active=[0.5])
+    with pytest.raises(ArgumentError, match="device 'sim' takes no constrained=True; expected"):
+        swinging(4, device="sim")
+    with pytest.raises(dynagate.RobotError, match="robot 'two_joint_arm' has no contacts and no loops"):
+        Rollout("two_joint_arm", steps=4, dt=1e-3, constrained=True)
