@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from dynagate import Robot, Rollout, evaluate, neutral, robots, trace
 from dynagate.base.errors import ArgumentError
+from dynagate.forces.contact import ContactError, corners
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import Plane, Point, RigidContact
-from dynagate.integrators.contact import ContactError, corners
 from dynagate.integrators.contact_step import contact_loop
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
