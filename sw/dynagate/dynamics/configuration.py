@@ -64,6 +64,46 @@ def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     return result
 
 
+def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> Array:
+    """The constant velocity (..., nv), rad/s or m/s, that leads from q (..., nq) to q_next (..., nq), rad or m, in one
+    second, by the shorter turn: `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of its
+    quaternions. The leading axes are broadcast. robot: also a name or a path.
+
+    Inverse of `integrate` (Solà, Deray & Atchuthan 2018, eqs. 133, 173). Raises ValueError: the leading axes do not go
+    together.
+    """
+    robot, q, q_next = robot_of(robot), np.asarray(q, np.float64), np.asarray(q_next, np.float64)
+    batch = np.broadcast_shapes(q.shape[:-1], q_next.shape[:-1])
+    result = np.empty((*batch, robot.nv))
+    for link, iq, iv in robot.slices():
+        if not link.joint.has_quaternion:
+            result[..., iv] = q_next[..., iq] - q[..., iq]
+            continue
+        place = slice(iq.stop - 4, iq.stop)
+        back = q[..., place] * np.array([-1.0, -1.0, -1.0, 1.0])
+        turn = _times(back, q_next[..., place][..., :3], q_next[..., place][..., 3:])
+        turn = np.where(turn[..., 3:] < 0.0, -turn, turn)
+        sine = np.linalg.norm(turn[..., :3], axis=-1, keepdims=True)
+        angle = 2.0 * np.arctan2(sine, turn[..., 3:])
+        rate = turn[..., :3] * np.divide(angle, sine, out=np.full_like(sine, 2.0), where=sine > 0.0)
+        result[..., iv.stop - 3 : iv.stop] = rate
+        if link.joint.type == "floating":
+            at = slice(iq.start, iq.start + 3)
+            moved = _turned(back, q_next[..., at] - q[..., at])
+            across = np.cross(rate, moved)
+            result[..., iv.start : iv.start + 3] = moved - 0.5 * across + _unscrew(angle) * np.cross(rate, across)
+    return result
+
+
+def _unscrew(angle: Array) -> Array:
+    """(1 - θ/2 cot(θ/2)) / θ² of θ; by its series where the difference would cancel."""
+    squared = angle * angle
+    series = 1 / 12 + squared / 720 * (1 + squared / 42 * (1 + squared / 40))
+    half = 0.5 * angle
+    cotangent = np.divide(half, np.tan(half), out=np.ones_like(half), where=half > 0.0)
+    return np.divide(1.0 - cotangent, squared, out=series, where=np.abs(squared) > 0.1)
+
+
 SMALL_TURN = 0.5
 """rad: `advance` takes power series of the angle up to here, and beyond it closed forms, which divide by the angle."""
 

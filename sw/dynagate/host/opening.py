@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -101,7 +101,7 @@ def open(  # type: ignore[overload-overlap]  # a function that is known when it 
 @overload
 def open(
     what: Robot | Build | str | PathLike[str],
-    function: str | None = None,
+    function: str | Sequence[str] | None = None,
     *,
     device: str | None = None,
     overflow: str = MASK,
@@ -110,7 +110,7 @@ def open(
 ) -> Accelerator: ...
 def open(
     what: Robot | Build | str | PathLike[str],
-    function: str | None = None,
+    function: str | Sequence[str] | None = None,
     *,
     device: str | None = None,
     overflow: str = MASK,
@@ -124,7 +124,7 @@ def open(
     path of its folder. A design knows its function and opens as "sim" (its default), "fixed", "numpy" or, with a
     link, "board". A name that ships is the robot, also where a folder is called the same: write "./iiwa14" for that.
     function: of a robot, the gradient of forward dynamics unless given. Several with commas between them, or "all", are
-    called by name: `accelerator.forward_dynamics(...)`.
+    called by name: `accelerator.forward_dynamics(...)`. Several in a list are computed at one state, in one call.
 
     form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed: of the
     algorithm, see `dynagate.dynamics.AlgorithmOptions`.
@@ -156,6 +156,8 @@ def open(
     """
     for name in options:
         check_keyword("open", name, ("device", "overflow", "step", *Options.__annotations__))
+    if not isinstance(function, str | None):
+        function = function_row(function).name
     asked: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     check_flags(**{name: asked[name] for name in FLAGS if name in asked})
     is_robot = isinstance(what, Robot) or names_robot(what)
