@@ -13,6 +13,7 @@ import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.base.nearest import keywords_checked
+from dynagate.base.progress import showing
 from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
@@ -159,7 +160,8 @@ def build(
     word: short for policy=Policy(word=...), bits of every value. error: short for goal=Goal(error).
     form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, linearise, variable_dt, friction,
     friction_speed, stops: as in `AlgorithmOptions`.
-    folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
+    folder: where designs are kept, each in a folder of its own. step: called with what is about to happen; unless
+    given, a terminal shows it.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
     holds nothing new.
@@ -183,7 +185,8 @@ def build(
     policy, goal = _shorthands(word, policy, error, goal)
     known = robot_of(robot)
     request = DesignRequest(known, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
-    return build_request(request, folder=folder, step=step)
+    with showing(step) as say:
+        return build_request(request, folder=folder, step=say)
 
 
 def _shorthands(

@@ -177,7 +177,7 @@ def test_robots_open_by_name_and_by_file(tmp_path: Path, monkeypatch: pytest.Mon
     [
         (
             "two_joint_arn",
-            r"no shipped robot 'two_joint_arn' \(did you mean 'two_joint_arm'\?\); expected one of hyq, iiwa14, two_joint_arm",
+            r"no shipped robot 'two_joint_arn' \(did you mean 'two_joint_arm'\?\); expected one of hyq, iiwa14",
         ),
         ("none.urdf", "none.urdf: no such file"),
         (Path("none.urdf"), "none.urdf: no such file"),

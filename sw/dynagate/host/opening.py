@@ -15,6 +15,7 @@ from dynagate.base.arguments import check_flags
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.extras import brought_by
 from dynagate.base.nearest import check_keyword, nearest
+from dynagate.base.progress import showing
 from dynagate.design.files import FILE, load
 from dynagate.design.rebuilt import formatted_design
 from dynagate.dynamics import ROLLOUT
@@ -147,7 +148,7 @@ def open(
     design's simulation with its AXI shell.
     overflow: "mask", so that results say which samples overflowed; or "raise", so that a batch with one raises
     OverflowedError.
-    step: called with what is about to happen, where it takes a moment.
+    step: called with what is about to happen, where it takes a moment; unless given, a terminal shows it.
 
     Returns an `Accelerator`, or a `Rollout` for the function "rollout".
     Raises ValueError for an unknown device or an option that the device does not take, before any work; TypeError for
@@ -158,6 +159,18 @@ def open(
         check_keyword("open", name, ("device", "overflow", "step", *Options.__annotations__))
     if not isinstance(function, str | None):
         function = function_row(function).name
+    with showing(step) as say:
+        return _opened_as_asked(what, function, device, overflow, say, options)
+
+
+def _opened_as_asked(
+    what: Robot | Build | str | PathLike[str],
+    function: str | None,
+    device: str | None,
+    overflow: str,
+    step: Step | None,
+    options: Mapping[str, Any],
+) -> Accelerator | Rollout:
     asked: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     check_flags(**{name: asked[name] for name in FLAGS if name in asked})
     is_robot = isinstance(what, Robot) or names_robot(what)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import check_keyword, nearest
+from dynagate.base.progress import showing
 from dynagate.dynamics import AlgorithmOptions
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.graph.evaluate import check_unit_vectors
@@ -156,9 +157,14 @@ class Rollout:
         if device in INTEGERS:
             self.chip = _on_chip(robot, self.options, linearise, device, own)
             return
-        self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
-        self.kernel = self._in_c(self.loop)
-        self._compute = self._opened(self.loop, self.kernel)
+        with showing() as say:
+            if say:
+                say(f"tracing {robot.name} rollout")
+            self.loop = rollout_loop(robot, self.options, linearise=linearise, every=self.every)
+            if say:
+                say(f"compiling {robot.name} rollout for {device}")
+            self.kernel = self._in_c(self.loop)
+            self._compute = self._opened(self.loop, self.kernel)
 
     def __repr__(self) -> str:
         dt = "dt of each call" if self.options.dt is None else f"dt {self.options.dt:g} s"
