@@ -1,10 +1,13 @@
 """A reach by Crocoddyl, beside its own model: the same arm, cost and solver, solve times of one run.
 
+    python examples/crocoddyl_reach.py [two_joint_arm | PATH]
+
 Crocoddyl's model is C++ over Pinocchio and called from C++; ours is called through Python, knot by knot.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 
 import crocoddyl
@@ -14,26 +17,27 @@ from dynagate import robots
 from dynagate.mpc.actions import ActionModel, Step, TerminalModel
 
 KNOTS, DT = 50, 0.02
-arm = robots.load("two_joint_arm")
-target = np.array([-1.0, 1.1, 0.0, 0.0])
-weights = np.array([1.0, 1.0, 0.1, 0.1])
-start = np.array([0.3, 0.2, 0.0, 0.0])
+robot = sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else "two_joint_arm"
+arm = robots.load(robot, damping=False)  # as Crocoddyl's model has none
+n = arm.nv
+start, target = (np.concatenate([np.resize(q, n), np.zeros(n)]) for q in ([0.3, 0.2], [-1.0, 1.1]))
+weights = np.repeat([1.0, 0.1], n)
 
 
 def ours() -> crocoddyl.ShootingProblem:
     step = Step(arm, DT)
-    running = ActionModel(step, target, DT * weights, DT * 1e-2 * np.ones(2))
+    running = ActionModel(step, target, DT * weights, DT * 1e-2 * np.ones(n))
     return crocoddyl.ShootingProblem(start, [running] * KNOTS, TerminalModel(step, target, 100.0 * weights))
 
 
 def its_own() -> crocoddyl.ShootingProblem:
-    model = pinocchio.buildModelFromUrdf(str(robots.path("two_joint_arm")))
+    model = pinocchio.buildModelFromUrdf(str(robots.path(robot) if robot in robots.names() else robot))
     state = crocoddyl.StateMultibody(model)
     actuation = crocoddyl.ActuationModelFull(state)
     activation = crocoddyl.ActivationModelWeightedQuad(weights)
-    away = crocoddyl.CostModelResidual(state, activation, crocoddyl.ResidualModelState(state, target, 2))
-    torque = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, 2))
-    running, terminal = crocoddyl.CostModelSum(state, 2), crocoddyl.CostModelSum(state, 2)
+    away = crocoddyl.CostModelResidual(state, activation, crocoddyl.ResidualModelState(state, target, n))
+    torque = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, n))
+    running, terminal = crocoddyl.CostModelSum(state, n), crocoddyl.CostModelSum(state, n)
     running.addCost("away", away, 1.0)
     running.addCost("torque", torque, 1e-2)
     terminal.addCost("away", away, 100.0)
@@ -41,7 +45,7 @@ def its_own() -> crocoddyl.ShootingProblem:
     for costs, dt in ((running, DT), (terminal, 0.0)):
         motion = crocoddyl.DifferentialActionModelFreeFwdDynamics(state, actuation, costs)
         # by the mass matrix: Crocoddyl 3.2's other way, by ABA, gives wrong accelerations with Pinocchio 4.1
-        motion.armature = np.zeros(2)
+        motion.armature = np.zeros(n)
         models.append(crocoddyl.IntegratedActionModelEuler(motion, dt))
     return crocoddyl.ShootingProblem(start, [models[0]] * KNOTS, models[1])
 
@@ -52,7 +56,7 @@ def solved(problem: crocoddyl.ShootingProblem) -> tuple[crocoddyl.SolverFDDP, fl
     for _ in range(3):
         solver = crocoddyl.SolverFDDP(problem)
         begin = time.perf_counter()
-        assert solver.solve([start] * (KNOTS + 1), [np.zeros(2)] * KNOTS, 200, False)
+        assert solver.solve([start] * (KNOTS + 1), [np.zeros(n)] * KNOTS, 200, False)
         shortest = min(shortest, time.perf_counter() - begin)
     return solver, shortest
 

@@ -1,6 +1,6 @@
-"""iLQR for a reach of iiwa14: rollouts with A and B of every step, from `dynagate.Rollout`.
+"""iLQR for a reach of iiwa14 or another arm: rollouts with A and B of every step, from `dynagate.Rollout`.
 
-    python examples/ilqr.py [--device cpu] [--steps 100] [--folder build/ilqr]
+    python examples/ilqr.py [--robot iiwa14] [--device cpu] [--steps 100] [--folder build/ilqr]
 
 It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim). The method is that of
 Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004.
@@ -24,6 +24,17 @@ FAST, WILD = 20.0, 100.0
 """rad/s on a chip, and rad and rad/s elsewhere: what no motion of use comes to."""
 
 
+def ends(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+    """Where a reach starts and ends: START and GOAL of iiwa14, and of another arm half a radian apart."""
+    if robot.name == "iiwa14":
+        return START, GOAL
+    start = np.clip(np.zeros(robot.nv), robot.lower, robot.upper)
+    return start, np.clip(start + 0.5 * (-1.0) ** np.arange(robot.nv), robot.lower, robot.upper)
+
+
+TOO_LONG = "light links with much damping want shorter steps than these; try --undamped"
+
+
 class Problem:
     """A reach in `steps` steps of 10 ms. robot: on a fixed base. device: of the rollouts."""
 
@@ -39,7 +50,7 @@ class Problem:
         still = {"q": np.stack([start, goal]), "qd": np.zeros((2, self.n)), "qdd": np.zeros((2, self.n))}
         self.first, self.hold = evaluate(trace(robot, "inverse_dynamics"), still)["tau"]
         self.weights = np.repeat([POSITION, SPEED], self.n)
-        self.effort = np.array([link.joint.effort for link in robot.links])
+        self.effort = robot.effort
 
     def cost(self, x: np.ndarray, u: np.ndarray) -> float:
         """Of states (steps + 1, 2 n) and torques (steps, n); infinite where the motion goes beyond its bounds."""
@@ -82,6 +93,8 @@ class Problem:
         parts, near, costs = 0.5 ** np.arange(8), TORQUE, []
         for _ in range(iterations):
             motion = self.rollout(self.start[: self.n], self.start[self.n :], u)
+            if motion.diverged >= 0:
+                raise SystemExit(f"the motion diverges at step {motion.diverged}: {TOO_LONG}")
             x = np.concatenate([motion.q, motion.qd], axis=1)
             costs = costs or [self.cost(x, u)]
             states, torques = self.tried(x, u, self.gains(x, u, motion.a, motion.b, near), parts)
@@ -96,11 +109,14 @@ class Problem:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", default="iiwa14", help="a robot that ships, or the path of a URDF file")
+    parser.add_argument("--undamped", action="store_true", help="without the joints' damping")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--steps", type=int, default=100)
     parser.add_argument("--folder", type=Path, default=Path("build/ilqr"))
     options = parser.parse_args()
-    problem = Problem(robots.load("iiwa14"), START, GOAL, options.steps, options.device)
+    robot = robots.load(options.robot, damping=not options.undamped)
+    problem = Problem(robot, *ends(robot), options.steps, options.device)
     began = time.perf_counter()
     x, _, costs = problem.solve()
     seconds = time.perf_counter() - began
@@ -108,8 +124,8 @@ def main() -> None:
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "cost.json").write_text(json.dumps({"cost": costs, "seconds": seconds}, indent=1) + "\n")
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.5))
-    left.plot(0.01 * np.arange(options.steps + 1), x[:, :7])
-    left.set(xlabel="s", ylabel="rad", title="Joint angles of iiwa14")
+    left.plot(0.01 * np.arange(options.steps + 1), x[:, : robot.nv])
+    left.set(xlabel="s", ylabel="rad", title=f"Joint angles of {robot.name}")
     right.semilogy(costs, marker="o")
     right.set(xlabel="iteration", title="Cost")
     figure.savefig(options.folder / "motion.png", bbox_inches="tight")

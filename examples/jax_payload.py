@@ -1,10 +1,15 @@
 """Identifies what a robot carries: gradient descent on a link's inertial parameters, through inverse dynamics.
 
-A two-joint arm swings with 0.8 kg bolted to its forearm. From states and torques the ten inertial parameters of the
-forearm follow by Newton's method on the squared torque error: JAX differentiates through the compiled C, twice.
+    python examples/jax_payload.py [two_joint_arm | PATH]
+
+A two-joint arm swings with 0.8 kg bolted to its forearm, another robot to its last link. From states and torques the
+ten inertial parameters of the forearm follow by Newton's method on the squared torque error: JAX differentiates
+through the compiled C, twice.
 """
 
 from __future__ import annotations
+
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -16,13 +21,14 @@ from dynagate import robots
 from dynagate.dynamics.parameters import parameters_of
 from dynagate.jax import function
 
-arm = robots.load("two_joint_arm")
-forearm = arm.links[1]
+robot = sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else "two_joint_arm"
+arm = robots.load(robot)
+forearm = arm.links[-1]
 loaded = forearm.joined(0.8, (0.0, 0.0, 0.25), ((0.002, 0, 0), (0, 0.002, 0), (0, 0, 0.001)))
 truth = jnp.array(parameters_of(loaded))
-inverse_dynamics = function(arm, "inverse_dynamics", variable=("forearm",))
+inverse_dynamics = function(arm, "inverse_dynamics", variable=(forearm.name,))
 
-states = np.random.default_rng(1).normal(size=(3, 200, 2))
+states = np.random.default_rng(1).normal(size=(3, 200, arm.nv))
 measured = inverse_dynamics(*states, jnp.tile(truth, (200, 1))).tau
 
 

@@ -1,6 +1,6 @@
-"""Model-predictive path integral control of iiwa14: thousands of rollouts a control step, by `dynagate.Rollout`.
+"""Model-predictive path integral control of iiwa14 or another arm: thousands of rollouts a step, by `dynagate.Rollout`.
 
-    python examples/mppi.py [--device cpu] [--beside mujoco] [--seconds 2] [--samples 1024] [--folder build/mppi]
+    python examples/mppi.py [--robot iiwa14] [--device cpu] [--beside mujoco] [--samples 1024] [--folder build/mppi]
 
 It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim), and `mujoco.rollout`.
 The method is that of Williams, Aldrich & Theodorou, "Model predictive path integral control", 2017: torques that did
@@ -21,6 +21,16 @@ GOAL = np.array([0.6, 0.6, -0.3, -1.5, 0.2, 1.0, 0.3])
 DT, HORIZON = 0.02, 25
 TEMPERATURE, ACCELERATION = 0.05, 1.0
 """How much better torques must be to count more, and what their spread accelerates each joint by, rad/s²."""
+
+TOO_LONG = "light links with much damping want shorter steps than these; try --undamped"
+
+
+def ends(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
+    """Where a reach starts and ends: START and GOAL of iiwa14, and of another arm half a radian apart."""
+    if robot.name == "iiwa14":
+        return START, GOAL
+    start = np.clip(np.zeros(robot.nv), robot.lower, robot.upper)
+    return start, np.clip(start + 0.5 * (-1.0) ** np.arange(robot.nv), robot.lower, robot.upper)
 
 
 def rollouts_of(robot: Robot, device: str):
@@ -66,6 +76,8 @@ class Controller:
         noise[0] = 0.0  # the plan itself
         torques = hold + self.plan + noise
         cost = self.costs(*self.rollout(np.tile(q, (self.samples, 1)), np.tile(qd, (self.samples, 1)), torques))
+        if not np.isfinite(cost.min()):
+            raise SystemExit(f"all rollouts diverge: {TOO_LONG}")
         weight = np.exp(-(cost - cost.min()) / (TEMPERATURE * cost.min()))
         weight /= weight.sum()
         self.plan += np.einsum("s,sti->ti", weight, noise)
@@ -83,6 +95,8 @@ def reach(robot: Robot, start: np.ndarray, goal: np.ndarray, steps: int, samples
     for _ in range(steps):
         torque, cost = controller.torque(q, qd)
         after = plant(q, qd, np.tile(torque, (10, 1)))
+        if after.diverged >= 0:
+            raise SystemExit(f"the motion diverges: {TOO_LONG}")
         q, qd = after.q[-1], after.qd[-1]
         path, costs = [*path, q], [*costs, cost]
     return np.array(path), costs, (time.perf_counter() - began) / steps
@@ -90,6 +104,8 @@ def reach(robot: Robot, start: np.ndarray, goal: np.ndarray, steps: int, samples
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--robot", default="iiwa14", help="a robot that ships, or the path of a URDF file")
+    parser.add_argument("--undamped", action="store_true", help="without the joints' damping")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--beside", metavar="DEVICE", help="run this device too, and compare")
     parser.add_argument("--seconds", type=float, default=2.0)
@@ -98,17 +114,19 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     figure, (angles, cost) = plt.subplots(1, 2, figsize=(9, 3.5))
+    robot = robots.load(options.robot, damping=not options.undamped)
+    start, goal = ends(robot)
     results = {}
     for device in filter(None, (options.device, options.beside)):
-        steps, robot = round(options.seconds / DT), robots.load("iiwa14")
-        path, costs, seconds = reach(robot, START, GOAL, steps, options.samples, device)
-        left = np.linalg.norm(path[-1] - GOAL) / np.linalg.norm(START - GOAL)
+        steps = round(options.seconds / DT)
+        path, costs, seconds = reach(robot, start, goal, steps, options.samples, device)
+        left = np.linalg.norm(path[-1] - goal) / np.linalg.norm(start - goal)
         print(f"{device}: {left:.1%} of the way is left; a control step took {1e3 * seconds:.1f} ms")
         results[device] = {"cost": costs, "seconds": seconds}
         angles.plot(DT * np.arange(len(path)), path, linestyle="-" if device == options.device else ":")
         cost.semilogy(DT * np.arange(len(costs)), costs, label=f"{device}, {1e3 * seconds:.1f} ms a step")
     (options.folder / "cost.json").write_text(json.dumps(results, indent=1) + "\n")
-    angles.set(xlabel="s", ylabel="rad", title="Joint angles of iiwa14")
+    angles.set(xlabel="s", ylabel="rad", title=f"Joint angles of {robot.name}")
     cost.set(xlabel="s", title="Mean cost of the rollouts")
     cost.legend()
     figure.savefig(options.folder / "motion.png", bbox_inches="tight")

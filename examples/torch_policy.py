@@ -1,10 +1,14 @@
 """Trains a policy through rollouts: a small network swings an arm to stand still, on the integers that will ship.
 
+    python examples/torch_policy.py [two_joint_arm | PATH]
+
 Torques come from a network of the state, one step of the fixed-point datapath after another; the gradient passes the
 rounding straight through. Adam takes 40 steps of it.
 """
 
 from __future__ import annotations
+
+import sys
 
 import torch
 from dynagate import Region, robots
@@ -12,13 +16,16 @@ from dynagate.torch import function
 
 torch.manual_seed(1)
 torch.set_num_threads(1)
-arm = robots.load("two_joint_arm")
-region = Region.of(arm, velocity=20.0, effort=(10.0, 2.0))  # N m: the formats are for all that the policy may ask for
+robot = sys.argv[1] if __name__ == "__main__" and len(sys.argv) > 1 else "two_joint_arm"
+arm = robots.load(robot)
+n = arm.nv
+effort = (10.0, 2.0) if robot == "two_joint_arm" else arm.effort  # N m
+region = Region.of(arm, velocity=20.0, effort=effort)  # the formats are for all that the policy may ask for
 step = function(arm, "step", backend="fixed", region=region, dt=0.01)
-policy = torch.nn.Sequential(torch.nn.Linear(4, 16), torch.nn.Tanh(), torch.nn.Linear(16, 2)).double()
+policy = torch.nn.Sequential(torch.nn.Linear(2 * n, 16), torch.nn.Tanh(), torch.nn.Linear(16, n)).double()
 optimiser = torch.optim.Adam(policy.parameters(), lr=0.01)
-strength = torch.tensor([8.0, 1.0], dtype=torch.float64)  # N m
-start = 0.1 * torch.randn(32, 4, dtype=torch.float64)
+strength = torch.tensor([8.0, 1.0] if robot == "two_joint_arm" else 0.5 * arm.effort, dtype=torch.float64)  # N m
+start = 0.1 * torch.randn(32, 2 * n, dtype=torch.float64)
 
 
 def cost() -> torch.Tensor:
@@ -26,7 +33,7 @@ def cost() -> torch.Tensor:
     state, total = start, torch.zeros(())
     for _ in range(20):
         torque = strength * torch.tanh(policy(state))
-        state = torch.cat(step(state[:, :2], state[:, 2:], torque), dim=1)
+        state = torch.cat(step(state[:, :n], state[:, n:], torque), dim=1)
         total = total + (state**2).sum(dim=1).mean() / 20
     return total
 

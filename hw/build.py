@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dynagate
 from dynagate.base import storage, untrusted
 from dynagate.base.errors import ArgumentError, Error
+from dynagate.base.progress import showing
 from dynagate.design.design import (
     AxiStreams,
     ChosenFormats,
@@ -136,16 +137,17 @@ def build(
     algorithm: the options of the function's algorithm in one object.
     word: short for policy=Policy(word=...), bits of every value. error: short for goal=Goal(error).
     options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages, region and
-    certificate; and of
-    `AlgorithmOptions`, instead of the object.
-    folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
+    certificate; and of `AlgorithmOptions`, instead of the object.
+    folder: where designs are kept, each in a folder of its own. step: called with what is about to happen; unless
+    given, a terminal shows it.
     Raises ValueError or RobotError for a request that makes no sense, TypeError for an option with another name,
     AccuracyError where no formats meet the goal, BudgetError where they take more than the budget, BuildError where the
     folder cannot be written; the folder then holds nothing new.
     """
     policy, goal = _shorthands(word, options.pop("policy", None), error, options.pop("goal", None))
     request = DesignRequest.of(robot, function, algorithm, {**options, "policy": policy, "goal": goal})
-    return build_request(request, folder=folder, step=step)
+    with showing(step) as say:
+        return build_request(request, folder=folder, step=say)
 
 
 def _shorthands(

@@ -126,7 +126,13 @@ def inputs_of(loop: Loop, batch: int, steps: int) -> dict[str, np.ndarray]:
     q = np.tile(on_slope(0.0, 0.06), (batch, 1))
     q[:, 2] += random.uniform(0.0, 0.05, batch)
     qd = random.uniform(-1.0, 1.0, (batch, 6))
-    return {"q": q, "qd": qd, "r": np.zeros((batch, rows)), "tau": random.uniform(-1.0, 1.0, (batch, steps, 6))}
+    return {
+        "q": q,
+        "qd": qd,
+        "r": np.zeros((batch, rows)),
+        "failed": np.zeros(batch),
+        "tau": random.uniform(-1.0, 1.0, (batch, steps, 6)),
+    }
 
 
 def test_every_backend_takes_the_same_steps(tmp_path: Path) -> None:

@@ -116,8 +116,6 @@ def test_frames_that_are_none(arguments: tuple, message: str) -> None:
 def test_functions_of_frames_that_are_none() -> None:
     with pytest.raises(RobotError, match="has no frame 'hand'; expected one of upper_arm, forearm, base"):
         trace(ARM, "frame_pose_hand")
-    with pytest.raises(RobotError, match="frame 'base' of robot 'two_joint_arm' is fixed to the base"):
-        trace(ARM, "frame_velocity_base")
     odd = ARM.with_frame("a/b", "forearm")
     with pytest.raises(ArgumentError, match=re.escape("by robot.with_frame('name', on='a/b')")):
         trace(odd, "frame_jacobian_a/b")

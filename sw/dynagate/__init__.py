@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 from dynagate.base.errors import Error
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import FUNCTIONS, AlgorithmOptions
-from dynagate.dynamics.configuration import integrate, neutral
+from dynagate.dynamics.configuration import difference, integrate, neutral
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -55,6 +55,7 @@ __all__ = [
     "Trajectories",
     "build",
     "build_request",
+    "difference",
     "evaluate",
     "integrate",
     "neutral",

@@ -6,9 +6,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -25,6 +27,7 @@ from dynagate.dynamics import (
     inverse_dynamics,
     kinematics,
     mass_matrix,
+    momentum,
     named_frames,
     serial,
     step,
@@ -38,7 +41,7 @@ from dynagate.robot import Robot, RobotError
 
 CONFIGURATION, VECTOR, MATRIX, SYMMETRIC, FORCES = "configuration", "vector", "matrix", "symmetric", "forces"
 SCALAR, POINT, POINTS, JACOBIANS, TURNS = "scalar", "point", "points", "jacobians", "turns"
-ROTATION, TWIST, JACOBIAN = "rotation", "twist", "jacobian"
+ROTATION, TWIST, JACOBIAN, POINT_JACOBIAN = "rotation", "twist", "jacobian", "point_jacobian"
 PARAMETERS = "parameters"
 SWITCHES, ROWS, ROWS_BY_VECTOR = "switches", "rows", "rows_by_vector"
 RATIOS, ROWS_BY_ROWS = "ratios", "rows_by_rows"
@@ -47,10 +50,10 @@ RATIOS, ROWS_BY_ROWS = "ratios", "rows_by_rows"
 @dataclass(frozen=True)
 class Argument:
     """An input or output of a function. kind: configuration (nq,), vector (nv,), matrix (nv, nv), symmetric (nv, nv),
-    forces (links, 6), scalar (), point (3,), rotation (3, 3), twist (6,), jacobian (6, nv), points (links, 3),
-    jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint, parameters (10,), switches
-    (constraints,), 0 or 1 each, ratios (constraints,), rows (rows,), of all that the constraints hold, rows_by_vector
-    (rows, nv), or rows_by_rows (rows, rows), symmetric.
+    forces (links, 6), scalar (), point (3,), rotation (3, 3), twist (6,), jacobian (6, nv), point_jacobian (3, nv),
+    points (links, 3), jacobians (links, 6, nv), turns (nv, 2), cosine and sine of each joint, parameters (10,),
+    switches (constraints,), 0 or 1 each, ratios (constraints,), rows (rows,), of all that the constraints hold,
+    rows_by_vector (rows, nv), or rows_by_rows (rows, rows), symmetric.
     like: the input of the listed functions that has numbers of the same size, where the name is not one of theirs."""
 
     name: str
@@ -70,6 +73,7 @@ class Argument:
             ROTATION: (3, 3),
             TWIST: (6,),
             JACOBIAN: (6, nv),
+            POINT_JACOBIAN: (3, nv),
             POINTS: (links, 3),
             JACOBIANS: (links, 6, nv),
             TURNS: (nv, 2),
@@ -125,7 +129,8 @@ class Function:
     options: what the algorithms take besides their inputs, by form.
     checks: by form, what raises RobotError for robots that the form does not know.
     derivative_of: the function whose graph it is made from by differentiation (`graph.derived`); the forms are those of
-    that function. parts: the functions that it computes together, each for samples of its own."""
+    that function. parts: the functions that it computes together, each for samples of its own. at_once: those that it
+    computes at one state."""
 
     name: str
     inputs: tuple[Argument, ...]
@@ -135,6 +140,7 @@ class Function:
     checks: dict[str, Callable[[Tree], None]] = field(default_factory=dict)
     derivative_of: str = ""
     parts: tuple[Part, ...] = ()
+    at_once: tuple[str, ...] = ()
 
     def forms_for(self, robot: Robot) -> list[str]:
         """The forms that know this robot, the default first."""
@@ -150,7 +156,7 @@ class Function:
 
     def _check(self, form: str, tree: Tree) -> None:
         """Raises RobotError: the form does not know the robot."""
-        if tree.coupling:
+        if tree.coupling and not self.at_once:
             coupled.check(tree, self.derivative_of or self.name, form, next(iter(self.forms)))
         if form in self.checks:
             self.checks[form](tree)
@@ -163,13 +169,17 @@ class Function:
 
     @property
     def takes_external_forces(self) -> bool:
+        if self.at_once:
+            return any(function(name).takes_external_forces for name in self.at_once)
         names = {argument.name for argument in self.inputs}
-        return "qd" in names and not names.isdisjoint({"qdd", "tau", TAU_OR_QDD.name})
+        moves = "qd" in names and not names.isdisjoint({"qdd", "tau", TAU_OR_QDD.name})
+        return moves and not self.name.startswith(ACCELERATION)
 
     @property
     def takes_friction(self) -> bool:
-        """Whether the results depend on what joints take of torques: where external forces matter too."""
-        return self.takes_external_forces
+        """Whether the results depend on what joints take of torques: where external forces matter too, and of the bias
+        torques."""
+        return self.takes_external_forces or "bias_torque" in [argument.name for argument in self.outputs]
 
     def check_friction(self) -> None:
         """Raises ValueError: friction does not enter this function."""
@@ -200,7 +210,7 @@ class Function:
         if len(inputs) > len(self.inputs):
             options["external"] = inputs[-1]
         own = inputs[: len(self.inputs)]
-        if tree.coupling:
+        if tree.coupling and not self.at_once:
             names = [argument.name for argument in self.inputs], [argument.name for argument in self.outputs]
             result = coupled.results(tree, self.name, self.forms[form], names, own, options)
         else:
@@ -256,6 +266,13 @@ def _arguments(names: str) -> tuple[Argument, ...]:
         "frame_rotation": ROTATION,
         "frame_velocity": TWIST,
         "frame_jacobian": JACOBIAN,
+        "frame_acceleration": TWIST,
+        "frame_bias_acceleration": TWIST,
+        "centroidal_momentum": TWIST,
+        "centroidal_momentum_matrix": JACOBIAN,
+        "centre_of_mass_velocity": POINT,
+        "centre_of_mass_jacobian": POINT_JACOBIAN,
+        **dict.fromkeys(("gravity_torque", "coriolis_torque", "bias_torque"), VECTOR),
         "active": SWITCHES,
         "restitution": RATIOS,
         "qd_after": VECTOR,
@@ -535,7 +552,21 @@ CONSTRAINED_RESIDUAL = Function(
 )
 """What is left of the equations that it solves, to be differentiated."""
 
-LISTED: Mapping[str, Function] = ChainMap(CONSTRAINED, FUNCTIONS)
+QUANTITIES: dict[str, Function] = {
+    name: Function(name, _arguments(inputs), _arguments(name), {"recursive": algorithm}, {})
+    for name, inputs, algorithm in (
+        ("gravity_torque", "q", momentum.gravity_torque),
+        ("coriolis_torque", "q qd", momentum.coriolis_torque),
+        ("bias_torque", "q qd", momentum.bias_torque),
+        ("centroidal_momentum", "q qd", momentum.centroidal_momentum),
+        ("centroidal_momentum_matrix", "q", momentum.centroidal_momentum_matrix),
+        ("centre_of_mass_velocity", "q qd", momentum.centre_of_mass_velocity),
+        ("centre_of_mass_jacobian", "q", momentum.centre_of_mass_jacobian),
+    )
+}
+"""What controllers ask for besides, by name."""
+
+LISTED: Mapping[str, Function] = ChainMap(CONSTRAINED, QUANTITIES, FUNCTIONS)
 """All functions that have a name of their own, those that know every robot first."""
 
 
@@ -562,20 +593,29 @@ _TURN = Function(
 
 ALIASES = {
     "rnea": "inverse_dynamics",
+    "nle": "bias_torque",
+    "ccrba": "centroidal_momentum_matrix",
     "crba": "mass_matrix",
     "aba": "forward_dynamics",
     "center_of_mass": "centre_of_mass",
     "com": "centre_of_mass",
+    "com_jacobian": "centre_of_mass_jacobian",
     "minv": "mass_matrix_inverse",
 }
 """Names that people type -> the functions that they mean. `aba` is the function, in its first form; the form of this
 name is an option."""
 
 
-def function(name: str) -> Function:
+def function(name: str | Sequence[str]) -> Function:
     """The function with this name, or with one of ALIASES; several names with commas between them, or "all", are
-    functions together, and FRAME_FUNCTIONS with _ and a frame's name are of that frame (`Robot.frame`). Raises
+    functions together, each for samples of its own; several names in a list, or with + between them, are one function
+    that computes all at one state; FRAME_FUNCTIONS with _ and a frame's name are of that frame (`Robot.frame`). Raises
     ValueError that lists the names."""
+    if not isinstance(name, str):
+        return function(name[0]) if len(name) == 1 else functions_at_once(tuple(name))
+    pieces = _at_once().split(name)
+    if len(pieces) > 1 or name in _CUT:
+        return functions_at_once(tuple(pieces))
     name = ALIASES.get(name, name)
     for row in FRAME_FUNCTIONS:
         if name.startswith(f"{row}_") and "," not in name:
@@ -588,17 +628,94 @@ def function(name: str) -> Function:
         near = nearest(name, [*LISTED, *ALIASES, ALL, ROLLOUT, *FRAME_FUNCTIONS])
         raise ArgumentError(
             f"no function '{name}'{near}; expected one of {', '.join(LISTED)}, several of them, '{ALL}', '{ROLLOUT}', "
-            f"or {', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame"
+            f"or {', '.join(FRAME_FUNCTIONS)} with _ and the name of a frame; or some of them with + between"
         )
     return LISTED[name]
+
+
+AND = "_and_"
+"""Between the names of functions at one state, in the name of all: a part of an identifier, as + is not."""
+
+
+@lru_cache(maxsize=1)
+def _at_once() -> re.Pattern[str]:
+    """What is between functions at one state: +, or AND before the name of another function."""
+    return re.compile(rf"\+|{AND}(?=(?:{'|'.join([*LISTED, *ALIASES])})(?:{AND}|$)|(?:{'|'.join(FRAME_FUNCTIONS)})_)")
+
+
+LONGEST = 180
+"""Letters of the name of functions at one state that still fit the name of a file. A longer one is cut and has a number
+that tells it from others."""
+_CUT: dict[str, tuple[str, ...]] = {}
+"""Names that were cut, in this process -> the functions."""
+
+
+@lru_cache(maxsize=256)
+def functions_at_once(names: tuple[str, ...]) -> Function:
+    """The row of functions that are computed at one state, in one graph: inputs and outputs are those of all, outputs
+    of a frame with _ and its name behind theirs. Raises ValueError: a name is unknown or there twice, is of a function
+    that is made by differentiation or of several, or one's output is another one's input."""
+    if AND.join(names) in _CUT:
+        names = _CUT[AND.join(names)]
+    rows = [function(name) for name in names]
+    for row in rows:
+        if row.derivative_of or row.parts or row.name == ROLLOUT or row.name in CONSTRAINED:
+            raise ArgumentError(f"{row.name} cannot be computed at one state with others; expected a call of its own")
+        if [other.name for other in rows].count(row.name) > 1:
+            raise ArgumentError(f"{row.name} is named twice; expected each function once")
+    inputs = {argument.name: argument for row in rows for argument in row.inputs}
+    results = [_outputs_at_once(row) for row in rows]
+    for row, own in zip(rows, results, strict=True):
+        for argument in own:
+            if argument.name in inputs:
+                taker = next(r.name for r in rows if argument.name in [a.name for a in r.inputs])
+                raise ArgumentError(f"{row.name} gives {argument.name}, which {taker} takes; expected a call of each")
+    outputs = {argument.name: argument for own in results for argument in own}
+    ordered = [inputs.pop(name) for name in ("q", "qd", "qdd", "tau") if name in inputs] + list(inputs.values())
+
+    def at_once(tree: Tree, *values: Any, external: Any = None) -> Any:
+        state = dict(zip((argument.name for argument in ordered), values, strict=True))
+        by_name: dict[str, Any] = {}
+        for row, own in zip(rows, results, strict=True):
+            taken = [state[argument.name] for argument in row.inputs]
+            taken += [external] if external is not None and row.takes_external_forces else []
+            by_name |= dict(zip((argument.name for argument in own), row(tree, *taken), strict=True))
+        answers = tuple(by_name[name] for name in outputs)
+        return answers if len(answers) > 1 else answers[0]
+
+    name = AND.join(row.name for row in rows)
+    if len(name) > LONGEST:
+        digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+        name = f"{name[:LONGEST].rpartition('_')[0]}_{digest}"
+        _CUT[name] = tuple(row.name for row in rows)
+    return Function(
+        name,
+        tuple(ordered),
+        tuple(outputs.values()),
+        {"at_once": at_once},
+        {},
+        at_once=tuple(row.name for row in rows),
+    )
+
+
+def _outputs_at_once(row: Function) -> list[Argument]:
+    """The outputs of a function beside those of others: those of a frame with its name."""
+    for prefix in sorted(FRAME_FUNCTIONS, key=len, reverse=True):
+        if row.name.startswith(f"{prefix}_"):
+            return [replace(a, name=f"{a.name}_{row.name.removeprefix(f'{prefix}_')}") for a in row.outputs]
+    return list(row.outputs)
 
 
 FRAME_FUNCTIONS: dict[str, tuple[str, str, Algorithm]] = {
     "frame_pose": ("q", "frame_position frame_rotation", named_frames.pose),
     "frame_velocity": ("q qd", "frame_velocity", named_frames.velocity),
     "frame_jacobian": ("q", "frame_jacobian", named_frames.jacobian),
+    "frame_acceleration": ("q qd qdd", "frame_acceleration", named_frames.acceleration),
+    "frame_bias_acceleration": ("q qd", "frame_bias_acceleration", named_frames.bias_acceleration),
 }
 """Functions of one frame, whose name follows theirs, as in frame_pose_tool0."""
+ACCELERATION = "frame_acceleration_"
+"""Begins the functions that take accelerations and no forces."""
 LONGEST_FRAME = 100
 """Letters of a frame's name that still fit the name of a file."""
 
@@ -628,7 +745,10 @@ def functions_together(names: Sequence[str]) -> Function:
     names = [function(name).name for name in names]
     for name in names:
         if name not in TOGETHER:
-            raise ArgumentError(f"{name} cannot be computed with others; expected some of {', '.join(TOGETHER)}")
+            raise ArgumentError(
+                f"{name} cannot be computed with others; expected some of {', '.join(TOGETHER)}, or + instead of "
+                "commas: all at one state"
+            )
         if names.count(name) > 1:
             raise ArgumentError(f"{name} is named {names.count(name)} times; expected each function once")
     rows = [FUNCTIONS[name] for name in TOGETHER if name in names]
@@ -680,6 +800,7 @@ __all__ = [
     "FRAME_FUNCTIONS",
     "FUNCTIONS",
     "LISTED",
+    "QUANTITIES",
     "ROLLOUT",
     "SWITCHES",
     "TAU_OR_QDD",

@@ -52,6 +52,22 @@ def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     return result
 
 
+def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> Array:
+    """The constant velocity (..., nv), rad/s or m/s, that leads from q (..., nq) to q_next (..., nq), rad or m, in one
+    second, by the shorter turn: `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of its
+    quaternions. The leading axes are broadcast. robot: also a name or a path.
+
+    Inverse of `integrate` (Solà, Deray & Atchuthan 2018, eqs. 133, 173). Raises ValueError: the leading axes do not go
+    together.
+    """
+    robot, q, q_next = robot_of(robot), np.asarray(q, np.float64), np.asarray(q_next, np.float64)
+    batch = np.broadcast_shapes(q.shape[:-1], q_next.shape[:-1])
+    result = np.empty((*batch, robot.nv))
+    for link, iq, iv in robot.slices():
+        result[..., iv] = motion_of(link.joint.type).difference(q[..., iq], q_next[..., iq])
+    return result
+
+
 def advance(robot: Robot, q: Scalars, v: Scalars) -> Array:
     """`integrate` over any scalar: q (nq,) and v (nv,) to (nq,), quaternions of length 1, exact to rounding for every
     turn. Both forms are computed and one is selected, so that it can be traced and built."""

@@ -117,6 +117,11 @@ _OUTPUTS: dict[str, Callable[[Coupling, Any], Any]] = {
     "link_jacobians": Coupling.columns,
     "frame_jacobian": Coupling.columns,
     "contact_jacobian": Coupling.columns,
+    "centroidal_momentum_matrix": Coupling.columns,
+    "centre_of_mass_jacobian": Coupling.columns,
+    "gravity_torque": Coupling.torques,
+    "coriolis_torque": Coupling.torques,
+    "bias_torque": Coupling.torques,
 }
 """What becomes of the inputs and outputs of the other functions; those that are not listed stay as they are."""
 

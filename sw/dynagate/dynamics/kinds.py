@@ -39,6 +39,11 @@ class JointMotion(ABC):
         of tiny size gives complex steps."""
         return np.asarray(q + v)
 
+    def difference(self, q: Array, q_next: Array) -> Array:
+        """The constant velocity (..., nv) that leads from q to q_next (..., nq) in one second, in numpy: the inverse of
+        `moved`, by the shorter turn."""
+        return np.asarray(q_next - q)
+
     def advanced(self, q: Array, v: Array) -> Array:
         """`moved` of one configuration over any scalar."""
         return np.asarray(q + v)
@@ -102,6 +107,9 @@ class Ball(JointMotion):
         half_sinc, cosine, _ = _turned_by(v[..., -3:])
         return _times(q[..., -4:], v[..., -3:] * half_sinc, cosine)
 
+    def difference(self, q: Array, q_next: Array) -> Array:
+        return _rate(_back(q), q_next[..., -4:])[0]
+
     def advanced(self, q: Array, v: Array) -> Array:
         turn, rate = q[-4:], v[-3:]
         half_sinc, cosine, _, _ = _factors(rate @ rate)
@@ -143,6 +151,12 @@ class Free(Ball):
         across = np.cross(rate, speed)
         screw = speed + 2.0 * half_sinc**2 * across + _cubic(squared) * np.cross(rate, across)
         return np.concatenate([q[..., :3] + _turned(q[..., 3:], screw), super().moved(q, v)], axis=-1)
+
+    def difference(self, q: Array, q_next: Array) -> Array:
+        rate, angle = _rate(_back(q), q_next[..., -4:])
+        moved = _turned(_back(q), q_next[..., :3] - q[..., :3])
+        across = np.cross(rate, moved)
+        return np.concatenate([moved - 0.5 * across + _unscrew(angle) * np.cross(rate, across), rate], axis=-1)
 
     def advanced(self, q: Array, v: Array) -> Array:
         turned = super().advanced(q, v)
@@ -229,3 +243,27 @@ def _cubic(squared: Array) -> Array:
     x, angle = squared, np.sqrt(squared)
     series = 1 / 6 - x / 120 * (1 - x / 42 * (1 - x / 72 * (1 - x / 110)))
     return np.divide(angle - np.sin(angle), angle**3, out=series, where=np.abs(x) > 0.1)
+
+
+def _back(q: Array) -> Array:
+    """The conjugate of the quaternion in q."""
+    return np.asarray(q[..., -4:] * np.array([-1.0, -1.0, -1.0, 1.0]))
+
+
+def _rate(back: Array, quaternion: Array) -> tuple[Array, Array]:
+    """The angular velocity (..., 3) of one second, and its angle (..., 1), that lead to a quaternion from the one whose
+    conjugate is `back`, by the shorter turn."""
+    turn = _times(back, quaternion[..., :3], quaternion[..., 3:])
+    turn = np.where(turn[..., 3:] < 0.0, -turn, turn)
+    sine = np.linalg.norm(turn[..., :3], axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(sine, turn[..., 3:])
+    return turn[..., :3] * np.divide(angle, sine, out=np.full_like(sine, 2.0), where=sine > 0.0), angle
+
+
+def _unscrew(angle: Array) -> Array:
+    """(1 - θ/2 cot(θ/2)) / θ² of θ; by its series where the difference would cancel."""
+    squared = angle * angle
+    series = 1 / 12 + squared / 720 * (1 + squared / 42 * (1 + squared / 40))
+    half = 0.5 * angle
+    cotangent = np.divide(half, np.tan(half), out=np.ones_like(half), where=half > 0.0)
+    return np.divide(1.0 - cotangent, squared, out=series, where=np.abs(squared) > 0.1)

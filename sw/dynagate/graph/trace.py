@@ -28,7 +28,7 @@ from dynagate.robot.checked import RobotOrName, robot_of
 @keywords_checked
 def trace(
     robot: RobotOrName,
-    name: str | Function,
+    name: str | Function | Sequence[str],
     *,
     form: str | None = None,
     frame: Frame | None = None,

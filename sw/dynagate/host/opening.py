@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import check_keyword, nearest
+from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import DEFAULT_FUNCTION, OF_ROLLOUTS, AlgorithmOptions
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
 from dynagate.host.chip_rollout import ChipRollout
@@ -50,7 +52,7 @@ def open(
 @overload
 def open(
     what: Robot | Build | str | PathLike[str],
-    function: str | None = None,
+    function: str | Sequence[str] | None = None,
     *,
     device: str | DeviceOptions | None = None,
     algorithm: AlgorithmOptions | None = None,
@@ -60,7 +62,7 @@ def open(
 ) -> Opened: ...
 def open(
     what: Robot | Build | str | PathLike[str],
-    function: str | None = None,
+    function: str | Sequence[str] | None = None,
     *,
     device: str | DeviceOptions | None = None,
     algorithm: AlgorithmOptions | None = None,
@@ -75,7 +77,7 @@ def open(
     path of its folder. A design knows its function and opens as "sim" (its default), "fixed", "numpy" or, with a
     link, "board". A name that ships is the robot, also where a folder is called the same: write "./iiwa14" for that.
     function: of a robot, the gradient of forward dynamics unless given. Several with commas between them, or "all", are
-    called by name: `accelerator.forward_dynamics(...)`.
+    called by name: `accelerator.forward_dynamics(...)`. Several in a list are computed at one state, in one call.
 
     device: its name, or an object of its options: `Cpu`, `Cuda`, `Numpy`, `Fixed`, `Sim` or `Board` of
     `dynagate.host.devices`. algorithm: the options of the function's algorithm in one object.
@@ -85,15 +87,30 @@ def open(
     link="sim" is a design's simulation with its AXI shell.
     overflow: "mask", so that results say which samples overflowed; or "raise", so that a batch with one raises
     OverflowedError.
-    step: called with what is about to happen, where it takes a moment.
+    step: called with what is about to happen, where it takes a moment; unless given, a terminal shows it.
 
     Returns an `Accelerator`, a `Rollout` for the function "rollout", or a `ChipRollout` for the design of one.
     Raises ValueError for an unknown device or an option that the device does not take, before any work; TypeError for
     an option with another name; RobotError where there is no such robot, DesignError for a design that is missing or
     damaged, CompileError where there is no compiler.
     """
-    asked = {name: value for name, value in options.items() if value is not None}
     _check_names(options)
+    if not isinstance(function, str | None):
+        function = function_row(function).name
+    with showing(step) as say:
+        return _opened_as_asked(what, function, device, algorithm, overflow, say, options)
+
+
+def _opened_as_asked(
+    what: Robot | Build | str | PathLike[str],
+    function: str | None,
+    device: str | DeviceOptions | None,
+    algorithm: AlgorithmOptions | None,
+    overflow: str,
+    step: Step | None,
+    options: Mapping[str, Any],
+) -> Opened:
+    asked = {name: value for name, value in options.items() if value is not None}
     robot = _robot(what)
     if robot is not None and function == ROLLOUT:
         return _rollout(robot, device, overflow, step, asked)

@@ -74,6 +74,20 @@ class Results(Mapping[str, Any]):
     """() energy of the moving links under gravity, J; 0 where their centre of mass is at the base's origin."""
     centre_of_mass: Array
     """(3,) centre of mass of the moving links, m, in the base frame."""
+    gravity_torque: Array
+    """(nv,) torques and forces that hold the robot still, N m or N."""
+    coriolis_torque: Array
+    """(nv,) C(q, q̇) q̇, N m or N."""
+    bias_torque: Array
+    """(nv,) torques and forces at zero acceleration, N m or N."""
+    centroidal_momentum: Array
+    """(6,) [angular; linear] momentum about the centre of mass in base axes, kg m²/s and kg m/s."""
+    centroidal_momentum_matrix: Array
+    """(6, nv) of centroidal_momentum by q̇, kg m² and kg m."""
+    centre_of_mass_velocity: Array
+    """(3,) velocity of the centre of mass, m/s, in base axes."""
+    centre_of_mass_jacobian: Array
+    """(3, nv) of centre_of_mass_velocity by q̇, m/s a unit of q̇."""
     link_positions: Array
     """(links, 3) origins of the link frames, m, in the base frame."""
     link_jacobians: Array

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import check_keyword
+from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
@@ -127,13 +128,20 @@ class Rollout(Opened):
             self.chip = _on_chip(robot, self.options, linearise, chosen)
             self.dtype = self.chip.device.dtype
             return
-        self.motion = self.method.motion(robot, self.options, linearise=linearise, every=self.every)
-        self.loop = self.motion.loop
-        self._compute = self._computing(self.loop)
-        self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
-        if self.motion.failed and self.dtype != np.float64 and not self.motion.in_float32:
-            raise ArgumentError(f"dtype {self.dtype} with method '{self.method.name}'; expected float64 to solve in")
-        self._begin = None if self.motion.begin is None else self._computing(self.motion.begin)
+        with showing() as say:
+            if say:
+                say(f"tracing {robot.name} rollout")
+            self.motion = self.method.motion(robot, self.options, linearise=linearise, every=self.every)
+            self.loop = self.motion.loop
+            if say:
+                say(f"compiling {robot.name} rollout for {chosen.name}")
+            self._compute = self._computing(self.loop)
+            self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
+            if self.motion.failed and self.dtype != np.float64 and not self.motion.in_float32:
+                raise ArgumentError(
+                    f"dtype {self.dtype} with method '{self.method.name}'; expected float64 to solve in"
+                )
+            self._begin = None if self.motion.begin is None else self._computing(self.motion.begin)
 
     def __repr__(self) -> str:
         dt = "dt of each call" if self.options.dt is None else f"dt {self.options.dt:g} s"

@@ -7,12 +7,15 @@ Importing this module registers `dynagate/Hopper-v0`, `dynagate/Walker-v0` and `
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import MissingExtraError
+from dynagate.base.progress import showing
 from dynagate.integrators.legged import LEGGED
 from dynagate.integrators.position_based_inputs import check_whole
 from dynagate.integrators.walking import CONTROL as CONTROL  # of this module's users
@@ -33,6 +36,23 @@ Numbers = npt.NDArray[np.float32]
 def _spaces(task: WalkingTask) -> tuple[Any, Any]:
     """Of observations, and of actions."""
     return spaces.Box(-np.inf, np.inf, (task.size,), np.float32), spaces.Box(-1.0, 1.0, (task.motors,), np.float32)
+
+
+_STEPPED: set[tuple[str, str, bool]] = set()
+
+
+@contextmanager
+def compiling(task: WalkingTask) -> Iterator[None]:
+    """The first step of a simulator in this process, which compiles it where the cache has none: a terminal says so."""
+    kind = (task.legged.robot.name, task.simulator, task.batch)
+    if kind in _STEPPED:
+        yield
+        return
+    with showing() as say:
+        if say:
+            say(f"compiling {task.simulator} for {task.legged.robot.name}, once a machine")
+        yield
+    _STEPPED.add(kind)
 
 
 class Walking(gymnasium.Env[Numbers, Numbers]):
@@ -67,7 +87,8 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
         return self.task.observations(self.q, self.qd), {"converged": True}
 
     def step(self, action: Numbers) -> tuple[Numbers, float, bool, bool, dict[str, Any]]:
-        outcome = self.task.step(self.q[None], self.qd[None], self.task.bounded(action)[None])
+        with compiling(self.task):
+            outcome = self.task.step(self.q[None], self.qd[None], self.task.bounded(action)[None])
         (self.q,), (self.qd,), (reward,), (fallen,), (converged,) = outcome
         self._count += 1
         over = self._count >= self.task.actions
@@ -124,7 +145,8 @@ class WalkingBatch(VectorEnv[Numbers, Numbers, npt.NDArray[Any]]):
 
     def step(self, actions: Numbers) -> tuple[Numbers, npt.NDArray[Any], Flags, Flags, dict[str, Any]]:
         bounded = self.task.bounded(actions, self.num_envs)
-        self.q, self.qd, reward, fallen, converged = self.task.step(self.q, self.qd, bounded)
+        with compiling(self.task):
+            self.q, self.qd, reward, fallen, converged = self.task.step(self.q, self.qd, bounded)
         self._counts += 1
         over = self._counts >= self.task.actions
         seen, info = self.task.observations(self.q, self.qd), {"converged": converged}

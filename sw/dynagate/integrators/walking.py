@@ -72,7 +72,7 @@ class WalkingTask:
             raise ArgumentError(f"robot '{robot}'; expected one of {', '.join(LEGGED)}")
         if simulator not in tuple(STEPS):
             raise ArgumentError(f"simulator '{simulator}'; expected one of {', '.join(STEPS)}")
-        self.legged = LEGGED[robot]()
+        self.legged, self.simulator, self.batch = LEGGED[robot](), simulator, batch
         self.dt = STEPS[simulator] if dt is None else dt
         check_positive("dt", self.dt)
         self._hold = round(CONTROL / self.dt)

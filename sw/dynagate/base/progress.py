@@ -1,0 +1,96 @@
+"""Steps that take a while, by tqdm: a line with what happens and a clock, where a terminal is there."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+    from typing_extensions import Self  # in `typing` from Python 3.11 on
+
+Step = Callable[[str], Any]
+"""Called with what is about to happen."""
+
+QUIET = 1.0
+"""Seconds after which a step is shown that leaves no line behind."""
+
+
+class Steps:
+    """Call with what is about to happen; the step before is then done.
+
+    lasting: a terminal keeps a line for every step, with its seconds, and a log gets a line when a step starts. Else a
+    terminal has one line while a step takes longer than QUIET seconds, and nothing is left of it.
+    took: what was done, and the seconds of each.
+    """
+
+    def __init__(self, *, lasting: bool = False) -> None:
+        self.lasting = lasting
+        self.took: list[tuple[str, float]] = []
+        self._bar: tqdm | None = None
+        self._running: tuple[str, float] | None = None
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+        self._terminal = sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        if self._terminal:
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stop.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        self._finish()
+
+    def __call__(self, text: str) -> None:
+        self._finish()
+        with self._lock:
+            self._running = text, time.monotonic()
+            if self.lasting and self._terminal:
+                self._show()
+            elif self.lasting:
+                print(f"  {text}", file=sys.stderr, flush=True)
+
+    def _show(self) -> None:
+        from tqdm import tqdm
+
+        assert self._running is not None
+        text, began = self._running
+        form = "  {desc:<48} {elapsed}"
+        self._bar = tqdm(desc=text, bar_format=form, file=sys.stderr, leave=self.lasting)
+        self._bar.start_t -= time.monotonic() - began
+
+    def _finish(self) -> None:
+        with self._lock:
+            if self._running is not None:
+                text, began = self._running
+                self.took.append((text, time.monotonic() - began))
+            bar, self._bar, self._running = self._bar, None, None
+            if bar is not None:
+                bar.close()
+
+    def _tick(self) -> None:
+        while not self._stop.wait(QUIET):
+            with self._lock:
+                if self._bar is None and self._running is not None and time.monotonic() - self._running[1] >= QUIET:
+                    self._show()
+                if self._bar is not None:
+                    self._bar.refresh()
+
+
+@contextmanager
+def showing(step: Step | None = None) -> Iterator[Step | None]:
+    """What a call says its steps to: what its caller has given it, or else a line on the terminal, if there is one."""
+    if step is not None or not sys.stderr.isatty():
+        yield step
+        return
+    with Steps() as steps:
+        yield steps

@@ -1,0 +1,91 @@
+"""Centroidal momentum and its matrix, the centre of mass' Jacobian, and what of the torques is gravity or velocity.
+
+Orin, Goswami & Lee, "Centroidal dynamics of a humanoid robot", 2013: the momentum of all links about their common
+centre of mass, in axes of the base, is A(q) q̇. Rotors' armature has no part in it.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+from dynagate.base.naming import label, scope
+from dynagate.dynamics.frames import poses
+from dynagate.dynamics.inverse_dynamics import inverse_dynamics
+from dynagate.dynamics.kinematics import centre_of_mass
+from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, rotate_symmetric, symmetric, zeros
+from dynagate.dynamics.tree import Tree
+
+
+def centroidal_momentum_matrix(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """A (6, nv): [angular; linear] momentum about the centre of mass in base axes, kg m²/s and kg m/s, by q̇."""
+    tree = tree.as_given
+    centre, where = centre_of_mass(tree, q), poses(tree, q, "base")
+    places = [position - centre for position in where.position]
+    composite = [_seen(tree.inertias[i], where.rotation[i], places[i]) for i in tree.links]
+    result = zeros(6, tree.nv)
+    for i in reversed(tree.links):
+        with scope("momentum", f"link{i}"):
+            for d in tree.dofs[i]:
+                pushed = composite[i] @ tree.axis_at(d, where.rotation[i], places[i])
+                result[:3, d], result[3:, d] = pushed.angular, pushed.linear
+            if (p := tree.parents[i]) >= 0:
+                composite[p] = composite[p] + composite[i]
+    return label(result, "centroidal_momentum_matrix")
+
+
+def _seen(inertia: Inertia, rotation: Array, position: Array) -> Inertia:
+    """A link's inertia about a point at -position of the link's origin, in axes in which the link has this rotation."""
+    mass, first, second = inertia.mass, rotation @ inertia.first, rotate_symmetric(rotation, inertia.second)
+    h = first + position * mass
+
+    def entry(a: int, b: int) -> Scalar:
+        return second[a, b] + first[a] * position[b] + position[a] * h[b]
+
+    return Inertia(mass, h, symmetric(entry))
+
+
+def centroidal_momentum(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
+    """[angular; linear] momentum (6,) of all links about their centre of mass in base axes, kg m²/s and kg m/s."""
+    matrix = centroidal_momentum_matrix(tree, q)
+    with scope("momentum"):
+        return label(matrix @ array(list(qd)), "centroidal_momentum")
+
+
+def centre_of_mass_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """Velocity of the centre of mass in base axes by q̇ (3, nv), m or 1."""
+    matrix = centroidal_momentum_matrix(tree, q)
+    total = sum(inertia.mass for inertia in tree.as_given.inertias)
+    with scope("momentum"):
+        return label(matrix[3:] * (1.0 / total), "centre_of_mass_jacobian")
+
+
+def centre_of_mass_velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
+    """Velocity of the centre of mass (3,) in m/s, in base axes."""
+    columns = centre_of_mass_jacobian(tree, q)
+    with scope("momentum"):
+        return label(columns @ array(list(qd)), "centre_of_mass_velocity")
+
+
+def gravity_torque(tree: Tree, q: Sequence[Scalar]) -> list[Scalar]:
+    """τ (nv,) in N m or N that holds the robot still against gravity."""
+    return inverse_dynamics(_frictionless(tree), q, [0.0] * tree.nv, [0.0] * tree.nv)
+
+
+def bias_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """τ (nv,) in N m or N at zero acceleration: of velocity products, gravity, damping and friction; M q̈ = τ - this."""
+    return inverse_dynamics(tree, q, qd, [0.0] * tree.nv)
+
+
+def coriolis_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
+    """C(q, q̇) q̇ (nv,) in N m or N: of Coriolis and centrifugal forces alone."""
+    weightless = _frictionless(tree)
+    weightless.base_acceleration = zeros(3)
+    return inverse_dynamics(weightless, q, qd, [0.0] * tree.nv)
+
+
+def _frictionless(tree: Tree) -> Tree:
+    """The tree whose joints neither damp nor rub."""
+    own = copy.copy(tree)
+    own.damping, own.friction = [0.0] * tree.nv, None
+    return own
