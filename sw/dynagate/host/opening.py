@@ -424,7 +424,7 @@ def _design_board(design: Build | str | PathLike[str], *, link: str | None = Non
     """A design on a board."""
     if link is None:
         raise ArgumentError(f"device '{BOARD}' without a link; expected link='xdma:/dev/xdma0' or another")
-    text = LinkText.of(link)
+    text = LinkText.of(link, str(_folder(design)))
     content = load(_folder(design))
     if step:
         step(f"opening {link}")
