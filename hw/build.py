@@ -28,7 +28,7 @@ from dynagate.design.design import (
     Stream,
     Versions,
 )
-from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, sealed, text_of, with_files
+from dynagate.design.files import FILE, FORMAT_VERSION, is_whole, load, sealed, text_of, with_files
 from dynagate.design.ring import COMMAND
 from dynagate.design.source import source_digest
 from dynagate.design.words import FIXED, FLOAT16, FLOAT32, beats, number_of, words_of
@@ -47,6 +47,8 @@ from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.hw.axi import Axi, check_words
+from dynagate.hw.bench import bench_faults, bench_files
+from dynagate.hw.bench.vectors import vectors
 from dynagate.hw.cost import lookup_tables
 from dynagate.hw.datasheet import DATASHEET, datasheet
 from dynagate.hw.options import DEFAULT_FOLDER
@@ -86,7 +88,8 @@ class BuildError(Error, RuntimeError):
 class Build:
     """What was built and from what.
 
-    folder: holds datapath.v, design.json, datasheet.md and, with a shell, accelerator.v. robot, region: of the request.
+    folder: holds datapath.v, design.json, datasheet.md, the benches in tests and, with a shell, accelerator.v.
+    robot, region: of the request.
     formatted: the graph with a format for each node. plan: the schedule, and the units that compute it. design: what
     design.json holds.
     """
@@ -199,9 +202,17 @@ def build_request(
     what = request.function.replace(",", "+")
     name = f"{untrusted.file_name(robot.name)}-{what}-ii{planned.ii}-{design.hash[:12]}"
     result = Build(Path(folder) / name, robot, region, formatted, planned, design)
-    if not (is_whole(result.folder, design) and (result.folder / DATASHEET).is_file()):
+    if not _is_whole(result):
         _write(result, say)
     return result
+
+
+def _is_whole(result: Build) -> bool:
+    """Whether the folder holds the design with its datasheet and its bench, none of it damaged."""
+    folder = result.folder
+    if not (is_whole(folder, result.design) and (folder / DATASHEET).is_file()):
+        return False
+    return next(bench_faults(load(folder), folder), None) is None
 
 
 def _formatted(
@@ -245,11 +256,13 @@ def _write(result: Build, say: Callable[[str], Any]) -> None:
     with storage.scratch(target.parent, BuildError, target.name) as place:
         top = Datapath(result.plan, result.design.device_hash)
         verilog = _verilog(result, top, say)
-        texts = {**verilog, DATASHEET: datasheet(result, top.late)}
-        texts[FILE] = text_of(with_files(result.design, verilog))
+        say("vectors and benches")
+        bench = bench_files(result.design, top.late, vectors(result))
+        texts = {**verilog, **bench, DATASHEET: datasheet(result, top.late)}
+        texts[FILE] = text_of(with_files(result.design, {**verilog, **bench}))
         draft = place / target.name
-        draft.mkdir()
         for name, text in texts.items():
+            (draft / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).write_text(text, encoding="utf-8")
         storage.put(draft, target, last=FILE)
 

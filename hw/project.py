@@ -39,6 +39,7 @@ KERNEL = "accelerator"
 """Name of the RTL kernel on a card, which holds the module `dynagate`."""
 LAST_LINES = 20
 _SCRIPTS = (".tcl", ".xdc", ".mk")
+_VERSION = re.compile(r"\bv(20\d\d\.\d)\b")
 _CODE = re.compile(r"[^\w.:,+\"()/ -]", flags=re.ASCII)
 """What could be code in a script of Tcl or make."""
 
@@ -125,6 +126,8 @@ class Flow:
     """What `dynagate.open` takes as link."""
     commands: tuple[str, ...] = ("make",)
     seen: str = ""
+    versions: tuple[str, str] = ("2022.1", "2025.2")
+    """The oldest and the newest of the tool (docs/boards.md)."""
 
 
 FLOWS = {
@@ -166,6 +169,7 @@ FLOWS = {
         reset="ap_rst_n",
         link="xrt:accelerator.xclbin",
         registers_at="byte 0 of the kernel `accelerator`",
+        versions=("2022.2", "2025.2"),
         seen="`clocks.txt` holds the clock: v++ lowers it where timing is not met.",
     ),
 }
@@ -234,6 +238,7 @@ def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> l
     flow = project.flow
     if shutil.which(flow.tool) is None:
         return None
+    _check_version(flow)
     (step or (lambda text: None))(f"{flow.tool}: synthesis, place and route")
     log = project.folder / "make.log"
     with log.open("w", encoding="utf-8") as output:
@@ -245,6 +250,16 @@ def run_tool(project: Project, *, step: Callable[[str], Any] | None = None) -> l
         what = ending(done.returncode) if done.returncode else f"failed ({', '.join(missing)} not written)"
         raise ProjectError(f"{flow.tool} {what}; {log} ends in\n{tail}")
     return products
+
+
+def _check_version(flow: Flow) -> None:
+    """Raises ProjectError: the tool says a version outside of the table."""
+    said = _VERSION.search(completed([flow.tool, "-version"]).stdout)
+    oldest, newest = flow.versions
+    if said is not None and not oldest <= said[1] <= newest:
+        raise ProjectError(
+            f"{flow.tool} on the path is {said[1]}; expected {oldest} to {newest}, or --only-project and another tool"
+        )
 
 
 def choice_table(choice: Choice) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -60,9 +61,11 @@ class Host(RootComplex):
         self.written = Event()
         self.unanswered: list[int] = []
         self.completions = self.overtaken = self.largest_write = self.largest_read = 0
+        self.requests = 0  # of the device, reads and writes
         self.above = self.mem_address_space.create_pool(ABOVE, ABOVE)
 
     async def handle_mem_read_tlp(self, tlp: Tlp) -> None:
+        self.requests += 1
         self.largest_read = max(self.largest_read, tlp.length * 4)
         cocotb.start_soon(self._answer(tlp))
 
@@ -74,6 +77,7 @@ class Host(RootComplex):
         await super().handle_mem_read_tlp(tlp)
 
     async def handle_mem_write_tlp(self, tlp: Tlp) -> None:
+        self.requests += 1
         self.largest_write = max(self.largest_write, tlp.length * 4)
         await super().handle_mem_write_tlp(tlp)
         self.written.set()
@@ -124,7 +128,7 @@ class Ring:
         self.base = self.region.get_absolute_address(0)
         self.results = DESCRIPTOR.size * count
         self.count_place = self.results + 8 * count
-        self.region.mem[self.count_place : self.count_place + 4] = bytes(4)
+        self.region.mem[self.results : self.count_place + 4] = bytes(8 * count + 4)
         k = 0
         for pieces in parts:
             for address, length in pieces:
@@ -171,6 +175,19 @@ class Ring:
     @property
     def _written(self) -> int:
         return int.from_bytes(self.region.mem[self.count_place : self.count_place + 4], "little")
+
+    def received(self) -> int | None:
+        """Bytes that C2H has written, once a packet has ended or all descriptors are full; None until then."""
+        total = 0
+        for k in range(self.ends[-1]):
+            place = self.results + 8 * k
+            mark, length = struct.unpack("<II", self.region.mem[place : place + 8])
+            if mark >> 16 != RESULT_MAGIC:
+                return None
+            total += length
+            if mark & 1:
+                break
+        return total
 
     def lengths(self) -> list[tuple[int, bool]]:
         """Of each descriptor of C2H: the bytes written, and whether a packet ended with it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -192,22 +193,46 @@ def run_bench(program: Path | Icarus, module: str, data: Mapping[str, Any], *, o
     module reads with `bench.vectors`. only: a regular expression of tests. Raises SimulationError, with the end of the
     log, if a test fails."""
     with tempfile.TemporaryDirectory() as work:
+        file = Path(work) / "vectors.npz"
+        np.savez(file, **data)
+        run_module(program, module, {"DYNAGATE_VECTORS": str(file)}, only=only)
+
+
+def run_module(
+    program: Path | Icarus,
+    module: str,
+    variables: Mapping[str, str],
+    place: Path | None = None,
+    *,
+    only: str | None = None,
+) -> None:
+    """`run_bench` of a module that is told by variables of the environment where its data lie. place: the folder of a
+    module that is in no package."""
+    with tempfile.TemporaryDirectory() as work:
         if isinstance(program, Icarus):
-            _run_in(Path(work), "icarus", program.compiled(Path(work)), module, data, only)
+            _run_in(Path(work), "icarus", program.compiled(Path(work)), module, variables, place, only)
         else:
-            _run_in(Path(work), "verilator", program, module, data, only)
+            _run_in(Path(work), "verilator", program, module, variables, place, only)
 
 
-def _run_in(work: Path, simulator: str, program: Path, module: str, data: Mapping[str, Any], only: str | None) -> None:
+def _run_in(
+    work: Path,
+    simulator: str,
+    program: Path,
+    module: str,
+    variables: Mapping[str, str],
+    place: Path | None,
+    only: str | None,
+) -> None:
     from cocotb_tools.check_results import get_results
     from cocotb_tools.runner import get_runner
 
-    file = work / "vectors.npz"
-    np.savez(file, **data)
     runner = get_runner(simulator)
     runner.build_dir = program.parent
     previous = os.environ.get("PATH", "")
     os.environ["PATH"] = environment()["PATH"]
+    here = [] if place is None else [str(place)]
+    sys.path[:0] = here  # which cocotb's runner hands on
     try:
         results = runner.test(
             test_module=module,
@@ -218,13 +243,14 @@ def _run_in(work: Path, simulator: str, program: Path, module: str, data: Mappin
             test_dir=work,
             results_xml=str(work / "results.xml"),
             log_file=work / "log.txt",
-            extra_env={"DYNAGATE_VECTORS": str(file)},
+            extra_env={**variables, "PYTHONDONTWRITEBYTECODE": "1"},
         )
         ran, failed = get_results(Path(results))
-    except SystemExit:  # how cocotb's runner reports a failed test
+    except (SystemExit, RuntimeError):  # how cocotb's runner reports a failed test
         raise SimulationError(f"{module} failed on {program.name}:\n{_tail(work)}") from None
     finally:
         os.environ["PATH"] = previous
+        del sys.path[: len(here)]
     if failed or not ran:
         raise SimulationError(f"{module} on {program.name}: {failed} of {ran} benches failed:\n{_tail(work)}")
 

@@ -55,6 +55,7 @@ SHELL_PORTS = (
 VERILATOR_FLAGS = (
     "--cc",
     "--vpi",
+    "--assert",
     "-Wno-fatal",
     "-Wno-lint",
     "-Wno-style",
@@ -163,6 +164,20 @@ def cocotb_program(
         _link(model.compiled(step), result / top, [main], [f"-Wl,-rpath,{libs}", f"-L{libs}", "-lcocotbvpi_verilator"])
 
     return kept(target, make, SimulationError) / top
+
+
+def bench_program(verilog: Path, texts: Mapping[str, str], main: str, step: Callable[[str], Any] | None = None) -> Path:
+    """The program of module `bench` around a design's Verilog. texts: its Verilog by file name, written by this
+    process. main: C++ with the clock. Raises SimulationError."""
+    model = _Model.of("bench", [verilog], [], texts)
+    target = cache_folder() / f"bench-{_key(model.key, main)}"
+
+    def make(work: Path, result: Path) -> None:
+        source = work / "main.cpp"
+        source.write_text(main, encoding="utf-8")
+        _link(model.compiled(step), result / "bench", [source], [])
+
+    return kept(target, make, SimulationError) / "bench"
 
 
 def _key(*parts: str) -> str:

@@ -194,6 +194,16 @@ def test_a_tool_that_fails_is_an_error_with_its_last_lines(designs: Path, tmp_pa
         run_tool(written)
 
 
+def test_a_tool_of_another_version_is_refused(vivado: Path, designs: Path, tmp_path: Path) -> None:
+    written = project("vcu118", designs, tmp_path / "projects")
+    for version in ("2019.2", "2031.1"):
+        vivado.write_text(f"#!/bin/sh\necho 'Vivado v{version} (64-bit)'\n")
+        expected = f"vivado on the path is {version}; expected 2022.1 to 2025.2, or --only-project and another tool"
+        with pytest.raises(ProjectError, match=expected):
+            run_tool(written)
+    assert not (written.folder / "make.log").exists()
+
+
 def test_a_tool_that_writes_nothing_is_an_error(vivado: Path, designs: Path, tmp_path: Path) -> None:
     vivado.write_text("#!/bin/sh\necho done\n")
     with pytest.raises(ProjectError, match=r"vivado failed \(accelerator.bit not written\); .*make.log ends in"):

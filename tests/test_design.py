@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from dynagate import Region, build, robots, trace
 from dynagate.design.design import Design
-from dynagate.design.files import load, text_of, with_files
+from dynagate.design.files import BENCH, BENCH_FILES, load, text_of, with_files
 from dynagate.design.files import load as load_design
 from dynagate.design.source import source_digest, source_files
 from dynagate.fixedpoint.assign import assign
@@ -168,8 +168,8 @@ def test_build_mends_a_damaged_design(case: str, sound: Build, folder: Path, tmp
     damage(folder)
     (folder / "notes.txt").write_text("the user's own")
     assert arm(tmp_path).folder == folder
-    for path in sound.folder.iterdir():
-        assert (folder / path.name).read_bytes() == path.read_bytes()
+    for path in (path for path in sound.folder.rglob("*") if path.is_file()):
+        assert (folder / path.relative_to(sound.folder)).read_bytes() == path.read_bytes()
     assert (folder / "notes.txt").read_text() == "the user's own"
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
@@ -186,7 +186,7 @@ def test_a_sound_design_is_kept(sound: Build, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Build) -> None:
     content = load(sound.folder)
-    assert set(content.files) == {"datapath.v", "accelerator.v"}
+    assert set(content.files) == {"datapath.v", "accelerator.v", *(f"{BENCH}/{name}" for name in BENCH_FILES)}
     assert content == replace(sound.design, files=content.files)
     assert sound.design.hash[:16] in sound.verilog.read_text().split("\n", 1)[1]
     assert with_files(sound.design, {"datapath.v": "x"}).hash == content.hash
@@ -271,6 +271,8 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
     assert seen - counted == {
         "dynagate.fixedpoint.files",  # what it reads is in design.json
         "dynagate.base.arguments",
+        "dynagate.hw.bench",  # verifies what was built
+        "dynagate.hw.bench.vectors",
         "dynagate.hw.cost",
         "dynagate.hw.datasheet",
         "dynagate.base.errors",

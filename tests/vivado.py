@@ -383,6 +383,9 @@ class Vivado:
     # validation
 
     def do_save_bd_design(self) -> None:
+        """What validation propagates is lost in a design that was saved before it. Scripts that Vivado writes itself
+        (write_bd_tcl, as in Xilinx/Vitis-AI or Corundum's) validate, then save."""
+        self._after("validated")
         self.steps.append("saved")
 
     def do_validate_bd_design(self) -> None:
@@ -467,7 +470,7 @@ class Vivado:
     # runs
 
     def do_generate_target(self, kind: str, target: str) -> None:
-        self._after("validated")
+        self._after("saved")
         if (kind, target) != ("all", "system.bd"):
             raise TclError(f"generate_target {kind} {target}")
         self._write("vivado/accelerator.gen/sources_1/bd/system/hw_handoff/system.hwh", hwh(self))
@@ -538,7 +541,11 @@ class Vivado:
             "ports": verilog_module(self.sources, top),
             "block": module_block(verilog_module(self.sources, top), top),
             "clocks": {},
+            "maps": {name for name in self._block_of(top).interfaces({}) if name.startswith("s_axil")},
         }
+
+    def _block_of(self, top: str) -> Any:
+        return module_block(verilog_module(self.sources, top), top)
 
     def do_ipx_current_core(self) -> str:
         if not self.core:
@@ -554,7 +561,24 @@ class Vivado:
         self.core["clocks"][options["busif"]] = options["clock"]
 
     def do_ipx_add_memory_map(self, name: str, core: str) -> str:
+        """package_project makes one of each AXI slave: public scripts get it and add registers to its block reg0
+        (Xilinx/Vitis_Accel_Examples, rtl_kernels/*/scripts/package_kernel.tcl)."""
+        if name in self.core["maps"]:
+            raise TclError(f"memory map {name} exists already")
+        self.core["maps"].add(name)
         return f"map {name}"
+
+    def do_ipx_get_memory_maps(self, *arguments: str) -> str:
+        _, (name,) = parsed(arguments, values="of_objects", least=1, most=1)
+        if name not in self.core["maps"]:
+            raise TclError(f"no memory map {name}")
+        return f"map {name}"
+
+    def do_ipx_get_address_blocks(self, *arguments: str) -> str:
+        options, (name,) = parsed(arguments, values="of_objects", least=1, most=1)
+        if name != "reg0" or not options["of_objects"].startswith("map "):
+            raise TclError(f"no address block {name} in '{options['of_objects']}'")
+        return f"block {name}"
 
     def do_ipx_get_bus_interfaces(self, *arguments: str) -> str:
         _, (name,) = parsed(arguments, values="of_objects", least=1, most=1)

@@ -12,6 +12,7 @@ from tests.standins.board import Board, TooLate
 CONTROL, STATUS, ADDRESS, LENGTH = 0x00, 0x04, 0x18, 0x28
 INTO, OUT_OF = 0x00, 0x30
 HALTED, IDLE = 1, 2
+RESET = 1 << 2
 
 
 class AxiDma:
@@ -25,8 +26,15 @@ class AxiDma:
 
     def write(self, address: int, value: int) -> None:
         self._registers[address] = value
+        if address in (INTO + CONTROL, OUT_OF + CONTROL) and value & RESET:  # of the whole engine, over at once
+            self._registers |= {side + CONTROL: 0 for side in (INTO, OUT_OF)}
+            self._registers |= {side + STATUS: HALTED for side in (INTO, OUT_OF)}
+            self._asked = 0
+            return
         for side in (INTO, OUT_OF):
             if address == side + CONTROL:
+                if not value & 1 and side == OUT_OF and self._asked:
+                    return  # it halts only behind the transfer (PG021, MM2S_DMACR.RS)
                 self._registers[side + STATUS] = 0 if value & 1 else HALTED
                 self._asked = 0 if side == OUT_OF else self._asked
         if address == INTO + LENGTH:

@@ -32,7 +32,7 @@ class Buffer(np.ndarray):
 
 class Channel:
     def __init__(self, dma: AxiDma, offset: int) -> None:
-        self._dma, self._offset, self.transferred = dma, offset, 0
+        self._dma, self._mmio, self._offset, self.transferred = dma, dma, offset, 0
         self.start()
 
     @property

@@ -1,5 +1,5 @@
-save_bd_design
 validate_bd_design
+save_bd_design
 
 # Synthesis, place and route
 set design_file [get_files system.bd]

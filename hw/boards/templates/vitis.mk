@@ -3,9 +3,10 @@ PLATFORM ?= << board.platform >>
 TARGET ?= hw
 VIVADO ?= vivado
 VPP ?= v++
+EMCONFIGUTIL ?= emconfigutil
 HERTZ := << (clock * 1000000) | int >>
 
-accelerator.xclbin: << kernel >>.xo read_samples.xo write_results.xo link.cfg
+accelerator.xclbin: << kernel >>.xo read_samples.xo write_results.xo link.cfg $(if $(filter hw_emu,$(TARGET)),emconfig.json)
 	$(VPP) --link --target $(TARGET) --platform $(PLATFORM) --config link.cfg --clock.defaultFreqHz $(HERTZ) \
 	  --save-temps --output $@ << kernel >>.xo read_samples.xo write_results.xo
 	xclbinutil --info --input $@ > clocks.txt
@@ -13,9 +14,13 @@ accelerator.xclbin: << kernel >>.xo read_samples.xo write_results.xo link.cfg
 << kernel >>.xo: package.tcl << sources | join(" ") >>
 	$(VIVADO) -mode batch -notrace -source package.tcl
 
+# What an emulated card is: it lies beside the program that opens it, which needs XCL_EMULATION_MODE=hw_emu
+emconfig.json:
+	$(EMCONFIGUTIL) --platform $(PLATFORM) --nd 1 --od .
+
 %.xo: %.cpp
 	$(VPP) --compile --target $(TARGET) --platform $(PLATFORM) --kernel $* --output $@ $<
 
 .PHONY: clean
 clean:
-	rm -rf kernel vivado _x .Xil *.log *.jou *.xo << products >> clocks.txt
+	rm -rf kernel vivado _x .Xil *.log *.jou *.xo << products >> clocks.txt emconfig.json

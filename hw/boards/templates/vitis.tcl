@@ -18,12 +18,10 @@ ipx::associate_bus_interfaces -busif s_axis -clock ap_clk $core
 ipx::associate_bus_interfaces -busif m_axis -clock ap_clk $core
 ipx::associate_bus_interfaces -busif s_axil -clock ap_clk $core
 
-# The registers, as hw/regmap.py lists them
-set map [ipx::add_memory_map s_axil $core]
-set_property slave_memory_map_ref s_axil [ipx::get_bus_interfaces s_axil -of_objects $core]
-set block [ipx::add_address_block reg0 $map]
+# The registers, as hw/regmap.py lists them, in the map that package_project has made of the interface
+set map [ipx::get_memory_maps s_axil -of_objects $core]
+set block [ipx::get_address_blocks reg0 -of_objects $map]
 set_property range 4096 $block
-set_property width 32 $block
 foreach {name offset} {
 <% for register in registers %>
   << register.name >> << "0x%03X" | format(register.address) >>

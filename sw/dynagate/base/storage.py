@@ -87,8 +87,11 @@ def put(draft: Path, target: Path, last: str) -> None:
     except OSError:
         if not target.is_dir():
             raise
-        for path in sorted(draft.iterdir(), key=lambda path: path.name == last):
-            path.replace(target / path.name)
+        files = [path for path in draft.rglob("*") if not path.is_dir()]
+        for path in sorted(files, key=lambda path: path == draft / last):
+            place = target / path.relative_to(draft)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(place)
 
 
 def write(path: Path, text: str, failure: type[Exception]) -> None:

@@ -11,6 +11,7 @@ from dynagate.cli.installation import clean, doctor
 from dynagate.cli.look import report, schedule, wave
 from dynagate.cli.software import bench, emit, info
 from dynagate.cli.studies import closed_loop, sweep
+from dynagate.cli.verification import verify
 
 
 @click.group(
@@ -31,6 +32,7 @@ def main() -> None:
 for command in (
     build,
     run,
+    verify,
     synth,
     bitstream,
     together,

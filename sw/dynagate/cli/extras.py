@@ -20,6 +20,7 @@ EXTRAS = {
     "schedule": "hw",
     "wave": "hw",
     "run": "sim",
+    "verify": "sim",
     "synth": "synth",
     "sweep": "sweep",
     "closed-loop": "mpc",

@@ -18,7 +18,7 @@ OPTIONS = {
     "Formats": "word proved certificate error target floor near-rest formats policy global",
     "Hardware": "ii stages axi tlast words choice budget family board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "
-    "jobs backend cluster goal",
+    "jobs backend cluster goal simulator",
     "Output": "folder output open project-folder only-project report json figures cuda integers single pack",
     "What to remove": "dry-run designs days",
 }
@@ -28,7 +28,7 @@ ROBOT = f"The path of a URDF file, or a robot that ships: {', '.join(robots.name
 
 COMMANDS = {
     "Look": "info report schedule wave bench",
-    "Hardware": "build run synth bitstream together",
+    "Hardware": "build run verify synth bitstream together",
     "Software": "emit",
     "Studies": "sweep closed-loop",
     "Installation": "doctor clean",

@@ -21,6 +21,11 @@ FORMAT_VERSION = 6
 FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
+BENCH = "tests"
+BENCH_TEXTS = ("bench.v", "main.cpp", "rules.sv", "test_datapath.py", "Makefile", "verify.sh", "README.md")
+BENCH_VECTORS = ("inputs.hex", "expected.hex", "ends.hex", "masks.hex", "reference.hex")
+BENCH_FILES = (*BENCH_TEXTS, *BENCH_VECTORS)
+"""Of the folder in a design's folder that verifies it (`hw.bench`)."""
 MOST_FAULTS = 3
 """That an error tells: the others follow from them, as a rule."""
 
@@ -39,7 +44,7 @@ def sealed(design: Design) -> Design:
 def with_files(design: Design, texts: Mapping[str, str]) -> Design:
     """The design with `files`: the sha256 of each file beside it, by name. The hash does not cover them, because the
     Verilog holds the hash."""
-    return replace(design, files={name: _sha256(text.encode()) for name, text in texts.items()})
+    return replace(design, files={name: checksum(text) for name, text in texts.items()})
 
 
 def text_of(design: Design) -> str:
@@ -53,13 +58,18 @@ def content_hash(content: Mapping[str, Any]) -> str:
     return _sha256(json.dumps(covered, sort_keys=True).encode())
 
 
+def checksum(text: str) -> str:
+    """The sha256 of a file's text, as `files` of a design has it."""
+    return _sha256(text.encode())
+
+
 def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def load(path: str | PathLike[str]) -> Design:
+def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     """The design of design.json, by its path or its folder's, checked against its hash; files that are listed in it
-    and lie beside it are checked against their checksums. Raises DesignError."""
+    and lie beside it are checked against their checksums. bench: those of its bench too. Raises DesignError."""
     path = Path(path) / FILE if os.path.isdir(path) else Path(path)
     content = read_json(path, DesignError, "design", EXPECTED)
     if content.get("format") != FORMAT_VERSION:
@@ -76,9 +86,11 @@ def load(path: str | PathLike[str]) -> Design:
     if faults := list(islice(consistent.faults(design), MOST_FAULTS)):
         raise DesignError(f"{path} is not a design: {'; '.join(faults)}; {REBUILD}")
     names = verilog_files(design)
-    if set(design.files) != names:
+    if not names <= set(design.files):
         raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(names))}; {REBUILD}")
-    for name in names:
+    if unknown := set(design.files) - names - {f"{BENCH}/{name}" for name in BENCH_FILES}:
+        raise DesignError(f"{path} has a checksum of {min(unknown)!r}, which no design has; {REBUILD}")
+    for name in design.files if bench else names:
         _check_file(path.parent / name, design.files[name])
     return design
 

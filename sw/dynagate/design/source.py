@@ -29,6 +29,8 @@ APART = (
     "fixedpoint/files.py",
     "fixedpoint/sweep.py",
     "graph/truth.py",
+    "hw/bench/__init__.py",
+    "hw/bench/vectors.py",
     "hw/boards/__init__.py",
     "hw/choice.py",
     "hw/cost.py",

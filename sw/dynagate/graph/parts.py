@@ -92,8 +92,9 @@ def kinds_of_samples(name: str) -> list[Part]:
 
 def pooled(name: str, samples: Mapping[str, Mapping[str, Array]], count: int) -> dict[str, Array]:
     """Samples of functions together, (count, ...), row by row of one function after the other. samples: by function,
-    those of `kinds_of_samples`, each long enough."""
+    those of `kinds_of_samples` or of all, each long enough."""
     parts = kinds_of_samples(name)
+    parts += [part for part in parts_of(name) if part.name in samples and part not in parts]
     inputs: dict[str, Array] = {CODE.name: np.zeros(count)}
     for k, part in enumerate(parts):
         rows = slice(k, count, len(parts))

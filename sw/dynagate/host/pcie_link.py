@@ -1,0 +1,210 @@
+"""A PCIe card in simulation behind the driver of real ones: `dynagate.open(design, link="pcie")`.
+
+`XdmaLink` makes the calls of the system that it makes for a card. Here another process answers them: it simulates the
+host's memory, the kernel's part of the driver, a root complex, the link, a DMA engine and the design's own Verilog
+(`sim.serve_pcie`). What is measured is simulated time.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import asdict
+from multiprocessing.connection import Listener
+from pathlib import Path
+from typing import Any
+
+from dynagate.base.errors import ArgumentError
+from dynagate.design.design import Design
+from dynagate.design.payload import Words
+from dynagate.host.links import DeviceError, Transfer
+from dynagate.host.xdma_link import System, XdmaLink
+from dynagate.sim.pcie import Case
+from dynagate.sim.pcie import Link as Lanes
+
+STARTED_S = 300.0
+"""Until the simulated host has found the card, at most; a new design is compiled before."""
+CLOSED_S = 10.0
+"""Until the process has ended, at most."""
+
+
+class PcieLink(XdmaLink):
+    """folder: of a design with an AXI shell. generation, width: of the PCIe link. max_payload, read_request: as of
+    `sim.pcie.Case`. seed: of what the simulation draws. timeout: as of `DmaLink`.
+
+    Raises ArgumentError: the folder has no accelerator, or a number is none of PCIe. DeviceError: the simulation does
+    not start. Otherwise as `XdmaLink`.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        design: Design,
+        *,
+        generation: int = 3,
+        width: int = 8,
+        max_payload: int = 256,
+        read_request: int = 512,
+        seed: int = 1,
+        timeout: float = 30.0,
+    ) -> None:
+        case = Case(Lanes(generation, width), max_payload=max_payload, read_request=read_request)
+        self._check_design(design, timeout)
+        if not (Path(folder) / "accelerator.v").is_file():
+            raise ArgumentError(f"no accelerator.v in {folder}; expected the folder of the design")
+        self._samples = 0
+        self.card = SimulatedCard(Path(folder), case, seed, timeout)
+        text = f"a simulated card at PCIe {case.link}"
+        super().__init__(text, design, timeout=timeout, system=CardFiles(self.card))
+
+    def write(self, samples: Words, results: int | None = None) -> None:
+        if not self._under_way:
+            self._times(anew=True)
+            self._samples = 0
+        super().write(samples, results)
+        self._samples += len(samples)
+
+    @property
+    def transfer(self) -> Transfer:
+        """Of the batches since none was under way, in cycles of the device's clock: from the first doorbell to the last
+        result in the host's memory, and this by sample."""
+        first, last = self._times(anew=False)
+        return Transfer(round(last - first), (last - first) / max(self._samples, 1))
+
+    def _times(self, *, anew: bool) -> tuple[float, float]:
+        try:
+            first, last = self.card.call("times", anew)
+        except OSError as error:
+            raise self._broken("request", error) from None
+        return first, last
+
+    def _close(self) -> None:
+        super()._close()
+        self.card.close()
+
+
+class SimulatedCard:
+    """The other process, and the requests to it, from any thread. folder: of the design. seconds: after which a
+    transfer is given up. Raises DeviceError: the process ends before the card is there."""
+
+    def __init__(self, folder: Path, case: Case, seed: int, seconds: float) -> None:
+        self._place = tempfile.TemporaryDirectory()
+        place = Path(self._place.name)
+        self._listener = Listener(str(place / "card"), "AF_UNIX")
+        settings = {
+            "folder": str(folder),
+            "case": asdict(case),
+            "address": str(place / "card"),
+            "seconds": seconds,
+            "seed": seed,
+        }
+        self._log = place / "log.txt"
+        with self._log.open("w", encoding="utf-8") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "dynagate.sim.pcie_card", json.dumps(settings)],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._connection: Any = None
+        self._lock, self._count = threading.Lock(), 0
+        self._waiting: dict[int, Future[Any]] = {0: Future()}
+        for work in (self._listen, self._watch):
+            threading.Thread(target=work, daemon=True).start()
+        try:
+            self._waiting[0].result(STARTED_S)
+        except (OSError, TimeoutError):
+            lines = self._log.read_text(encoding="utf-8", errors="replace").splitlines()[-12:]
+            self.close()
+            raise DeviceError("\n".join(["the simulation of a PCIe card did not start:", *lines])) from None
+
+    def _listen(self) -> None:
+        with suppress(OSError, EOFError):
+            self._connection = self._listener.accept()
+            while True:
+                number, result, code = self._connection.recv()
+                with self._lock:
+                    future = self._waiting.pop(number)
+                if code:
+                    future.set_exception(OSError(code, os.strerror(code)))
+                else:
+                    future.set_result(result)
+
+    def _watch(self) -> None:
+        """Who waits for a process that has ended waits for ever."""
+        self._process.wait()
+        with self._lock:
+            waiting, self._waiting = self._waiting, {}
+        for future in waiting.values():
+            future.set_exception(_gone())
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """What the process answers. Raises OSError, as the system does of a card."""
+        future: Future[Any] = Future()
+        with self._lock:
+            if self._process.poll() is not None:
+                raise _gone()
+            self._count += 1
+            self._waiting[self._count] = future
+            try:
+                self._connection.send((self._count, name, arguments))
+            except OSError:
+                raise _gone() from None
+        return future.result()
+
+    def close(self) -> None:
+        """Ends the process."""
+        with suppress(OSError, AttributeError), self._lock:
+            self._connection.send((0, "close", ()))
+        try:
+            self._process.wait(CLOSED_S)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        self._listener.close()
+        if self._connection is not None:
+            self._connection.close()
+        self._place.cleanup()
+
+
+def _gone() -> OSError:
+    return OSError(errno.ENODEV, os.strerror(errno.ENODEV))
+
+
+class CardFiles(System):
+    """The system's calls where the files are those of a simulated card."""
+
+    def __init__(self, card: SimulatedCard) -> None:
+        self.card, self.files = card, 0
+
+    def open(self, path: str, flags: int) -> int:
+        self.files += 1
+        return self.files
+
+    def close(self, file: int) -> None:
+        pass
+
+    def lock(self, file: int) -> None:
+        """Nobody else knows the card."""
+
+    def read(self, file: int, data: memoryview) -> int:
+        came = self.card.call("read", len(data))
+        data[: len(came)] = came
+        return len(came)
+
+    def write(self, file: int, data: memoryview) -> int:
+        return int(self.card.call("write", bytes(data)))
+
+    def pread(self, file: int, count: int, place: int) -> bytes:
+        return bytes(self.card.call("pread", place))
+
+    def pwrite(self, file: int, data: bytes, place: int) -> int:
+        return int(self.card.call("pwrite", data, place))

@@ -1,0 +1,117 @@
+"""The driver's code of the host over a simulated PCIe card: results, registers, rate, and faults of the link."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import Accelerator, robots
+from dynagate.base.errors import ArgumentError
+from dynagate.fixedpoint.assign import Policy
+from dynagate.host import DesignError, DeviceError
+from dynagate.host.board_links import LinkText
+from dynagate.host.pcie_link import PcieLink
+from dynagate.host.xdma_link import XdmaLink
+from dynagate.hw.axi import Axi
+from dynagate.hw.build import Build
+from dynagate.sim.pcie import CLOCK_NS, Case, datapath_rate, link_rate, sample_bytes
+
+FUNCTION = "forward_dynamics"
+ARM = robots.load("two_joint_arm")
+
+
+@pytest.fixture(scope="module")
+def built(designs: Path) -> Build:
+    policy = Policy(word=20, guard_bits=1.0)
+    return dynagate.build(ARM, FUNCTION, ii=8, policy=policy, axi=Axi(512, "batch"), folder=designs)
+
+
+@pytest.fixture(scope="module")
+def card(built: Build) -> Iterator[Accelerator]:
+    with dynagate.open(built, link="pcie") as accelerator:
+        yield accelerator
+
+
+def link_of(card: Accelerator) -> PcieLink:
+    link = card.device.driver.link  # type: ignore[attr-defined]
+    assert isinstance(link, PcieLink)
+    return link
+
+
+def states(built: Build, count: int, seed: int) -> dict[str, np.ndarray]:
+    sample = built.region.sample(FUNCTION, max(count, 1), seed)
+    return {name: value[:count].astype(np.float32) for name, value in sample.items()}
+
+
+def check(card: Accelerator, built: Build, count: int, seed: int) -> None:
+    inputs = states(built, count, seed)
+    with dynagate.open(built, device="fixed") as integers:
+        expected, results = integers(**inputs), card(**inputs)
+    np.testing.assert_array_equal(results.overflow, expected.overflow)
+    sound = ~expected.overflow
+    np.testing.assert_array_equal(results.qdd[sound], expected.qdd[sound].astype(np.float32))
+
+
+def test_results_equal_the_integers(card: Accelerator, built: Build) -> None:
+    assert isinstance(link_of(card), XdmaLink)  # the code of real cards
+    for count in (1, 7, 300):
+        check(card, built, count, seed=count)
+    # each call counts anew
+    assert card.device.driver.registers.read("samples_out") == 300  # type: ignore[attr-defined]
+
+
+@pytest.mark.long
+def test_streaming_reaches_the_lesser_limit(card: Accelerator, built: Build) -> None:
+    count = 8000
+    check(card, built, count, seed=1)
+    rate = 1e9 / CLOCK_NS / card.transfer.per_sample
+    limit = min(link_rate(Case(), *sample_bytes(built)), datapath_rate(built))
+    assert 0.95 * limit <= rate <= limit
+
+
+@pytest.mark.parametrize("count", [4, pytest.param(200, marks=pytest.mark.long)])
+def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: Accelerator, built: Build) -> None:
+    """Poisoned and misplaced completions, and late ones. A call either raises or gives every result in its place."""
+    socket = link_of(card).card
+    before, seed = socket.call("spoil", 0.002), 0
+    told: list[str] = []
+    try:
+        while (faults := socket.call("spoil", 0.002) - before) < count:
+            try:
+                check(card, built, 400, seed)
+            except DeviceError as error:
+                told.append(str(error))
+            seed += 1
+            assert seed < 100 * count
+    finally:
+        socket.call("spoil", 0.0)
+    assert 0 < len(told) <= faults
+    # descriptors of the results are read over the link too
+    assert all(re.search(r"a (write|read) failed \(Input/output error\)", text) for text in told)
+    check(card, built, 400, seed=2)
+
+
+@pytest.mark.long
+def test_a_card_that_goes_away_is_told(built: Build) -> None:
+    accelerator = dynagate.open(built, link="pcie:,generation=1")
+    with accelerator:
+        link_of(accelerator).card._process.kill()
+        with pytest.raises(DeviceError, match=r"a simulated card at PCIe Gen1 x8 is gone \(No such device\)"):
+            accelerator(**states(built, 3, seed=1))
+
+
+def test_what_the_link_is_told_is_checked(built: Build, designs: Path) -> None:
+    assert LinkText.of("pcie", "here").path == "here"
+    assert LinkText.of("pcie,width=4", "here").options == {"width": "4"}
+    assert LinkText.of("pcie:there", "here").path == "there"
+    with pytest.raises(ArgumentError, match="no accelerator.v in /nowhere; expected the folder of the design"):
+        dynagate.open(built, link="pcie:/nowhere")
+    with pytest.raises(ArgumentError, match="PCIe generation 7; expected one of 1, 2, 3, 4"):
+        dynagate.open(built, link="pcie,generation=7")
+    bare = dynagate.build(ARM, FUNCTION, ii=8, policy=Policy(word=20), folder=designs)
+    with pytest.raises(DesignError, match="has no AXI shell; expected a build with axi="):
+        dynagate.open(bare, link="pcie")
