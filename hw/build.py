@@ -61,6 +61,8 @@ from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.hw.datapath import Datapath
+    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.processor.shape import Core
     from dynagate.hw.shell import Shell
 
 TOP = "datapath"
@@ -122,6 +124,7 @@ def build(
     function: str = "forward_dynamics_gradient",
     *,
     ii: int = 8,
+    units: int | Core | None = None,
     policy: Policy | None = None,
     goal: Goal | None = None,
     formats: str | os.PathLike[str] | None = None,
@@ -145,11 +148,12 @@ def build(
     stops: bool = False,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
-) -> Build:
+) -> Build | ProcessorBuild:
     """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
     chip. A design that is there already is kept, a damaged one mended.
 
     ii, policy, goal, formats, axi, budget, stages, region: as in `DesignRequest`.
+    units: a program for a processor of so many multiply-add units, 2 to 8, or for this core, instead of a datapath.
     form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, linearise, variable_dt, friction,
     friction_speed, stops: as in `AlgorithmOptions`.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
@@ -174,6 +178,10 @@ def build(
         stops,
     )
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
+    if units is not None:
+        from dynagate.hw.processor.build import build_program
+
+        return build_program(request, units, folder=Path(folder), step=step)
     return build_request(request, folder=folder, step=step)
 
 

@@ -16,6 +16,10 @@ from dynagate.hw.processor.instructions import SUM, Instruction, Instructions, P
 from dynagate.hw.processor.shape import Core
 
 
+SENDING = 8
+"""Cycles that the sender takes for a sample besides those for each result and each unit."""
+
+
 @dataclass(frozen=True)
 class Slot:
     """An instruction in a program word. bank: the memory its result goes to. place: there; None if nothing reads it."""
@@ -53,6 +57,11 @@ class Schedule:
     def cycles(self) -> int:
         """From the first program word to the last result."""
         return max(slot.cycle + self.core.latency_of(slot.instruction.kind) for slot in self.slots)
+
+    @property
+    def cycles_per_sample(self) -> int:
+        """Cycles from a sample to the next where results are taken at once: the sender may be slower than the units."""
+        return max(self.period, sum(map(len, self.outputs)) + self.core.units + SENDING)
 
     @property
     def use(self) -> float:

@@ -94,6 +94,10 @@ class Device(ABC):
         inputs, DeviceError where it is closed."""
         return None
 
+    def load(self, design: Any) -> None:
+        """Another program, where the device is a processor. Raises ValueError: it is none."""
+        raise ArgumentError(f"{self.text} has no program; expected a processor, of a design built with units=4, say")
+
     def choosing(self, outputs: Sequence[str]) -> Device:
         """The device with these of its outputs alone, in their order."""
         return ChosenDevice(self, outputs)

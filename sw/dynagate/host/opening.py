@@ -38,6 +38,7 @@ from dynagate.host.devices import (
 from dynagate.host.drivers import DatapathDriver, ShellDriver
 from dynagate.host.opening_ring import RING_DEVICES
 from dynagate.host.options import FLAGS, Options
+from dynagate.host.processor import PROGRAM_DEVICES, is_program
 from dynagate.host.rollouts import DEVICES as DEVICES_OF_ROLLOUTS
 from dynagate.host.rollouts import Rollout
 from dynagate.host.sim_links import SimLink, SimShellLink
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from dynagate.hw.build import Build
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
+    from dynagate.hw.processor.shape import Core
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
@@ -135,7 +137,7 @@ def open(
     number, stream ("cuda"): which card; a cudaStream_t as a number, on which arrays on the GPU are ready and results
     will be.
     policy, region ("fixed", "sim"): the formats, and the states they are for.
-    ii, goal, formats, axi, budget, stages, folder ("sim"): as `dynagate.build` takes them.
+    ii, units, goal, formats, axi, budget, stages, folder ("sim"): as `dynagate.build` takes them.
     pauses, seed ("sim"): chances per cycle, 0 to 1, that the source has nothing and that the sink is not ready, and
     what decides when.
     shell ("sim"): simulate the accelerator with its AXI streams and registers, not the bare datapath.
@@ -161,6 +163,8 @@ def open(
     chosen = _device(is_robot, device, asked)
     check_overflow(overflow)
     if not is_robot:
+        if is_program(what):
+            return Accelerator(_of_program(what, function, chosen, asked, step), overflow=overflow)
         if _is_ring(what):  # type: ignore[arg-type]
             _check_overflow_of_rollout(overflow)
             return _of_ring(_folder(what), function, chosen, asked, step)  # type: ignore[arg-type, return-value]
@@ -270,6 +274,19 @@ def _of_ring(
     return ChipRollout(opener(folder, step=step, **options))
 
 
+def _of_program(what: Any, function: str | None, device: str, options: dict[str, Any], step: Step | None) -> Device:
+    """A program on a simulated processor, or what it computes."""
+    if device not in PROGRAM_DEVICES:
+        raise ArgumentError(f"device '{device}'; a program opens on one of {', '.join(PROGRAM_DEVICES)}")
+    opener = PROGRAM_DEVICES[device]
+    _check_options(f"device '{device}' of a program", options, _options(opener))
+    opened: Device = opener(what, step=step, **options)
+    if function not in (None, opened.function):
+        opened.close()
+        raise ArgumentError(f"the program computes {opened.function}, not '{function}'; expected that, or none given")
+    return opened
+
+
 def _options(opener: Callable[..., Any]) -> list[str]:
     """The options that a device takes besides the algorithm's."""
     parameters = inspect.signature(opener).parameters.values()
@@ -356,6 +373,7 @@ def _sim(
     algorithm: AlgorithmOptions,
     *,
     ii: int = 8,
+    units: int | Core | None = None,
     policy: Policy | None = None,
     goal: Goal | None = None,
     formats: str | PathLike[str] | None = None,
@@ -375,6 +393,12 @@ def _sim(
     from dynagate.hw.request import DesignRequest
 
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
+    if units is not None:
+        from dynagate.host.processor import open_sim
+        from dynagate.hw.processor.build import build_program
+
+        programmed = build_program(request, units, folder=Path(folder or DEFAULT_FOLDER), step=step)
+        return open_sim(programmed, pauses=pauses, seed=seed, step=step)
     built = build_request(request, folder=DEFAULT_FOLDER if folder is None else folder, step=step)
     return _design_sim(built, pauses=pauses, seed=seed, shell=shell, step=step)
 

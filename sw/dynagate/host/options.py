@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dynagate.hw.axi import Axi
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
+    from dynagate.hw.processor.shape import Core
 
 FLAGS = ("prefix", "external_forces", "linearise", "stops", "pack", "shell")
 """Options that are True or False."""
@@ -49,6 +50,7 @@ class Options(TypedDict, total=False):
     policy: Policy | None
     region: Region | None
     ii: int | None
+    units: int | Core | None
     goal: Goal | None
     formats: str | PathLike[str] | None
     axi: Axi | None
