@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import dynagate
 from dynagate.base import storage, untrusted
@@ -119,6 +119,60 @@ class Build:
         return self.folder / f"{SHELL_TOP}.v"
 
 
+@overload
+def build(
+    robot: Robot,
+    function: str = ...,
+    *,
+    ii: int = ...,
+    units: None = None,
+    policy: Policy | None = ...,
+    goal: Goal | None = ...,
+    formats: str | os.PathLike[str] | None = ...,
+    axi: Axi | None = ...,
+    budget: Budget | None = ...,
+    stages: Stages | None = ...,
+    region: Region | None = ...,
+    form: str | None = ...,
+    frame: Frame | None = ...,
+    mass: str | None = ...,
+    prefix: bool = ...,
+    external_forces: bool = ...,
+    outputs: Sequence[str] | None = ...,
+    variable: Sequence[str] = ...,
+    dt: float | None = ...,
+    integrator: str | None = ...,
+    linearise: bool = ...,
+    variable_dt: bool = ...,
+    friction: bool | float | tuple[float, ...] = ...,
+    friction_speed: float = ...,
+    stops: bool = ...,
+    folder: str | os.PathLike[str] = ...,
+    step: Step | None = ...,
+) -> Build: ...
+@overload
+def build(
+    robot: Robot,
+    function: str = ...,
+    *,
+    units: int | Core,
+    policy: Policy | None = ...,
+    region: Region | None = ...,
+    form: str | None = ...,
+    frame: Frame | None = ...,
+    mass: str | None = ...,
+    prefix: bool = ...,
+    external_forces: bool = ...,
+    outputs: Sequence[str] | None = ...,
+    dt: float | None = ...,
+    integrator: str | None = ...,
+    linearise: bool = ...,
+    friction: bool | float | tuple[float, ...] = ...,
+    friction_speed: float = ...,
+    stops: bool = ...,
+    folder: str | os.PathLike[str] = ...,
+    step: Step | None = ...,
+) -> ProcessorBuild: ...
 def build(
     robot: Robot,
     function: str = "forward_dynamics_gradient",

@@ -119,10 +119,10 @@ def _instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[S
     match node.op:
         case "multiply_add" | "multiply_sub" | "sub_multiply" | "mul":
             frac = fracs[0] + fracs[1]
-            made = Instruction(i, SUM, *args, product_negative=node.op == "sub_multiply")
+            made = Instruction(i, SUM, args[0], args[1], product_negative=node.op == "sub_multiply")
             made = replace(made, addend_negative=node.op == "multiply_sub", down=frac - to.frac)
             if len(args) == 3:
-                made = replace(made, up=frac - fracs[2])
+                made = replace(made, c=args[2], up=frac - fracs[2])
         case "add" | "sub":
             fine = 0 if fracs[0] >= fracs[1] else 1
             negative = [False, node.op == "sub"]

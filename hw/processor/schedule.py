@@ -15,7 +15,6 @@ from functools import cached_property
 from dynagate.hw.processor.instructions import SUM, Instruction, Instructions, ProgramError, Source
 from dynagate.hw.processor.shape import Core
 
-
 SENDING = 8
 """Cycles that the sender takes for a sample besides those for each result and each unit."""
 
@@ -75,7 +74,7 @@ class Schedule:
     @cached_property
     def outputs(self) -> list[list[int]]:
         """The results that each unit brings out, in order."""
-        out = [[] for _ in range(self.core.units)]
+        out: list[list[int]] = [[] for _ in range(self.core.units)]
         for slot in sorted(self.slots, key=lambda slot: slot.cycle):
             if slot.instruction.out:
                 out[slot.unit].append(slot.instruction.result)

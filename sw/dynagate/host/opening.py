@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from dynagate.hw.build import Build
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
+    from dynagate.hw.processor.build import ProcessorBuild
     from dynagate.hw.processor.shape import Core
 
 DEFAULT_FUNCTION = "forward_dynamics_gradient"
@@ -99,7 +100,7 @@ def open(  # type: ignore[overload-overlap]  # a function that is known when it 
 ) -> Rollout: ...
 @overload
 def open(
-    what: Robot | Build | str | PathLike[str],
+    what: Robot | Build | ProcessorBuild | str | PathLike[str],
     function: str | None = None,
     *,
     device: str | None = None,
@@ -108,7 +109,7 @@ def open(
     **options: Unpack[Options],
 ) -> Accelerator: ...
 def open(
-    what: Robot | Build | str | PathLike[str],
+    what: Robot | Build | ProcessorBuild | str | PathLike[str],
     function: str | None = None,
     *,
     device: str | None = None,
