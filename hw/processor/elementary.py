@@ -62,8 +62,8 @@ class Functions(wiring.Component):
         units: dict[str, tuple[Any, tuple[str, ...]]] = {
             "sincos": (sincos, ("sin", "cos")),
             "reciprocal": (reciprocal, ("normalised_reciprocal",)),
+            "root": (root, ("sqrt",)),
         }
-        units["root"] = root, ("sqrt",)
         for name, (unit, ops) in units.items():
             latency = core.elementary[ops[0]]
             assert unit.latency == latency, f"{name} takes {unit.latency} cycles, not {latency}"

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.source import source_digest
+from dynagate.design.source import CORE, source_digest
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, root_frac
 from dynagate.hw.units import multiply, reciprocal, root, sincos
@@ -159,7 +159,7 @@ class Core:
     @cached_property
     def hash(self) -> str:
         """Of the shape and of the source that makes its gateware."""
-        text = json.dumps([asdict(self), source_digest()], sort_keys=True)
+        text = json.dumps([asdict(self), SHIFT_BITS, self.root_shift, source_digest(CORE)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
