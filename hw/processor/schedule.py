@@ -80,13 +80,13 @@ class Schedule:
                 out[slot.unit].append(slot.instruction.result)
         return out
 
-    def address(self, source: Source) -> int:
-        """Memory and place of an operand, as a program word has it."""
+    def location(self, source: Source) -> tuple[int, int]:
+        """Memory and place of an operand."""
         if source in self.fixed:
-            return self.core.shared << self.core.place_bits | self.fixed[source]
+            return self.core.shared, self.fixed[source]
         slot = self.by_result[source.node]  # type: ignore[index]
         assert slot.place is not None
-        return slot.bank << self.core.place_bits | slot.place
+        return slot.bank, slot.place
 
     def verify(self) -> Schedule:
         """Returns itself. Raises AssertionError naming what the core would do wrong, which is a fault of the
@@ -114,7 +114,7 @@ class Schedule:
                 assert slot.bank == (slot.unit if slot.instruction.kind == SUM else core.shared), f"{slot} is misplaced"
                 assert slot.instruction.kind == SUM or slot.unit == 0, f"{slot} is not in the slot of unit 0"
                 for source in slot.instruction.sources:
-                    bank, place = divmod(self.address(source), 1 << core.place_bits)
+                    bank, place = self.location(source)
                     found = held.get((bank, place))
                     assert found == source, f"cycle {cycle}: place {place} of {bank} holds {found}, expected {source}"
                     readers[source] -= source.node is not None

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -101,8 +101,9 @@ class ProgramDesign:
         return content
 
     def sealed(self) -> ProgramDesign:
-        """With its hash."""
-        return replace(self, hash=content_hash(self.to_json()))
+        """With its hash, as it is read from program.json."""
+        content = self.to_json()
+        return structured({**content, "hash": content_hash(content)}, ProgramDesign, "program")
 
 
 def text_of(design: ProgramDesign) -> str:
