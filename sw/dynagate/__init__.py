@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from dynagate.hw.build import Build, build, build_request
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
+    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.processor.shape import Core
     from dynagate.hw.request import DesignRequest
 
 __all__ = [
@@ -37,11 +39,13 @@ __all__ = [
     "BoundCall",
     "Budget",
     "Build",
+    "Core",
     "DesignRequest",
     "Error",
     "Goal",
     "Graph",
     "Policy",
+    "ProcessorBuild",
     "Region",
     "Results",
     "Robot",
@@ -66,6 +70,8 @@ _LAZY = {
     "Axi": "dynagate.hw.axi",
     "Budget": "dynagate.hw.cost",
     "Build": "dynagate.hw.build",
+    "Core": "dynagate.hw.processor.shape",
+    "ProcessorBuild": "dynagate.hw.processor.build",
     "DesignRequest": "dynagate.hw.request",
     "Rollout": "dynagate.host.rollouts",
     "Trajectories": "dynagate.host.rollouts",

@@ -49,7 +49,7 @@ APART = (
 
 CORE = (
     *(f"hw/processor/{name}.py" for name in ("core", "elementary", "shape", "unit", "words")),
-    *("fixedpoint/elementary.py", "fixedpoint/format.py", "hw/units/"),
+    *("fixedpoint/elementary.py", "fixedpoint/format.py", "hw/netlist.py", "hw/units/"),
 )
 """What decides a processor's core, which programs of other versions of the generator share."""
 
