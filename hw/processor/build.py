@@ -107,13 +107,13 @@ def scheduled_program(request: DesignRequest, core: Core | int, region: Region, 
     formatted = assign(graph, region, policy)
     say("fusing and scheduling")
     asked = policy.word - 1 - angle_format(formatted, policy.word).frac
-    given = Core(units=core, word=policy.word, angle_bits=asked) if isinstance(core, int) else core
-    if asked > given.angle_bits:
+    shape = Core(units=core, word=policy.word, angle_bits=asked) if isinstance(core, int) else core
+    if asked > shape.angle_bits:
         raise ProgramError(
             f"{graph.robot} {graph.name} has angles to ±{1 << asked} rad, the core's sines take ±"
-            f"{1 << given.angle_bits}; expected a core with angle_bits={asked}"
+            f"{1 << shape.angle_bits}; expected a core with angle_bits={asked}"
         )
-    scheduled = schedule(instructions(fused(formatted, given.angle)), given)
+    scheduled = schedule(instructions(fused(formatted, shape.angle)), shape)
     if isinstance(core, int):
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)

@@ -115,8 +115,8 @@ class Schedule:
                 assert slot.instruction.kind == SUM or slot.unit == 0, f"{slot} is not in the slot of unit 0"
                 for source in slot.instruction.sources:
                     bank, place = self.location(source)
-                    found = held.get((bank, place))
-                    assert found == source, f"cycle {cycle}: place {place} of {bank} holds {found}, expected {source}"
+                    holds = held.get((bank, place))
+                    assert holds == source, f"cycle {cycle}: place {place} of {bank} holds {holds}, expected {source}"
                     readers[source] -= source.node is not None
             banks = [bank for bank, _, _ in writes[cycle]]
             assert len(banks) == len(set(banks)), f"cycle {cycle}: a memory is written twice"

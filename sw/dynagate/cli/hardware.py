@@ -201,11 +201,26 @@ def _request(
     show_default=True,
     help="UltraScale+, 7-series or ECP5; may be given again.",
 )
-def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any) -> None:
-    """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers."""
-    from dynagate.cli.progress import Steps
-    from dynagate.hw.synth import synthesise, table
+@units_option
+def synth(robot: Robot, region: Region, families: Sequence[str], units: int | None, **request: Any) -> None:
+    """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
 
+    With --units it is the core of ROBOT's program that is synthesised: the same for every robot that it holds."""
+    from dynagate.cli.progress import Steps
+    from dynagate.hw.synth import synthesise, synthesise_modules, table, table_of
+
+    if units is not None:
+        from dynagate.hw.processor.build import build_program
+        from dynagate.hw.processor.core import TOP, Processor
+
+        folder = request.pop("folder")
+        with Steps() as step:
+            program = build_program(_request(robot, region, **request), units, folder=folder, step=step)
+            core = program.core
+            counted = [synthesise_modules({TOP: Processor(core)}, family, step) for family in families]
+        click.echo(table_of(f"a core of {core.text}", counted))
+        click.echo(program.folder)
+        return
     with Steps() as step:
         built = built_as_asked(robot, region, step=step, **request)
         results = [synthesise(built, family, step=step) for family in families]
