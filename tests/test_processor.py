@@ -20,6 +20,7 @@ from dynagate.fixedpoint.format import Arithmetic
 from dynagate.fixedpoint.fuse import fused
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
+from dynagate.host.links import DeviceError
 from dynagate.host.processor import ProgramDevice, ProgramDriver
 from dynagate.host.processor_report import processor_report
 from dynagate.hw.processor.build import ProcessorBuild
@@ -231,6 +232,18 @@ def test_the_core_waits_for_its_streams(programs: dict[str, ProcessorBuild], pau
         check(accelerator, programs["arm"], 12)
 
 
+def test_samples_one_by_one_keep_their_own_flags(programs: dict[str, ProcessorBuild]) -> None:
+    """The core has two samples' worth of everything; which of the two a sample takes must not depend on pauses."""
+    built = programs["overflowing"]
+    with dynagate.open(built) as accelerator:
+        flags = [check(accelerator, built, 1, seed) for seed in range(30)]
+        assert 0 < sum(flags) < 30
+        accelerator.load(programs["arm"])
+        check(accelerator, programs["arm"], 3)
+        accelerator.load(built)
+        assert 0 < check(accelerator, built, 31) < 31
+
+
 def test_batches_follow_each_other_and_a_reset_keeps_the_program(
     accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
 ) -> None:
@@ -244,6 +257,24 @@ def test_batches_follow_each_other_and_a_reset_keeps_the_program(
     device.driver.link.write(device.driver.link.buffer((2, *device.driver.sample)))
     device.driver.recover()
     np.testing.assert_array_equal(accelerator(**inputs).qdd, first.qdd)
+
+
+def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
+    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(results: np.ndarray) -> int:
+        raise DeviceError("the cable is out")
+
+    link = accelerator.device.driver.link  # type: ignore[attr-defined]
+    with monkeypatch.context() as patch:
+        patch.setattr(link, "read", cut)
+        with pytest.raises(DeviceError, match="the cable is out"):
+            accelerator.load(programs["iiwa14"])
+    accelerator.load(programs["iiwa14"])
+    check(accelerator, programs["iiwa14"], 5)
+    accelerator.close()
+    with pytest.raises(DeviceError, match="closed"):
+        accelerator.load(programs["arm"])
 
 
 def test_the_core_refuses_a_damaged_program(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Mux, Signal, signed
+from amaranth.hdl import Cat, Module, Mux, Signal, Value, signed
 from amaranth.lib import wiring
 from amaranth.lib.crc import Algorithm
 from amaranth.lib.memory import Memory
@@ -70,24 +70,18 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        core = self.core
         head = Signal(LANE)
         kind, region = self.i_payload[KIND_SHIFT:], head[REGION_SHIFT:KIND_SHIFT]
-        count = Signal(core.input_bits + 1)
+        count = Signal(self.core.input_bits + 1)
         half = Signal()
         loaded = Signal(reset_less=True)
-        full = Signal(2)
-        memory = Memory(shape=signed(core.word), depth=2 << core.input_bits, init=[])
-        m.submodules.inputs_memory = memory
-        into, out = memory.write_port(), memory.read_port(domain="comb")
+        full, written = Signal(2), Signal()
+        self._buffer(m, Cat(count[: self.core.input_bits], half), written)
+        self._registers(m)
         m.submodules.crc = crc = Algorithm(crc_width=LANE, reflect_input=True, reflect_output=True, **CRC)(
             LANE
         ).create()
         m.d.comb += [
-            into.addr.eq(Cat(count[: core.input_bits], half)),
-            into.data.eq(self.i_payload[: core.word]),
-            out.addr.eq(self.input_address),
-            self.input_value.eq(out.data),
             self.full.eq(full),
             crc.data.eq(self.i_payload),
             self.address.eq(head[:REGION_SHIFT]),
@@ -109,30 +103,43 @@ class Loader(wiring.Component):
                     with m.Else():
                         m.next = "number"
             with m.State("sample"):
-                m.d.comb += [self.i_ready.eq(1), into.en.eq(self.i_valid)]
+                m.d.comb += [self.i_ready.eq(1), written.eq(self.i_valid)]
                 with m.If(self.i_valid):
                     m.d.sync += count.eq(count + 1)
                     with m.If(count + 1 == self.inputs):
                         m.d.sync += [full.eq((full & ~self.taken) | (1 << half)), half.eq(~half)]
                         m.next = "head"
             with m.State("number"):
-                ends = head[KIND_SHIFT:] == Kind.END
                 m.d.comb += [self.i_ready.eq(1), crc.valid.eq(self.i_valid & (head[KIND_SHIFT:] == Kind.PART))]
                 with m.If(self.i_valid):
                     m.next = "head"
-                    with m.If(head[KIND_SHIFT:] == Kind.BEGIN):
-                        m.d.sync += loaded.eq(0)
-                    with m.Elif(head[KIND_SHIFT:] == Kind.PART):
-                        m.d.comb += self.part.eq((1 << region) & ~loaded.replicate(len(Region)))
-                    with m.Elif(ends):
-                        m.d.sync += [loaded.eq(loaded | (crc.crc == self.i_payload)), half.eq(0)]
-                        m.next = "answer"
+                    with m.Switch(head[KIND_SHIFT:]):
+                        with m.Case(Kind.BEGIN):
+                            m.d.sync += loaded.eq(0)
+                        with m.Case(Kind.PART):
+                            m.d.comb += self.part.eq((1 << region) & ~loaded.replicate(len(Region)))
+                        with m.Case(Kind.END):
+                            m.d.sync += loaded.eq(loaded | (crc.crc == self.i_payload))
+                            m.next = "answer"
             with m.State("answer"):
                 m.d.comb += [self.answer.eq(1), self.right.eq(loaded)]
                 with m.If(self.answered):
                     m.next = "head"
-        self._registers(m)
         return m
+
+    def _buffer(self, m: Module, address: Value, written: Signal) -> None:
+        """Two samples' inputs. address, written: of the input that comes."""
+        core = self.core
+        memory = Memory(shape=signed(core.word), depth=2 << core.input_bits, init=[])
+        m.submodules.inputs_memory = memory
+        into, out = memory.write_port(), memory.read_port(domain="comb")
+        m.d.comb += [
+            into.addr.eq(address),
+            into.data.eq(self.i_payload[: core.word]),
+            into.en.eq(written),
+            out.addr.eq(self.input_address),
+            self.input_value.eq(out.data),
+        ]
 
     def _registers(self, m: Module) -> None:
         names = [getattr(self, name) for name in REGISTERS]

@@ -87,6 +87,4 @@ class Sequencer(wiring.Component):
             with m.If(copied + 1 == self.inputs):
                 m.d.sync += copying.eq(0)
                 m.d.comb += self.taken.eq(1 << sample)
-        with m.If(self.idle & ~self.full.any()):
-            m.d.sync += next_one.eq(0)
         return m

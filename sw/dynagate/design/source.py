@@ -48,10 +48,8 @@ APART = (
 
 
 CORE = (
-    *(
-        f"hw/processor/{name}.py"
-        for name in ("core", "elementary", "loader", "machine", "sender", "sequencer", "shape", "unit", "words")
-    ),
+    *(f"hw/processor/{name}.py" for name in ("core", "elementary", "loader", "machine", "sender", "sequencer")),
+    *(f"hw/processor/{name}.py" for name in ("shape", "unit", "words")),
     *("fixedpoint/elementary.py", "fixedpoint/format.py", "hw/netlist.py", "hw/units/"),
 )
 """What decides a processor's core, which programs of other versions of the generator share."""
