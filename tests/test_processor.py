@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from dynagate import Policy, Region, Robot, robots, trace
 from dynagate.base.errors import ArgumentError
+from dynagate.cli import main
 from dynagate.design import program
 from dynagate.design.files import DesignError
 from dynagate.fixedpoint.assign import FormattedGraph, assign
@@ -400,6 +403,17 @@ def test_iiwa14s_gradient_takes_720_cycles_at_most() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("core", [Core(units=8, word=32), Core(units=3, word=18), Core(units=5, word=27)], ids=str)
+def test_cores_of_other_shapes_equal_the_integers(core: Core, tmp_path: Path) -> None:
+    floating = floating_robot(2, tmp_path)
+    for robot, options in ((robots.load("iiwa14"), {}), (ARM, {"friction": 0.5}), (floating, {})):
+        region = Region.of(robot, velocity=5.0)
+        built = dynagate.build(robot, "forward_dynamics", units=core, region=region, folder=tmp_path, **options)
+        with dynagate.open(built) as accelerator:
+            check(accelerator, built, 21)
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     "function",
     ["forward_dynamics_gradient", "inverse_dynamics_gradient", "mass_matrix_inverse", "forward_dynamics_jvp", "step"],
@@ -410,3 +424,49 @@ def test_the_usual_core_equals_the_integers(name: str, function: str, tmp_path: 
     built = dynagate.build(robot, function, units=4, region=Region.of(robot, velocity=5.0), folder=tmp_path)
     with dynagate.open(built) as accelerator:
         check(accelerator, built, 30)
+
+
+def call(*arguments: object) -> tuple[int, str]:
+    done = CliRunner().invoke(main, [str(a) for a in arguments])
+    return done.exit_code, done.output
+
+
+def test_the_command_builds_a_program(tmp_path: Path) -> None:
+    options = ("build", "two_joint_arm", "--function", "forward_dynamics", "--units", "3", "--folder", tmp_path)
+    status, text = call(*options, "--word", "27")
+    assert status == 0, text
+    folder = Path(text.splitlines()[-1])
+    assert sorted(path.name for path in folder.iterdir()) == ["datasheet.md", "program.bin", "program.json"]
+    assert (folder / "datasheet.md").read_text() in text
+    assert "| core | 3 units, 27 bits, angles to ±8 rad, 512 places, 4096 words |" in text
+    assert program.load(folder).core["word"] == 27
+    status, text = call(*options, "--report")
+    assert status == 0, text
+    assert Path(text.splitlines()[-1]).is_dir()
+    assert re.search(r"^program [0-9a-f]{16}, core [0-9a-f]{16}$", text, flags=re.M)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("build", "--units", 4, "--ii", 4), "--units with --ii; expected one of them: a program has no --ii"),
+        (
+            ("run", "--units", 4, "--error", "1e-3"),
+            "--units with --error; expected one of them: a program has no --error",
+        ),
+        (("run", "--units", 4, "--stages", "add=1"), "--units with --stages; expected one of them"),
+        (("run", "--units", 4, "--proved"), "--units with --proved; expected one of them"),
+        (("run", "--units", 4, "--word", 12), "--word 12 with --units; expected 18 bits or more"),
+        (("run", "--units", 9), "9"),
+        (("build", "--units", 4, "--axi", 64), "--units with --axi; expected --units without it"),
+        (("build", "--units", 4, "--budget", "dsp=3"), "--units with --budget; expected --units without it"),
+        (("run", "--units", 4, "--function", "rollout"), "a program of rollout; expected one function of one state"),
+    ],
+    ids=str,
+)
+def test_options_of_a_pipeline_do_not_go_with_units(options: tuple[object, ...], text: str, tmp_path: Path) -> None:
+    command, *rest = options
+    status, output = call(command, "two_joint_arm", *rest, "--folder", tmp_path)
+    assert status != 0
+    assert text in " ".join(output.split())
+    assert not list(tmp_path.iterdir())

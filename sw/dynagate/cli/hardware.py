@@ -135,8 +135,7 @@ def _build_program(robot: Robot, region: Region, units: int, report: bool, *, fo
     with Steps() as step:
         built = build_program(_request(robot, region, **request), units, folder=folder, step=step)
     click.echo((built.folder / DATASHEET).read_text(), err=not report)
-    if not report:
-        click.echo(built.folder)
+    click.echo(built.folder)
 
 
 def built_as_asked(robot: Robot, region: Region, *, folder: Path, step: Steps, **request: Any) -> Build:
