@@ -116,11 +116,31 @@ class _Fuser:
                 self._emit_sum(i)
             elif node.op not in ("neg", "shift"):
                 self._emit_other(i, node)
-        outputs = tuple(replace(port, nodes=tuple(self._positive(i) for i in port.nodes)) for port in self.old.outputs)
-        inputs = tuple(replace(port, nodes=tuple(self.place[i][0] for i in port.nodes)) for port in self.old.inputs)
-        bounds = {self.place[i][0]: bounds for i, bounds in self.source.bounds.items()}
-        graph = Graph(self.old.name, self.old.robot, tuple(self.nodes), inputs, outputs, self.old.friction).check()
-        return FormattedGraph(graph, tuple(self.formats), self.constants, bounds, self.source.arithmetic).check()
+        results = [[self._positive(i) for i in port.nodes] for port in self.old.outputs]
+        kept = {i: k for k, i in enumerate(self._live(i for nodes in results for i in nodes))}
+        nodes = tuple(replace(self.nodes[i], args=tuple(kept[a] for a in self.nodes[i].args)) for i in kept)
+        places = {i: kept[self.place[i][0]] for i in self.old.input_nodes}
+        inputs = tuple(replace(port, nodes=tuple(places[i] for i in port.nodes)) for port in self.old.inputs)
+        outputs = tuple(
+            replace(port, nodes=tuple(kept[i] for i in ids))
+            for port, ids in zip(self.old.outputs, results, strict=True)
+        )
+        graph = Graph(self.old.name, self.old.robot, nodes, inputs, outputs, self.old.friction).check()
+        return FormattedGraph(
+            graph,
+            tuple(self.formats[i] for i in kept),
+            {kept[i]: constant for i, constant in self.constants.items() if i in kept},
+            {places[i]: bounds for i, bounds in self.source.bounds.items()},
+            self.source.arithmetic,
+        ).check()
+
+    def _live(self, roots: Iterable[int]) -> list[int]:
+        """Inputs and what results need: a pair that stays apart may leave moved operands behind."""
+        live = {self.place[i][0] for i in self.old.input_nodes} | set(roots)
+        for i in reversed(range(len(self.nodes))):
+            if i in live:
+                live.update(self.nodes[i].args)
+        return sorted(live)
 
     # what the old graph says
 
