@@ -47,30 +47,35 @@ def root_frac(source: Format) -> int:
     return (source.width + 1 + source.frac - 2) // 2
 
 
-def fused(formatted: FormattedGraph) -> FormattedGraph:
+def fused(formatted: FormattedGraph, angle: Format | None = None) -> FormattedGraph:
     """The graph in multiply-adds, every format of one word: the widest that it had.
 
     Binary points stay, but for angles, which have `angle_format`, and for roots and their operands. What was narrower
     has more room before its binary point. An addend whose binary point is too far from the product's keeps the pair
-    apart. Raises ValueError: the arithmetic is not the processor's.
+    apart. angle: of all operands of sines; `angle_format` unless given.
+    Raises ValueError: the arithmetic is not the processor's.
     """
     if formatted.arithmetic != Arithmetic():
         raise ArgumentError(f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it has no other")
-    return _Fuser(formatted).graph()
+    word = max(fmt.width for fmt in formatted.formats)
+    return _Fuser(formatted, word, angle or angle_format(formatted, word)).graph()
 
 
 class _Term(NamedTuple):
-    """An operand of a sum: sign times a node of the old graph times 2**exponent; node -1 for an integer with frac."""
+    """An operand of a sum: sign times a node of the old graph times 2**exponent; node -1 for an integer with frac, the
+    rounded one of a real value."""
 
     sign: int
     node: int
     exponent: int = 0
     integer: int = 0
     frac: int = 0
+    value: float = 0.0
 
 
 class _Product(NamedTuple):
-    """sign · a · b, nodes of the new graph; b None for the factor integer / 2**frac. room: bits it may move up."""
+    """sign · a · b, nodes of the new graph; b None for a constant factor: integer, value and the bits that it may move
+    up, its room. frac: of the product."""
 
     sign: int
     a: int
@@ -78,15 +83,15 @@ class _Product(NamedTuple):
     frac: int
     integer: int = 0
     room: int = 0
+    value: float = 0.0
 
 
 class _Fuser:
     """nodes, formats, constants: of the new graph. place: old node -> new node and the sign of what it stores."""
 
-    def __init__(self, formatted: FormattedGraph) -> None:
+    def __init__(self, formatted: FormattedGraph, word: int, angle: Format) -> None:
         self.old, self.source = formatted.graph, formatted
-        self.word = max(fmt.width for fmt in formatted.formats)
-        self.angle = angle_format(formatted, self.word)
+        self.word, self.angle = word, angle
         self.nodes: list[Node] = []
         self.formats: list[Format] = []
         self.constants: dict[int, tuple[int, Format]] = {}
@@ -111,11 +116,31 @@ class _Fuser:
                 self._emit_sum(i)
             elif node.op not in ("neg", "shift"):
                 self._emit_other(i, node)
-        outputs = tuple(replace(port, nodes=tuple(self._positive(i) for i in port.nodes)) for port in self.old.outputs)
-        inputs = tuple(replace(port, nodes=tuple(self.place[i][0] for i in port.nodes)) for port in self.old.inputs)
-        bounds = {self.place[i][0]: bounds for i, bounds in self.source.bounds.items()}
-        graph = Graph(self.old.name, self.old.robot, tuple(self.nodes), inputs, outputs, self.old.friction).check()
-        return FormattedGraph(graph, tuple(self.formats), self.constants, bounds, self.source.arithmetic).check()
+        results = [[self._positive(i) for i in port.nodes] for port in self.old.outputs]
+        kept = {i: k for k, i in enumerate(self._live(i for nodes in results for i in nodes))}
+        nodes = tuple(replace(self.nodes[i], args=tuple(kept[a] for a in self.nodes[i].args)) for i in kept)
+        places = {i: kept[self.place[i][0]] for i in self.old.input_nodes}
+        inputs = tuple(replace(port, nodes=tuple(places[i] for i in port.nodes)) for port in self.old.inputs)
+        outputs = tuple(
+            replace(port, nodes=tuple(kept[i] for i in ids))
+            for port, ids in zip(self.old.outputs, results, strict=True)
+        )
+        graph = Graph(self.old.name, self.old.robot, nodes, inputs, outputs, self.old.friction).check()
+        return FormattedGraph(
+            graph,
+            tuple(self.formats[i] for i in kept),
+            {kept[i]: constant for i, constant in self.constants.items() if i in kept},
+            {places[i]: bounds for i, bounds in self.source.bounds.items()},
+            self.source.arithmetic,
+        ).check()
+
+    def _live(self, roots: Iterable[int]) -> list[int]:
+        """Inputs and what results need: a pair that stays apart may leave moved operands behind."""
+        live = {self.place[i][0] for i in self.old.input_nodes} | set(roots)
+        for i in reversed(range(len(self.nodes))):
+            if i in live:
+                live.update(self.nodes[i].args)
+        return sorted(live)
 
     # what the old graph says
 
@@ -153,10 +178,9 @@ class _Fuser:
         self.formats.append(Format(self.word, frac))
         return len(self.nodes) - 1
 
-    def _const(self, integer: int, frac: int) -> int:
-        key = "const", integer, frac
+    def _const(self, integer: int, frac: int, value: float) -> int:
+        key = "const", integer, frac, value
         if key not in self._known:
-            value = float(integer) * 2.0**-frac
             self._known[key] = i = self._new("const", (), frac, "constant", value)
             self.constants[i] = integer, Format(self.word, frac)
         return self._known[key]
@@ -177,7 +201,7 @@ class _Fuser:
             here = max(frac, self.formats[i].frac - MOST_SHIFT)
             key = "coarser", i, here
             if key not in self._known:
-                self._known[key] = self._new("mul", (i, self._const(1, 0)), here, f"{self.nodes[i].name}.coarser")
+                self._known[key] = self._new("mul", (i, self._const(1, 0, 1.0)), here, f"{self.nodes[i].name}.coarser")
             i = self._known[key]
         return i
 
@@ -203,7 +227,7 @@ class _Fuser:
     def _emit_other(self, i: int, node: Node) -> None:
         frac = self.source.formats[i].frac
         if node.op == "const":
-            self.place[i] = self._const(*_fitted(*self._constant(i), self.word)), 1
+            self.place[i] = self._const(*_fitted(*self._constant(i), self.word), float(node.constant or 0.0)), 1
             return
         args = [self._positive(a) for a in node.args]
         op = node.op
@@ -244,13 +268,14 @@ class _Fuser:
         integer, frac = self._constant(i)
         odd, frac = _odd(abs(integer), frac)
         frac += self.formats[a].frac - exponent
-        room = self.word - 1 - odd.bit_length()
-        return _Product(-sign if integer < 0 else sign, a, None, frac, odd, room)
+        room, value = self.word - 1 - odd.bit_length(), abs(float(node.constant or 0.0)) * 2.0**exponent
+        return _Product(-sign if integer < 0 else sign, a, None, frac, odd, room, value)
 
     def _factors(self, product: _Product, up: int) -> tuple[int, int]:
         if product.b is not None:
             return product.a, product.b
-        return product.a, self._const(product.integer << up, product.frac - self.formats[product.a].frac + up)
+        frac = product.frac - self.formats[product.a].frac + up
+        return product.a, self._const(product.integer << up, frac, product.value)
 
     def _emit_product(self, i: int) -> None:
         product, name = self._product(i), self.old.nodes[i].name
@@ -262,7 +287,7 @@ class _Fuser:
             product = product._replace(a=a, frac=product.frac - over)
         args = self._factors(product, up)
         if product.sign < 0 and i in self._plain:
-            zero = self._const(0, product.frac + up)
+            zero = self._const(0, product.frac + up, 0.0)
             self.place[i] = self._new("sub_multiply", (*args, zero), frac, name), 1
         else:
             self.place[i] = self._new("mul", args, frac, name), product.sign
@@ -274,7 +299,8 @@ class _Fuser:
         if node.op == "add_const":
             integer, frac = self._constant(i)
             odd, frac = _odd(abs(integer), frac)
-            terms.append(_Term(-1 if integer < 0 else 1, -1, 0, *_fitted(odd, frac, self.word)))
+            value = abs(float(node.constant or 0.0))
+            terms.append(_Term(-1 if integer < 0 else 1, -1, 0, *_fitted(odd, frac, self.word), value))
         return terms
 
     def _emit_sum(self, i: int) -> None:
@@ -308,7 +334,7 @@ class _Fuser:
         else:
             return False
         if addend.node < 0:
-            c, sign = self._const(addend.integer << more, addend.frac + more), addend.sign
+            c, sign = self._const(addend.integer << more, addend.frac + more, addend.value), addend.sign
         else:
             c, sign = self._signed(addend)
         op, stored = SIGNS[factor.sign * product.sign, sign]
@@ -322,7 +348,7 @@ class _Fuser:
         parts = [self._signed(term) for term in terms if term.node >= 0]
         if len(parts) < len(terms):
             (term,), near = [term for term in terms if term.node < 0], self.formats[parts[0][0]].frac
-            parts.append((self._const(*self._beside(term, near)), term.sign))
+            parts.append((self._const(*self._beside(term, near), term.value), term.sign))
         (a, first), (b, second) = parts
         a, b = self._near([a, b], frac)
         if first == second:

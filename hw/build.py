@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import dynagate
 from dynagate.base import storage, untrusted
@@ -66,6 +66,8 @@ from dynagate.robot.checked import RobotOrName
 
 if TYPE_CHECKING:
     from dynagate.hw.datapath import Datapath
+    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.processor.shape import Core
     from dynagate.hw.shell import Shell
 
 TOP = "datapath"
@@ -122,6 +124,32 @@ class Build:
         return self.folder / f"{SHELL_TOP}.v"
 
 
+@overload
+def build(
+    robot: RobotOrName,
+    function: str = ...,
+    *,
+    algorithm: AlgorithmOptions | None = ...,
+    word: int | None = ...,
+    error: float | None = ...,
+    units: None = None,
+    folder: str | os.PathLike[str] = ...,
+    step: Step | None = ...,
+    **options: Any,
+) -> Build: ...
+@overload
+def build(
+    robot: RobotOrName,
+    function: str = ...,
+    *,
+    algorithm: AlgorithmOptions | None = ...,
+    word: int | None = ...,
+    error: float | None = ...,
+    units: int | Core,
+    folder: str | os.PathLike[str] = ...,
+    step: Step | None = ...,
+    **options: Any,
+) -> ProcessorBuild: ...
 def build(
     robot: RobotOrName,
     function: str = DEFAULT_FUNCTION,
@@ -129,16 +157,18 @@ def build(
     algorithm: AlgorithmOptions | None = None,
     word: int | None = None,
     error: float | None = None,
+    units: int | Core | None = None,
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
     **options: Any,
-) -> Build:
+) -> Build | ProcessorBuild:
     """Build the datapath of one function of one robot; of "rollout" also the ring that keeps the states on
     chip. A design that is there already is kept, a damaged one mended.
 
     robot: also the name of one that ships, or the path of its URDF file.
     algorithm: the options of the function's algorithm in one object.
     word: short for policy=Policy(word=...), bits of every value. error: short for goal=Goal(error).
+    units: a program for a processor of so many multiply-add units, 2 to 8, or for this core, instead of a datapath.
     options: by name, the fields of `DesignRequest`: ii, policy, goal, formats, axi, budget, stages, region and
     certificate; and of `AlgorithmOptions`, instead of the object.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen; unless
@@ -150,6 +180,10 @@ def build(
     policy, goal = _shorthands(word, options.pop("policy", None), error, options.pop("goal", None))
     request = DesignRequest.of(robot, function, algorithm, {**options, "policy": policy, "goal": goal})
     with showing(step) as say:
+        if units is not None:
+            from dynagate.hw.processor.build import build_program
+
+            return build_program(request, units, folder=Path(folder), step=say)
         return build_request(request, folder=folder, step=say)
 
 

@@ -21,6 +21,12 @@ _CONNECT = re.compile(r"^(\s*connect )\\(\S+) ", flags=re.M)
 _WIRE = re.compile(r"^\s*wire .*\\(\S+)$", flags=re.M)
 _NUMBERED = re.compile(r"port\$\d+\$\d+")
 _CELL = re.compile(r"^(\s*cell )\\(\S+)( )", flags=re.M)
+_ZEROS = re.compile(
+    r"^  cell \$meminit_v2 [^\n]*\n(?:    (?!connect \\DATA)[^\n]*\n)*    connect \\DATA \d+'0+\n"
+    r"(?:    [^\n]*\n)*  end\n",
+    flags=re.M,
+)
+"""A cell that gives a memory the value 0."""
 _VERILOG_MODULE = re.compile(r"^(module [^;]*;\n)(.*?)(^endmodule\n)", flags=re.M | re.S)
 _YOSYS_START = re.compile(r"^  reg (\\\$auto\$verilog_backend\S+) +(?:= 0)?;\n", flags=re.M)
 _BARE_ALWAYS = re.compile(r"^  always @\*\n    (\S[^;]*;)\n", flags=re.M)
@@ -47,9 +53,11 @@ def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
     return _merged(text, name)
 
 
-def verilog_text(component: Any, name: str, platform: Any = None) -> str:
-    """Raises YosysError: Amaranth's Yosys failed, on a full disk say."""
+def verilog_text(component: Any, name: str, platform: Any = None, *, blank: bool = False) -> str:
+    """blank: memories of zeros begin with no value. Raises YosysError: Amaranth's Yosys failed, on a full disk say."""
     text = rtlil_text(component, name, platform)
+    if blank:
+        text = _ZEROS.sub("", text)
     try:
         # `verilog.convert` has no place for a pass between its two steps
         return _started(verilog._convert_rtlil_text(text, strip_internal_attrs=True))

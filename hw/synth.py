@@ -136,7 +136,7 @@ def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any]
     kept = built.folder / f"synth-{family}.json"
     result = _read(kept) if kept.is_file() else None
     if result is None:
-        result = _run(built, family, say)
+        result = synthesise_modules(tops(built), family, say)
         kept.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
     if family == "xcup" and result.multipliers != built.plan.dsp_blocks():
         raise SynthesisError(
@@ -155,12 +155,12 @@ def _read(path: Path) -> Synthesis | None:
         return None
 
 
-def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
+def synthesise_modules(modules: Mapping[str, Any], family: str, say: Callable[[str], Any]) -> Synthesis:
+    """The netlist of gateware by name, the module around all others first. Raises SynthesisError."""
     from dynagate.hw.netlist import rtlil_text
 
     with tempfile.TemporaryDirectory() as scratch:
         netlist = Path(scratch) / "netlist.json"
-        modules = tops(built)
         top = next(iter(modules))
         say(f"Amaranth: {top} to RTLIL")
         for name, module in modules.items():
@@ -274,9 +274,17 @@ def _is_clocked(cell: Any, port: str) -> bool:
 def table(built: Build, results: list[Synthesis]) -> str:
     """For the terminal: what each family's netlist has, beside the plan."""
     plan = built.plan
-    lines = [
+    title = (
         f"{built.robot.name} {built.graph.name}, II = {plan.ii}: {plan.latency} cycles, "
-        f"{plan.unit_counts()['multiply']} multipliers, {plan.dsp_blocks()} DSP48E2 planned",
+        f"{plan.unit_counts()['multiply']} multipliers, {plan.dsp_blocks()} DSP48E2 planned"
+    )
+    return table_of(title, results)
+
+
+def table_of(title: str, results: list[Synthesis]) -> str:
+    """What each family's netlist has, below a title."""
+    lines = [
+        title,
         f"  {'family':<8}{'DSP':>7}{'LUT':>9}{'FF':>9}{'SRL':>7}{'carry':>8}{'BRAM':>6}  paths beyond the rule",
     ]
     for s in results:

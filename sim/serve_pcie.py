@@ -83,8 +83,9 @@ class Card:
         return self.buffers[key]
 
     async def answer(self, number: int, name: str, arguments: tuple[Any, ...]) -> None:
+        code: int | None = 0
         try:
-            result, code = await getattr(self, name)(*arguments), 0
+            result = await getattr(self, name)(*arguments)
         except OSError as error:
             result, code = None, error.errno
         self.replies += name in TRANSFERS

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from amaranth.hdl import Module, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -57,8 +59,11 @@ class Functions(wiring.Component):
             reciprocal.shift.eq(self.shift),
             root.x.eq(self.x),
         ]
-        units = {"sincos": (sincos, ("sin", "cos")), "reciprocal": (reciprocal, ("normalised_reciprocal",))}
-        units["root"] = root, ("sqrt",)
+        units: dict[str, tuple[Any, tuple[str, ...]]] = {
+            "sincos": (sincos, ("sin", "cos")),
+            "reciprocal": (reciprocal, ("normalised_reciprocal",)),
+            "root": (root, ("sqrt",)),
+        }
         for name, (unit, ops) in units.items():
             latency = core.elementary[ops[0]]
             assert unit.latency == latency, f"{name} takes {unit.latency} cycles, not {latency}"

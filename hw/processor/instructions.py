@@ -74,8 +74,8 @@ class Instructions:
 
     def integers(self) -> list[int]:
         """The constants, each once."""
-        found = {source.integer for each in self.listed for source in each.sources if source.node is None}
-        return sorted(found | {0})
+        integers = {source.integer for each in self.listed for source in each.sources if source.node is None}
+        return sorted(integers | {0})
 
 
 def instructions(formatted: FormattedGraph) -> Instructions:
@@ -93,12 +93,12 @@ def instructions(formatted: FormattedGraph) -> Instructions:
         else:
             listed.append(_instruction(formatted, i, node, [sources[a] for a in node.args]))
             sources.append(Source(i))
-    made = {each.result: k for k, each in enumerate(listed)}
+    places = {each.result: k for k, each in enumerate(listed)}
     outputs: dict[int, int] = {}
     copies: dict[Source, int] = {}
     for i in graph.result_nodes:
         source = sources[i]
-        if source.node in made and listed[made[source.node]].kind == SUM:
+        if source.node in places and listed[places[source.node]].kind == SUM:
             outputs[i] = source.node
             continue
         if source not in copies:  # only units bring results out
@@ -119,28 +119,28 @@ def _instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[S
     match node.op:
         case "multiply_add" | "multiply_sub" | "sub_multiply" | "mul":
             frac = fracs[0] + fracs[1]
-            made = Instruction(i, SUM, *args, product_negative=node.op == "sub_multiply")
-            made = replace(made, addend_negative=node.op == "multiply_sub", down=frac - to.frac)
+            one = Instruction(i, SUM, args[0], args[1], product_negative=node.op == "sub_multiply")
+            one = replace(one, addend_negative=node.op == "multiply_sub", down=frac - to.frac)
             if len(args) == 3:
-                made = replace(made, up=frac - fracs[2])
+                one = replace(one, c=args[2], up=frac - fracs[2])
         case "add" | "sub":
             fine = 0 if fracs[0] >= fracs[1] else 1
             negative = [False, node.op == "sub"]
             more = max(to.frac - fracs[fine], 0)
-            made = Instruction(i, SUM, args[fine], Source(None, 1 << more), args[1 - fine], negative[fine])
-            made = replace(made, addend_negative=negative[1 - fine], down=fracs[fine] + more - to.frac)
-            made = replace(made, up=fracs[fine] + more - fracs[1 - fine])
+            one = Instruction(i, SUM, args[fine], Source(None, 1 << more), args[1 - fine], negative[fine])
+            one = replace(one, addend_negative=negative[1 - fine], down=fracs[fine] + more - to.frac)
+            one = replace(one, up=fracs[fine] + more - fracs[1 - fine])
         case "neg":
-            made = Instruction(i, SUM, args[0], ONE, product_negative=True, down=fracs[0] - to.frac)
+            one = Instruction(i, SUM, args[0], ONE, product_negative=True, down=fracs[0] - to.frac)
         case "select":
             fine = 1 if fracs[1] >= fracs[2] else 2
-            made = Instruction(i, SUM, args[0], args[fine], args[3 - fine], fine == 2, select=True)
-            made = replace(made, up=fracs[fine] - fracs[3 - fine], down=fracs[fine] - to.frac)
+            one = Instruction(i, SUM, args[0], args[fine], args[3 - fine], fine == 2, select=True)
+            one = replace(one, up=fracs[fine] - fracs[3 - fine], down=fracs[fine] - to.frac)
         case _:
             raise ProgramError(f"node {i} '{node.name}' is a {node.op}; expected a graph that `fused` made")
-    if not (0 <= made.up <= MOST_SHIFT and 0 <= made.down <= MOST_SHIFT):
+    if not (0 <= one.up <= MOST_SHIFT and 0 <= one.down <= MOST_SHIFT):
         raise ProgramError(
-            f"node {i} '{node.name}': its binary points lie {made.up} and {made.down} places apart; expected 0 to "
+            f"node {i} '{node.name}': its binary points lie {one.up} and {one.down} places apart; expected 0 to "
             f"{MOST_SHIFT}"
         )
-    return made
+    return one

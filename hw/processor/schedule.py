@@ -15,6 +15,9 @@ from functools import cached_property
 from dynagate.hw.processor.instructions import SUM, Instruction, Instructions, ProgramError, Source
 from dynagate.hw.processor.shape import Core
 
+SENDING = 8
+"""Cycles that the sender takes for a sample besides those for each result and each unit."""
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -55,6 +58,11 @@ class Schedule:
         return max(slot.cycle + self.core.latency_of(slot.instruction.kind) for slot in self.slots)
 
     @property
+    def cycles_per_sample(self) -> int:
+        """Cycles from a sample to the next where results are taken at once: the sender may be slower than the units."""
+        return max(self.period, sum(map(len, self.outputs)) + self.core.units + SENDING)
+
+    @property
     def use(self) -> float:
         """The share of slots that are used."""
         return len(self.slots) / (self.words * self.core.units)
@@ -66,19 +74,19 @@ class Schedule:
     @cached_property
     def outputs(self) -> list[list[int]]:
         """The results that each unit brings out, in order."""
-        out = [[] for _ in range(self.core.units)]
+        out: list[list[int]] = [[] for _ in range(self.core.units)]
         for slot in sorted(self.slots, key=lambda slot: slot.cycle):
             if slot.instruction.out:
                 out[slot.unit].append(slot.instruction.result)
         return out
 
-    def address(self, source: Source) -> int:
-        """Memory and place of an operand, as a program word has it."""
+    def location(self, source: Source) -> tuple[int, int]:
+        """Memory and place of an operand."""
         if source in self.fixed:
-            return self.core.shared << self.core.place_bits | self.fixed[source]
+            return self.core.shared, self.fixed[source]
         slot = self.by_result[source.node]  # type: ignore[index]
         assert slot.place is not None
-        return slot.bank << self.core.place_bits | slot.place
+        return slot.bank, slot.place
 
     def verify(self) -> Schedule:
         """Returns itself. Raises AssertionError naming what the core would do wrong, which is a fault of the
@@ -106,9 +114,9 @@ class Schedule:
                 assert slot.bank == (slot.unit if slot.instruction.kind == SUM else core.shared), f"{slot} is misplaced"
                 assert slot.instruction.kind == SUM or slot.unit == 0, f"{slot} is not in the slot of unit 0"
                 for source in slot.instruction.sources:
-                    bank, place = divmod(self.address(source), 1 << core.place_bits)
-                    found = held.get((bank, place))
-                    assert found == source, f"cycle {cycle}: place {place} of {bank} holds {found}, expected {source}"
+                    bank, place = self.location(source)
+                    holds = held.get((bank, place))
+                    assert holds == source, f"cycle {cycle}: place {place} of {bank} holds {holds}, expected {source}"
                     readers[source] -= source.node is not None
             banks = [bank for bank, _, _ in writes[cycle]]
             assert len(banks) == len(set(banks)), f"cycle {cycle}: a memory is written twice"

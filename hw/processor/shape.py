@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.source import source_digest
+from dynagate.design.source import CORE, source_digest
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, root_frac
 from dynagate.hw.units import multiply, reciprocal, root, sincos
@@ -31,7 +31,7 @@ SIDE = 4
 class Core:
     """A core's shape. Raises ValueError: a number is out of range.
 
-    units: multiply-add units, 2 to 8. word: bits of a value, 18 to 32. angle_bits: integer bits of angles, 3 to 8.
+    units: multiply-add units, 2 to 8. word: bits of a value, 18 to 32. angle_bits: integer bits of angles, 3 to 16.
     place_bits: 2**place_bits values fit the memory of a unit. program_bits: 2**program_bits words fit the program.
     input_bits: likewise for the inputs of a sample. output_bits: for results of a unit that wait to be sent.
     """
@@ -48,7 +48,7 @@ class Core:
         limits = {
             "units": (FEWEST_UNITS, MOST_UNITS),
             "word": (SMALLEST_WORD, LARGEST_WORD),
-            "angle_bits": (FEWEST_ANGLE_BITS, 8),
+            "angle_bits": (FEWEST_ANGLE_BITS, 16),
             "place_bits": (5, 14),
             "program_bits": (5, 18),
             "input_bits": (3, 12),
@@ -159,7 +159,7 @@ class Core:
     @cached_property
     def hash(self) -> str:
         """Of the shape and of the source that makes its gateware."""
-        text = json.dumps([asdict(self), source_digest()], sort_keys=True)
+        text = json.dumps([asdict(self), SHIFT_BITS, self.root_shift, source_digest(CORE)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property

@@ -65,7 +65,8 @@ def program_words(scheduled: Schedule) -> list[int]:
     core, words = scheduled.core, [0] * scheduled.words
     for slot in scheduled.slots:
         each = slot.instruction
-        values = {name: scheduled.address(getattr(each, name)) for name in "abc"[: len(each.sources)]}
+        places = dict(zip("abc", map(scheduled.location, each.sources), strict=False))
+        values = {name: bank << core.place_bits | place for name, (bank, place) in places.items()}
         if each.kind == SUM:
             values |= {name: int(getattr(each, name)) for name in ("product_negative", "addend_negative", "select")}
             values |= {"up": each.up, "down": each.down, "out": int(each.out)}

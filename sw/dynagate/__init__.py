@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from dynagate.hw.build import Build, build, build_request
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
+    from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.processor.shape import Core
     from dynagate.hw.request import DesignRequest
 
 __all__ = [
@@ -39,12 +41,14 @@ __all__ = [
     "Budget",
     "Build",
     "ChipRollout",
+    "Core",
     "DesignRequest",
     "Error",
     "Goal",
     "Graph",
     "Opened",
     "Policy",
+    "ProcessorBuild",
     "Region",
     "Results",
     "Robot",
@@ -70,6 +74,8 @@ _LAZY = {
     "Axi": "dynagate.hw.axi",
     "Budget": "dynagate.hw.cost",
     "Build": "dynagate.hw.build",
+    "Core": "dynagate.hw.processor.shape",
+    "ProcessorBuild": "dynagate.hw.processor.build",
     "DesignRequest": "dynagate.hw.request",
     "Rollout": "dynagate.host.rollouts",
     "Trajectories": "dynagate.host.rollouts",

@@ -24,6 +24,7 @@ from dynagate.cli.options import (
     outputs_option,
     seed_option,
     states_option,
+    units_option,
 )
 from dynagate.cli.parameters import Folder, Named, Value, count, mapping
 from dynagate.cli.robot import region_options, robot_options
@@ -86,9 +87,11 @@ MOST_MEGAHERTZ = 1000
     help="Refuse to take more.",
 )
 @click.option("--report", is_flag=True, help="Print the datasheet.")
+@units_option
 def build(
     robot: Robot,
     region: Region,
+    units: int | None,
     axi: str | None,
     tlast: str | None,
     words: str | None,
@@ -97,7 +100,7 @@ def build(
     report: bool,
     **request: Any,
 ) -> None:
-    """Build the Verilog of ROBOT's datapath and print the folder where it lies."""
+    """Build the Verilog of ROBOT's datapath and print the folder where it lies. With --units it is a program."""
     from dynagate.cli.progress import Steps
     from dynagate.hw.axi import Axi
     from dynagate.hw.build import DATASHEET
@@ -111,12 +114,27 @@ def build(
     if choice and axi is None:
         raise click.UsageError("--choice without --axi; expected both: a register of the shell chooses the outputs")
     shell = None if axi is None else Axi(int(axi), tlast or PER_SAMPLE, words or FLOAT32, choice)
+    if units is not None:
+        if axi is not None or budgets:
+            raise click.UsageError(f"--units with --{'budget' if budgets else 'axi'}; expected --units without it")
+        _build_program(robot, region, units, report, **request)
+        return
     with Steps() as step:
         built = built_as_asked(robot, region, axi=shell, budget=Budget(**budgets), step=step, **request)
     if report:
         click.echo((built.folder / DATASHEET).read_text())
     else:
         click.echo(summary(built), err=True)  # the folder alone is for other programs to read
+    click.echo(built.folder)
+
+
+def _build_program(robot: Robot, region: Region, units: int, report: bool, *, folder: Path, **request: Any) -> None:
+    from dynagate.cli.progress import Steps
+    from dynagate.hw.processor.build import DATASHEET, build_program
+
+    with Steps() as step:
+        built = build_program(_request(robot, region, **request), units, folder=folder, step=step)
+    click.echo((built.folder / DATASHEET).read_text(), err=not report)
     click.echo(built.folder)
 
 
@@ -184,11 +202,26 @@ def _request(
     show_default=True,
     help="UltraScale+, 7-series or ECP5; may be given again.",
 )
-def synth(robot: Robot, region: Region, families: Sequence[str], **request: Any) -> None:
-    """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers."""
-    from dynagate.cli.progress import Steps
-    from dynagate.hw.synth import synthesise, table
+@units_option
+def synth(robot: Robot, region: Region, families: Sequence[str], units: int | None, **request: Any) -> None:
+    """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
 
+    With --units it is the core of ROBOT's program that is synthesised: the same for every robot that it holds."""
+    from dynagate.cli.progress import Steps
+    from dynagate.hw.synth import synthesise, synthesise_modules, table, table_of
+
+    if units is not None:
+        from dynagate.hw.processor.build import build_program
+        from dynagate.hw.processor.core import TOP, Processor
+
+        folder = request.pop("folder")
+        with Steps() as step:
+            program = build_program(_request(robot, region, **request), units, folder=folder, step=step)
+            core = program.core
+            counted = [synthesise_modules({TOP: Processor(core)}, family, step) for family in families]
+        click.echo(table_of(f"a core of {core.text}", counted))
+        click.echo(program.folder)
+        return
     with Steps() as step:
         built = built_as_asked(robot, region, step=step, **request)
         results = [synthesise(built, family, step=step) for family in families]
@@ -231,6 +264,7 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
     epilog=examples(
         "run iiwa14 --ii 8 --states 1024",
         "run my_robot.urdf --function inverse_dynamics --ii 16",
+        "run my_robot.urdf --units 4",
         "run iiwa14 --function rollout --dt 0.005 --steps 100",
     ),
 )
@@ -241,11 +275,22 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
 @algorithm_options
 @outputs_option
 @step_options
+@units_option
 @states_option(1024, "Random states to stream, or trajectories of a rollout.")
 @steps_option
 @seed_option
-def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], steps: int | None, **request: Any) -> None:
+def run(
+    robot: Robot,
+    region: Region,
+    name: str,
+    algorithm: dict[str, Any],
+    steps: int | None,
+    units: int | None,
+    **request: Any,
+) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
+
+    With --units it is a program for a processor, whose core is compiled once for all robots.
 
     The exit status is 0 where all of them pass, else 1."""
     require_programs("'dynagate run'", simulation_programs())
@@ -253,6 +298,14 @@ def run(robot: Robot, region: Region, name: str, algorithm: dict[str, Any], step
     from dynagate.host.report import reports_on_simulator
     from dynagate.host.rollout_report import rollout_report
 
+    if units is not None:
+        from dynagate.host.processor_report import processor_report
+
+        asked = {key: request[key] for key in ("word", "folder", "states", "seed")}
+        with Steps() as step:
+            program = processor_report(robot, name, units=units, region=region, step=step, **asked, **algorithm)
+        click.echo(program.text())
+        sys.exit(0 if program.passed else 1)
     if name == ROLLOUT:
         if request.pop("goal") is not None:
             raise click.UsageError("--error of a rollout; expected --word BITS: errors add up over its steps")

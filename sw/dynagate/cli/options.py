@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
 from dynagate.base.errors import ArgumentError
@@ -28,12 +29,48 @@ from dynagate.robot import Robot
 
 DEFAULT_WORD = 24
 MOST_STATES = 10_000_000
+FEWEST_UNITS, MOST_UNITS, SMALLEST_PROCESSOR_WORD = 2, 8, 18
+"""As in `hw.processor.shape`, which needs Amaranth."""
 MASSES = ("body", "shared")
 WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 
 ii_option = click.option(
     "--ii", default=8, show_default=True, type=count(LONGEST_INTERVAL), metavar="CYCLES", help="Cycles between samples."
 )
+FORBIDDEN_WITH_UNITS = ("ii", "errors", "target", "floor", "near_rest", "formats", "proved", "stages", "steps")
+"""Options of a pipeline, and of what a program does not have."""
+
+
+def units_option(command: Command) -> Command:
+    """--units, which pipeline options do not go with."""
+
+    @functools.wraps(command)
+    def checked(*robot: Any, **rest: Any) -> Any:
+        if rest["units"] is not None:
+            context = click.get_current_context()
+            for name in FORBIDDEN_WITH_UNITS:
+                if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                    option = {"errors": "error"}.get(name, name.replace("_", "-"))
+                    raise click.UsageError(
+                        f"--units with --{option}; expected one of them: a program has no --{option}"
+                    )
+            word = context.params.get("word")
+            if word is not None and word < SMALLEST_PROCESSOR_WORD:
+                raise click.UsageError(f"--word {word} with --units; expected {SMALLEST_PROCESSOR_WORD} bits or more")
+            rest["stages"] = None
+        return command(*robot, **rest)
+
+    return with_options(
+        checked,
+        click.option(
+            "--units",
+            type=count(MOST_UNITS, FEWEST_UNITS),
+            metavar="UNITS",
+            help="Make a program for a processor of so many multiply-add units, 2 to 8, instead of a pipeline.",
+        ),
+    )
+
+
 seed_option = click.option("--seed", default=1, show_default=True, type=count(2**63 - 1, 0), help="Of the states.")
 
 

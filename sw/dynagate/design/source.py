@@ -50,11 +50,22 @@ APART = (
 """Files of these folders that read, describe or measure designs. What they find is in design.json, if it is kept."""
 
 
+CORE = (
+    *(f"hw/processor/{name}.py" for name in ("core", "elementary", "loader", "machine", "sender", "sequencer")),
+    *(f"hw/processor/{name}.py" for name in ("shape", "unit", "words")),
+    *("fixedpoint/elementary.py", "fixedpoint/format.py", "hw/netlist.py", "hw/units/"),
+)
+"""What decides a processor's core, which programs of other versions of the generator share."""
+
+
 @cache
-def source_digest() -> str:
-    """16 hexadecimal digits, the same for a checkout and a wheel of it, wherever they lie."""
+def source_digest(places: tuple[str, ...] = ("",)) -> str:
+    """16 hexadecimal digits, the same for a checkout and a wheel of it, wherever they lie. places: the files whose
+    names begin so alone."""
     digest = hashlib.sha256()
     for name, path in source_files():
+        if not name.startswith(places):
+            continue
         content = path.read_bytes()
         digest.update(f"{name} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:16]

@@ -345,6 +345,20 @@ class Accelerator(Opened):
         """Cycles that the last batch of any thread took; zeros where the device has no clock that can be seen."""
         return self.device.transfer
 
+    def load(self, design: Any) -> None:
+        """Gives a processor another program, of any robot and function: what `dynagate.build(robot, units=...)`
+        returned, or its folder. Waits until no batch is under way; calls then take and give the new function's arrays.
+
+        Raises ValueError: the device is no processor; DesignError: the program is damaged, or one for another core, and
+        the one before stays; DeviceError: the link failed, and no program is loaded.
+        """
+        with self._lock:
+            self._check(None)
+            for each in self._chosen.values():
+                each._set_closed()
+            self._chosen.clear()
+            self.device.load(design)
+
     def close(self) -> None:
         """Gives back what the device holds, when calls of other threads are done."""
         with self._lock:

@@ -17,16 +17,18 @@ from dynagate.dynamics.options import DEFAULT_FUNCTION, OF_ROLLOUTS, AlgorithmOp
 from dynagate.host.accelerator import MASK, Accelerator, check_overflow
 from dynagate.host.chip_rollout import ChipRollout
 from dynagate.host.devices import DEVICES, Board, Cpu, DeviceOptions, FunctionsDevice, Sim, TurnDevice
-from dynagate.host.devices.face import Step
+from dynagate.host.devices.face import Device, Step
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource
 from dynagate.host.devices.registry import LABELS, check_options, chosen_device, opening
 from dynagate.host.opened import Opened
+from dynagate.host.processor import PROGRAM_DEVICES, is_program
 from dynagate.host.rollouts import Rollout
 from dynagate.robot import Robot, robots
 from dynagate.robot.checked import robot_of
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
+    from dynagate.hw.processor.build import ProcessorBuild
 
 ALGORITHM = [name for name in AlgorithmOptions.__dataclass_fields__ if name not in OF_ROLLOUTS]
 """Options of a function's algorithm."""
@@ -51,7 +53,7 @@ def open(
 ) -> Rollout: ...
 @overload
 def open(
-    what: Robot | Build | str | PathLike[str],
+    what: Robot | Build | ProcessorBuild | str | PathLike[str],
     function: str | Sequence[str] | None = None,
     *,
     device: str | DeviceOptions | None = None,
@@ -61,7 +63,7 @@ def open(
     **options: Any,
 ) -> Opened: ...
 def open(
-    what: Robot | Build | str | PathLike[str],
+    what: Robot | Build | ProcessorBuild | str | PathLike[str],
     function: str | Sequence[str] | None = None,
     *,
     device: str | DeviceOptions | None = None,
@@ -102,7 +104,7 @@ def open(
 
 
 def _opened_as_asked(
-    what: Robot | Build | str | PathLike[str],
+    what: Robot | Build | ProcessorBuild | str | PathLike[str],
     function: str | None,
     device: str | DeviceOptions | None,
     algorithm: AlgorithmOptions | None,
@@ -116,6 +118,8 @@ def _opened_as_asked(
         return _rollout(robot, device, overflow, step, asked)
     chosen = _device(robot is not None, device, asked)
     check_overflow(overflow)
+    if robot is None and is_program(what):
+        return Accelerator(_of_program(what, function, chosen, asked, step), overflow=overflow)
     if robot is None:
         return _of_design(DesignSource(_design(what)), function, chosen, overflow, step, asked)
     options_of_algorithm = {name: asked.pop(name) for name in ALGORITHM if name in asked}
@@ -146,9 +150,9 @@ def _robot(what: object) -> Robot | str | PathLike[str] | None:
     return what if isinstance(what, str | PathLike) and names_robot(what) else None
 
 
-def _design(what: Robot | Build | str | PathLike[str]) -> Build | str | PathLike[str]:
-    assert not isinstance(what, Robot)
-    return what
+def _design(what: Robot | Build | ProcessorBuild | str | PathLike[str]) -> Build | str | PathLike[str]:
+    assert not isinstance(what, Robot) and not is_program(what)
+    return what  # type: ignore[return-value]
 
 
 def _device(is_robot: bool, device: str | DeviceOptions | None, options: dict[str, Any]) -> str | DeviceOptions:
@@ -249,3 +253,21 @@ def _of_design(
         opened.close()
         raise ArgumentError(f"the design computes {opened.function}, not '{function}'; expected that, or none given")
     return Accelerator(opened, overflow=overflow)
+
+
+def _of_program(
+    what: Any, function: str | None, device: str | DeviceOptions, options: Mapping[str, Any], step: Step | None
+) -> Device:
+    """A program on a simulated processor, or what it computes."""
+    name = _name(device)
+    if name not in PROGRAM_DEVICES:
+        raise ArgumentError(f"device '{name}'; a program opens on one of {', '.join(PROGRAM_DEVICES)}")
+    own = {**options} if isinstance(device, str) else {each: getattr(device, each) for each in device.changed()}
+    opener = PROGRAM_DEVICES[name]
+    taken = [p.name for p in inspect.signature(opener).parameters.values() if p.kind is p.KEYWORD_ONLY]
+    check_options(f"device '{name}' of a program", own, [each for each in taken if each != "step"])
+    opened: Device = opener(what, step=step, **own)
+    if function not in (None, opened.function):
+        opened.close()
+        raise ArgumentError(f"the program computes {opened.function}, not '{function}'; expected that, or none given")
+    return opened

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from dynagate.hw.build import Build, build_request
 from dynagate.hw.plan import Stages
 from dynagate.hw.request import DesignRequest
 from dynagate.robot import Robot
+
+if TYPE_CHECKING:
+    from dynagate.hw.processor.build import ProcessorBuild
 
 ERROR_LIMIT = 1e-3
 """Relative L2 error of a block that a result may have: what the published accelerators reach."""
@@ -105,19 +108,8 @@ class Report:
             f"{sum(self.states.values())} states",
             "  overflows       "
             + ", ".join(f"{count} of {self.states[kind]} {WHICH[kind]}" for kind, count in self.overflows.items()),
-            f"  {'error':<14}{'in the region':>20}{'at its limits':>16}{'near rest':>12}{'truth*':>10}   integers",
-            f"  {'':<14}{'median':>10}{'largest':>10}{'largest':>16}{'largest':>12}{'largest':>10}",
+            *error_lines(self.blocks),
         ]
-        for b in self.blocks:
-            truth = "-" if b.truth is None else f"{b.truth:.1e}"
-            lines.append(
-                f"    {b.name:<12}{b.median:>10.1e}{b.largest:>10.1e}{b.limits:>16.1e}{b.rest:>12.1e}{truth:>10}   "
-                f"{'equal' if b.exact else 'DIFFER'}"
-            )
-        lines.append(
-            f"  errors are |e| / max(|x|, floor) per state, the floor {FLOOR:.0%} of the block's size in the region"
-        )
-        lines.append("  * Newton-Euler by complex step, M from unit accelerations, LU; inputs not quantised")
         lines.append("PASS" if self.passed else "FAIL")
         return "\n".join(lines)
 
@@ -202,19 +194,39 @@ def _checked(
         {kind: int(results.overflow[place].sum()) for kind, place in places.items()},
         transfer.latency,
         transfer.per_sample,
-        _blocks(built, formatted, inputs, results, places, goal),
+        blocks_of(built, formatted, inputs, results, places, goal),
         goal.quantile if goal else 1.0,
     )
 
 
-def _blocks(
-    built: Build,
+def error_lines(blocks: Sequence[Block]) -> list[str]:
+    """A table of the blocks' errors, and what they are."""
+    lines = [
+        f"  {'error':<14}{'in the region':>20}{'at its limits':>16}{'near rest':>12}{'truth*':>10}   integers",
+        f"  {'':<14}{'median':>10}{'largest':>10}{'largest':>16}{'largest':>12}{'largest':>10}",
+    ]
+    for b in blocks:
+        truth = "-" if b.truth is None else f"{b.truth:.1e}"
+        lines.append(
+            f"    {b.name:<12}{b.median:>10.1e}{b.largest:>10.1e}{b.limits:>16.1e}{b.rest:>12.1e}{truth:>10}   "
+            f"{'equal' if b.exact else 'DIFFER'}"
+        )
+    return [
+        *lines,
+        f"  errors are |e| / max(|x|, floor) per state, the floor {FLOOR:.0%} of the block's size in the region",
+        "  * Newton-Euler by complex step, M from unit accelerations, LU; inputs not quantised",
+    ]
+
+
+def blocks_of(
+    built: Build | ProcessorBuild,
     formatted: FormattedGraph,
     inputs: dict[str, Any],
     results: Results,
     places: dict[Kind, slice],
     goal: Goal | None,
 ) -> tuple[Block, ...]:
+    """The errors of the results of each output. built: of which robot, region and graph."""
     graph = formatted.graph
     reference = evaluate(graph, inputs)
     fixed = evaluate_fixed(formatted, inputs)

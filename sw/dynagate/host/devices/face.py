@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import ArgumentTypeError
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.graph import Graph
 from dynagate.graph.ops import TRIG
 from dynagate.graph.packing import Packing, packed
@@ -80,6 +80,10 @@ class Device(ABC):
         from dynagate.host.devices.parts import ChosenDevice
 
         return ChosenDevice(self, outputs)
+
+    def load(self, design: Any) -> None:
+        """Another program, where the device is a processor. Raises ValueError: it is none."""
+        raise ArgumentError(f"{self.text} has no program; expected a processor, of a design built with units=4, say")
 
     def close(self) -> None:  # noqa: B027
         """Gives back what the device holds."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from os import PathLike
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.extras import brought_by
@@ -20,6 +21,9 @@ from dynagate.host.sim_links import SimLink, SimShellLink
 from dynagate.hw.options import DEFAULT_FOLDER, DesignOptions
 from dynagate.robot import Robot
 
+if TYPE_CHECKING:
+    from dynagate.hw.processor.shape import Core
+
 WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the command line"
 
 
@@ -27,6 +31,7 @@ WITH_SHELL = "expected a design built with axi=Axi(...), or --axi WIDTH on the c
 class Sim(DesignOptions, DeviceOptions):
     """A design in simulation: its bare datapath or ring, or the whole accelerator. A robot is built first.
 
+    units: a program on a processor of so many multiply-add units, or on this core, instead of a datapath.
     folder: where the design is kept. pauses, seed: chances per cycle, 0 to 1, that the source has nothing and that the
     sink is not ready, and what decides when. shell: simulate the accelerator with its AXI streams and registers.
     """
@@ -36,6 +41,7 @@ class Sim(DesignOptions, DeviceOptions):
     together: ClassVar[bool] = True
     keeps_states: ClassVar[bool] = True
 
+    units: int | Core | None = field(default=None, metadata=taken_for(FUNCTION))
     folder: str | PathLike[str] = DEFAULT_FOLDER
     pauses: tuple[float, float] = field(default=(0.0, 0.0), metadata=taken_for(FUNCTION, ROLLOUT, DESIGN))
     seed: int = field(default=1, metadata=taken_for(FUNCTION, ROLLOUT, DESIGN))
@@ -50,6 +56,12 @@ class Sim(DesignOptions, DeviceOptions):
 
         own = {each.name: getattr(self, each.name) for each in fields(DesignOptions)}
         request = DesignRequest(robot, function, **own, algorithm=algorithm)
+        if self.units is not None:
+            from dynagate.host.processor import open_sim
+            from dynagate.hw.processor.build import build_program
+
+            programmed = build_program(request, self.units, folder=Path(self.folder), step=step)
+            return open_sim(programmed, pauses=self.pauses, seed=self.seed, step=step)
         return self.of_design(DesignSource(build_request(request, folder=self.folder, step=step)), step)
 
     def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:

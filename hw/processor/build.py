@@ -1,0 +1,260 @@
+"""Robot + function -> a folder with a program for a core: program.json, program.bin and a datasheet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import dynagate
+from dynagate.base import storage, untrusted
+from dynagate.base.errors import ArgumentError, Error
+from dynagate.design import program
+from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
+from dynagate.design.files import DesignError
+from dynagate.design.program import ProgramDesign
+from dynagate.design.source import source_digest
+from dynagate.design.words import WORD
+from dynagate.dynamics import ROLLOUT
+from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
+from dynagate.fixedpoint.fuse import angle_format, fused
+from dynagate.graph import Graph, trace
+from dynagate.graph.packing import ZERO
+from dynagate.graph.parts import parts_of
+from dynagate.graph.region import Region
+from dynagate.hw.processor.instructions import SUM, ProgramError, instructions
+from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
+from dynagate.hw.processor.shape import LARGEST_WORD, SMALLEST_WORD, Core
+from dynagate.hw.processor.words import Words, messages
+from dynagate.hw.request import DesignRequest
+from dynagate.robot import Robot
+
+DATASHEET = "datasheet.md"
+SCOPE = "program"
+"""The one overflow flag of a sample."""
+
+Say = Callable[[str], Any]
+
+
+class ProgramFolderError(Error, RuntimeError):
+    """A program that cannot be written; the text names the folder."""
+
+
+@dataclass(frozen=True)
+class ProcessorBuild:
+    """A program and what it was made from. folder: holds program.json, program.bin and datasheet.md. formatted: the
+    graph in multiply-adds, whose integers the core computes. schedule: when and where. design: what program.json
+    holds."""
+
+    folder: Path
+    robot: Robot
+    region: Region
+    formatted: FormattedGraph
+    schedule: Schedule
+    design: ProgramDesign
+
+    @property
+    def graph(self) -> Graph:
+        """The graph that the program computes."""
+        return self.formatted.graph
+
+    @property
+    def core(self) -> Core:
+        """The core that the program is for."""
+        return self.schedule.core
+
+
+def build_program(
+    request: DesignRequest,
+    core: Core | int,
+    *,
+    folder: Path,
+    step: Say | None = None,
+) -> ProcessorBuild:
+    """A program for a core, or for the smallest one with so many units that holds it, into a folder of its own.
+
+    Raises ValueError: the request asks for what a processor does not have; ProgramError: the program does not fit.
+    """
+    storage.check_folder(folder, ProgramFolderError, "programs")
+    policy = _policy(request, core)
+    say = step or (lambda text: None)
+    region = request.region or Region.of(request.robot)
+    say(f"tracing {request.robot.name} {request.function}")
+    options = request.algorithm.as_dict()
+    scheduled = scheduled_program(request, core, region, policy, say)
+    words = messages(scheduled)
+    chosen = ChosenFormats(policy.word, policy=asdict(policy))
+    design = _described(request.robot, region, options, chosen, scheduled, words)
+    name = f"{untrusted.file_name(request.robot.name)}-{request.function}-units{scheduled.core.units}"
+    result = ProcessorBuild(
+        folder / f"{name}-{design.hash[:12]}",
+        request.robot,
+        region,
+        scheduled.instructions.formatted,
+        scheduled,
+        design,
+    )
+    if not _is_whole(result.folder, design):
+        _write(result, words)
+    return result
+
+
+def scheduled_program(request: DesignRequest, core: Core | int, region: Region, policy: Policy, say: Say) -> Schedule:
+    """The schedule of a request."""
+    graph = trace(request.robot, request.function, **request.algorithm.as_dict())
+    formatted = assign(graph, region, policy)
+    say("fusing and scheduling")
+    asked = policy.word - 1 - angle_format(formatted, policy.word).frac
+    shape = Core(units=core, word=policy.word, angle_bits=asked) if isinstance(core, int) else core
+    if asked > shape.angle_bits:
+        raise ProgramError(
+            f"{graph.robot} {graph.name} has angles to ±{1 << asked} rad, the core's sines take ±"
+            f"{1 << shape.angle_bits}; expected a core with angle_bits={asked}"
+        )
+    scheduled = schedule(instructions(fused(formatted, shape.angle)), shape)
+    if isinstance(core, int):
+        scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
+    check_fits(scheduled)
+    return scheduled
+
+
+def _large_enough(scheduled: Schedule) -> Core:
+    """The core with room for a program, the usual one if that has it."""
+    core = scheduled.core
+    needs = {
+        "program_bits": scheduled.words,
+        "place_bits": max(scheduled.depths),
+        "input_bits": len(scheduled.instructions.inputs),
+        "output_bits": max(map(len, scheduled.outputs)),
+    }
+    bits = {name: max(getattr(core, name), (need - 1).bit_length()) for name, need in needs.items()}
+    return replace(core, **bits)
+
+
+def _policy(request: DesignRequest, core: Core | int) -> Policy:
+    """Raises ValueError naming what a processor does not have."""
+    refused = {
+        "goal": request.goal,
+        "formats": request.formats,
+        "axi": request.axi,
+        "budget": request.budget,
+        "stages": request.stages,
+    }
+    for name, value in refused.items():
+        if value is not None:
+            raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
+    if request.function == ROLLOUT or parts_of(request.function):
+        raise ArgumentError(f"a program of {request.function}; expected one function of one state")
+    if request.algorithm.variable:
+        raise ArgumentError("variable links of a program; expected them left out")
+    word = core.word if isinstance(core, Core) else Policy().word
+    policy = request.policy or Policy(word=word)
+    if policy.ranges == PROVED:
+        raise ArgumentError(f"proved ranges of a program; expected ranges='{SAMPLED}'")
+    if not SMALLEST_WORD <= policy.word <= LARGEST_WORD:
+        raise ArgumentError(f"word {policy.word} of a processor; expected {SMALLEST_WORD} to {LARGEST_WORD} bits")
+    if isinstance(core, Core) and policy.word != core.word:
+        raise ArgumentError(f"word {policy.word} for a core of {core.word} bits; expected Policy(word={core.word})")
+    return policy
+
+
+def _described(
+    robot: Robot,
+    region: Region,
+    options: dict[str, Any],
+    chosen: ChosenFormats,
+    scheduled: Schedule,
+    words: Words,
+) -> ProgramDesign:
+    listed = scheduled.instructions.listed
+    return ProgramDesign(
+        format=program.FORMAT,
+        versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
+        robot=asdict(robot),
+        region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
+        function=scheduled.instructions.formatted.graph.name,
+        options={key: options[key] for key in sorted(options)},
+        formats=chosen,
+        core=asdict(scheduled.core),
+        core_hash=scheduled.core.hash,
+        period=scheduled.period,
+        latency=scheduled.cycles,
+        words=scheduled.words,
+        instructions=len(listed),
+        functions_used=sum(each.kind != SUM for each in listed),
+        places=scheduled.depths,
+        stream=Sides(_input_stream(scheduled), _output_stream(scheduled)),
+        program=program.digest(words),
+    ).sealed()
+
+
+def _input_stream(scheduled: Schedule) -> Stream:
+    formatted = scheduled.instructions.formatted
+    graph, place = formatted.graph, {i: k for k, i in enumerate(formatted.graph.input_nodes)}
+    order = {i: k for k, i in enumerate(sorted(scheduled.arrivals, key=lambda i: scheduled.arrivals[i]))}
+    fields = tuple(
+        Field(graph.nodes[i].name, WORD * (1 + order[i]), fmt.width, fmt.frac, *formatted.bounds[i])
+        for i, fmt in ((i, formatted.formats[i]) for i in graph.input_nodes)
+    )
+    ports = tuple(
+        Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches) for p in graph.inputs
+    )
+    return Stream(WORD * (1 + len(fields)), fields, ports)
+
+
+def _output_stream(scheduled: Schedule) -> Stream:
+    formatted, outputs = scheduled.instructions.formatted, scheduled.instructions.outputs
+    graph = formatted.graph
+    position = {result: k for k, result in enumerate(result for unit in scheduled.outputs for result in unit)}
+    place = {i: k for k, i in enumerate(graph.result_nodes)}
+    fields = tuple(
+        Field(graph.nodes[i].name, WORD * position[outputs[i]], formatted.formats[i].width, formatted.formats[i].frac)
+        for i in graph.result_nodes
+    )
+    ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in graph.outputs)
+    return Stream(WORD * (len(position) + 1), fields, ports, WORD * len(position), (SCOPE,))
+
+
+def _is_whole(folder: Path, design: ProgramDesign) -> bool:
+    try:
+        kept = program.load(folder)
+        program.load_words(folder, kept)
+    except DesignError:
+        return False
+    return kept.hash == design.hash and (folder / DATASHEET).is_file()
+
+
+def _write(result: ProcessorBuild, words: Words) -> None:
+    target = result.folder
+    with storage.scratch(target.parent, ProgramFolderError, target.name) as place:
+        draft = place / target.name
+        draft.mkdir()
+        (draft / program.PROGRAM).write_bytes(program.to_bytes(words))
+        (draft / DATASHEET).write_text(datasheet(result), encoding="utf-8")
+        (draft / program.FILE).write_text(program.text_of(result.design), encoding="utf-8")
+        storage.put(draft, target, last=program.FILE)
+
+
+def datasheet(built: ProcessorBuild) -> str:
+    """What the program takes, in Markdown."""
+    scheduled, design = built.schedule, built.design
+    core = scheduled.core
+    title = f"{untrusted.plain_text(built.robot.name)} {design.function}"
+    depths = ", ".join(map(str, scheduled.depths[:-1]))
+    rows = [
+        ("core", core.text),
+        ("instructions", f"{design.instructions}, {design.functions_used} of them functions"),
+        ("cycles", f"{design.latency} from the first program word to the last result"),
+        ("cycles between samples", f"{design.period}"),
+        ("slots used", f"{scheduled.use:.0%}"),
+        ("program", f"{design.words} of {1 << core.program_bits} words of {core.program_word} bits"),
+        (
+            "values",
+            f"{depths} of {1 << core.place_bits} places of the units, {scheduled.depths[-1]} of the shared memory",
+        ),
+        ("multiply-add", f"{core.latency} cycles until its result can be read"),
+    ]
+    lines = [f"# {title} on {core.units} units", "", "| | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
+    return "\n".join([*lines, "", f"program {design.hash:.16}, core {design.core_hash:.16}", ""])

@@ -1,0 +1,51 @@
+"""A program to read: a line for each instruction, with the names of the graph."""
+
+from __future__ import annotations
+
+from dynagate.hw.processor.instructions import SUM, Instruction, Source
+from dynagate.hw.processor.schedule import Schedule, Slot
+
+
+def listing(scheduled: Schedule) -> str:
+    """The program of a schedule: cycle, unit, what is computed, and memory and place of the result; "out" of a result
+    that leaves the core. The last memory is the one that all units share."""
+    graph = scheduled.instructions.formatted.graph
+
+    def name(source: Source) -> str:
+        if source.node is None:
+            return str(source.integer)
+        return graph.nodes[source.node].name if source.node < len(graph) else f"copy{source.node - len(graph)}"
+
+    def place(slot: Slot) -> str:
+        where = [] if slot.place is None else [f"{slot.bank}.{slot.place}"]
+        return " ".join(["->", *where, *(["out"] if slot.instruction.out else [])])
+
+    lines = [
+        f"{cycle:5}  in  {name(Source(node))} -> {scheduled.core.shared}.{scheduled.fixed[Source(node)]}"
+        for node, cycle in scheduled.arrivals.items()
+    ]
+    for slot in scheduled.slots:
+        result = name(Source(slot.instruction.result))
+        lines.append(f"{slot.cycle:5}  {slot.unit:2}  {result} = {_text(slot.instruction, name)} {place(slot)}")
+    return "\n".join(sorted(lines, key=lambda line: int(line.split()[0]))) + "\n"
+
+
+def _text(each: Instruction, name: object) -> str:
+    """What an instruction computes."""
+    assert callable(name)
+    if each.kind != SUM:
+        return f"{each.kind}({name(each.a)})"
+    if each.select:
+        first, second = name(each.b), _moved(each, name)
+        condition = f"{name(each.a)} {'<=' if each.product_negative else '>'} 0"
+        text = f"{first} if {condition} else {second}"
+    else:
+        text = f"{'-' if each.product_negative else ''}{name(each.a)} * {name(each.b)}"
+        if each.c != Source(None, 0):
+            text += f" {'-' if each.addend_negative else '+'} {_moved(each, name)}"
+    return f"({text}) >> {each.down}" if each.down else text
+
+
+def _moved(each: Instruction, name: object) -> str:
+    assert callable(name)
+    return f"({name(each.c)} << {each.up})" if each.up else str(name(each.c))

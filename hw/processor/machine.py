@@ -1,0 +1,217 @@
+"""What program words time: their memory, operand memories, units and functions."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
+from amaranth.lib.wiring import In, Out
+from dynagate.hw.processor.elementary import Functions
+from dynagate.hw.processor.shape import LANE, READ, Core
+from dynagate.hw.processor.unit import MultiplyAdd
+from dynagate.hw.processor.words import REGION_SHIFT, Region
+from dynagate.hw.units.rescale import BLOCK_RAM, delayed
+
+FETCH = 2
+"""Cycles from a program address to the word: memory and its register."""
+
+
+class Operand(wiring.Component):
+    """An operand of a unit: a memory for each producer, each with all of its results.
+
+    =======  ===  ===================================================
+    address  in   memory and place
+    write    in   a bit for each memory
+    place    in   where each is written
+    value    in   what is written to each
+    o        out  the operand, READ cycles after its address
+    =======  ===  ===================================================
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        banks = core.units + 1
+        super().__init__(
+            {
+                "address": In(core.operand_bits),
+                "write": In(banks),
+                "place": In(core.place_bits).array(banks),
+                "value": In(signed(core.word)).array(banks),
+                "o": Out(signed(core.word)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        core = self.core
+        banks_out: list[Value] = []
+        for k in range(core.units + 1):
+            memory = Memory(shape=signed(core.word), depth=1 << core.place_bits, init=[], attrs=BLOCK_RAM)
+            m.submodules[f"bank{k}"] = memory
+            into, out = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                into.addr.eq(self.place[k]),
+                into.data.eq(self.value[k]),
+                into.en.eq(self.write[k]),
+                out.addr.eq(self.address[: core.place_bits]),
+                out.en.eq(1),
+            ]
+            banks_out.append(delayed(m, out.data, READ - 2, f"bank{k}"))
+        bank = delayed(m, self.address[core.place_bits :], READ - 1, "bank")
+        o = Signal(signed(core.word), name="operand", reset_less=True)
+        m.d.sync += o.eq(Array(banks_out)[bank])
+        m.d.comb += self.o.eq(o)
+        return m
+
+
+class Machine(wiring.Component):
+    """Program memory, operand memories and units: all that is timed by program words.
+
+    ============  ===  =========================================================
+    address       in   of a program word
+    running       in   the program has that word
+    sample        in   which of two samples it computes
+    part          in   a part of a program is here, a bit for each region
+    part_address  in   its address
+    part_value    in   its number
+    copying       in   an input is to be written
+    copied        in   its number
+    input_value   in   the input
+    inputs_from   in   the place of the first input in the shared memory
+    takes_port    out  a function's result is written to that memory next
+    value         out  results of the units
+    out           out  which of them leave the core
+    overflows     out  a value of this sample does not fit, a bit for each of two
+    ============  ===  =========================================================
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        super().__init__(
+            {
+                "address": In(core.program_bits),
+                "running": In(1),
+                "sample": In(1),
+                "part": In(len(Region)),
+                "part_address": In(REGION_SHIFT),
+                "part_value": In(LANE),
+                "copying": In(1),
+                "copied": In(core.input_bits),
+                "input_value": In(signed(core.word)),
+                "inputs_from": In(core.place_bits),
+                "takes_port": Out(1),
+                "value": Out(signed(core.word)).array(core.units),
+                "out": Out(core.units),
+                "overflows": Out(2),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        core = self.core
+        word = self._fetched(m)
+        running = delayed(m, self.running, FETCH, "running", reset=True)
+        sample = delayed(m, self.sample, FETCH, "sample")
+        banks = core.units + 1
+        writes, places = Signal(banks), [Signal(core.place_bits, name=f"place{k}") for k in range(banks)]
+        values = [Signal(signed(core.word), name=f"value{k}") for k in range(banks)]
+        unfit: list[list[Value]] = [[], []]
+        low = 0
+        for u in range(core.units):
+            fields = {}
+            for name, bits in core.unit_fields.items():
+                fields[name] = word[low : low + bits]
+                low += bits
+            operands = {}
+            for name in "abc":
+                m.submodules[f"operand_{name}{u}"] = operands[name] = operand = Operand(core)
+                m.d.comb += [operand.address.eq(fields[name]), operand.write.eq(writes)]
+                m.d.comb += [operand.place[k].eq(places[k]) for k in range(banks)]
+                m.d.comb += [operand.value[k].eq(values[k]) for k in range(banks)]
+            m.submodules[f"unit{u}"] = unit = MultiplyAdd(core)
+            m.d.comb += [getattr(unit, name).eq(operands[name].o) for name in "abc"]
+            for name in ("product_negative", "addend_negative", "select", "up", "down"):
+                m.d.comb += getattr(unit, name).eq(delayed(m, fields[name], READ, f"{name}{u}"))
+            late = READ + unit.latency
+            writes_it = delayed(m, fields["write"] & running, late, f"write{u}", reset=True)
+            is_out = delayed(m, fields["out"] & running, late, f"out{u}", reset=True)
+            whose = delayed(m, sample, late, f"sample{u}")
+            m.d.comb += [
+                writes[u].eq(writes_it),
+                places[u].eq(delayed(m, fields["place"], late, f"place{u}")),
+                values[u].eq(unit.o),
+                self.value[u].eq(unit.o),
+                self.out[u].eq(is_out),
+            ]
+            flagged = delayed(m, writes_it | is_out, 1, f"computes{u}", reset=True) & unit.overflow
+            whose = delayed(m, whose, 1, f"flagged{u}")
+            unfit[0].append(flagged & ~whose)
+            unfit[1].append(flagged & whose)
+            if u == 0:
+                argument = operands["a"].o
+        self._functions(m, word[low:], argument, running, sample, unfit)
+        self._shared(m, writes, places, values)
+        m.d.sync += self.overflows.eq(Cat(Cat(*flags).any() for flags in unfit))
+        return m
+
+    def _fetched(self, m: Module) -> Value:
+        """The program word FETCH cycles after its address."""
+        core = self.core
+        lanes: list[Value] = []
+        for k in range(core.lanes):
+            bits = min(LANE, core.program_word - LANE * k)
+            memory = Memory(shape=unsigned(bits), depth=1 << core.program_bits, init=[], attrs=BLOCK_RAM)
+            m.submodules[f"program{k}"] = memory
+            into, out = memory.write_port(), memory.read_port()
+            is_lane = self.part_address[: core.lane_bits] == k
+            m.d.comb += [
+                into.addr.eq(self.part_address[core.lane_bits :]),
+                into.data.eq(self.part_value),
+                into.en.eq(self.part[Region.PROGRAM] & is_lane),
+                out.addr.eq(self.address),
+                out.en.eq(1),
+            ]
+            lanes.append(delayed(m, out.data, FETCH - 1, f"lane{k}"))
+        return Cat(*lanes)
+
+    def _functions(
+        self, m: Module, field: Value, argument: Value, running: Value, sample: Value, unfit: list[list[Value]]
+    ) -> None:
+        core = self.core
+        m.submodules.functions = self.functions = functions = Functions(core)
+        fields, low = {}, 0
+        for name, bits in core.function_fields.items():
+            fields[name] = delayed(m, field[low : low + bits], READ, f"function_{name}")
+            low += bits
+        asked = delayed(m, running, READ, "function_running", reset=True)
+        m.d.comb += [
+            functions.x.eq(argument),
+            functions.kind.eq(Mux(asked, fields["kind"], 0)),
+            functions.shift.eq(fields["shift"].as_signed()),
+            functions.place.eq(fields["place"]),
+        ]
+        # a function of one sample ends before the next one's begin, but for the flag
+        shortest = READ + min(core.elementary.values())
+        whose = delayed(m, sample, shortest, "function_sample")
+        flagged = Signal(name="function_flagged")
+        whose_flag = Signal(name="function_flagged_sample", reset_less=True)
+        m.d.sync += [flagged.eq(functions.valid & functions.overflow), whose_flag.eq(whose)]
+        unfit[0].append(flagged & ~whose_flag)
+        unfit[1].append(flagged & whose_flag)
+
+    def _shared(self, m: Module, writes: Signal, places: list[Signal], values: list[Signal]) -> None:
+        """The shared memory's write port: a function's result, else an input, else a constant of a program."""
+        core, functions = self.core, self.functions
+        written = Signal(name="shared_write")
+        place = Signal(core.place_bits, name="shared_place", reset_less=True)
+        value = Signal(signed(core.word), name="shared_value", reset_less=True)
+        constant = self.part[Region.CONSTANTS]
+        m.d.comb += self.takes_port.eq(functions.valid)
+        m.d.sync += written.eq(functions.valid | self.copying | constant)
+        with m.If(functions.valid):
+            m.d.sync += [place.eq(functions.to), value.eq(functions.o)]
+        with m.Elif(self.copying):
+            m.d.sync += [place.eq(self.inputs_from + self.copied), value.eq(self.input_value)]
+        with m.Else():
+            m.d.sync += [place.eq(self.part_address), value.eq(self.part_value)]
+        m.d.comb += [writes[-1].eq(written), places[-1].eq(place), values[-1].eq(value)]

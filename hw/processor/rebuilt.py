@@ -1,0 +1,43 @@
+"""The graph of a program, made again from program.json."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import numpy as np
+from dynagate.design.design import Design
+from dynagate.design.files import REBUILD, DesignError
+from dynagate.design.program import ProgramDesign
+from dynagate.design.rebuilt import robot_of
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.format import Arithmetic
+from dynagate.graph.region import Region
+from dynagate.hw.processor.build import scheduled_program
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.words import Words, messages
+from dynagate.hw.request import DesignRequest
+
+
+def formatted_program(design: ProgramDesign, words: Words) -> FormattedGraph:
+    """The graph whose integers a program computes. Raises DesignError: it is not the program of its robot."""
+    try:
+        content: dict[str, Any] = dict(design.formats.policy or {})
+        policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
+        robot = robot_of(cast("Design", design))
+        region = Region(robot, **{name: _tuples(value) for name, value in design.region.items()})
+        options = AlgorithmOptions(**{name: _tuples(value) for name, value in design.options.items()})
+        request = DesignRequest(robot, design.function, policy=policy, region=region, algorithm=options)
+        scheduled = scheduled_program(request, Core(**design.core), region, policy, lambda text: None)
+    except (KeyError, TypeError, ValueError) as error:
+        raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
+    if not np.array_equal(messages(scheduled), words):
+        raise DesignError(f"the program of {design.title} is not the one of its robot and region; {REBUILD}")
+    return scheduled.instructions.formatted
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as tuples; the keys of a map of frames as numbers."""
+    if isinstance(value, dict):
+        return {int(key): link for key, link in value.items()}
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,0 +1,97 @@
+"""Results out of a core."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Module, Signal, signed
+from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFOBuffered
+from amaranth.lib.wiring import In, Out
+from dynagate.hw.processor.shape import LANE, Core
+
+FLAG_CYCLES = 4
+"""From the last result of a sample until its overflow flag is sure to be there."""
+
+
+class Sender(wiring.Component):
+    """Results of samples, those of unit 0 first, then the flag; and the answer to a program.
+
+    =========  ===  =========================================================
+    value      in   results of the units
+    out        in   which of them are to be sent
+    overflows  in   a value of this sample does not fit, a bit for each of two
+    results    in   of each unit in a sample
+    under_way  in   samples whose results have not all left
+    sent       out  all of a sample's have
+    answer     in   the answer to a program is to be sent
+    right      in   which is 1
+    answered   out  it is taken
+    o_valid    out  there is a word
+    o_ready    in   it is taken
+    o_payload  out  the word
+    =========  ===  =========================================================
+    """
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        super().__init__(
+            {
+                "value": In(signed(core.word)).array(core.units),
+                "out": In(core.units),
+                "overflows": In(2),
+                "results": In(core.output_bits + 1).array(core.units),
+                "under_way": In(2),
+                "sent": Out(1),
+                "answer": In(1),
+                "right": In(1),
+                "answered": Out(1),
+                "o_valid": Out(1),
+                "o_ready": In(1),
+                "o_payload": Out(LANE),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        core = self.core
+        unit = Signal(range(core.units + 1))
+        count = Signal(core.output_bits + 1)
+        sample = Signal()
+        flags = Signal(2)
+        m.d.sync += flags.eq(flags | self.overflows)
+        fifos = []
+        for u in range(core.units):
+            m.submodules[f"results{u}"] = fifo = SyncFIFOBuffered(width=core.word, depth=1 << core.output_bits)
+            m.d.comb += [fifo.w_data.eq(self.value[u]), fifo.w_en.eq(self.out[u])]
+            fifos.append(fifo)
+        wait = Signal(range(FLAG_CYCLES + 1))
+        here, ready = Signal(signed(core.word)), Signal()
+        m.d.comb += [here.eq(Array(fifo.r_data for fifo in fifos)[unit]), ready.eq(Array(f.r_rdy for f in fifos)[unit])]
+        with m.FSM(name="results"):
+            with m.State("idle"):
+                m.d.sync += [unit.eq(0), count.eq(0), wait.eq(0)]
+                with m.If(self.answer):
+                    m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.right), self.answered.eq(self.o_ready)]
+                with m.Elif(self.under_way != 0):
+                    m.next = "values"
+            with m.State("values"):
+                with m.If(count == Array(self.results[u] for u in range(core.units))[unit]):
+                    m.d.sync += [count.eq(0), unit.eq(unit + 1)]
+                    with m.If(unit == core.units - 1):
+                        m.next = "wait"
+                with m.Else():
+                    m.d.comb += [self.o_valid.eq(ready), self.o_payload.eq(here)]
+                    for u, fifo in enumerate(fifos):
+                        m.d.comb += fifo.r_en.eq(self.o_ready & ready & (unit == u))
+                    with m.If(self.o_ready & ready):
+                        m.d.sync += count.eq(count + 1)
+            with m.State("wait"):
+                m.d.sync += wait.eq(wait + 1)
+                with m.If(wait == FLAG_CYCLES):
+                    m.next = "flag"
+            with m.State("flag"):
+                m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(flags.bit_select(sample, 1))]
+                with m.If(self.o_ready):
+                    m.d.comb += self.sent.eq(1)
+                    m.d.sync += [flags.eq((flags | self.overflows) & ~(1 << sample)), sample.eq(~sample)]
+                    m.next = "idle"
+        return m

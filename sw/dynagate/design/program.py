@@ -1,0 +1,195 @@
+"""program.json: what a host knows of a program for a processor, and the program beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import islice
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dynagate.base.errors import ArgumentError
+from dynagate.base.storage import read_json
+from dynagate.base.structure import structured
+from dynagate.design.design import ChosenFormats, DesignFunction, Sides, Stream, Versions
+from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash
+from dynagate.design.payload import Words
+from dynagate.design.words import FLOAT64, WORD
+
+FORMAT = 1
+FILE, PROGRAM = "program.json", "program.bin"
+MOST_BITS = 64
+LARGEST_SHAPE = 64
+"""Above any number in a core's shape."""
+
+
+@dataclass(frozen=True)
+class ProgramDesign:
+    """A program for a core. hash: sha256 of all but itself.
+
+    robot, region, options: as the dataclasses of these names have them. core: the fields of `hw.processor.shape.Core`;
+    core_hash: of the core. period: cycles from a sample to the next. latency: from the first program word of a sample
+    to its last result. instructions, functions_used: all, and those of the elementary unit. places: that each memory
+    needs. stream: of 32-bit words, a beat each; the first of a sample is its head, the last of a result its flag.
+    program: sha256 of program.bin, whose 32-bit words load the program.
+    """
+
+    format: int
+    versions: Versions
+    robot: dict[str, Any]
+    region: dict[str, Any]
+    function: str
+    options: dict[str, Any]
+    formats: ChosenFormats
+    core: dict[str, int]
+    core_hash: str
+    period: int
+    latency: int
+    words: int
+    instructions: int
+    functions_used: int
+    places: tuple[int, ...]
+    stream: Sides[Stream]
+    program: str
+    hash: str = ""
+
+    functions: tuple[DesignFunction, ...] = ()
+    """A program has one function."""
+
+    @property
+    def robot_name(self) -> str:
+        return str(self.robot["name"])
+
+    @property
+    def title(self) -> str:
+        return f"{self.robot_name} {self.function}"
+
+    @property
+    def device_hash(self) -> int:
+        """The 64 bits that the core shows."""
+        return int(self.core_hash[:16], 16)
+
+    @property
+    def ii(self) -> int:
+        return self.period
+
+    @property
+    def input(self) -> Stream:
+        return self.stream.input
+
+    @property
+    def output(self) -> Stream:
+        return self.stream.output
+
+    @property
+    def numbers(self) -> dict[str, str]:
+        """Streams carry the integers."""
+        return {}
+
+    @property
+    def results(self) -> str:
+        return FLOAT64
+
+    def to_json(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return content
+
+    def sealed(self) -> ProgramDesign:
+        """With its hash, as it is read from program.json."""
+        content = self.to_json()
+        return structured({**content, "hash": content_hash(content)}, ProgramDesign, "program")
+
+
+def text_of(design: ProgramDesign) -> str:
+    """What program.json holds."""
+    return json.dumps(design.to_json(), indent=1) + "\n"
+
+
+def digest(words: Words) -> str:
+    """The checksum of a program."""
+    return hashlib.sha256(to_bytes(words)).hexdigest()
+
+
+def to_bytes(words: Words) -> bytes:
+    """What program.bin holds."""
+    return np.ascontiguousarray(words, dtype="<u4").tobytes()
+
+
+def load(path: str | PathLike[str]) -> ProgramDesign:
+    """The design of program.json, by its path or its folder's, checked against its hash. Raises DesignError."""
+    path = Path(path) / FILE if os.path.isdir(path) else Path(path)
+    content = read_json(path, DesignError, "program", EXPECTED)
+    if content.get("format") != FORMAT:
+        raise DesignError(f"{path} has format {content.get('format')!r}; expected {FORMAT}: {REBUILD}")
+    if content.get("hash") != (actual := content_hash(content)):
+        raise DesignError(
+            f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
+            f"{REBUILD}"
+        )
+    try:
+        design = structured(content, ProgramDesign, "program")
+    except ArgumentError as error:
+        raise DesignError(f"{path} is not a program: {error}; {REBUILD}") from None
+    if faults := list(islice(_faults(design), MOST_FAULTS)):
+        raise DesignError(f"{path} is not a program: {'; '.join(faults)}; {REBUILD}")
+    return design
+
+
+def load_words(folder: Path, design: ProgramDesign) -> Words:
+    """What loads the program, (messages, 2), checked against its checksum. Raises DesignError."""
+    path = folder / PROGRAM
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DesignError(f"cannot read {path} ({error.strerror}); {REBUILD}") from error
+    actual = hashlib.sha256(content).hexdigest()
+    if actual != design.program or len(content) % 8:
+        raise DesignError(
+            f"{path} was changed or damaged: its sha256 is {actual:.16}, expected {design.program:.16}; {REBUILD}"
+        )
+    return np.frombuffer(content, dtype="<u4").astype(np.uint32).reshape(-1, 2)
+
+
+def _faults(design: ProgramDesign) -> Iterator[str]:
+    """What does not fit: host and simulation reserve and index memory by these numbers."""
+    if not isinstance(design.robot.get("name"), str):
+        yield f"robot.name is {design.robot.get('name')!r:.40}; expected a text"
+    if not (len(design.core_hash) == 64 and set(design.core_hash) <= set("0123456789abcdef")):
+        yield "core_hash is no sha256"
+    if any(not 0 <= value < LARGEST_SHAPE for value in design.core.values()):
+        yield f"core has numbers out of 0 to {LARGEST_SHAPE - 1}"
+    for side, first in (("input", 1), ("output", 0)):
+        yield from _of_stream(side, getattr(design.stream, side), first)
+    sink = design.output
+    if sink.overflow != sink.bits - WORD or len(sink.scopes) != 1:
+        yield f"stream.output has its flag at bit {sink.overflow}; expected {sink.bits - WORD}, of one scope"
+
+
+def _of_stream(side: str, stream: Stream, first: int) -> Iterator[str]:
+    where = f"stream.{side}"
+    if not stream.fields or not stream.ports:
+        yield f"{where} is empty; expected a field and a port or more"
+    if not 2 * WORD <= stream.bits <= WORD << 16 or stream.bits % WORD:
+        yield f"{where} has {stream.bits} bits; expected words of {WORD}"
+    end = stream.bits if side == "input" else stream.bits - WORD
+    for k, field in enumerate(stream.fields):
+        if not (first * WORD <= field.lsb < end and field.lsb % WORD == 0 and 2 <= field.width <= WORD):
+            yield f"{where}.fields[{k}] has bits {field.lsb} to {field.lsb + field.width}; expected a word below {end}"
+        if abs(field.frac) > 1000:
+            yield f"{where}.fields[{k}] has {field.frac} fraction bits"
+    lowest = 0 if side == "input" else -1
+    for port in stream.ports:
+        size = int(np.prod(port.shape, dtype=np.int64))
+        if size != len(port.fields) or any(not lowest <= k < len(stream.fields) for k in port.fields):
+            yield f"{where}.ports, {port.name!r} of shape {port.shape} lists fields {port.fields[:4]}"
+
+
+def shape_text(core: Mapping[str, int]) -> str:
+    """A core's shape for errors."""
+    return ", ".join(f"{name}={value}" for name, value in core.items())

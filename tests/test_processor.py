@@ -1,0 +1,472 @@
+"""Programs for processors: fused graphs, schedules, words, the core in simulation, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import Policy, Region, Robot, robots, trace
+from dynagate.base.errors import ArgumentError
+from dynagate.cli import main
+from dynagate.design import program
+from dynagate.design.files import DesignError
+from dynagate.fixedpoint.assign import FormattedGraph, assign
+from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
+from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.fuse import fused
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.ops import FUSED
+from dynagate.host.links import DeviceError
+from dynagate.host.processor import ProgramDevice, ProgramDriver
+from dynagate.host.processor_report import processor_report
+from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.processor.core import core_text
+from dynagate.hw.processor.instructions import ProgramError, instructions
+from dynagate.hw.processor.replay import _sum, replay
+from dynagate.hw.processor.schedule import Schedule, Slot, schedule
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.unit import MultiplyAdd
+from dynagate.hw.processor.words import checksum, messages
+from dynagate.sim.runner import run_unit_bench
+
+from tests.robots import floating_robot
+from tests.test_operations import NAME as ALL_OPERATIONS
+from tests.test_operations import function as all_operations  # noqa: F401
+
+ARM = robots.load("two_joint_arm")
+SMALL = Core(units=2, place_bits=7, program_bits=10)
+"""The core of these tests, compiled once."""
+
+
+def formatted_of(robot: Robot, function: str, policy: Policy | None = None, **options: Any) -> FormattedGraph:
+    policy = policy or Policy(samples=512)
+    return assign(trace(robot, function, **options), Region.of(robot, velocity=5.0), policy)
+
+
+def states_of(graph: Any, robot: Robot, count: int, seed: int = 1) -> dict[str, np.ndarray]:
+    return Region.of(robot, velocity=5.0).states(graph, count, seed, "uniform")
+
+
+@pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "forward_dynamics_vjp"])
+@pytest.mark.parametrize("name", ["two_joint_arm", "hyq"])
+def test_a_fused_graph_is_the_same_function_of_one_word(name: str, function: str) -> None:
+    robot = robots.load(name)
+    formatted = formatted_of(robot, function)
+    made = fused(formatted)
+    ops = [node.op for node in made.graph.nodes]
+    assert not set(ops) & {"mul_const", "add_const", "reciprocal"}
+    assert sum(op in FUSED for op in ops) > len(ops) / 10
+    assert {fmt.width for fmt in made.formats} == {24}
+    inputs = states_of(formatted.graph, robot, 200)
+    expected, got = evaluate(formatted.graph, inputs), evaluate(made.graph, inputs)
+    for name, value in expected.items():
+        np.testing.assert_allclose(got[name], value, rtol=1e-9, atol=1e-9 * np.abs(value).max())
+
+
+def test_fusing_needs_the_processors_arithmetic() -> None:
+    formatted = formatted_of(ARM, "inverse_dynamics", Policy(samples=64, arithmetic=Arithmetic("floor", "wrap")))
+    with pytest.raises(ArgumentError, match=r"rounding='floor'.* on a processor; expected Arithmetic"):
+        fused(formatted)
+
+
+def equal_to_integers(scheduled: Schedule, inputs: dict[str, np.ndarray]) -> bool:
+    """Whether the words of a program, replayed in Python, give the integers and flags of the executor."""
+    formatted = scheduled.instructions.formatted
+    integers = quantise_inputs(formatted, inputs)
+    expected, got = evaluate_in_numpy(formatted, integers), replay(scheduled, integers)
+    value = {
+        result: got.results[unit][k]
+        for unit, results in enumerate(scheduled.outputs)
+        for k, result in enumerate(results)
+    }
+    outputs = scheduled.instructions.outputs
+    return all(np.array_equal(value[outputs[i]], expected.value[i]) for i in formatted.graph.result_nodes) and bool(
+        np.array_equal(got.overflow, expected.overflow)
+    )
+
+
+@pytest.mark.parametrize("units", [2, 4, 8])
+@pytest.mark.parametrize("word", [18, 24, 32])
+def test_a_replayed_program_equals_the_integers(units: int, word: int) -> None:
+    made = fused(formatted_of(ARM, "forward_dynamics", Policy(word=word, samples=512)))
+    scheduled = schedule(instructions(made), Core(units=units, word=word))
+    assert equal_to_integers(scheduled, states_of(made.graph, ARM, 60))
+
+
+def test_a_program_has_every_operation() -> None:
+    made = fused(formatted_of(ARM, ALL_OPERATIONS))
+    assert {"select", "sqrt", "normalised_reciprocal", "sin", "cos"} <= {node.op for node in made.graph.nodes}
+    assert equal_to_integers(schedule(instructions(made), SMALL), states_of(made.graph, ARM, 200))
+
+
+def test_a_program_of_a_floating_base_and_quaternions(tmp_path: Path) -> None:
+    robot = floating_robot(2, tmp_path)
+    made = fused(formatted_of(robot, "inverse_dynamics"))
+    assert equal_to_integers(schedule(instructions(made), Core(units=3)), states_of(made.graph, robot, 100))
+
+
+def test_overflow_is_that_of_the_integers() -> None:
+    made = fused(formatted_of(ARM, "forward_dynamics", Policy(samples=64, guard_bits=-0.5)))
+    scheduled, inputs = schedule(instructions(made), SMALL), states_of(made.graph, ARM, 300)
+    integers = quantise_inputs(made, inputs)
+    assert 0 < evaluate_in_numpy(made, integers).overflow.sum() < 300
+    assert equal_to_integers(scheduled, inputs)
+
+
+def arm_schedule() -> Schedule:
+    return schedule(instructions(fused(formatted_of(ARM, "forward_dynamics"))), SMALL)
+
+
+def _too_early(slots: list[Slot], core: Core) -> list[Slot]:
+    last = max(slots, key=lambda slot: slot.cycle)
+    return [replace(slot, cycle=slot.cycle - 1) if slot is last else slot for slot in slots]
+
+
+def _one_place(slots: list[Slot], core: Core) -> list[Slot]:
+    return [replace(slot, place=0) if slot.place is not None and slot.bank == 0 else slot for slot in slots]
+
+
+def _one_unit(slots: list[Slot], core: Core) -> list[Slot]:
+    return [replace(slot, unit=0, bank=0) if slot.bank != core.shared else slot for slot in slots]
+
+
+def _over_a_constant(slots: list[Slot], core: Core) -> list[Slot]:
+    return [replace(slot, place=0) if slot.bank == core.shared else slot for slot in slots]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        (_too_early, "holds"),
+        (_one_place, "overwritten|holds"),
+        (_one_unit, "two instructions|holds|twice"),
+        (_over_a_constant, "overwritten|holds"),
+    ],
+)
+def test_a_wrong_schedule_is_caught(wrong: Callable[[list[Slot], Core], list[Slot]], text: str) -> None:
+    right = arm_schedule()
+    with pytest.raises(AssertionError, match=text):
+        replace(right, slots=tuple(wrong(list(right.slots), SMALL))).verify()
+
+
+def test_equal_requests_give_equal_words_and_cores() -> None:
+    assert np.array_equal(messages(arm_schedule()), messages(arm_schedule()))
+    assert core_text(Core(units=2, place_bits=5, program_bits=5)) == core_text(
+        Core(units=2, place_bits=5, program_bits=5)
+    )
+
+
+@pytest.mark.parametrize("word", [24, *(pytest.param(word, marks=pytest.mark.long) for word in (18, 27, 32))])
+def test_the_unit_equals_the_integers(word: int, units: Path) -> None:
+    core, random, count = Core(word=word), np.random.default_rng(word), 2000
+    low, high = -(1 << (word - 1)), 1 << (word - 1)
+    inputs = {name: random.integers(low, high, count) >> random.integers(0, word, count) for name in "abc"}
+    inputs["a"][:4] = inputs["b"][:4] = inputs["c"][:4] = [low, high - 1, low, 0]
+    for name in ("product_negative", "addend_negative", "select"):
+        inputs[name] = random.integers(0, 2, count)
+    inputs |= {name: random.integers(0, 32, count) for name in ("up", "down")}
+    expected = []
+    for k in range(count):
+        operands = (np.array([int(inputs[name][k])], dtype=object) for name in "abc")
+        expected.append(_sum(core, {name: int(column[k]) for name, column in inputs.items()}, *operands))
+    flags = [False, *(bool(each.overflow[0]) for each in expected[:-1])]  # a cycle after the result
+    assert 0.1 < np.mean(flags) < 0.9
+    outputs = {"o": np.array([int(each.value[0]) for each in expected]), "overflow": np.array(flags)}
+    run_unit_bench("multiply_add", MultiplyAdd(core), inputs, outputs, units)
+
+
+def build(robot: Robot, function: str, folder: Path, **options: Any) -> ProcessorBuild:
+    options.setdefault("policy", Policy(samples=256))
+    return dynagate.build(robot, function, units=SMALL, region=Region.of(robot, velocity=5.0), folder=folder, **options)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, ProcessorBuild]:
+    folder = tmp_path_factory.mktemp("programs")
+    return {
+        "arm": build(ARM, "forward_dynamics", folder),
+        "overflowing": build(ARM, "inverse_dynamics", folder, policy=Policy(samples=64, guard_bits=-0.5)),
+        "iiwa14": build(robots.load("iiwa14"), "inverse_dynamics", folder),
+        "friction": build(ARM, "forward_dynamics", folder, friction=0.5),
+    }
+
+
+def check(accelerator: dynagate.Accelerator, built: ProcessorBuild, count: int = 40, seed: int = 1) -> int:
+    """The core's results of random states equal the integers; returns how many overflowed."""
+    inputs = states_of(built.graph, built.robot, count, seed)
+    got = accelerator(**inputs)
+    with dynagate.open(built, device="fixed") as integers:
+        expected = integers(**inputs)
+    for port in built.graph.outputs:
+        np.testing.assert_array_equal(getattr(got, port.name), getattr(expected, port.name))
+    np.testing.assert_array_equal(got.overflow, expected.overflow)
+    return int(got.overflow.sum())
+
+
+@pytest.fixture
+def accelerator(programs: dict[str, ProcessorBuild]) -> Iterator[dynagate.Accelerator]:
+    with dynagate.open(programs["arm"]) as opened:
+        yield opened
+
+
+def test_the_core_equals_the_integers_program_after_program(
+    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+) -> None:
+    assert check(accelerator, programs["arm"]) == 0
+    for name in ("iiwa14", "overflowing", "friction", "arm"):
+        accelerator.load(programs[name].folder if name == "friction" else programs[name])
+        overflows = check(accelerator, programs[name], seed=len(name))
+        assert (overflows > 0) == (name == "overflowing")
+    assert accelerator.transfer.per_sample <= programs["arm"].schedule.cycles_per_sample
+
+
+@pytest.mark.parametrize("pauses", [(0.9, 0.0), (0.0, 0.98), (0.5, 0.5)])
+def test_the_core_waits_for_its_streams(programs: dict[str, ProcessorBuild], pauses: tuple[float, float]) -> None:
+    with dynagate.open(programs["overflowing"], pauses=pauses, seed=3) as accelerator:
+        assert check(accelerator, programs["overflowing"], 12) > 0
+        accelerator.load(programs["arm"])
+        check(accelerator, programs["arm"], 12)
+
+
+def test_samples_one_by_one_keep_their_own_flags(programs: dict[str, ProcessorBuild]) -> None:
+    """The core has two samples' worth of everything; which of the two a sample takes must not depend on pauses."""
+    built = programs["overflowing"]
+    with dynagate.open(built) as accelerator:
+        flags = [check(accelerator, built, 1, seed) for seed in range(30)]
+        assert 0 < sum(flags) < 30
+        accelerator.load(programs["arm"])
+        check(accelerator, programs["arm"], 3)
+        accelerator.load(built)
+        assert 0 < check(accelerator, built, 31) < 31
+
+
+def test_batches_follow_each_other_and_a_reset_keeps_the_program(
+    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+) -> None:
+    inputs = states_of(programs["arm"].graph, ARM, 30)
+    first = accelerator(**inputs)
+    pending = [accelerator.submit(**inputs) for _ in range(3)]
+    for each in pending:
+        np.testing.assert_array_equal(each.result().qdd, first.qdd)
+    device = accelerator.device
+    assert isinstance(device, ProgramDevice)
+    device.driver.link.write(device.driver.link.buffer((2, *device.driver.sample)))
+    device.driver.recover()
+    np.testing.assert_array_equal(accelerator(**inputs).qdd, first.qdd)
+
+
+def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
+    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def cut(results: np.ndarray) -> int:
+        raise DeviceError("the cable is out")
+
+    link = accelerator.device.driver.link  # type: ignore[attr-defined]
+    with monkeypatch.context() as patch:
+        patch.setattr(link, "read", cut)
+        with pytest.raises(DeviceError, match="the cable is out"):
+            accelerator.load(programs["iiwa14"])
+    accelerator.load(programs["iiwa14"])
+    check(accelerator, programs["iiwa14"], 5)
+    accelerator.close()
+    with pytest.raises(DeviceError, match="closed"):
+        accelerator.load(programs["arm"])
+
+
+def test_the_core_refuses_a_damaged_program(
+    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+) -> None:
+    driver = accelerator.device.driver  # type: ignore[attr-defined]
+    assert isinstance(driver, ProgramDriver)
+    design = program.load(programs["arm"].folder)
+    words = program.load_words(programs["arm"].folder, design)
+    assert checksum(words[1:-1]) == words[-1, 1]
+    damaged = words.copy()
+    damaged[len(words) // 2, 1] ^= 1 << 7
+    driver.result = (1, 1)
+    with pytest.raises(DesignError, match=r"refuses the program of two_joint_arm forward_dynamics: its checksum"):
+        driver._load(damaged, design)
+    driver._load(words, design)
+    driver.result = (design.output.words, 1)
+    check(accelerator, programs["arm"])
+
+
+def test_a_program_for_another_core_is_refused_and_the_one_before_stays(
+    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], tmp_path: Path
+) -> None:
+    other = dynagate.build(ARM, "forward_dynamics", units=3, folder=tmp_path, policy=Policy(samples=64))
+    with pytest.raises(DesignError, match=r"for another core \(units=3, .*\); this one has units=2, "):
+        accelerator.load(other)
+    with pytest.raises(ArgumentError, match=r"is no program; expected what build\(robot, units=\.\.\.\) returned"):
+        accelerator.load(tmp_path)
+    check(accelerator, programs["arm"])
+    with (
+        dynagate.open(ARM, "forward_dynamics", device="numpy") as numpy,
+        pytest.raises(ArgumentError, match=r"^numpy, float64 has no program; expected a processor"),
+    ):
+        numpy.load(other)
+
+
+def test_the_host_refuses_a_core_that_shows_another_hash(
+    programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(program.ProgramDesign, "device_hash", property(lambda self: 0x1234))
+    with pytest.raises(DesignError, match=r"is core [0-9a-f]{16}; .* for core 0000000000001234 \(units=2, "):
+        dynagate.open(programs["arm"])
+
+
+def test_a_folder_is_read_again_and_damage_is_told(programs: dict[str, ProcessorBuild], tmp_path: Path) -> None:
+    built = build(ARM, "forward_dynamics", tmp_path)
+    assert built.design == programs["arm"].design == program.load(built.folder)
+    inputs = states_of(built.graph, ARM, 20)
+    with dynagate.open(built.folder, device="fixed") as again, dynagate.open(built, device="fixed") as before:
+        np.testing.assert_array_equal(again(**inputs).qdd, before(**inputs).qdd)
+    with dynagate.open(str(built.folder), "forward_dynamics", device="numpy") as floats:
+        np.testing.assert_allclose(floats(**inputs).qdd, evaluate(built.graph, inputs)["qdd"])
+    with pytest.raises(ArgumentError, match=r"the program computes forward_dynamics, not 'mass_matrix'"):
+        dynagate.open(built.folder, "mass_matrix", device="fixed")
+    with pytest.raises(ArgumentError, match=r"device 'cpu'; a program opens on one of sim, fixed, numpy"):
+        dynagate.open(built.folder, device="cpu")
+    content = (built.folder / program.PROGRAM).read_bytes()
+    (built.folder / program.PROGRAM).write_bytes(content[:-1] + b"?")
+    with pytest.raises(DesignError, match=r"program\.bin was changed or damaged: its sha256 is"):
+        dynagate.open(built.folder)
+    text = (built.folder / program.FILE).read_text()
+    (built.folder / program.FILE).write_text(text.replace('"period": ', '"period": 1'))
+    with pytest.raises(DesignError, match=r"program\.json was changed or damaged: its content has hash"):
+        dynagate.open(built.folder)
+    assert build(ARM, "forward_dynamics", tmp_path).design == built.design  # mended
+    assert program.load_words(built.folder, built.design).tobytes() == content
+
+
+def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: Path) -> None:
+    small = Core(units=2, place_bits=5, program_bits=6)
+    with pytest.raises(
+        ProgramError,
+        match=r"^iiwa14 inverse_dynamics takes \d+ words, \d+ more than the core's 64 and \d+ places, \d+ more than "
+        r"the core's 32; expected a core with program_bits=9, place_bits=7$",
+    ):
+        dynagate.build(robots.load("iiwa14"), "inverse_dynamics", units=small, folder=tmp_path)
+    with pytest.raises(ProgramError, match=r"takes 21 inputs, 13 more than the core's 8; expected a core with input_b"):
+        dynagate.build(robots.load("iiwa14"), "inverse_dynamics", units=replace(SMALL, input_bits=3), folder=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"units": 1}, r"^units 1 of a core; expected 2 to 8$"),
+        ({"units": 9}, r"^units 9 of a core; expected 2 to 8$"),
+        ({"units": 4, "policy": Policy(word=16)}, r"^word 16 of a processor; expected 18 to 32 bits$"),
+        ({"units": SMALL, "policy": Policy(word=20)}, r"^word 20 for a core of 24 bits; expected Policy\(word=24\)$"),
+        ({"units": 4, "budget": dynagate.Budget(dsp=3)}, r"^budget of a program; expected it left out: a processor"),
+        ({"units": 4, "goal": dynagate.Goal(1e-3)}, r"^goal of a program; expected it left out: a processor"),
+        ({"units": 4, "policy": Policy(ranges="proved")}, r"^proved ranges of a program; expected ranges='sampled'$"),
+        ({"units": 4, "function": "rollout"}, r"^a program of rollout; expected one function of one state$"),
+        ({"units": 4, "function": "all"}, r"^a program of .*; expected one function of one state$"),
+    ],
+    ids=str,
+)
+def test_what_a_program_cannot_be_is_refused(options: dict[str, Any], text: str, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        dynagate.build(ARM, **{"function": "forward_dynamics", **options}, folder=tmp_path)
+
+
+def test_angles_beyond_the_cores_are_refused(tmp_path: Path) -> None:
+    region = Region.of(ARM, velocity=5.0)
+    wide = replace(region, lower=(-20.0, -3.0), upper=(20.0, 3.0))
+    with pytest.raises(ProgramError, match=r"has angles to ±32 rad, the core's sines take ±8; expected .*angle_bits=5"):
+        dynagate.build(ARM, "forward_dynamics", units=SMALL, region=wide, folder=tmp_path)
+    assert dynagate.build(ARM, "forward_dynamics", units=4, region=wide, folder=tmp_path).core.angle_bits == 5
+
+
+def test_the_report_of_a_program(tmp_path: Path) -> None:
+    report = processor_report(ARM, "inverse_dynamics", units=SMALL, folder=tmp_path, states=60)
+    assert report.passed
+    text = report.text()
+    assert text.startswith("two_joint_arm inverse_dynamics, 24-bit words, 2 units\n  instructions    ")
+    assert text.endswith("\nPASS")
+    assert not replace(report, cycles_per_sample=report.built.schedule.cycles_per_sample + 1.0).passed
+    assert not replace(report, blocks=tuple(replace(block, exact=False) for block in report.blocks)).passed
+
+
+def test_iiwa14s_gradient_takes_720_cycles_at_most() -> None:
+    made = fused(assign(trace(robots.load("iiwa14"), "forward_dynamics_gradient"), Region.of(robots.load("iiwa14"))))
+    assert schedule(instructions(made), Core(units=4)).cycles <= 720
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("core", [Core(units=8, word=32), Core(units=3, word=18), Core(units=5, word=27)], ids=str)
+def test_cores_of_other_shapes_equal_the_integers(core: Core, tmp_path: Path) -> None:
+    floating = floating_robot(2, tmp_path)
+    for robot, options in ((robots.load("iiwa14"), {}), (ARM, {"friction": 0.5}), (floating, {})):
+        region = Region.of(robot, velocity=5.0)
+        built = dynagate.build(robot, "forward_dynamics", units=core, region=region, folder=tmp_path, **options)
+        with dynagate.open(built) as accelerator:
+            check(accelerator, built, 21)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "function",
+    ["forward_dynamics_gradient", "inverse_dynamics_gradient", "mass_matrix_inverse", "forward_dynamics_jvp", "step"],
+)
+@pytest.mark.parametrize("name", ["iiwa14", "hyq"])
+def test_the_usual_core_equals_the_integers(name: str, function: str, tmp_path: Path) -> None:
+    robot = robots.load(name)
+    built = dynagate.build(robot, function, units=4, region=Region.of(robot, velocity=5.0), folder=tmp_path)
+    with dynagate.open(built) as accelerator:
+        check(accelerator, built, 30)
+
+
+def call(*arguments: object) -> tuple[int, str]:
+    done = CliRunner().invoke(main, [str(a) for a in arguments])
+    return done.exit_code, done.output
+
+
+def test_the_command_builds_a_program(tmp_path: Path) -> None:
+    options = ("build", "two_joint_arm", "--function", "forward_dynamics", "--units", "3", "--folder", tmp_path)
+    status, text = call(*options, "--word", "27")
+    assert status == 0, text
+    folder = Path(text.splitlines()[-1])
+    assert sorted(path.name for path in folder.iterdir()) == ["datasheet.md", "program.bin", "program.json"]
+    assert (folder / "datasheet.md").read_text() in text
+    assert "| core | 3 units, 27 bits, angles to ±8 rad, 512 places, 4096 words |" in text
+    assert program.load(folder).core["word"] == 27
+    status, text = call(*options, "--report")
+    assert status == 0, text
+    assert Path(text.splitlines()[-1]).is_dir()
+    assert re.search(r"^program [0-9a-f]{16}, core [0-9a-f]{16}$", text, flags=re.M)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("build", "--units", 4, "--ii", 4), "--units with --ii; expected one of them: a program has no --ii"),
+        (
+            ("run", "--units", 4, "--error", "1e-3"),
+            "--units with --error; expected one of them: a program has no --error",
+        ),
+        (("run", "--units", 4, "--stages", "add=1"), "--units with --stages; expected one of them"),
+        (("run", "--units", 4, "--proved"), "--units with --proved; expected one of them"),
+        (("run", "--units", 4, "--word", 12), "--word 12 with --units; expected 18 bits or more"),
+        (("run", "--units", 9), "9"),
+        (("build", "--units", 4, "--axi", 64), "--units with --axi; expected --units without it"),
+        (("build", "--units", 4, "--budget", "dsp=3"), "--units with --budget; expected --units without it"),
+        (("run", "--units", 4, "--function", "rollout"), "a program of rollout; expected one function of one state"),
+    ],
+    ids=str,
+)
+def test_options_of_a_pipeline_do_not_go_with_units(options: tuple[object, ...], text: str, tmp_path: Path) -> None:
+    command, *rest = options
+    status, output = call(command, "two_joint_arm", *rest, "--folder", tmp_path)
+    assert status != 0
+    assert text in " ".join(output.split())
+    assert not list(tmp_path.iterdir())
