@@ -151,7 +151,8 @@ def _robot(what: object) -> Robot | str | PathLike[str] | None:
 
 
 def _design(what: Robot | Build | ProcessorBuild | str | PathLike[str]) -> Build | str | PathLike[str]:
-    assert not isinstance(what, Robot) and not is_program(what)
+    assert not isinstance(what, Robot)
+    assert not is_program(what)
     return what  # type: ignore[return-value]
 
 
