@@ -30,7 +30,14 @@ ENTERS = True, False, True, True
 
 
 class ProductUnit(wiring.Component):
-    """A product cut to a format, by a multiplier of these widths, `latency` cycles later."""
+    """A product cut to a format, by a multiplier of these widths, `latency` cycles later.
+
+    ========  ===  ================================
+    i0, i1    in   the factors, signed
+    o         out  the product in its format, signed
+    overflow  out  it does not fit
+    ========  ===  ================================
+    """
 
     def __init__(self, widths: tuple[int, int], frac: int, to: Format, arithmetic: Arithmetic) -> None:
         self.core = Multiply(*widths)

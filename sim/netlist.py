@@ -189,8 +189,8 @@ class Simulation:
 
 
 def _matching(algebra: Algebra, bits: Word, pattern: str) -> list[Bit]:
-    wanted = zip(bits, reversed(pattern), strict=True)
-    return [bit if mark == "1" else algebra.inverted(bit) for bit, mark in wanted if mark != "-"]
+    marks = zip(bits, reversed(pattern), strict=True)
+    return [bit if mark == "1" else algebra.inverted(bit) for bit, mark in marks if mark != "-"]
 
 
 def netlist_of(component: Any, platform: Any = None) -> Any:

@@ -178,7 +178,7 @@ def test_a_datapath_routes_every_sample_right(function: str, word: int, ii: int)
 @pytest.mark.long
 @pytest.mark.parametrize("ii", range(1, 65))
 def test_a_datapath_at_every_interval(ii: int) -> None:
-    prove_datapath(planned("forward_dynamics", 24, ii))
+    prove_datapath(planned("forward_dynamics", 16, ii))
 
 
 def cone(netlist: Any, port: str) -> list[int]:
