@@ -146,7 +146,9 @@ def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], dt: float)
         for c, gap in enumerate(gaps):
             velocity[3 * c] = velocity[3 * c] + select(gap, gap, gap * CORRECTED) * (1.0 / dt)
     inverse = _inverse_steepness(w)
-    return recording.graph({"free": free, "answer": answer, "w": w, "b": velocity, "inverse": inverse, "count": zeros()})
+    return recording.graph(
+        {"free": free, "answer": answer, "w": w, "b": velocity, "inverse": inverse, "count": zeros()}
+    )
 
 
 def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses) -> tuple[Array, list[Scalar]]:
