@@ -363,29 +363,37 @@ def test_forces_from_outside_and_friction(tmp_path: Path) -> None:
     assert_close(run(robot, f"{FORWARD}_vjp", state, **options), weighted(state, by), 1e-9)
 
 
-@pytest.mark.parametrize("kind", ["", "_vjp"])
-def test_compiled_code_is_the_graph(kind: str, tmp_path: Path) -> None:
+OTHERS = ("constrained_inverse_dynamics", "impact", "delassus", "constraint_drift")
+
+
+@pytest.mark.parametrize("name", [FORWARD, f"{FORWARD}_vjp", *OTHERS, "impact_vjp"])
+def test_compiled_code_is_the_graph(name: str, tmp_path: Path) -> None:
     robot = one_foot(tmp_path, damping=4.0)
-    state = Region.of(robot, velocity=3.0).sample(f"{FORWARD}{kind}", 40, seed=1)
-    assert set(np.unique(state["active"])) == {0.0, 1.0}
-    graph = trace(robot, f"{FORWARD}{kind}")
+    state = Region.of(robot, velocity=3.0).sample(name, 40, seed=1)
+    assert set(np.unique(state.get("active", [0.0, 1.0]))) == {0.0, 1.0}
+    graph = trace(robot, name)
     expected = evaluate(graph, state)
+    within = 1e-10 if "inverse" in name else 1e-12  # one foot leaves much for nobody to give: divided by ε
     with dynagate.open(robot, graph.name, device="cpu") as accelerator:
-        assert_close(dict(accelerator(**state)), expected, 1e-12)
-    assert_close(as_host_code(graph, state, tmp_path), expected, 1e-12)  # CUDA
+        assert_close(dict(accelerator(**state)), expected, within)
+    assert_close(as_host_code(graph, state, tmp_path), expected, within)  # CUDA
 
 
 @pytest.mark.long
-def test_hardware_is_the_integers(tmp_path: Path, designs: Path) -> None:
+@pytest.mark.parametrize("name", [FORWARD, *OTHERS])
+def test_hardware_is_the_integers(name: str, tmp_path: Path, designs: Path) -> None:
     robot = one_foot(tmp_path)
     region = Region.of(robot, velocity=2.0)
-    state = region.sample(FORWARD, 60, seed=2)
-    built = build(robot, FORWARD, ii=32, policy=Policy(word=24), region=region, folder=designs)
+    state = region.sample(name, 60, seed=2)
+    built = build(robot, name, ii=32, policy=Policy(word=24), region=region, folder=designs)
     run_datapath_bench(built, state, seed=3)
     assert formatted_design(built.folder).graph == built.formatted.graph
     assert json.loads((built.folder / "design.json").read_text())["robot"]["constraints"][0]["frame"] == "toe"
     with dynagate.open(built, device="fixed") as accelerator:
-        assert_close(dict(accelerator(**state)), evaluate(trace(robot, FORWARD), state), 1e-4)
+        if "inverse" not in name:  # one foot leaves much for nobody to give: divided by ε, beyond the bits
+            assert_close(dict(accelerator(**state)), evaluate(trace(robot, name), state), 1e-4)
+        if "active" not in state:
+            return
         with pytest.raises(ArgumentError, match=re.escape("input 'active' is 0.5 at (0, 0); expected 0 or 1")):
             accelerator(**{**state, "active": 0.5 * np.ones((60, 1))})
 
