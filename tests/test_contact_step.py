@@ -51,7 +51,7 @@ def slide(degrees: float, speed: float, steps: int, **options: Any) -> dynagate.
     return rollout(q0, qd0, np.zeros((1, steps, 6)))
 
 
-@pytest.mark.parametrize("mu", [0.3, 0.8])
+@pytest.mark.parametrize("mu", [0.3, pytest.param(0.8, marks=pytest.mark.long)])
 def test_a_box_slides_beyond_the_angle_of_friction(mu: float) -> None:
     """tan of it is μ: 0.05° less and it stays, as much more and it has g (sin - μ cos)."""
     threshold = np.degrees(np.arctan(mu))

@@ -9,7 +9,7 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Robot, robots
+from dynagate import Robot, evaluate, robots, trace
 from dynagate.operators.rollouts import RolloutOperator
 
 jax = pytest.importorskip("jax")
@@ -321,3 +321,18 @@ def test_the_example_identifies_the_payload() -> None:
     space = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "jax_payload.py"))
     assert space["last"] < 1e-20 * space["first"]
     assert abs(space["moment"][1] - space["moment"][2]) < 1e-9
+
+
+def test_functions_of_constraints_have_gradients() -> None:
+    """Of the forces too, by the contact's own product with the derivative."""
+    arm = (
+        robots.load("two_joint_arm").with_frame("tip", "forearm", (0.0, 0.0, 0.3)).with_contact("tip", compliance=1e-3)
+    )
+    forward = function(arm, "constrained_forward_dynamics")
+    q, qd, tau, active = np.array([0.3, 0.4]), np.array([0.1, -0.2]), np.array([0.1, 0.2]), np.ones(1)
+    by_q, by_tau = jax.grad(lambda q, tau: forward(q, qd, tau, active)[1].sum(), argnums=(0, 1))(q, tau)
+    weights = {"lam_qdd": np.zeros((1, 2)), "lam_force": np.ones((1, 3))}
+    state = {"q": q[None], "qd": qd[None], "tau": tau[None], "active": active[None], **weights}
+    expected = evaluate(trace(arm, "constrained_forward_dynamics_vjp"), state)
+    np.testing.assert_allclose(by_q, expected["vjp_q"][0], rtol=1e-9)
+    np.testing.assert_allclose(by_tau, expected["vjp_tau"][0], rtol=1e-9)

@@ -138,7 +138,7 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cart.xml"
     path.write_text(CART.replace("</mujoco>", EXTRAS).replace('name="x"', 'name="x" stiffness="3"'))
     message = (
-        "cart.xml: left out, being no dynamics of a free tree: equality constraints 'equality_0'; tendons 't'; "
+        "cart.xml: left out, being no dynamics of a free tree: equality constraints 'equality_0' (joint); tendons 't'; "
         "actuators 'actuator_0' (torques are the joints' own); springs of joints 'x'; contacts"
     )
     with pytest.warns(RobotWarning, match=re.escape(message) + "$"):
