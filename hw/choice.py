@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from dynagate.base.errors import Error
 from dynagate.base.untrusted import plain_text
-from dynagate.design.words import beats
+from dynagate.design.words import beats, sample_bytes
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.hw.boards import Board
 from dynagate.hw.cost import lookup_tables, shell_tables
@@ -220,7 +220,7 @@ def _longest_beats(formatted: FormattedGraph, board: Board) -> int:
 
 def _most_bytes(formatted: FormattedGraph, board: Board) -> int:
     """Bytes of the longer side of a sample: whole beats."""
-    return _longest_beats(formatted, board) * board.link.width // 8
+    return max(sample_bytes(words, board.link.width) for words in _sides(formatted))
 
 
 def _bounds(formatted: FormattedGraph, board: Board, clock_mhz: float) -> tuple[Bound, Bound]:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.design.files import text_of
+from dynagate.design.words import sample_bytes
 from dynagate.hw.build import SHELL_TOP, Build
 from dynagate.sim.runner import expected_words, run_bench, words_of
 from dynagate.sim.verilate import SHELL_PORTS, cocotb_program
@@ -122,11 +123,11 @@ def datapath_rate(built: Build) -> float:
     return 1e9 / CLOCK_NS / max(built.design.ii, axi.beats.input, axi.beats.output)
 
 
-def sample_bytes(built: Build) -> tuple[int, int]:
+def bytes_of(built: Build) -> tuple[int, int]:
     """Bytes of a sample on the streams, in and out."""
     axi = built.design.axi
     assert axi is not None, "the design has no AXI shell"
-    return axi.beats.input * axi.width // 8, axi.beats.output * axi.width // 8
+    return sample_bytes(axi.words.input, axi.width), sample_bytes(axi.words.output, axi.width)
 
 
 def run_pcie_bench(

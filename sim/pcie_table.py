@@ -13,7 +13,7 @@ from dynagate.fixedpoint.assign import Policy
 from dynagate.hw.axi import PER_BATCH, Axi
 from dynagate.hw.build import Build, build
 from dynagate.robot import robots
-from dynagate.sim.pcie import CLOCK_NS, Case, Link, Measured, datapath_rate, link_rate, run_pcie_bench, sample_bytes
+from dynagate.sim.pcie import CLOCK_NS, Case, Link, Measured, bytes_of, datapath_rate, link_rate, run_pcie_bench
 from dynagate.sim.pcie_host import LATENCY_NS, PORT_NS
 
 LINKS = {Link(1, 8): 128, Link(3, 8): 256, Link(3, 16): 256}
@@ -63,7 +63,7 @@ def rows(built: Build, function: str, width: int) -> list[str]:
 
 
 def row(built: Build, width: int, case: Case, streaming: Measured, batch: Measured, sample: Measured) -> str:
-    sizes = sample_bytes(built)
+    sizes = bytes_of(built)
     link, datapath = link_rate(case, *sizes), datapath_rate(built)
     cells = [
         f"{case.link}",

@@ -15,9 +15,10 @@ from click.testing import CliRunner
 from dynagate import Region, evaluate, robots, trace
 from dynagate.bench import boards, codegen, comparison, deadline, figures, grid, measure, peers, report, rollouts
 from dynagate.cli import main
+from dynagate.design.words import sample_bytes
 from dynagate.fixedpoint.assign import Policy, assign
 from dynagate.hw import boards as hw_boards
-from dynagate.hw.choice import choose, rate_text
+from dynagate.hw.choice import _most_bytes, choose, rate_text
 from dynagate.hw.plan import plan
 from dynagate.robot.urdf import read_urdf
 
@@ -243,3 +244,15 @@ def test_pinocchio_is_built_and_measured() -> None:
     assert isinstance(peer, peers.Peer), peer
     assert set(comparison.STAGES) <= set(peer.times)
     assert peer.float32_error is None
+
+
+def test_the_bytes_of_a_sample_are_counted_in_one_place() -> None:
+    """The comparison, the boards and the simulated link say the same of a gradient behind streams of 512 bits."""
+    iiwa = robots.load("iiwa14")
+    formatted = assign(trace(iiwa, "forward_dynamics_gradient"), Region.of(iiwa), Policy())
+    words = len(formatted.graph.result_nodes)
+    board = hw_boards.load("vcu118")
+    model = comparison._modelled(plan(formatted, 8), [1])
+    assert board.link.width == comparison.STREAM_BITS
+    assert model["bytes_out"] == _most_bytes(formatted, board) == sample_bytes(words, board.link.width)
+    assert (words, model["bytes_in"], model["bytes_out"]) == (119, 128, 512)

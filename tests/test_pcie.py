@@ -20,7 +20,7 @@ from dynagate.sim.pcie import (
     link_rate,
     run_pcie_bench,
     run_pcie_faults,
-    sample_bytes,
+    bytes_of,
 )
 from dynagate.sim.pcie_table import LINKS
 from dynagate.sim.verilate import SimulationError
@@ -41,7 +41,7 @@ def measured(built: Build, cases: list[Case], accelerator: Path | None = None) -
 
 def limit(built: Build, case: Case) -> float:
     """The lesser of what the link carries and what the datapath takes, samples a second."""
-    return min(link_rate(case, *sample_bytes(built)), datapath_rate(built))
+    return min(link_rate(case, *bytes_of(built)), datapath_rate(built))
 
 
 def test_batches_over_a_link(designs: Path) -> None:

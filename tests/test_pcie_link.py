@@ -18,7 +18,7 @@ from dynagate.host.pcie_link import PcieLink
 from dynagate.host.xdma_link import XdmaLink
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
-from dynagate.sim.pcie import CLOCK_NS, Case, datapath_rate, link_rate, sample_bytes
+from dynagate.sim.pcie import CLOCK_NS, Case, datapath_rate, link_rate, bytes_of
 
 FUNCTION = "forward_dynamics"
 ARM = robots.load("two_joint_arm")
@@ -69,7 +69,7 @@ def test_streaming_reaches_the_lesser_limit(card: Accelerator, built: Build) -> 
     count = 8000
     check(card, built, count, seed=1)
     rate = 1e9 / CLOCK_NS / card.transfer.per_sample
-    limit = min(link_rate(Case(), *sample_bytes(built)), datapath_rate(built))
+    limit = min(link_rate(Case(), *bytes_of(built)), datapath_rate(built))
     assert 0.95 * limit <= rate <= limit
 
 

@@ -22,9 +22,8 @@ ARM = robots.load("two_joint_arm")
 def said(built: Build) -> tuple[int, int]:
     """The least and the most cycles."""
     text = (built.folder / "datasheet.md").read_text()
-    found = re.search(
-        r"^\| with float32 streams \| (\d+)(?: to (\d+))? cycles from the first beat in", text, flags=re.M
-    )
+    head = r"^\| with (?:float32|float16|fixed) streams \| (\d+)(?: to (\d+))? cycles from the first beat in"
+    found = re.search(head, text, flags=re.M)
     assert found is not None
     assert f"{found[0].split(' | ')[1]}" in summary(built)
     return int(found[1]), int(found[2] or found[1])
@@ -32,12 +31,14 @@ def said(built: Build) -> tuple[int, int]:
 
 @pytest.fixture(autouse=True)
 def any_slot(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Samples are sent after so many reads of registers that they meet every slot."""
+    """Samples are sent after a random number of cycles in which nothing moves, so that they meet every slot."""
     random, write = np.random.default_rng(3), SimShellLink.write
 
     def later(link: SimShellLink, samples: Words, results: int | None = None) -> None:
-        for _ in range(random.integers(8)):
-            link.read_register(0)
+        stream = link._new_stream()
+        stream.to_receive = 1  # which does not come
+        with link._opened() as device:
+            link._library.dynagate_run(device, stream, int(random.integers(1, 40)), 1000)
         write(link, samples, results)
 
     monkeypatch.setattr(SimShellLink, "write", later)
@@ -66,3 +67,40 @@ def test_a_ring(designs: Path) -> None:
             chip(np.zeros((1, 2)), np.zeros((1, 2)), np.zeros((1, 1, 2)))
             seen.add(chip.transfer.latency)
     assert seen == set(range(least, most + 1))
+
+
+def drawn(seed: int) -> dict[str, object]:
+    """A design: function, interval, words, width, what TLAST ends, and what the streams carry."""
+    random = np.random.default_rng(seed)
+    functions = ["inverse_dynamics", "mass_matrix", "forward_dynamics", "inverse_dynamics_gradient", "kinetic_energy"]
+    axi = Axi(
+        int(random.choice([32, 64, 128, 256, 512])),
+        str(random.choice(["sample", "batch"])),
+        str(random.choice(["float32", "float32", "float16", "fixed"])),
+    )
+    return {
+        "function": str(random.choice(functions)),
+        "ii": int(random.integers(1, 13)),
+        "policy": Policy(word=int(random.integers(14, 25))),
+        "axi": axi,
+    }
+
+
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.long) for k in range(2, 10))])
+def test_ten_random_designs(seed: int, designs: Path) -> None:
+    """The datasheet's cycles from stream to stream are those that samples alone take, to the cycle."""
+    request = drawn(seed)
+    built = dynagate.build(ARM, folder=designs, **request)  # type: ignore[arg-type]
+    least, most = said(built)
+    inputs = built.region.sample(str(request["function"]), 1, seed=2)
+    seen = set()
+    with dynagate.open(built, link="sim") as accelerator:
+        for _ in range(40 * built.plan.ii):
+            accelerator(**inputs)
+            seen.add(accelerator.transfer.latency)
+            if seen == set(range(least, most + 1)):
+                break
+        for _ in range(2 * built.plan.ii):
+            accelerator(**inputs)
+            seen.add(accelerator.transfer.latency)
+    assert seen == set(range(least, most + 1)), request

@@ -14,6 +14,7 @@ from dynagate.bench import codegen, gpu, peers, rollouts
 from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
+from dynagate.design.words import sample_bytes
 from dynagate.dynamics import FUNCTIONS
 from dynagate.dynamics.configuration import normalised
 from dynagate.fixedpoint.assign import Policy, assign
@@ -35,7 +36,9 @@ THROUGHPUT_BATCHES = (1024, 4096, 8192)
 CLOCK_HZ = 250e6
 LINK_BYTES = 6.0e9
 LINK_SECONDS = 2.0e-6
-"""Assumed for the modelled FPGA: clock of the datapath; bytes a second and latency of a PCIe 3.0 × 8 link each way."""
+STREAM_BITS = 512
+"""Assumed for the modelled FPGA: clock of the datapath; bytes a second and latency of a PCIe 3.0 × 8 link each way;
+bits of a beat of float32 streams."""
 
 Say = Callable[[str], Any]
 
@@ -240,8 +243,7 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
 def _modelled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:
     """The datapath at an assumed clock behind an assumed link; cycles are the schedule's, which simulation confirms."""
     graph = planned.formatted.graph
-    bits = [sum(planned.formatted.formats[i].width for i in side) for side in (graph.input_nodes, graph.result_nodes)]
-    bytes_in, bytes_out = (4 * -(-b // 32) for b in bits)
+    bytes_in, bytes_out = (sample_bytes(len(side), STREAM_BITS) for side in (graph.input_nodes, graph.result_nodes))
     rows = []
     for batch in batches:
         cycles = planned.latency + planned.ii * (batch - 1)

@@ -41,3 +41,9 @@ def words_of(widths: Sequence[int], words: str, *, flag: bool = False) -> int:
 def beats(words: int, width: int) -> int:
     """Beats of a sample of so many words and its tag; a sample begins with a beat of its own."""
     return math.ceil((words + TAG_WORDS) / (width // WORD))
+
+
+def sample_bytes(words: int, width: int) -> int:
+    """Bytes of a sample of so many words on a stream, and on the link behind it: its tag and whole beats. The one place
+    where they are counted."""
+    return beats(words, width) * width // 8
