@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -75,7 +76,11 @@ def assign_scans(
             raise ArgumentError(f"loop '{loop.name}' has the step '{step.name}', which is no scan; expected scans")
         scan = replace(step, bodies=tuple(map(late_terms_last, step.bodies)))
         read: list[list[dict[str, Array]]] = [[] for _ in scan.bodies]
-        values |= evaluate_scan(scan, values, lambda i, own, read=read, scan=scan: read[scan.kinds[i]].append(own))
+
+        def seen(i: int, own: dict[str, Array], read: Any = read, scan: Scan = scan) -> None:
+            read[scan.kinds[i]].append(own)
+
+        values |= evaluate_scan(scan, values, seen)
         bodies = []
         for k, (body, rows) in enumerate(zip(scan.bodies, read, strict=True)):
             together = {name: np.concatenate([each[name] for each in rows]) for name in rows[0]}
