@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import PASSED, PASSING, Scan
 from dynagate.graph.scan_trace import SCANS, trace_scan
 from dynagate.native import cuda
+from dynagate.native.cuda_loop import cuda_loop_source
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.native.scan_text import slots
@@ -27,7 +30,7 @@ from dynagate.robot.model import Mimic
 from dynagate.robot.random_chain import random_chain
 
 from tests.robots import floating_robot, random_urdf
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import ON_HOST, needs_nvcc
 
 
 def states(robot: Robot, name: str, count: int = 20, seed: int = 1) -> dict[str, np.ndarray]:
@@ -181,6 +184,17 @@ def test_cuda_equals_the_reference(case: str, segments: bool, cache: Path, monke
     outputs = {port.name: np.empty((37, *port.shape)) for port in loop.outputs}
     kernel(inputs, outputs)
     assert error(outputs, evaluate_loop(loop, inputs)) < 1e-11
+
+
+@needs_nvcc
+@pytest.mark.long
+def test_nvcc_takes_it(tmp_path: Path) -> None:
+    source = cuda_loop_source(trace_scan(random_chain(100, 1), NAME))
+    for name, text in source.files.items():
+        (tmp_path / name).write_text(text)
+    command = [shutil.which("nvcc") or "nvcc", "-c", "-std=c++17", "-arch=sm_90", tmp_path / f"{source.name}.cu"]
+    done = subprocess.run([*command, "-o", tmp_path / "scan.o"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_what_passes_along_shares_memory() -> None:
