@@ -16,7 +16,7 @@ from dynagate.dynamics import CODE, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
 from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.proved import ProvedRanges, proved_ranges
-from dynagate.fixedpoint.ranges import Ranges, input_bounds, sampled_ranges
+from dynagate.fixedpoint.ranges import Limits, Ranges, input_bounds, sampled_ranges
 from dynagate.graph import OPS, Graph, GraphError
 from dynagate.graph.late import late_terms_last
 from dynagate.graph.ops import PRODUCTS, TRIG
@@ -212,7 +212,7 @@ class WordLengths:
 
 @np.errstate(all="ignore")  # a divisor may round to zero; the integer executor flags that
 def assign_word(
-    graph: Graph, region: Region, ranges: Ranges | ProvedRanges, policy: Policy, words: WordLengths | None = None
+    graph: Graph, region: Limits, ranges: Ranges | ProvedRanges, policy: Policy, words: WordLengths | None = None
 ) -> FormattedGraph:
     """Formats from ranges: every node the policy's word, or its own, with as many integer bits as it needs.
 

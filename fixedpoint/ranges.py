@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from dynagate.fixedpoint.format import FLOOR, Arithmetic, Format
 from dynagate.graph import OPS, Graph
 from dynagate.graph.evaluate import evaluate_nodes
 from dynagate.graph.parts import parts_of
-from dynagate.graph.region import Region
 
 Array = npt.NDArray[np.float64]
 
@@ -67,7 +66,13 @@ def sampled_ranges(graph: Graph, inputs: Mapping[str, Array]) -> Ranges:
     return Ranges(largest, np.array([_reach(v) for v in magnitudes]), samples, probes)
 
 
-def input_bounds(graph: Graph, region: Region, reaches: Array) -> dict[int, tuple[float, float]]:
+class Limits(Protocol):
+    """What is known of the values of inputs: as `Region.bounds`."""
+
+    def bounds(self, name: str) -> list[tuple[float, float]] | None: ...
+
+
+def input_bounds(graph: Graph, region: Limits, reaches: Array) -> dict[int, tuple[float, float]]:
     """Per input node the values that its format is for: the region's limits, or what it reaches where it has none."""
     reached: dict[int, tuple[float, float]] = {}
     codes = [float(part.code) for part in parts_of(graph.name)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,12 +12,16 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Region, Robot, evaluate, robots, trace
-from dynagate.graph.graph import GraphError
+from dynagate.fixedpoint.assign import FormattedGraph, Policy
+from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.fixedpoint.scans import FormattedScan, FormattedScans, evaluate_scans
+from dynagate.graph.graph import GraphError, Port
 from dynagate.graph.loop import Count, Loop, evaluate_loop
 from dynagate.graph.recorder import Recording
-from dynagate.graph.scan import Scan
+from dynagate.graph.scan import PASSED, PASSING, Scan
 from dynagate.graph.scan_trace import SCANS, trace_scan
 from dynagate.native import cuda
+from dynagate.native.cuda_loop import cuda_loop_source
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.native.scan_text import slots
@@ -24,7 +30,7 @@ from dynagate.robot.model import Mimic
 from dynagate.robot.random_chain import random_chain
 
 from tests.robots import floating_robot, random_urdf
-from tests.test_gpu import ON_HOST
+from tests.test_gpu import ON_HOST, needs_nvcc
 
 
 def states(robot: Robot, name: str, count: int = 20, seed: int = 1) -> dict[str, np.ndarray]:
@@ -180,6 +186,17 @@ def test_cuda_equals_the_reference(case: str, segments: bool, cache: Path, monke
     assert error(outputs, evaluate_loop(loop, inputs)) < 1e-11
 
 
+@needs_nvcc
+@pytest.mark.long
+def test_nvcc_takes_it(tmp_path: Path) -> None:
+    source = cuda_loop_source(trace_scan(random_chain(100, 1), NAME))
+    for name, text in source.files.items():
+        (tmp_path / name).write_text(text)
+    command = [shutil.which("nvcc") or "nvcc", "-c", "-std=c++17", "-arch=sm_90", tmp_path / f"{source.name}.cu"]
+    done = subprocess.run([*command, "-o", tmp_path / "scan.o"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_passes_along_shares_memory() -> None:
     """A chain keeps two slots; a tree one for each branch that waits."""
     text = [slots(step) for step in scans(trace_scan(random_chain(50, 1), NAME))]
@@ -267,10 +284,68 @@ def test_large_robots_are_scanned_unless_a_form_is_asked_for(monkeypatch: pytest
         ({"outputs": ("qdd",)}, "form 'scan' takes no option 'outputs'; expected another form, or none of it"),
         ({"pack": True}, "form 'scan' takes no option 'pack'"),
         ({"threads": 2}, "form 'scan' takes no option 'threads'"),
-        ({"device": "fixed"}, "form 'scan' on device 'fixed'; expected one of numpy, cpu, cuda, or another form"),
+        ({"device": "sim"}, "form 'scan' on device 'sim'; expected one of numpy, fixed, cpu, cuda, or another form"),
         ({"function": "mass_matrix"}, "mass_matrix has no algorithm over links; expected one of"),
     ],
 )
 def test_what_a_scan_does_not_take_is_said(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         dynagate.open(random_chain(2, 1), **{"function": NAME, "form": "scan", **options})
+
+
+@pytest.mark.parametrize(("case", "name", "most"), [("random2", "inverse_dynamics", 1e-7), ("rotors", NAME, 1e-5)])
+def test_integers_of_scans_are_near(case: str, name: str, most: float, tmp_path: Path) -> None:
+    """One format for each value of a body over all links; errors halve with each bit."""
+    robot = tree_of(case, tmp_path)
+    region = Region.of(robot, velocity=2.0, acceleration=5.0)
+    inputs, errors = region.sample(name, 200, seed=9), []
+    expected = evaluate(trace(robot, name, form=SCANS[name]), inputs)
+    for word in (20, 32):
+        options: Any = {"region": region, "policy": Policy(word=word)}
+        with dynagate.open(robot, name, device="fixed", form="scan", **options) as accelerator:
+            result = accelerator(**inputs)
+        assert not result.overflow.any()
+        errors.append(error({k: result[k] for k in expected}, expected))
+    assert errors[1] < most
+    assert errors[1] < errors[0] / 2**9
+
+
+def test_sums_of_children_are_exact() -> None:
+    """Three links hang from a root: what they pass on, 3/16 in all, is summed before it is rounded to eighths."""
+    recording = Recording("leaf", "tree")
+    leaf = recording.graph({PASSING: recording.input("x", (1,)) * 0.25, "y": np.array([1.0])})
+    recording = Recording("root", "tree")
+    root = recording.graph({"y": recording.input(PASSED, (1,)) + recording.input("x", (1,))})
+    ports = [Port(name, (4,), tuple(range(4))) for name in ("x", "y")]
+    starts = dict.fromkeys(("x", "y"), (0, 1, 2, 3))
+    scan = Scan(
+        "sum", "tree", False, (-1, 0, 0, 0), (root, leaf), (0, 1, 1, 1), ((),) * 4, starts, ports[:1], ports[1:]
+    )
+    arithmetic, x = Arithmetic(), np.array([[0.5, 0.25, 0.25, 0.25], [0.0, 1.0, -0.5, 0.25]])
+    formats = [(Format(16, 6), Format(16, 3), Format(16, 6)), (Format(16, 2), Format(16, 4), Format(2, 0))]
+    bodies = []
+    for graph, (x_format, passed, y) in zip((root, leaf), formats, strict=True):
+        named = {"x": x_format, PASSED: passed, "x_0": x_format, "passed_0": passed}
+        chosen = tuple(named.get(n.name, y if n.op in ("add", "const") else passed) for n in graph.nodes)
+        constants = {i: (int(n.constant), Format(16, 0)) for i, n in enumerate(graph.nodes) if n.constant is not None}
+        chosen = tuple(Format(16, 4) if n.op == "shift" else f for f, n in zip(chosen, graph.nodes, strict=True))
+        bounds = dict.fromkeys(graph.input_nodes, (-1.0, 1.0))
+        bodies.append(FormattedGraph(graph, chosen, constants, bounds, arithmetic).check())
+    loop = Loop("sum", "tree", (scan,), {}, Count(1), last=("y",))
+    outputs, overflow = evaluate_scans(FormattedScans(loop, (FormattedScan(scan, tuple(bodies)),), {}), {"x": x})
+    np.testing.assert_array_equal(outputs["y"][:, 0], x[:, 0] + 2 / 8)
+    assert not overflow.any()
+    np.testing.assert_array_equal(evaluate_loop(loop, {"x": x})["y"][:, 0], x[:, 0] + 3 / 16)
+
+
+def test_integers_outside_of_their_region_are_told() -> None:
+    robot = random_chain(4, 1)
+    region = Region.of(robot)
+    inputs = region.sample(NAME, 20, seed=1)
+    with dynagate.open(robot, NAME, device="fixed", form="scan", region=region) as accelerator:
+        with pytest.raises(ValueError, match=r"input 'qd' is 2 at \(3, 1\); the formats were chosen for -1 to 1"):
+            accelerator(**{**inputs, "qd": np.where(np.arange(80).reshape(20, 4) == 13, 2.0, inputs["qd"])})
+        pushed = {**inputs, "tau": inputs["tau"] * 1e3}
+        assert accelerator(**pushed).overflow.all()
+    with pytest.raises(ValueError, match="ranges 'proved' of a loop over links; expected 'sampled'"):
+        dynagate.open(robot, NAME, device="fixed", form="scan", policy=Policy(ranges="proved"))

@@ -9,7 +9,7 @@ loops stand in one list of steps (`graph.loop`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -115,10 +115,12 @@ class Scan:
                 yield f"entry {int(np.argmax(count != 1))} of '{name}' is written {int(count[count != 1][0])} times"
 
 
-def evaluate_scan(scan: Scan, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def evaluate_scan(
+    scan: Scan, inputs: Mapping[str, Array], seen: Callable[[int, dict[str, Array]], None] = lambda i, read: None
+) -> dict[str, Array]:
     """The outputs of a scan in float64 by name, (batch, *shape): the reference of every backend.
 
-    inputs: (batch, *shape) by name."""
+    inputs: (batch, *shape) by name. seen: called with each link and what its body reads."""
     batch = len(next(iter(inputs.values())))
     flat = {port.name: np.reshape(inputs[port.name], (batch, len(port.nodes))) for port in scan.inputs}
     results = {port.name: np.empty((batch, len(port.nodes)), np.result_type(*flat.values())) for port in scan.outputs}
@@ -129,6 +131,7 @@ def evaluate_scan(scan: Scan, inputs: Mapping[str, Array]) -> dict[str, Array]:
         if (source := scan.parents[i] if scan.down else i) in passing:
             values[PASSED] = passing[source]
         read = {p.name: flat[p.name][:, scan.part(i, p)] if p.name in flat else values[p.name] for p in body.inputs}
+        seen(i, read)
         written = evaluate(body, read)
         for port in body.outputs:
             if port.name != PASSING:

@@ -10,21 +10,25 @@ import numpy as np
 
 from dynagate.design.design import Design
 from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.friction import friction_of
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
 from dynagate.graph.certificate import check_certificate
+from dynagate.graph.loop import Loop
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region, limits_of
 from dynagate.host.devices.face import Device, Overflow, Step
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource, DeviceOptions, taken_for
 from dynagate.host.devices.parts import FunctionsDevice, PartDevice
+from dynagate.host.devices.scan import SCAN, describe, scanned
 from dynagate.host.devices.turns import IntegerTurns, TurnDevice
-from dynagate.host.inputs import Arrays, brought
+from dynagate.host.inputs import Arrays, brought, check_range
 from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import FormattedGraph, Policy
+    from dynagate.fixedpoint.scans import FormattedScans
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class Fixed(DeviceOptions):
     name: ClassVar[str] = "fixed"
     opens: ClassVar[tuple[str, ...]] = (FUNCTION, ROLLOUT, DESIGN, ROLLOUT_DESIGN)
     together: ClassVar[bool] = True
+    scans: ClassVar[bool] = True
     keeps_states: ClassVar[bool] = True
 
     policy: Policy | None = None
@@ -48,12 +53,23 @@ class Fixed(DeviceOptions):
         region = self.region or Region.of(robot)
         if self.certificate:
             check_certificate(function, algorithm)
+        if algorithm.form == SCAN and (loop := scanned(robot, function, algorithm, self.changed())):
+            return self._of_scan(loop, region, algorithm)
         formatted = self._assigned(trace(robot, function, step=step, **algorithm.as_dict()), region)
         if self.certificate:
             from dynagate.fixedpoint.certificate import certified
 
             formatted, _ = certified(formatted, region, self.policy)
         return fixed_device(formatted, {part.name: limits_of(part, region) for part in parts_of(formatted.graph.name)})
+
+    def _of_scan(self, loop: Loop, region: Region, algorithm: AlgorithmOptions) -> Device:
+        """Only where it is asked for: hardware computes the integers of graphs."""
+        from dynagate.fixedpoint.scans import assign_scans
+
+        external = algorithm.external_forces
+        friction = friction_of(region.robot, algorithm.friction, algorithm.friction_speed)
+        formatted = assign_scans(loop, region, self.policy, external_forces=external, friction=friction)
+        return FixedScan(formatted, external)
 
     def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:
         graph = graph_of(robot, ROLLOUT, **algorithm.as_dict())
@@ -111,3 +127,31 @@ class FixedDevice(Device):
             flat = arrays[port.name].reshape(-1, len(port.nodes))
             for k, i in enumerate(port.nodes):
                 brought(port, k, flat[:, k], bounds[i], formats[i], self._numbers.get(port.name))
+
+
+class FixedScan(Device):
+    """The integers of a loop over links, in numpy or C."""
+
+    text = "integers, a loop over links"
+
+    def __init__(self, formatted: FormattedScans, external_forces: bool) -> None:
+        self.formatted = formatted
+        describe(self, formatted.loop, external_forces)
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        from dynagate.fixedpoint.scans import evaluate_scans
+
+        if not batch:
+            return np.zeros(0, dtype=bool)
+        for port in self.inputs:
+            flat = arrays[port.name].reshape(batch, -1).astype(np.float64)
+            for k, bounds in enumerate(self.formatted.bounds[port.name] or ()):
+                check_range(port, k, flat[:, k], bounds, SLACK * max(map(abs, bounds)))
+        results, overflow = evaluate_scans(self.formatted, arrays)
+        for name, value in results.items():
+            outputs[name][...] = value
+        return overflow
+
+
+SLACK = 1e-6
+"""By how much of its limits an input may be outside: as rounding does."""

@@ -1,0 +1,430 @@
+"""An algorithm over links as scans: each pass of the algorithm is recorded once per kind of link.
+
+Passes of one direction that need not wait for one another become one scan, and a value that no later scan reads is not
+kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.naming import scope
+from dynagate.dynamics import CONFIGURATION, EXTERNAL, VECTOR, Argument, Tree
+from dynagate.dynamics.articulated import ArticulatedInertia
+from dynagate.dynamics.friction import Friction
+from dynagate.dynamics.links import Each, Link, Links, Pass
+from dynagate.dynamics.spatial import Inertia, array, symmetric
+from dynagate.graph.graph import Graph, Port
+from dynagate.graph.loop import Count, Loop
+from dynagate.graph.recorder import Expr, Recording
+from dynagate.graph.scan import PASSED, PASSING, TABLE, Scan
+from dynagate.graph.sizes import size_of, typical_sizes
+from dynagate.robot import Robot
+from dynagate.robot.kinds import kind_of
+
+Array = npt.NDArray[Any]
+DOWN, UP, EACH, AGAIN, INPUT = "down", "up", "each", "again", "input"
+SYMMETRIC_PARTS: dict[type, tuple[str, ...]] = {ArticulatedInertia: ("rotational", "mass"), Inertia: ("second",)}
+"""Of these types, the matrices whose entries above the diagonal say all."""
+
+
+def flat(value: Any) -> list[Any]:
+    """The scalars of a structure of tuples, lists and arrays, symmetric matrices by their upper triangles."""
+    if isinstance(value, np.ndarray):
+        return list(value.ravel())
+    if isinstance(value, list | tuple):
+        halves = SYMMETRIC_PARTS.get(type(value), ())
+        names = getattr(value, "_fields", [""] * len(value))
+        parts = (
+            part[np.triu_indices(len(part))] if name in halves else part
+            for name, part in zip(names, value, strict=True)
+        )
+        return [scalar for part in parts for scalar in flat(part)]
+    return [value]
+
+
+def like(template: Any, scalars: Iterator[Any]) -> Any:
+    """A structure as the template is, of other scalars."""
+    if isinstance(template, np.ndarray):
+        return array([next(scalars) for _ in range(template.size)]).reshape(template.shape)
+    if isinstance(template, list | tuple):
+        halves = SYMMETRIC_PARTS.get(type(template), ())
+        names = getattr(template, "_fields", [""] * len(template))
+        parts = [
+            symmetric(lambda a, b: next(scalars)) if name in halves else like(part, scalars)
+            for name, part in zip(names, template, strict=True)
+        ]
+        return type(template)(*parts) if names[:1] != [""] and hasattr(template, "_fields") else type(template)(parts)
+    return next(scalars)
+
+
+@dataclass(eq=False)
+class _Value:
+    """A value of every link: an input, or the results of a step.
+
+    how: DOWN, UP, EACH, AGAIN or INPUT. values: what the step takes. templates: by joint type, the structure of a
+    link's result. kept: entries of it that later scans read, by joint type; all of them if `whole`."""
+
+    how: str
+    part: str = ""
+    step: Any = None
+    values: tuple[_Value, ...] = ()
+    name: str = ""
+    templates: dict[str, Any] = field(default_factory=dict)
+    kept: dict[str, list[int]] = field(default_factory=dict)
+    whole: bool = False
+    port: Port | None = None
+    starts: tuple[int, ...] = ()
+
+    def sources(self) -> Iterator[_Value]:
+        """What has to be there before it, `again` resolved."""
+        for value in self.values:
+            if value.how == AGAIN:
+                yield from value.sources()
+            else:
+                yield value
+
+
+class RecordedLinks(Links):
+    """Stands for a tree while an algorithm says which passes it makes."""
+
+    def __init__(self) -> None:
+        self.steps: list[_Value] = []
+
+    def configurations(self, q: _Value) -> _Value:
+        return q
+
+    def velocities(self, values: _Value) -> _Value:
+        return values
+
+    def rows(self, values: _Value) -> _Value:
+        return values
+
+    def vector(self, values: _Value) -> _Value:
+        values.whole = True
+        return values
+
+    def _new(self, how: str, part: str, step: Any, values: tuple[_Value, ...]) -> _Value:
+        value = _Value(how, part, step, values)
+        if how != AGAIN:
+            self.steps.append(value)
+        return value
+
+    def each(self, step: Each, *values: _Value) -> _Value:
+        return self._new(EACH, "", step, values)
+
+    def again(self, step: Each, *values: _Value) -> _Value:
+        return self._new(AGAIN, "", step, values)
+
+    def down(self, part: str, step: Pass, *values: _Value) -> _Value:
+        return self._new(DOWN, part, step, values)
+
+    def up(self, part: str, step: Pass, *values: _Value) -> _Value:
+        return self._new(UP, part, step, values)
+
+
+def grouped(steps: Sequence[_Value], results: Sequence[_Value]) -> list[tuple[str, list[_Value]]]:
+    """The steps by scan, each with its direction: as few scans as there can be, and each step as late as its readers
+    allow, so that little is kept between scans; what each link does for itself comes first."""
+    plans = [_planned(steps, first) for first in (DOWN, UP)]
+    place, directions = min(plans, key=lambda plan: len(plan[1]))
+    for step in reversed(steps):
+        readers = [place[other] for other in steps if step in other.sources()]
+        if step.how != EACH:
+            last = min(readers, default=place[step] if step in results else len(directions) - 1)
+            place[step] = max(k for k in range(last + 1) if directions[k] == step.how)
+    return [(way, [s for s in steps if place[s] == k]) for k, way in enumerate(directions)]
+
+
+def _planned(steps: Sequence[_Value], first: str) -> tuple[dict[_Value, int], list[str]]:
+    """Of each step the scan in which it can be at the earliest, where the scans begin with this direction."""
+    place: dict[_Value, int] = {}
+    directions = [first]
+    for step in steps:
+        at = max((place[source] for source in step.sources() if source in place), default=0)
+        while step.how != EACH and directions[at] != step.how:
+            at += 1
+            if at == len(directions):
+                directions.append(UP if directions[-1] == DOWN else DOWN)
+        place[step] = at
+    return place, directions
+
+
+class _Kind(NamedTuple):
+    """What links with one body have in common. comes: whether something comes along to them."""
+
+    type: str
+    comes: bool
+    goes: bool
+    rotors: tuple[bool, ...]
+
+
+@dataclass
+class _Body:
+    """The body of one kind under construction. links: that have it. table: their numbers (links, numbers)."""
+
+    recording: Recording
+    links: list[int]
+    table: Array
+    read: dict[_Value, list[Any]] = field(default_factory=dict)
+    passed: list[Any] = field(default_factory=list)
+    passing: list[Any] = field(default_factory=list)
+    results: dict[_Value, list[Any]] = field(default_factory=dict)
+    structures: dict[_Value, Any] = field(default_factory=dict)
+
+
+class _Group:
+    """The passes of one scan."""
+
+    def __init__(self, down: bool, steps: Sequence[_Value], tree: Tree, name: str, external: bool) -> None:
+        self.down, self.steps, self.tree, self.name, self.external = down, steps, tree, name, external
+        self.passes = [step for step in steps if step.how != EACH]
+        self.kinds: dict[_Kind, _Body] = {}
+        self.of_link: list[_Kind] = [self._kind(i) for i in tree.links]
+        self.templates: dict[_Value, Any] = {}
+        """Of each pass, the structure of what goes on."""
+        for i in tree.links if down else reversed(tree.links):
+            kind = self.of_link[i]
+            if kind not in self.kinds:
+                self.kinds[kind] = self._recorded(kind, [j for j in tree.links if self.of_link[j] == kind])
+
+    def _kind(self, i: int) -> _Kind:
+        tree = self.tree
+        root, leaf = tree.parents[i] < 0, i not in tree.parents
+        ends = (not root, True) if self.down else (not leaf, not root)
+        if not self.passes:
+            ends = False, False
+        rotors = tuple(tree.armature[d] != 0.0 for d in tree.dofs[i])
+        return _Kind(_type(tree.robot.links[i].joint.type), *ends, rotors)
+
+    def _recorded(self, kind: _Kind, links: list[int]) -> _Body:
+        """Every step of the scan on a link of this kind, whose numbers are symbols where its links differ in them."""
+        numbers = np.array([_numbers(self.tree.each_link[i], self.external) for i in links], dtype=np.float64)
+        differ = np.flatnonzero(np.any(numbers != numbers[0], axis=0))
+        recording = Recording(self.name, self.tree.robot.name)
+        body = _Body(recording, links, numbers[:, differ])
+        values = array(numbers[0])
+        if len(differ):
+            values[differ] = recording.input(TABLE, (len(differ),))
+        link = _linked(self.tree.each_link[links[0]], list(values), self.external)
+        come = self._coming(kind, body)
+        for step in self.steps:
+            own = [self._value(body, value, kind, link) for value in step.values]
+            if step.how == EACH:
+                result = step.step(link, *own)
+            else:
+                with scope(step.part):
+                    on, result = step.step(link, come.get(step), *own)
+                self.templates.setdefault(step, on)
+                body.passing += flat(on) if kind.goes else []
+            step.templates.setdefault(kind.type, result)
+            body.structures[step] = result
+            body.results[step] = flat(result)
+        return body
+
+    def _coming(self, kind: _Kind, body: _Body) -> dict[_Value, Any]:
+        """What comes along to each pass, as symbols."""
+        if not kind.comes or not self.passes:
+            return {}
+        sizes = [len(flat(self.templates[step])) for step in self.passes]
+        body.passed = list(body.recording.input(PASSED, (sum(sizes),)))
+        symbols = iter(body.passed)
+        return {step: like(self.templates[step], symbols) for step in self.passes}
+
+    def _value(self, body: _Body, value: _Value, kind: _Kind, link: Link) -> Any:
+        """A value of the link: what a step of this scan has computed, or symbols of what is kept."""
+        if value in body.structures:
+            return body.structures[value]
+        if value.how == AGAIN:
+            own = [self._value(body, source, kind, link) for source in value.values]
+            body.structures[value] = value.step(link, *own)
+            return body.structures[value]
+        template = value.templates[kind.type]
+        units = _unit_vectors(value, kind.type)
+        symbols = body.recording.input(value.name, (len(flat(template)),), unit_vectors=units)
+        body.read[value] = list(symbols)
+        body.structures[value] = like(template, iter(symbols))
+        return body.structures[value]
+
+    def prune(self) -> None:
+        """Finds what later scans and results need, of what passes along too, and notes what is read for it."""
+        self.along: list[int] = []
+        while True:
+            used = {k for kind, body in self.kinds.items() for k in _used(body, self._outputs(kind, body), body.passed)}
+            if used == set(self.along):
+                break
+            self.along = sorted(used | set(self.along))
+        for kind, body in self.kinds.items():
+            for value, symbols in body.read.items():
+                more = _used(body, self._outputs(kind, body), symbols)
+                value.kept[kind.type] = sorted({*value.kept.get(kind.type, []), *more})
+
+    def _outputs(self, kind: _Kind, body: _Body) -> dict[str, list[Any]]:
+        results = {step.name: [body.results[step][k] for k in _kept(step, kind.type)] for step in self.steps}
+        if kind.goes and self.along:
+            results[PASSING] = [body.passing[k] for k in self.along]
+        return {name: entries for name, entries in results.items() if entries}
+
+    def scan(self, number: int, values: Sequence[_Value]) -> Scan:
+        """The scan, once everything after it is known. values: all that the bodies may read and write."""
+        bodies: list[Graph] = []
+        tables: dict[int, tuple[float, ...]] = {}
+        for kind, body in self.kinds.items():
+            outputs = self._outputs(kind, body)
+            recording = body.recording
+            for value in body.read:
+                if value.how != INPUT:
+                    recording.keep(value.name, _kept(value, kind.type))
+            if body.passed:
+                recording.keep(PASSED, self.along)
+            columns: list[int] = []
+            if TABLE in recording.inputs:
+                columns = _used(body, outputs, list(recording.inputs[TABLE]))
+                recording.keep(TABLE, columns)
+            tables |= dict(zip(body.links, map(tuple, body.table[:, columns].tolist()), strict=True))
+            bodies.append(recording.graph({name: array(entries) for name, entries in outputs.items()}))
+        read = [port.name for body in bodies for port in body.inputs]
+        written = {port.name for body in bodies for port in body.outputs}
+        order = list(self.kinds)
+        own = [value for value in values if value.name in {*read, *written}]
+        return Scan(
+            f"{self.name}_scan{number}",
+            self.tree.robot.name,
+            self.down,
+            tuple(self.tree.parents),
+            tuple(bodies),
+            tuple(order.index(kind) for kind in self.of_link),
+            tuple(tables[i] for i in self.tree.links),
+            {value.name: value.starts for value in own},
+            tuple(_port(value) for value in own if value.name in read and value.name not in written),
+            tuple(_port(value) for value in own if value.name in written),
+        )
+
+
+def _kept(value: _Value, type: str) -> list[int]:
+    """The entries of a link's result that are kept."""
+    return list(range(len(flat(value.templates[type])))) if value.whole else value.kept.get(type, [])
+
+
+def _used(body: _Body, outputs: Mapping[str, Sequence[Any]], symbols: Sequence[Any]) -> list[int]:
+    """Of some inputs of a body, those that its outputs depend on."""
+    nodes = body.recording.trace.nodes
+    live = {entry.id for entries in outputs.values() for entry in entries if isinstance(entry, Expr)}
+    for i in range(max(live, default=-1), -1, -1):
+        if i in live:
+            live.update(nodes[i].args)
+    return [k for k, symbol in enumerate(symbols) if symbol.id in live]
+
+
+def _port(value: _Value) -> Port:
+    assert value.port is not None
+    return value.port
+
+
+def _unit_vectors(value: _Value, type: str) -> tuple[tuple[int, int], ...]:
+    kind = kind_of(type)
+    return ((kind.nq - 4, kind.nq),) if value.name == "q" and kind.has_quaternion else ()
+
+
+def _numbers(link: Link, external: bool) -> list[float]:
+    """What a body needs to know of a link, in the order in which `_linked` takes it back."""
+    forces = [] if link.friction is None else list(link.friction.forces)
+    parts = [link.rotation, link.origin, link.inertia, list(link.armature), list(link.damping), forces]
+    if external:
+        parts += [link.turn_out, [link.moved]]
+    return [float(number) for number in flat(parts)]
+
+
+def _linked(link: Link, numbers: Sequence[Any], external: bool) -> Link:
+    """The link with other numbers."""
+    friction = link.friction
+    forces = [] if friction is None else list(friction.forces)
+    template = [link.rotation, link.origin, link.inertia, list(link.armature), list(link.damping), forces]
+    if external:
+        template += [link.turn_out, [link.moved]]
+    rotation, origin, inertia, armature, damping, forces, *rest = like(template, iter(numbers))
+    turn, moved = (rest[0], rest[1][0]) if external else (link.turn_out, link.moved)
+    return Link(
+        0,
+        link.kind,
+        rotation,
+        origin,
+        inertia,
+        armature=armature,
+        damping=damping,
+        friction=None if friction is None else Friction(tuple(forces), friction.speed),
+        turn_out=turn,
+        moved=moved,
+        base_acceleration=link.base_acceleration,
+    )
+
+
+class ScanOptions(NamedTuple):
+    """external: whether forces from outside enter; friction of the joints."""
+
+    external: bool
+    friction: Friction | None
+
+
+def recorded(
+    robot: Robot,
+    name: str,
+    algorithm: Any,
+    arguments: Sequence[Argument],
+    outputs: Sequence[str],
+    options: ScanOptions,
+) -> Loop:
+    """An algorithm over links as scans. outputs: their names, in the algorithm's order."""
+    tree = Tree(robot, reduced=False, friction=options.friction)
+    sizes = typical_sizes(tree)
+    inputs = [_input(tree, argument, sizes) for argument in arguments]
+    outside = [_input(tree, EXTERNAL, sizes)] if options.external else []
+    links = RecordedLinks()
+    results = algorithm(links, *inputs, *outside)
+    for number, step in enumerate(links.steps):
+        step.name = f"{name}_{step.part or step.how}_{number}"
+    values = results if isinstance(results, list | tuple) else [results]
+    for output, value in zip(outputs, values, strict=True):
+        value.name = output
+    external = bool(outside)
+    groups = [_Group(way == DOWN, steps, tree, name, external) for way, steps in grouped(links.steps, list(values))]
+    for group in reversed(groups):
+        group.prune()
+    for step in links.steps:
+        _placed(tree, step)
+    known = [*inputs, *outside, *links.steps]
+    scans = [group.scan(k, known) for k, group in enumerate(groups)]
+    return Loop(name, robot.name, tuple(scans), {}, Count(1), last=tuple(outputs))
+
+
+def _input(tree: Tree, argument: Argument, sizes: Mapping[str, Any]) -> _Value:
+    """An input of the function, of which each link has its part."""
+    robot, kind = tree.robot, argument.kind
+    width = {CONFIGURATION: lambda p, v: p, VECTOR: lambda p, v: v}.get(kind)
+    parts = [width(p, v) if width else slice(6 * i, 6 * i + 6) for i, (_, p, v) in enumerate(robot.slices())]
+    shape = argument.shape(robot)
+    count = int(np.prod(shape))
+    magnitudes = tuple(np.broadcast_to(np.asarray(size_of(argument, sizes), dtype=float), shape).ravel().tolist())
+    port = Port(argument.name, shape, tuple(range(count)), argument.unit_vectors(robot), sizes=magnitudes)
+    value = _Value(INPUT, name=argument.name, port=port, starts=tuple(part.start for part in parts))
+    for link, part in zip(robot.links, parts, strict=True):
+        value.templates[_type(link.joint.type)] = [0.0] * (part.stop - part.start)
+    return value
+
+
+def _placed(tree: Tree, value: _Value) -> None:
+    """Says where the kept entries of each link are."""
+    counts = [len(_kept(value, _type(link.joint.type))) for link in tree.robot.links]
+    ends = np.cumsum(counts)
+    value.starts = tuple(int(end) - count for end, count in zip(ends, counts, strict=True))
+    value.port = Port(value.name, (int(ends[-1]),), tuple(range(int(ends[-1]))))
+
+
+def _type(joint: str) -> str:
+    """Joints that move alike are of one kind here, with limits or without."""
+    return "revolute" if kind_of(joint).turning else joint
