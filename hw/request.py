@@ -46,8 +46,8 @@ class DesignRequest(DesignOptions, _Computed):
     def of(
         cls, robot: RobotOrName, function: str, algorithm: AlgorithmOptions | None, options: Mapping[str, Any]
     ) -> DesignRequest:
-        """options: by name, of the design, and of the algorithm where it is not in one object. Raises ValueError;
-        TypeError: an option has a name that is none."""
+        """A request for a function of a robot. options: by name, of the design, and of the algorithm where it is not in
+        one object. Raises ValueError; TypeError: an option has a name that is none."""
         own = {name: value for name, value in options.items() if name in DesignOptions.__dataclass_fields__}
         others = {name: value for name, value in options.items() if name not in own}
         for name in others:

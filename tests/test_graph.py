@@ -238,7 +238,7 @@ def test_evaluate_names_bad_inputs() -> None:
         evaluate(graph, {k: v for k, v in good.items() if k != "qdd"})
     with pytest.raises(ValueError, match="inverse_dynamics has no input 'tau'; expected q, qd, qdd"):
         evaluate(graph, {**good, "tau": np.zeros((3, 2))})
-    with pytest.raises(ValueError, match=r"input 'qd' has shape \(3, 3\); expected \(3, 2\)"):
+    with pytest.raises(ValueError, match=r"input 'qd' has shape \(3, 3\); expected \(batch, 2\)"):
         evaluate(graph, {**good, "qd": np.zeros((3, 3))})
 
 

@@ -132,7 +132,7 @@ def test_what_a_loop_refuses() -> None:
         Loop("root", "none", square_root().steps, {}, Until("residual_of", 0.0, 3), last=("better",))
     with pytest.raises(GraphError, match="at most 0 turns; expected 1 or more"):
         Loop("root", "none", square_root().steps, {}, Until("residual_of", 1e-3, 0), last=("better",))
-    with pytest.raises(ValueError, match=r"input 'more' has shape \(2, 3\); expected \(2, turns, 3\)"):
+    with pytest.raises(ValueError, match=r"input 'more' has shape \(2, 3\); expected \(batch, turns, 3\)"):
         evaluate_loop(swapping(), {"a": np.ones((2, 3)), "b": np.ones((2, 3)), "more": np.ones((2, 3))})
     with pytest.raises(ValueError, match="input 'b' is missing; expected shape"):
         evaluate_loop(swapping(), {"a": np.ones((2, 3)), "more": np.ones((2, 4, 3))})

@@ -338,6 +338,7 @@ class Accelerator(Opened):
 
     @property
     def outputs(self) -> tuple[str, ...]:
+        """Names of the results."""
         return tuple(port.name for port in self.device.outputs)
 
     @property

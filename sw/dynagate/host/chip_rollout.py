@@ -39,6 +39,7 @@ class ChipRollout(Opened):
 
     @property
     def outputs(self) -> tuple[str, ...]:
+        """Names of the results."""
         return tuple(OUTPUTS[port.name] for port in self.device.outputs)
 
     def __call__(
@@ -163,6 +164,7 @@ class ChipRollout(Opened):
         self.device.close()
 
     def bind(self, *args: Any, **options: Any) -> Callable[[], Trajectories]:
+        """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
         return MotionCall(self, args, options)
 
     def __repr__(self) -> str:

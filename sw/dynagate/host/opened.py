@@ -46,20 +46,22 @@ class Opened(ABC):
 
     @abstractmethod
     def __call__(self, *args: Any, **options: Any) -> Any:
-        """Computes; see the class."""
+        """Computes. args, options: the inputs in order or by name, and what the class says besides. Raises ValueError
+        or TypeError naming an input that does not fit; DeviceError: it is closed, or the device fails."""
 
     @abstractmethod
     def bind(self, *args: Any, **options: Any) -> Callable[[], Any]:
         """Checks a call once and returns it as a function without arguments. Called, it reads the same arrays again,
-        where they are, writes over the same results and returns them. Raises as a call does, and TypeError: an input is
-        no array."""
+        where they are, writes over the same results and returns them. args, options: as of a call. Raises as a call
+        does, and TypeError: an input is no array."""
 
     @abstractmethod
     def close(self) -> None:
         """Gives back what the device holds. Calls raise DeviceError afterwards."""
 
     def submit(self, *args: Any, **options: Any) -> Pending:
-        """Begins a call and returns at once where the device computes beside the host, else when it is done."""
+        """Begins a call and returns at once where the device computes beside the host, else when it is done. args,
+        options: as of a call."""
         results = self(*args, **options)
         return Pending(self, lambda: results, lambda: True)
 
@@ -71,7 +73,8 @@ class Opened(ABC):
         return Stream(self, ahead)
 
     def choosing(self, outputs: str | Sequence[str]) -> Opened:
-        """The same with some of its outputs alone, in their order. Raises ValueError: it has none to choose."""
+        """The same with some of its outputs alone, in their order. outputs: their names. Raises ValueError: it has none
+        to choose."""
         raise ArgumentError(f"{self.function} has no outputs to choose; expected all: {', '.join(self.outputs)}")
 
     def __enter__(self: Self) -> Self:

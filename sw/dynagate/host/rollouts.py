@@ -161,16 +161,20 @@ class Rollout(Opened):
 
     @property
     def outputs(self) -> tuple[str, ...]:
+        """Names of the results."""
         return ("q", "qd", "a", "b") if self._linearise else ("q", "qd")
 
     @property
     def transfer(self) -> Transfer:
+        """Cycles of the last call, where a chip computes it."""
         return Transfer(0, 0.0) if self.chip is None else self.chip.transfer
 
     def bind(self, *args: Any, **options: Any) -> MotionCall:
+        """A call on the same arrays again and again, as `Opened.bind` says. args, options: as of a call."""
         return MotionCall(self, args, options)
 
     def close(self) -> None:
+        """Gives back what the device holds. Calls raise DeviceError afterwards."""
         self._closed = True
         self._small.clear()
         if self.chip is not None:
