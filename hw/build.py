@@ -143,6 +143,7 @@ def build(
     friction: bool | float | tuple[float, ...] = 0.0,
     friction_speed: float = SPEED,
     stops: bool = False,
+    forces: Sequence[str] = (),
     folder: str | os.PathLike[str] = DEFAULT_FOLDER,
     step: Step | None = None,
 ) -> Build:
@@ -151,7 +152,7 @@ def build(
 
     ii, policy, goal, formats, axi, budget, stages, region: as in `DesignRequest`.
     form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, linearise, variable_dt, friction,
-    friction_speed, stops: as in `AlgorithmOptions`.
+    friction_speed, stops, forces: as in `AlgorithmOptions`.
     folder: where designs are kept, each in a folder of its own. step: called with what is about to happen.
     Raises ValueError or RobotError for a request that makes no sense, AccuracyError where no formats meet the goal,
     BudgetError where they take more than the budget, BuildError where the folder cannot be written; the folder then
@@ -172,6 +173,7 @@ def build(
         friction,
         friction_speed,
         stops,
+        forces,
     )
     request = DesignRequest(robot, function, ii, policy, goal, formats, axi, budget, stages, region, algorithm)
     return build_request(request, folder=folder, step=step)

@@ -18,7 +18,7 @@ from dynagate.dynamics import AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
-from dynagate.forces import Force, Forces, Limits
+from dynagate.forces import Force, Forces, Limits, as_text
 from dynagate.forces.force import check_forces
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop, evaluate_loop
@@ -524,11 +524,6 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, o
     from dynagate.host.chip_rollout import ChipRollout
     from dynagate.host.opening_ring import ring_of_robot
 
-    if options.forces:
-        raise ArgumentError(
-            f"device '{device}' takes no force '{options.forces[0].name}'; expected friction= and stops=, which chips "
-            "have, or another device"
-        )
     if options.dt is None:
         raise ArgumentError(
             f"device '{device}' takes no dt=None; expected a time step, or a design built with variable_dt=True, whose "
@@ -542,5 +537,6 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: str, o
         friction=options.friction,
         friction_speed=options.friction_speed,
         stops=options.stops,
+        forces=[as_text(force) for force in options.forces],
     )
     return ChipRollout(ring_of_robot(robot, algorithm, device, own))
