@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from dynagate import Robot, Rollout, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.design.files import load
+from dynagate.design.rebuilt import formatted_design
 from dynagate.dynamics.configuration import integrate, normalised
 from dynagate.forces import (
     FORCES,
@@ -27,9 +29,12 @@ from dynagate.forces import (
     Point,
     Servo,
     ServoError,
+    as_text,
+    of_text,
 )
 from dynagate.integrators.position_based_drag import drag_points
 from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.turn import graph_of
 
 from tests.robots import floating_robot
 from tests.test_mimic import hand, read
@@ -324,6 +329,64 @@ def test_inputs_of_forces_are_checked() -> None:
     held, same = rollout(q, q, tau, target=np.ones(2)), rollout(q, q, tau, target=np.ones((2, 2)))
     assert (held.q == same.q).all()
     assert (held.q[-1] != rollout(q, q, tau).q[-1]).any()
+
+
+ON_CHIP = [Limits(20.0, 0.5), Friction(0.2, 0.1), Servo(2.0, 0.4, target=(0.3, -0.2)), Drag((3.0, 5.0)), Damping(0.1)]
+
+
+def test_a_chip_has_forces_in_its_datapath(designs: Path) -> None:
+    """The simulated ring is its integers, also those of the design's file, and they are near float64."""
+    arm = robots.load("two_joint_arm")
+    point = Point(arm.links[-1].name, (0.0, 0.0, 0.3))
+    forces = [*ON_CHIP, CompliantContact([point], [Plane((0.0, 0.0, 1.0), 0.3)], 30.0)]
+    options = {"steps": 4, "dt": 5e-3, "forces": forces}
+    (q0, qd0), tau = states(arm), np.random.default_rng(4).normal(size=(4, 4, 2))
+    q0, qd0 = 0.5 * q0, 0.3 * qd0
+    exact = Rollout(arm, device="numpy", **options)(q0, qd0, tau)
+    integers = Rollout(arm, device="fixed", **options)(q0, qd0, tau)
+    chip = Rollout(arm, device="sim", ii=16, folder=designs, **options)
+    simulated = chip(q0, qd0, tau)
+    assert (simulated.q == integers.q).all()
+    assert (simulated.qd == integers.qd).all()
+    assert (integers.diverged == -1).all()
+    np.testing.assert_allclose(integers.q, exact.q, atol=2e-5)
+    assert chip.chip is not None
+    design = chip.chip.device.design
+    assert [of_text(text) for text in design.options["forces"]] == forces
+    (folder,) = (f.parent for f in designs.glob("*rollout*/design.json") if load(f).device_hash == design.device_hash)
+    again = formatted_design(folder, graph_of=graph_of)
+    assert len(again.graph.nodes) == len(design.nodes)
+
+
+def test_forces_as_text() -> None:
+    for force in [*several(robots.load("two_joint_arm")), *ON_CHIP, Servo(1.0, joints=("elbow",)), Friction(True)]:
+        assert of_text(as_text(force)) == force
+    assert of_text("Limits(100)") == Limits(100.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Magnet(1.0)", r"force 'Magnet\(1.0\)': 'Magnet' is not known; expected one of CompliantContact, Contact"),
+        ("__import__('os').getcwd()", "'__import__.'os'..getcwd' is not known; expected one of"),
+        ("Limits(", "force 'Limits.': .* expected a force such as 'Limits.stiffness=100.0.'"),
+        ("Limits(stiff=1.0)", "unexpected keyword argument 'stiff'; expected a force such as"),
+        ("Limits(-1.0)", "limits has stiffness -1; expected a finite number above 0; expected a force such as"),
+        ("3.0", "force '3.0' is none; expected a force such as"),
+    ],
+)
+def test_what_a_text_refuses(text: str, message: str) -> None:
+    with pytest.raises(ForceError, match=message):
+        of_text(text)
+
+
+def test_what_a_chip_refuses_of_forces() -> None:
+    with pytest.raises(ArgumentError, match=r"force 'Servo' takes the input 'target' .*; expected Servo\(target="):
+        Rollout("two_joint_arm", steps=2, dt=DT, device="fixed", forces=[Servo(1.0)])
+    with pytest.raises(ForceError, match=r"force Wind\(push=1.0\) is none of CompliantContact, .* a design can name"):
+        Rollout("two_joint_arm", steps=2, dt=DT, device="fixed", forces=[Wind(1.0)])
+    with pytest.raises(ServoError, match="servo has 3 numbers as target; expected 2"):
+        Rollout("two_joint_arm", steps=2, dt=DT, device="numpy", forces=[Servo(1.0, target=(0.0, 0.0, 0.0))])
 
 
 def test_every_force_is_listed() -> None:

@@ -492,7 +492,7 @@ def test_inputs_that_are_refused() -> None:
         ("plane with normal", lambda: Plane((0.0, 0.0, 0.0))),
         ("contact point on link 'box' is at .* expected three", lambda: Point("box", (np.nan, 0.0, 0.0))),
         (r"contact point on link 'box' is at \(0.0, 1.0\)", lambda: Point("box", (0.0, 1.0))),  # type: ignore[arg-type]
-        ("scheme 'rk4'; expected one of euler, semi-implicit, rk2, rk3", lambda: NewtonEuler(robot, 0.01, "rk4")),
+        ("scheme 'rk5'; expected one of euler, semi-implicit, rk2, rk3, rk4", lambda: NewtonEuler(robot, 0.01, "rk5")),
         (r"q0 has shape \(12,\)", lambda: NewtonEuler(robot, 0.01).run(q0[1:], None, 1)),
     ):
         with pytest.raises(Error, match=text):

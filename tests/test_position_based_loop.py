@@ -174,7 +174,7 @@ def test_nvcc_takes_the_loop(tmp_path: Path) -> None:
 
 def test_powers_that_are_not_whole_are_refused() -> None:
     robot, dt, contact, _ = sliding_box(alpha=1.5)
-    with pytest.raises(ContactError, match="alpha 1.5, beta 1, gamma 1; a loop of graphs takes whole numbers as alph"):
+    with pytest.raises(ContactError, match="alpha 1.5, beta 1, gamma 1; a graph takes whole numbers as alph"):
         trajectory_loop(robot, dt, np.ones(3), 100, contact=contact)
     with pytest.raises(ContactError, match="and an even one as beta"):
         trajectory_loop(robot, dt, np.ones(3), 100, contact=replace(contact, alpha=2.0, printed_exponent=True))

@@ -24,6 +24,11 @@ FRAMES = "expected base, middle, sparsest, fewest, accurate, or a link's index, 
 SHIPPED = "expected one of hyq, iiwa14, two_joint_arm, or a URDF file's path"
 
 REFUSED = [
+    (
+        "build two_joint_arm --force Limits(1.0)",
+        "forward_dynamics_gradient has no option --force; expected it left out",
+    ),
+    ("build two_joint_arm --function rollout --force Limits(0.0)", "limits has stiffness 0; expected a finite number"),
     # the robot
     ("build", "Missing argument 'ROBOT'"),
     ("build atlas", f"no shipped robot 'atlas'; {SHIPPED}"),

@@ -6,12 +6,13 @@ import sys
 
 import numpy as np
 from dynagate.integrators.position_based import PositionBased
-from dynagate.integrators.position_based_newton_euler import SCHEMES, NewtonEuler
+from dynagate.integrators.position_based_newton_euler import NewtonEuler
 from dynagate.integrators.position_based_robots import bent, chain
 from figure import Data, axes, main
 from matplotlib.figure import Figure
 
 DT = 0.0025
+SCHEMES = ("euler", "semi-implicit", "rk2", "rk3")
 CHAINS = {"10 links": (10, 1.0, 5.0, 5.0, 1e-7, 1000), "100 links": (100, 0.2, 2.5, 1.0, 1e-4, 30)}
 """Links, length of each in m, seconds, seconds of order 3, tolerance, most iterations a step."""
 

@@ -14,7 +14,7 @@ OPTIONS = {
     "Constraints": "contact loop compliance",
     "Region, the states that count": "velocity acceleration effort",
     "Function and algorithm": "function form frame mass prefix variable outputs friction friction-speed",
-    "Steps and rollouts": "dt integrator linearise variable-dt stops",
+    "Steps and rollouts": "dt integrator linearise variable-dt stops force",
     "Formats": "word proved certificate error target floor near-rest formats policy global",
     "Hardware": "ii units stages axi tlast words choice budget family board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "

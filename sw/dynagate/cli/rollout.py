@@ -30,13 +30,15 @@ def step_options(command: Command) -> Command:
     def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
         names = ("dt", "integrator", "linearise", "variable_dt", "stops")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
+        if forces := rest.pop("force"):
+            asked["forces"] = forces
         row = function(rest["name"])
         taken = {option for options in row.options.values() for option in options}
         for name in asked:
             if name not in taken:
+                option = "force" if name == "forces" else name.replace("_", "-")
                 raise click.UsageError(
-                    f"{row.name} has no option --{name.replace('_', '-')}; expected it left out, or --function "
-                    f"{ROLLOUT}"
+                    f"{row.name} has no option --{option}; expected it left out, or --function {ROLLOUT}"
                 )
         if "variable_dt" in asked and "dt" not in asked:
             raise click.UsageError("--variable-dt without --dt; expected both: --dt is the largest time step")
@@ -51,4 +53,10 @@ def step_options(command: Command) -> Command:
         click.option("--linearise", is_flag=True, help="A rollout gives ∂x⁺/∂x and ∂x⁺/∂τ of its steps too."),
         click.option("--variable-dt", is_flag=True, help="The time step of a rollout is an input of up to --dt."),
         click.option("--stops", is_flag=True, help="Joints end at their limits in a rollout."),
+        click.option(
+            "--force",
+            multiple=True,
+            metavar="FORCE",
+            help="On the robot in a rollout, such as 'Limits(stiffness=100.0)'; again for more.",
+        ),
     )

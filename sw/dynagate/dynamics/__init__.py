@@ -587,7 +587,7 @@ _TURN = Function(
     _arguments("q qd tau"),
     _arguments("q_next qd_next"),
     step.FORMS,
-    dict.fromkeys(step.FORMS, ("dt", "integrator", "linearise", "variable_dt", "stops")),
+    dict.fromkeys(step.FORMS, ("dt", "integrator", "linearise", "variable_dt", "stops", "forces")),
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy.typing as npt
 
@@ -20,6 +20,22 @@ from dynagate.robot import Robot
 Array = npt.NDArray[Any]
 Acceleration = Callable[[Array, Array], Array]
 """q (nq,) and q̇ (nv,) -> q̈ (nv,)."""
+
+
+class Tableau(NamedTuple):
+    """A Runge-Kutta method. nodes: per stage after the first, the weights of the stages before it. weights: of all."""
+
+    nodes: tuple[tuple[float, ...], ...]
+    weights: tuple[float, ...]
+
+
+TABLEAUX = {
+    "euler": Tableau((), (1.0,)),
+    "rk2": Tableau(((0.5,),), (0.0, 1.0)),
+    "rk3": Tableau(((0.5,), (-1.0, 2.0)), (1 / 6, 2 / 3, 1 / 6)),
+    "rk4": Tableau(((0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)), (1 / 6, 1 / 3, 1 / 3, 1 / 6)),
+}
+"""Euler's method, the midpoint rule, and Kutta's methods of orders 3 and 4."""
 
 
 @dataclass(frozen=True)
@@ -34,17 +50,13 @@ class Method:
     step: Callable[[Robot, Acceleration, Array, Array, Any], tuple[Array, Array]]
 
 
-def _euler(robot: Robot, acceleration: Acceleration, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
-    return advance(robot, q, qd * dt), qd + acceleration(q, qd) * dt
-
-
 def _semi_implicit_euler(robot: Robot, acceleration: Acceleration, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
     velocity = qd + acceleration(q, qd) * dt
     return advance(robot, q, velocity * dt), velocity
 
 
-def _runge_kutta(nodes: Sequence[Sequence[float]], weights: Sequence[float]) -> Callable[..., tuple[Array, Array]]:
-    """A Runge-Kutta method by its tableau. nodes: per stage after the first, the weights of the stages before it."""
+def _runge_kutta(tableau: Tableau) -> Callable[..., tuple[Array, Array]]:
+    nodes, weights = tableau
 
     def step(robot: Robot, acceleration: Acceleration, q: Array, qd: Array, dt: Any) -> tuple[Array, Array]:
         moves: list[Array] = []  # rates of the displacement from q
@@ -81,11 +93,9 @@ def _rate(robot: Robot, displacement: Array, velocity: Array) -> Array:
 METHODS: dict[str, Method] = {
     method.name: method
     for method in [
-        Method("euler", 1, _euler),
+        Method("euler", 1, _runge_kutta(TABLEAUX["euler"])),
         Method("semi_implicit_euler", 1, _semi_implicit_euler),
-        Method("rk2", 2, _runge_kutta([(0.5,)], (0.0, 1.0))),
-        Method("rk3", 3, _runge_kutta([(0.5,), (-1.0, 2.0)], (1 / 6, 2 / 3, 1 / 6))),
-        Method("rk4", 4, _runge_kutta([(0.5,), (0.0, 0.5), (0.0, 0.0, 1.0)], (1 / 6, 1 / 3, 1 / 3, 1 / 6))),
+        *(Method(name, order, _runge_kutta(TABLEAUX[name])) for name, order in (("rk2", 2), ("rk3", 3), ("rk4", 4))),
     ]
 }
 """Integrators by name: explicit and semi-implicit Euler, the midpoint rule, and Kutta's methods of orders 3 and 4."""

@@ -14,7 +14,7 @@ DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
 FLAGS = ("prefix", "external_forces", "linearise", "variable_dt", "stops")
 """Options that are True or False."""
-OF_ROLLOUTS = ("linearise", "variable_dt", "stops")
+OF_ROLLOUTS = ("linearise", "variable_dt", "stops", "forces")
 """Options of rollouts alone."""
 
 
@@ -31,7 +31,7 @@ class AlgorithmOptions:
     dt: seconds of a step through time; None is 1e-3.
     integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; None is "semi_implicit_euler".
     linearise: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
-    the largest. stops: of a rollout, as `Rollout` takes it.
+    the largest. stops: of a rollout, as `Rollout` takes it. forces: of a rollout, as text, "Limits(stiffness=100.0)".
     friction: Coulomb friction of the joints, F q̇ / √(q̇² + s²): True for the F of the robot's file, or F in N m or N,
     one for all degrees of freedom or one for each. friction_speed: s in rad/s or m/s, at which 0.7 of it acts. Damping
     acts in any case.
@@ -54,6 +54,7 @@ class AlgorithmOptions:
     friction: bool | float | tuple[float, ...] = 0.0
     friction_speed: float = SPEED
     stops: bool = False
+    forces: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.outputs is not None:
@@ -61,6 +62,7 @@ class AlgorithmOptions:
             object.__setattr__(self, "outputs", names)
         links = (self.variable,) if isinstance(self.variable, str) else tuple(self.variable)
         object.__setattr__(self, "variable", links)
+        object.__setattr__(self, "forces", tuple(self.forces))
         if self.dt is not None:
             check_time_step(self.dt)
         check_flags(**{name: getattr(self, name) for name in FLAGS})

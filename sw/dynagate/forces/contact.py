@@ -97,6 +97,7 @@ class Contact(Force):
                 raise ContactError(
                     f"contact has {name} {items!r:.60}; expected a sequence of one {kind.__name__} or more"
                 )
+            object.__setattr__(self, name, tuple(items))
         pbfd = self.model == "pbfd"
         ranges = {
             "stiffness": (0.0, False),

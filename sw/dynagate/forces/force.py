@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,12 @@ Scalars = Sequence[Scalar] | Array
 
 
 class Force(ABC):
-    """A force on a robot. A class of its own is a frozen dataclass of its parameters.
+    """A force on a robot. A class of its own is a frozen dataclass of its parameters."""
 
-    inputs: names of values (nv,) that it takes at every step besides the state.
-    """
-
-    inputs: ClassVar[tuple[str, ...]] = ()
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of values (nv,) that it takes at every step besides the state."""
+        return ()
 
     @property
     def name(self) -> str:

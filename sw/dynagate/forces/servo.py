@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from dynagate.base.errors import Error
 from dynagate.dynamics.spatial import Array, zeros
-from dynagate.forces.checks import is_finite, shown
+from dynagate.forces.checks import are_finite, is_finite, shown
 from dynagate.forces.force import Force, Now
 from dynagate.robot import Robot
 
@@ -22,15 +21,14 @@ class Servo(Force):
     damping in N m s/rad (N/m and N s/m where a joint slides). In position-based steps both act at the step's end.
 
     joints: names of those that have it; None for all. A base that moves on revolute and prismatic joints needs it, or
-    the servo ties the robot to its place. The input `target` (nv,) of each step is in rad or m. Raises ServoError:
-    numbers below 0 or not finite, names that are none.
+    the servo ties the robot to its place. target: rad or m, of each degree of freedom; None for an input `target` (nv,)
+    of each step. Raises ServoError: numbers below 0 or not finite, names that are none.
     """
 
     stiffness: float
     damping: float = 0.0
     joints: tuple[str, ...] | None = None
-
-    inputs: ClassVar[tuple[str, ...]] = ("target",)
+    target: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.joints is not None:
@@ -41,6 +39,15 @@ class Servo(Force):
             value = getattr(self, name)
             if not (is_finite(value) and value >= 0.0):
                 raise ServoError(f"servo has {name} {shown(value)}; expected a finite number, 0 or more")
+
+        if self.target is not None:
+            object.__setattr__(self, "target", tuple(self.target))
+            if not are_finite(self.target, len(self.target)):
+                raise ServoError(f"servo has target {shown(self.target)}; expected finite numbers")
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("target",) if self.target is None else ()
 
     def held(self, robot: Robot) -> set[str]:
         """Names of the joints that it holds. Raises ServoError: one that the robot has not, or that has other than one
@@ -56,9 +63,12 @@ class Servo(Force):
 
     def check(self, robot: Robot) -> None:
         self.held(robot)
+        if self.target is not None and len(self.target) != robot.nv:
+            raise ServoError(f"servo has {len(self.target)} numbers as target; expected {robot.nv}")
 
     def torque(self, now: Now) -> Array:
-        held, target, result = self.held(now.robot), now.given["target"], zeros(now.robot.nv)
+        held, result = self.held(now.robot), zeros(now.robot.nv)
+        target = now.given["target"] if self.target is None else self.target
         for joint, iq, iv in now.robot.moving():
             if joint.name in held:
                 away, rate = now.q[iq.start] - target[iv.start], now.qd[iv.start]

@@ -20,7 +20,7 @@ from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
-from dynagate.forces import Force, Forces, Limits
+from dynagate.forces import Force, Forces, Limits, as_text
 from dynagate.forces.force import check_forces
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop
@@ -523,11 +523,6 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: Device
     """The rollout on a chip or in its integers. Raises ValueError: the time step is no constant."""
     if options.constrained:
         raise ArgumentError(f"device '{device.name}' takes no constrained=True; expected 'cpu', 'cuda' or 'numpy'")
-    if options.forces:
-        raise ArgumentError(
-            f"device '{device.name}' takes no force '{options.forces[0].name}'; expected friction= and stops=, which "
-            "chips have, or another device"
-        )
     if options.dt is None:
         raise ArgumentError(
             f"device '{device.name}' takes no dt=None; expected a time step, or a design built with variable_dt=True, "
@@ -541,5 +536,6 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: Device
         friction=options.friction,
         friction_speed=options.friction_speed,
         stops=options.stops,
+        forces=[as_text(force) for force in options.forces],
     )
     return ChipRollout(device.of_rollout(robot, algorithm))

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.errors import Error
+from dynagate.dynamics.explicit import TABLEAUX
 from dynagate.integrators.compiled import compiled
 from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.integrators.position_based_inertia import add_inertia, eliminate, paired
@@ -134,39 +135,54 @@ def body_acceleration(links: Links, qd: Floats, qdd: Floats) -> Floats:
 
 @compiled
 def _march(
-    links: Links, joints: Joints, scheme: int, dt: float, tau: Floats, q: Floats, energy: Floats, qd: Floats
+    links: Links,
+    joints: Joints,
+    nodes: Floats,
+    weights: Floats,
+    dt: float,
+    tau: Floats,
+    q: Floats,
+    energy: Floats,
+    qd: Floats,
 ) -> int:
-    """Steps until the end, or until the motion is no longer finite; returns the steps done."""
+    """Steps until the end, or until the motion is no longer finite; returns the steps done. nodes (stages, stages),
+    weights (stages,): a tableau, or none for semi-implicit Euler, Equation 3."""
+    stages, n = len(weights), len(qd)
+    moves, slopes, place = np.empty((stages, n)), np.empty((stages, n)), np.empty_like(q[0])
     for k in range(len(q) - 1):
-        torque = tau[k]
-        a = accelerations(links, joints, q[k], qd, torque)
-        if scheme == 0:  # forward Euler
+        if stages == 0:
+            qd += dt * accelerations(links, joints, q[k], qd, tau[k])
             move(links, q[k], dt * qd, q[k + 1])
-            qd += dt * a
-        elif scheme == 1:  # semi-implicit Euler, Equation 3
-            qd += dt * a
-            move(links, q[k], dt * qd, q[k + 1])
-        else:
-            middle = np.empty_like(q[k])
-            move(links, q[k], 0.5 * dt * qd, middle)
-            v = qd + 0.5 * dt * a
-            b = accelerations(links, joints, middle, v, torque)
-            if scheme == 2:  # midpoint
-                move(links, q[k], dt * v, q[k + 1])
-                qd += dt * b
-            else:  # Kutta's third order
-                end, w = np.empty_like(q[k]), qd + dt * (2.0 * b - a)
-                move(links, q[k], dt * (2.0 * v - qd), end)
-                c = accelerations(links, joints, end, w, torque)
-                move(links, q[k], dt / 6.0 * (qd + 4.0 * v + w), q[k + 1])
-                qd += dt / 6.0 * (a + 4.0 * b + c)
+        for s in range(stages):
+            displacement, velocity = np.zeros(n), qd.copy()
+            for r in range(s):
+                displacement += dt * nodes[s, r] * moves[r]
+                velocity += dt * nodes[s, r] * slopes[r]
+            move(links, q[k], displacement, place)
+            moves[s] = velocity
+            slopes[s] = accelerations(links, joints, place, velocity, tau[k])
+        if stages:
+            move(links, q[k], dt * (weights @ moves), q[k + 1])
+            qd += dt * (weights @ slopes)
         energy[k + 1] = mechanical_energy(links, q[k + 1], qd)
         if not np.isfinite(energy[k + 1]) or np.max(np.abs(qd)) > 1e6:
             return k
     return len(q) - 1
 
 
-SCHEMES = ("euler", "semi-implicit", "rk2", "rk3")
+SCHEMES = {"euler": "euler", "semi-implicit": "semi_implicit_euler", "rk2": "rk2", "rk3": "rk3", "rk4": "rk4"}
+"""Names here -> those of `dynamics.explicit`."""
+
+
+def _tableau(scheme: str) -> tuple[Floats, Floats]:
+    """Nodes (stages, stages) and weights (stages,); none for what has no tableau."""
+    tableau = TABLEAUX.get(SCHEMES[scheme])
+    if tableau is None:
+        return np.zeros((0, 0)), np.zeros(0)
+    nodes = np.zeros((len(tableau.weights), len(tableau.weights)))
+    for s, row in enumerate(tableau.nodes):
+        nodes[s + 1, : len(row)] = row
+    return nodes, np.array(tableau.weights)
 
 
 class SchemeError(Error, ValueError):
@@ -182,8 +198,8 @@ class Motion(NamedTuple):
 
 
 class NewtonEuler:
-    """Steps by forward dynamics: "euler", "semi-implicit", "rk2" (midpoint) or "rk3" (Kutta). With quaternions "rk3" is
-    of order 2. Raises SchemeError: another name; PositionBasedError: dt."""
+    """Steps by forward dynamics: "euler", "semi-implicit", "rk2" (midpoint), "rk3" or "rk4" (Kutta). With quaternions
+    those are of order 2. Raises SchemeError: another name; PositionBasedError: dt."""
 
     def __init__(self, robot: Robot, dt: float, scheme: str = "semi-implicit") -> None:
         if scheme not in SCHEMES:
@@ -203,7 +219,7 @@ class NewtonEuler:
         qd = inputs.qd0.copy()
         q[0] = inputs.q0
         energy[0] = mechanical_energy(self._links, q[0], qd)
-        done = _march(self._links, self._joints, SCHEMES.index(self.scheme), self.dt, inputs.tau, q, energy, qd)
+        done = _march(self._links, self._joints, *_tableau(self.scheme), self.dt, inputs.tau, q, energy, qd)
         q[done + 1 :], energy[done + 1 :] = np.nan, np.nan
         warn_beyond_limits(self.robot, q)
         return Motion(q, energy, done)

@@ -11,6 +11,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.friction import SPEED, warn_of_no_friction
 from dynagate.dynamics.options import OF_ROLLOUTS
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR, DEFAULT_STEP
+from dynagate.forces import of_text
 from dynagate.graph import Graph, trace
 from dynagate.integrators.linearised import linearised_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
@@ -43,20 +44,28 @@ def turn_graph(
     friction: bool | float | Sequence[float] = 0.0,
     friction_speed: float = SPEED,
     stops: bool = False,
+    forces: Sequence[str] = (),
 ) -> Graph:
     """q (nq,), qd, tau (nv,) and, with variable_dt, dt () to q_next, qd_next and, with linearise, a and b, as
     `step_graph` and `linearised_step_graph` have them. Angles of joints that turn for ever
     (`Robot.is_periodic`) are between -π and π.
 
-    dt: seconds; 1e-3 for None. With variable_dt the largest. Raises ValueError: an option is none of these.
+    forces: as `forces.as_text` writes them. dt: seconds; 1e-3 for None. With variable_dt the largest. Raises
+    ValueError: an option is none of these.
     """
     if variable_dt and dt is None:
         raise ArgumentError("variable_dt without dt; expected the largest time step as dt (s)")
     warn_of_no_friction(robot, friction)
-    forces = tuple(friction) if isinstance(friction, Sequence) else friction
-    options = StepOptions(
-        DEFAULT_STEP if dt is None else dt, integrator, form, forces, friction_speed, stops, wrap=True
-    )
+    rubbing = tuple(friction) if isinstance(friction, Sequence) else friction
+    own = tuple(of_text(force) for force in forces)
+    for force in own:
+        if force.inputs:
+            raise ArgumentError(
+                f"force '{force.name}' takes the input '{force.inputs[0]}' of each step, for which a chip has "
+                f"no place; expected {force.name}({force.inputs[0]}=...), which is constant"
+            )
+    time = DEFAULT_STEP if dt is None else dt
+    options = StepOptions(time, integrator, form, rubbing, friction_speed, stops, wrap=True, forces=own)
     options = replace(options, dt=None) if variable_dt else options
     graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
     return replace(graph, name=ROLLOUT)
