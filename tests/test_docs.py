@@ -27,7 +27,10 @@ def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, de
     languages = "python|sh" if page.parent.name == "tutorials" else "python"
     for language, block in re.findall(rf"```({languages})\n(.*?)```", page.read_text(), flags=re.S):
         if language == "sh":
-            subprocess.run(["bash", "-ec", block], check=True)
+            kept = designs.parent / "environment"
+            subprocess.run(["bash", "-ec", f"{block}\nenv -0 > '{kept}'"], check=True)
+            for line in filter(None, kept.read_text().split("\0")):  # what is exported stays, as in a terminal
+                monkeypatch.setenv(*line.split("=", 1))
         else:
             exec(compile(block, page.name, "exec"), space)
 
