@@ -24,6 +24,16 @@ start, target = (np.concatenate([np.resize(q, n), np.zeros(n)]) for q in ([0.3, 
 weights = np.repeat([1.0, 0.1], n)
 
 
+model = pinocchio.buildModelFromUrdf(str(robots.path(robot) if robot in robots.names() else robot))
+
+
+def in_its_order(x: np.ndarray) -> np.ndarray:
+    """A state of ours in Pinocchio's order of joints, continuous ones as two numbers."""
+    _, order = arm.permutation(list(model.names)[1:])
+    q = pinocchio.integrate(model, pinocchio.neutral(model), x[:n][order])
+    return np.concatenate([q, x[n:][order]])
+
+
 def ours() -> crocoddyl.ShootingProblem:
     step = Step(arm, DT)
     running = ActionModel(step, target, DT * weights, DT * 1e-2 * np.ones(n))
@@ -31,11 +41,10 @@ def ours() -> crocoddyl.ShootingProblem:
 
 
 def its_own() -> crocoddyl.ShootingProblem:
-    model = pinocchio.buildModelFromUrdf(str(robots.path(robot) if robot in robots.names() else robot))
     state = crocoddyl.StateMultibody(model)
     actuation = crocoddyl.ActuationModelFull(state)
     activation = crocoddyl.ActivationModelWeightedQuad(weights)
-    away = crocoddyl.CostModelResidual(state, activation, crocoddyl.ResidualModelState(state, target, n))
+    away = crocoddyl.CostModelResidual(state, activation, crocoddyl.ResidualModelState(state, in_its_order(target), n))
     torque = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, n))
     running, terminal = crocoddyl.CostModelSum(state, n), crocoddyl.CostModelSum(state, n)
     running.addCost("away", away, 1.0)
@@ -47,7 +56,7 @@ def its_own() -> crocoddyl.ShootingProblem:
         # by the mass matrix: Crocoddyl 3.2's other way, by ABA, gives wrong accelerations with Pinocchio 4.1
         motion.armature = np.zeros(n)
         models.append(crocoddyl.IntegratedActionModelEuler(motion, dt))
-    return crocoddyl.ShootingProblem(start, [models[0]] * KNOTS, models[1])
+    return crocoddyl.ShootingProblem(in_its_order(start), [models[0]] * KNOTS, models[1])
 
 
 def solved(problem: crocoddyl.ShootingProblem) -> tuple[crocoddyl.SolverFDDP, float]:
@@ -56,7 +65,7 @@ def solved(problem: crocoddyl.ShootingProblem) -> tuple[crocoddyl.SolverFDDP, fl
     for _ in range(3):
         solver = crocoddyl.SolverFDDP(problem)
         begin = time.perf_counter()
-        assert solver.solve([start] * (KNOTS + 1), [np.zeros(n)] * KNOTS, 200, False)
+        assert solver.solve([problem.x0] * (KNOTS + 1), [np.zeros(n)] * KNOTS, 200, False)
         shortest = min(shortest, time.perf_counter() - begin)
     return solver, shortest
 

@@ -58,8 +58,8 @@ class Rates:
 
     @property
     def decided_by(self) -> str:
-        """Which of them is the least."""
-        return min(("datapath", "stream", "link"), key=lambda name: getattr(self, name))
+        """Which of them is the least. Of equal ones the last: the interval is that of the datapath's stream or link."""
+        return min(("link", "stream", "datapath"), key=lambda name: getattr(self, name))
 
 
 @dataclass(frozen=True)

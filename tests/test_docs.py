@@ -35,7 +35,10 @@ def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, de
     languages = "python|sh" if page.parent.name == "tutorials" else "python"
     for language, block in re.findall(rf"```({languages})\n(.*?)```", page.read_text(), flags=re.S):
         if language == "sh":
-            subprocess.run(["bash", "-ec", block], check=True)
+            kept = designs.parent / "environment"
+            subprocess.run(["bash", "-ec", f"{block}\nenv -0 > '{kept}'"], check=True)
+            for line in filter(None, kept.read_text().split("\0")):  # what is exported stays, as in a terminal
+                monkeypatch.setenv(*line.split("=", 1))
         else:
             exec(compile(block, page.name, "exec"), space)
 
@@ -62,6 +65,58 @@ def test_figures_of_the_readme_are_those_of_the_pages() -> None:
             r"(?<![A-Z])\d[\d.]*(?: ns| µs|×|(?: cycles))?", figures.replace("Pinocchio's C++", "")
         ):
             assert re.search(rf"(?<![\d.]){re.escape(figure)}", source), f"no '{figure}' where the README has it from"
+
+
+README = "README.md"
+REPEATED = [
+    (
+        README,
+        r"that is (\d+) DSP48E2, ([\d,]+) lookup tables and ([\d,]+) flip-flops",
+        "docs/schedule.md",
+        r"\| iiwa14 `forward_dynamics_gradient` \| (\d+) \| ([\d,]+) \| ([\d,]+) \|",
+    ),
+    (README, r"(\d+) additions, .*depth (\d+)", "docs/operations.md", r"(\d+) additions at depth (\d+), which `dyna"),
+    (
+        README,
+        r"(\d+) products, (\d+) constant products",
+        "docs/operations.md",
+        r"sparsest and fewest \| (\d+) \| (\d+) \|",
+    ),
+    (
+        README,
+        r"packed, one CPU core with AVX-512 \| \[([\d.]+) ns, (\d+)×",
+        "docs/performance.md",
+        r"per sample of 1024, float32, packed planes \| ([\d.]+) ns, (\d+)×",
+    ),
+    (
+        README,
+        r"float64, one CPU core with AVX-512 \| \[([\d.]+) ns, ([\d.]+)×",
+        "docs/performance.md",
+        r"one call, float64 \| ([\d.]+) ns, ([\d.]+)×",
+    ),
+    (
+        README,
+        r"(\d+) and (\d+) times as fast as Pinocchio",
+        "docs/performance.md",
+        r"float32, packed planes \| [\d.]+ ns, (\d+)×(?:.|\n)*float64, packed planes \| [\d.]+ ns, (\d+)×",
+    ),
+    (README, r"and (\d+) times GRiD's rate", "docs/performance.md", r"\| 65,536 \| .* \| (\d+)×, packed"),
+    (
+        README,
+        r"NVIDIA H100 \| \[([\d.]+) µs, (\d+)× GRiD",
+        "docs/performance.md",
+        r"\| 65,536 \| ([\d.]+) µs.* \| (\d+)×, packed",
+    ),
+]
+"""Figures that two pages have: where, and the words around them."""
+
+
+@pytest.mark.parametrize(("page", "here", "other", "there"), REPEATED, ids=lambda value: str(value)[:30])
+def test_figures_that_pages_repeat_agree(page: str, here: str, other: str, there: str) -> None:
+    first, second = (re.search(p, (ROOT / name).read_text()) for name, p in ((page, here), (other, there)))
+    assert first is not None, f"{page} has no {here}"
+    assert second is not None, f"{other} has no {there}"
+    assert first.groups() == second.groups()
 
 
 def test_first_screen_of_the_readme_has_picture_commands_and_figures() -> None:

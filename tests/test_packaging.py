@@ -169,3 +169,17 @@ def test_interpreters_are_looked_for_until_one_starts(tmp_path: Path, monkeypatc
     assert try_wheel.find(version) == str(working)
     with pytest.raises(try_wheel.Failure, match=r"ended with status 1, expected 0 and 'PASS'"):
         try_wheel.call(["/bin/sh", "-c", "exit 1"], folder=tmp_path, expected="PASS")
+
+
+def test_how_to_cite_it_agrees_with_the_package() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == PROJECT["version"] == dynagate.__version__
+    assert citation["license"] == PROJECT["license"]
+    assert [author["name"] for author in citation["authors"]] == [author["name"] for author in PROJECT["authors"]]
+    assert {"cff-version", "message", "title"} <= citation.keys()
+
+
+def test_every_robot_that_ships_has_a_licence() -> None:
+    for name in dynagate.robots.names():
+        text = dynagate.robots.path(name).read_text()
+        assert f"SPDX-License-Identifier: {PROJECT['license']}" in text, name

@@ -61,8 +61,9 @@ def describe(
         for each in forms:
             takes = function.options.get(each, ())
             choices: list[dict[str, Any]] = [own] if own else [{}, FEWEST]
-            for choice in choices if takes else [{}]:
-                chosen = {**{key: value for key, value in choice.items() if key in takes}, **rubs}
+            taken = [{key: value for key, value in choice.items() if key in takes} for choice in choices]
+            for choice in [each for k, each in enumerate(taken) if each not in taken[:k]]:
+                chosen = {**choice, **rubs}
                 say(" ".join([name, each, *(f"{key}={value}" for key, value in chosen.items())]))
                 rows.append(_row(robot, name, each, chosen, double))
     return rows

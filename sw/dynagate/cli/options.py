@@ -174,7 +174,7 @@ FORMAT_OPTIONS = (
         "--floor",
         type=Value(parameters.real(lambda x: 0.0 <= x <= 1.0), "a number from 0 to 1"),
         metavar="PART",
-        help="With --error, blocks smaller than this part of their root mean square err relative to that size.  "
+        help="With --error, the error of a small block is taken relative to this part of its root mean square.  "
         "[default: 0.1]",
     ),
     click.option("--near-rest", is_flag=True, help="With --error, promise it for states near rest too."),
