@@ -86,7 +86,7 @@ class Card:
         try:
             result, code = await getattr(self, name)(*arguments), 0
         except OSError as error:
-            result, code = None, error.errno
+            result, code = None, error.errno or errno.EIO
         self.replies += name in TRANSFERS
         self.connection.send((number, result, code))
 
