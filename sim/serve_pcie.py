@@ -87,7 +87,7 @@ class Card:
         try:
             result = await getattr(self, name)(*arguments)
         except OSError as error:
-            result, code = None, error.errno
+            result, code = None, error.errno or errno.EIO
         self.replies += name in TRANSFERS
         self.connection.send((number, result, code))
 

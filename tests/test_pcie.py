@@ -16,11 +16,11 @@ from dynagate.sim.pcie import (
     Case,
     Link,
     Measured,
+    bytes_of,
     datapath_rate,
     link_rate,
     run_pcie_bench,
     run_pcie_faults,
-    bytes_of,
 )
 from dynagate.sim.pcie_table import LINKS
 from dynagate.sim.verilate import SimulationError

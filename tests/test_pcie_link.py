@@ -18,7 +18,7 @@ from dynagate.host.pcie_link import PcieLink
 from dynagate.host.xdma_link import XdmaLink
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
-from dynagate.sim.pcie import CLOCK_NS, Case, datapath_rate, link_rate, bytes_of
+from dynagate.sim.pcie import CLOCK_NS, Case, bytes_of, datapath_rate, link_rate
 
 FUNCTION = "forward_dynamics"
 ARM = robots.load("two_joint_arm")
