@@ -221,7 +221,8 @@ class Rollout(Opened):
         results, right = self.marched(state)
         q, qd = results["q"], results["qd"]
         self._unlimited = self._unlimited and not warn_beyond_limits(self.robot, q)
-        diverged, converged = np.full(len(q), -1), None
+        diverged: Array = np.full(len(q), -1)
+        converged: Array | None = None
         if "failed" in results:
             converged = np.diff(results.pop("failed"), axis=1, prepend=0.0) == 0.0
             if self.motion.ends:
