@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
     from dynagate.hw.request import DesignRequest
+    from dynagate.integrators.pictures import draw
 
 __all__ = [
     "FUNCTIONS",
@@ -54,6 +55,7 @@ __all__ = [
     "build",
     "build_request",
     "difference",
+    "draw",
     "evaluate",
     "integrate",
     "neutral",
@@ -74,6 +76,7 @@ _LAZY = {
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",
+    "draw": "dynagate.integrators.pictures",
     "Accelerator": "dynagate.host",
     "BoundCall": "dynagate.host",
     "Results": "dynagate.host",

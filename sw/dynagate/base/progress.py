@@ -11,8 +11,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing_extensions import Self  # in `typing` from Python 3.11 on
     from tqdm import tqdm
+    from typing_extensions import Self  # in `typing` from Python 3.11 on
 
 Step = Callable[[str], Any]
 """Called with what is about to happen."""

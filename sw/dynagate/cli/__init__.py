@@ -11,6 +11,7 @@ from dynagate.cli.installation import clean, doctor
 from dynagate.cli.look import report, schedule, wave
 from dynagate.cli.software import bench, emit, info
 from dynagate.cli.studies import closed_loop, sweep
+from dynagate.cli.view import view
 
 
 @click.group(
@@ -37,6 +38,7 @@ for command in (
     report,
     schedule,
     wave,
+    view,
     info,
     emit,
     sweep,
