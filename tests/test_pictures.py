@@ -109,7 +109,11 @@ def test_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         assert result.exit_code == 0, result.output
         assert result.output.strip().endswith(file)
         assert Path(file).stat().st_size > 1000
-    for name, message in (("other.npz", "holds x; expected q"), ("text.npz", "is no .npz file of arrays")):
+    for name, message in (
+        ("none.npz", "none.npz: no such file; expected an .npz"),
+        ("other.npz", "holds x; expected q"),
+        ("text.npz", "is no .npz file of arrays"),
+    ):
         result = runner.invoke(main, ["view", "two_joint_arm", name])
         assert result.exit_code == 1
         assert message in result.output

@@ -22,7 +22,7 @@ from dynagate.robot import Robot
     epilog=examples("view iiwa14 --open", "view my_robot.urdf trajectory.npz --output motion.gif"),
 )
 @robot_options
-@click.argument("trajectory", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("trajectory", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--output",
     type=parameters.File(),
@@ -51,6 +51,8 @@ def view(robot: Robot, trajectory: Path | None, output: Path | None, dt: float, 
 
 def _read(file: Path) -> Any:
     """The configurations of a file. Raises ClickException: it holds none."""
+    if not file.is_file():
+        raise click.ClickException(f"{file}: no such file; expected an .npz file with q")
     try:
         with np.load(file, allow_pickle=False) as content:
             if "q" in content:
