@@ -105,7 +105,10 @@ def _facts(built: Build) -> list[tuple[str, str]]:
         ("made for", built.region.text()),
         ("words", f"{min(widths)} to {max(widths)} bits"),
         ("initiation interval", f"{plan.ii} cycles"),
-        ("latency", f"{plan.latency} cycles in the datapath; {problem.critical_path()} if there were a unit for every operation"),
+        (
+            "latency",
+            f"{plan.latency} cycles in the datapath; {problem.critical_path()} if there were a unit for every operation",
+        ),
         ("a result every", f"{plan.ii} cycles; {plan.latency // plan.ii + 1} samples under way"),
     ]
     return rows

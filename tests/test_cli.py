@@ -415,7 +415,7 @@ def completed(*words: str) -> list[str]:
         ("do", ["doctor"]),
         ("run ii", ["iiwa14"]),
         ("sweep iiwa14 --function mass", ["mass_matrix", "mass_matrix_inverse"]),
-        ("build iiwa14 --function mass_matrix,centre", ["mass_matrix,centre_of_mass"]),
+        ("build iiwa14 --function mass_matrix,link_p", ["mass_matrix,link_positions"]),
         ("bitstream iiwa14 --board v", ["vcu118"]),
         ("synth iiwa14 --family e", ["ecp5"]),
         ("build iiwa14 --target ", ["DSP48E2", "DSP48E1", "18x18"]),

@@ -318,7 +318,7 @@ BAD = {
     "unknown": (
         lambda x: {**x, "qdd": x["q"]},
         ValueError,
-        "forward_dynamics_gradient has no input 'qdd'; expected q, qd",
+        r"forward_dynamics_gradient has no input 'qdd' \(did you mean 'qd'\?\); expected q, qd",
     ),
     "shape": (
         lambda x: {**x, "q": x["q"][:, :1]},

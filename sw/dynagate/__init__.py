@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.build import ProcessorBuild
     from dynagate.hw.processor.shape import Core
     from dynagate.hw.request import DesignRequest
+    from dynagate.integrators.pictures import draw
 
 __all__ = [
     "FUNCTIONS",
@@ -60,6 +61,7 @@ __all__ = [
     "build",
     "build_request",
     "difference",
+    "draw",
     "evaluate",
     "integrate",
     "neutral",
@@ -82,6 +84,7 @@ _LAZY = {
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",
+    "draw": "dynagate.integrators.pictures",
     "Accelerator": "dynagate.host",
     "BoundCall": "dynagate.host",
     "ChipRollout": "dynagate.host",

@@ -12,6 +12,7 @@ from dynagate.cli.look import report, schedule, wave
 from dynagate.cli.software import bench, emit, info
 from dynagate.cli.studies import closed_loop, sweep
 from dynagate.cli.verification import verify
+from dynagate.cli.view import view
 
 
 @click.group(
@@ -39,6 +40,7 @@ for command in (
     report,
     schedule,
     wave,
+    view,
     info,
     emit,
     sweep,

@@ -27,7 +27,7 @@ OPTIONS = {
 ROBOT = f"The path of a URDF file, or a robot that ships: {', '.join(robots.names())}."
 
 COMMANDS = {
-    "Look": "info report schedule wave bench",
+    "Look": "info view report schedule wave bench",
     "Hardware": "build run verify synth bitstream together",
     "Software": "emit",
     "Studies": "sweep closed-loop",

@@ -93,7 +93,7 @@ def _refuse_beside_a_design(own: set[str | None]) -> None:
                 )
 
 
-def _shown(file: Path, *, opened: bool) -> None:
+def shown(file: Path, *, opened: bool) -> None:
     """Print where a file lies, and open it in the browser."""
     click.echo(file)
     if opened and not webbrowser.open(file.resolve().as_uri()):
@@ -127,7 +127,7 @@ def report(builder: Builder, output: Path | None, opened: bool) -> None:
         text = page(built)
     target = output or built.folder / "report.html"
     write_text(target, text)
-    _shown(target, opened=opened)
+    shown(target, opened=opened)
 
 
 @groups.command(
@@ -153,7 +153,7 @@ def schedule(builder: Builder, output: Path | None, opened: bool) -> None:
     if output or opened:
         target = output or built.folder / "schedule.svg"
         write_text(target, draw_schedule(built.robot.name, built.plan) + "\n")
-        _shown(target, opened=opened)
+        shown(target, opened=opened)
 
 
 @groups.command(

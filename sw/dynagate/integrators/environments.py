@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.errors import MissingExtraError
+from dynagate.base.errors import ArgumentError, MissingExtraError
 from dynagate.base.progress import showing
 from dynagate.integrators.legged import LEGGED
 from dynagate.integrators.position_based_inputs import check_whole
@@ -67,13 +67,25 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
     rad and speeds in rad/s around the stance (0.02 by default).
 
     robot: "hopper", "walker" or "spider". simulator: "pbfd", or "newton-euler", semi-implicit with dry friction.
+    render_mode: "rgb_array", with which `render` gives a picture.
     dt: of the simulator, s; None for that of `walking.STEPS`. Raises ValueError: an unknown name, a dt that CONTROL is
     no multiple of, an option of reset that is not there.
     """
 
+    metadata = {"render_modes": ["rgb_array"], "render_fps": round(1.0 / CONTROL)}  # noqa: RUF012  Gymnasium's
+
     def __init__(
-        self, robot: str = "hopper", *, simulator: Simulator = "pbfd", dt: float | None = None, span: float = 10.0
+        self,
+        robot: str = "hopper",
+        *,
+        simulator: Simulator = "pbfd",
+        dt: float | None = None,
+        span: float = 10.0,
+        render_mode: str | None = None,
     ) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ArgumentError(f"render_mode={render_mode!r}; expected 'rgb_array' or None")
+        self.render_mode = render_mode
         self.task = WalkingTask(robot, simulator, dt, span)
         self.q, self.qd, self._count = self.task.legged.stance.copy(), np.zeros(self.task.legged.robot.nv), 0
         self.observation_space, self.action_space = _spaces(self.task)
@@ -94,6 +106,15 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
         over = self._count >= self.task.actions
         seen = self.task.observations(self.q, self.qd)
         return seen, float(reward), bool(fallen), over, {"converged": bool(converged)}
+
+    def render(self) -> Any:
+        """The robot as lines (480, 640, 3) uint8, with render_mode "rgb_array"; None without. Raises MissingExtraError:
+        Pillow is not installed."""
+        if self.render_mode is None:
+            return None
+        from dynagate.integrators.pictures import pixels
+
+        return pixels(self.task.legged.robot, self.q)
 
 
 class WalkingBatch(VectorEnv[Numbers, Numbers, npt.NDArray[Any]]):
