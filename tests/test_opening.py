@@ -33,7 +33,7 @@ OPTIONS: dict[str, tuple[str, str]] = {
     "fixed": ("policy, region", "pack"),
     "cpu": ("dtype, layout, pack, threads", "stream"),
     "cuda": ("dtype, layout, pack, number, stream", "threads"),
-    "sim": ("ii, policy, goal, formats, axi, budget, stages, region, folder, pauses, seed, shell", "dtype"),
+    "sim": ("ii, units, policy, goal, formats, axi, budget, stages, region, folder, pauses, seed, shell", "dtype"),
 }
 """By device the options that it takes besides the algorithm's, and one that it does not take."""
 
