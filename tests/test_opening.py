@@ -29,12 +29,12 @@ def design(designs: Path) -> Build:
 
 ALGORITHM = "form, frame, mass, prefix, external_forces, outputs, variable, dt, integrator, friction, friction_speed"
 OPTIONS: dict[str, tuple[str, str]] = {
-    "numpy": ("pack, certificate, region", "threads"),
+    "numpy": ("certificate, region, pack", "threads"),
     "fixed": ("policy, region, certificate", "pack"),
-    "cpu": ("dtype, layout, pack, threads, certificate, region", "stream"),
+    "cpu": ("certificate, region, dtype, layout, pack, threads", "stream"),
     "cuda": ("dtype, layout, pack, number, stream", "threads"),
     "sim": (
-        "ii, policy, goal, formats, axi, budget, stages, region, folder, pauses, seed, shell, certificate",
+        "ii, policy, goal, formats, axi, budget, stages, region, certificate, units, folder, pauses, seed, shell",
         "dtype",
     ),
 }
