@@ -107,7 +107,7 @@ def _facts(built: Build) -> list[tuple[str, str]]:
         ("initiation interval", f"{plan.ii} cycles"),
         (
             "latency",
-            f"{plan.latency} cycles in the datapath; {problem.critical_path()} if there were a unit for every operation",
+            f"{plan.latency} cycles in the datapath; {problem.critical_path()} with a unit for each operation",
         ),
         ("a result every", f"{plan.ii} cycles; {plan.latency // plan.ii + 1} samples under way"),
     ]
