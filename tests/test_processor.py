@@ -470,3 +470,11 @@ def test_options_of_a_pipeline_do_not_go_with_units(options: tuple[object, ...],
     assert status != 0
     assert text in " ".join(output.split())
     assert not list(tmp_path.iterdir())
+
+
+def test_a_robot_opens_on_a_processor_at_once(tmp_path: Path) -> None:
+    options: dict[str, Any] = {"units": SMALL, "region": Region.of(ARM, velocity=5.0), "folder": tmp_path}
+    with dynagate.open(ARM, "inverse_dynamics", device="sim", **options) as accelerator:
+        torque = accelerator(q=[0.1, 0.2], qd=[0.3, 0.4], qdd=[0.5, 0.6]).tau
+    with dynagate.open(ARM, "inverse_dynamics") as exact:
+        np.testing.assert_allclose(torque, exact(q=[0.1, 0.2], qd=[0.3, 0.4], qdd=[0.5, 0.6]).tau, atol=1e-4)
