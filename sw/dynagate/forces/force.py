@@ -60,7 +60,7 @@ class Now:
     """The state that forces act at, over any scalar.
 
     robot: with its couplings. q (nq,), rad, m and unit quaternions; qd (nv,), rad/s or m/s; dt: s, the step that the
-    force acts in. given: (nv,) by name, the inputs of forces. tree: with links where the robot has them, each joint
+    force acts in. inputs: (nv,) by name, the inputs of forces. tree: with links where the robot has them, each joint
     free.
     """
 
@@ -70,9 +70,9 @@ class Now:
         q: Scalars,
         qd: Scalars,
         dt: Scalar,
-        given: Mapping[str, Array] | Mapping[str, Scalars] | None = None,
+        inputs: Mapping[str, Array] | Mapping[str, Scalars] | None = None,
     ) -> None:
-        self.robot, self.q, self.qd, self.dt, self.given = robot, q, qd, dt, given or {}
+        self.robot, self.q, self.qd, self.dt, self.inputs = robot, q, qd, dt, inputs or {}
 
     @cached_property
     def tree(self) -> Tree:
@@ -156,9 +156,9 @@ class Forces:
         self.robot, self.forces = robot, tuple(forces)
         self.inputs = tuple(dict.fromkeys(name for force in forces for name in force.inputs))
 
-    def torque(self, q: Scalars, qd: Scalars, dt: Scalar, given: Mapping[str, Array] | Mapping[str, Scalars]) -> Array:
+    def torque(self, q: Scalars, qd: Scalars, dt: Scalar, inputs: Mapping[str, Array] | Mapping[str, Scalars]) -> Array:
         """The sum (nv,), N m or N, at a state, as `Now` has it."""
-        now, total = Now(self.robot, q, qd, dt, given), zeros(self.robot.nv)
+        now, total = Now(self.robot, q, qd, dt, inputs), zeros(self.robot.nv)
         for k, force in enumerate(self.forces):
             with scope("forces", f"{force.name}{k}"):
                 total = total + force.torque(now)

@@ -68,7 +68,7 @@ class Servo(Force):
 
     def torque(self, now: Now) -> Array:
         held, result = self.held(now.robot), zeros(now.robot.nv)
-        target = now.given["target"] if self.target is None else self.target
+        target = now.inputs["target"] if self.target is None else self.target
         for joint, iq, iv in now.robot.moving():
             if joint.name in held:
                 away, rate = now.q[iq.start] - target[iv.start], now.qd[iv.start]

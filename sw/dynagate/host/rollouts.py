@@ -112,7 +112,7 @@ class Rollout(Opened):
         robot = robot_of(robot)
         self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), chosen.name
         self.options.friction_of(robot)
-        self.given = Forces(robot, self.options.forces).inputs
+        self.force_inputs = Forces(robot, self.options.forces).inputs
         warn_of_no_friction(robot, friction)
         self.function, self.functions = ROLLOUT, {}
         self._linearise = linearise
@@ -187,7 +187,7 @@ class Rollout(Opened):
     @property
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
-        plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.given)
+        plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.force_inputs)
         plain = plain and self.method.linearises and not self.options.constrained
         return self.kernel if plain else None
 
@@ -199,23 +199,23 @@ class Rollout(Opened):
         *,
         dt: npt.ArrayLike | None = None,
         active: npt.ArrayLike | None = None,
-        **given: npt.ArrayLike,
+        **inputs: npt.ArrayLike,
     ) -> Trajectories:
         """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
         active (..., steps, constraints), 0 or 1, of a constrained rollout: which constraints hold in each step, with
         axes that may be left out as numpy broadcasts; all for None.
-        given: the inputs of forces, (..., steps, nv) or its last axes.
+        inputs: the inputs of forces, (..., steps, nv) or its last axes.
 
         Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
         or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other. So is one of
         several whose q0 or qd0 is not finite, because it diverged in a call before, say: its `diverged` is 0.
         """
         self._check_open()
-        plain = active is None and not given
+        plain = active is None and not inputs
         if plain and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading, lost = self._checked(q0, qd0, tau, dt)
-        state |= self._given(given, leading) | self._active(active, leading)
+        state |= self._force_inputs(inputs, leading) | self._active(active, leading)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
@@ -270,7 +270,7 @@ class Rollout(Opened):
         and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
         methods that solve equations; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv
-        state = {**self._given({}, (batch,)), **self._active(None, (batch,)), **state}
+        state = {**self._force_inputs({}, (batch,)), **self._active(None, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
         outputs = {kept: results[name][:, 1:] for name, kept in zip(("q", "qd"), self.motion.states, strict=True)}
         if self._linearise:
@@ -334,13 +334,13 @@ class Rollout(Opened):
         cost_qd: npt.ArrayLike,
         *,
         active: npt.ArrayLike | None = None,
-        **given: npt.ArrayLike,
+        **inputs: npt.ArrayLike,
     ) -> dict[str, Array]:
         """The gradient of a cost over trajectories, by one reverse sweep over their stored states.
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
         state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
-        call; active and given: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv):
+        call; active and inputs: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv):
         ∂cost/∂ each.
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
@@ -364,7 +364,9 @@ class Rollout(Opened):
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        return self.swept(q, qd, torque, cost_q, cost_qd, self._given(given, leading) | self._active(active, leading))
+        return self.swept(
+            q, qd, torque, cost_q, cost_qd, self._force_inputs(inputs, leading) | self._active(active, leading)
+        )
 
     def check_all_kept(self) -> None:
         """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
@@ -378,7 +380,7 @@ class Rollout(Opened):
         tau: Array,
         cost_q: Array,
         cost_qd: Array,
-        given: Mapping[str, Array] | None = None,
+        inputs: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
         states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there; held:
@@ -392,7 +394,7 @@ class Rollout(Opened):
             "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
-            **(self._given({}, leading) | self._active(None, leading) if given is None else given),
+            **(self._force_inputs({}, leading) | self._active(None, leading) if inputs is None else inputs),
         }
         outputs = {
             "vjp_tau": np.empty((batch, steps, n), self.dtype),
@@ -407,15 +409,15 @@ class Rollout(Opened):
             "tau": outputs["vjp_tau"].reshape(*leading, steps, n),
         }
 
-    def _given(self, given: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
+    def _force_inputs(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
         """The inputs of forces, (batch, steps, nv) each, 0 where they are not given. Raises ValueError or TypeError."""
-        for name in given:
-            if name not in self.given:
-                expected = " or ".join(self.given) or "a force with it, as a Servo has"
+        for name in inputs:
+            if name not in self.force_inputs:
+                expected = " or ".join(self.force_inputs) or "a force with it, as a Servo has"
                 raise ArgumentError(f"input '{name}' is no force's; expected {expected}")
         shape, arrays = (*leading, self.steps, self.robot.nv), {}
-        for name in self.given:
-            value = real(name, given.get(name, np.zeros(self.robot.nv)))
+        for name in self.force_inputs:
+            value = real(name, inputs.get(name, np.zeros(self.robot.nv)))
             if value.ndim and value.ndim <= len(shape) and value.shape == shape[len(shape) - value.ndim :]:
                 value = np.broadcast_to(value, shape)
             arrays[name] = of_shape(name, value, shape, self.dtype).reshape(-1, *shape[-2:])

@@ -64,8 +64,8 @@ class Method(ABC):
             "dt=None": (options.dt is None, "a constant time step"),
             "constrained": (options.constrained, "an explicit method, such as 'rk4'"),
         }
-        for name, (given, expected) in unknown.items():
-            if given:
+        for name, (asked, expected) in unknown.items():
+            if asked:
                 raise ArgumentError(f"method '{self.name}' takes no {name}; expected {expected}")
 
 

@@ -185,8 +185,8 @@ def evaluation(model: Model, at: str, slope: str) -> Graph:
     energy, slopes = energy_and_slope(model, q, past, linear, marks)
     if model.forces:
         start = recording.input("start", (robot.nq,), sizes["q"])
-        given = {name: recording.input(name, (robot.nv,), sizes["q"]) for name in model.forces.inputs}
-        slopes = slopes - model.forces.torque(q, (q - start) * (1.0 / model.dt), model.dt, given)
+        inputs = {name: recording.input(name, (robot.nv,), sizes["q"]) for name in model.forces.inputs}
+        slopes = slopes - model.forces.torque(q, (q - start) * (1.0 / model.dt), model.dt, inputs)
     return recording.graph({slope: slopes} if model.by_root else {"energy": scalar(energy), slope: slopes})
 
 

@@ -86,7 +86,7 @@ class StepRecording:
             self.held["active"] = self.recording.input("active", (len(robot.constraints),), switches=True)
         self.dt = options.dt if options.dt is not None else self.recording.input("dt", (), self._sizes["dt"])[()]
         self.forces = Forces(robot, options.forces)
-        self.given = {name: self.velocities(name, "qd") for name in self.forces.inputs}
+        self.force_inputs = {name: self.velocities(name, "qd") for name in self.forces.inputs}
 
     def velocities(self, name: str, like: str = "") -> Array:
         """A new input (nv,), with numbers of the same size as the input `like` of the listed functions has."""
@@ -106,7 +106,7 @@ class StepRecording:
 
     def pushed(self, q: Array, qd: Array) -> Array:
         """The forces (nv,) at a state."""
-        return self.forces.torque(q, qd, self.dt, self.given)
+        return self.forces.torque(q, qd, self.dt, self.force_inputs)
 
     def _wrapped(self, q: Array) -> Array:
         """A step turns a joint by less than a turn."""

@@ -86,10 +86,10 @@ class VariationalMethod(Method):
 
     def _solve(self, robot: Robot, forces: Forces) -> Loop:
         """The iterations of a step."""
-        given = _arguments(forces)
+        extra = _arguments(forces)
         pushed = replace(
             ITERATION,
-            inputs=(*ITERATION.inputs, *given),
+            inputs=(*ITERATION.inputs, *extra),
             forms={"riqn": lambda tree, *values: _pushed_iteration(forces, tree, *values)},
         )
         graph = trace(robot, pushed if forces.forces else ITERATION)
@@ -125,14 +125,14 @@ def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
         increment, load, impulse, *others = known
         return (increment, load, list(array(impulse) - force * less), *others)
 
-    given = _arguments(forces)
-    inputs = (*START.inputs, SLOPE, *given)
-    moving = (Argument("q", "configuration"), INCREMENTS[0], Argument("dt", "scalar"), *given)
+    extra = _arguments(forces)
+    inputs = (*START.inputs, SLOPE, *extra)
+    moving = (Argument("q", "configuration"), INCREMENTS[0], Argument("dt", "scalar"), *extra)
     acting = Function(
         "forces",
         moving,
         (Argument("force", "vector"),),
-        {"": lambda tree, q, last, dt, *given: (_force(forces, q, last, dt, given),)},
+        {"": lambda tree, q, last, dt, *extra: (_force(forces, q, last, dt, extra),)},
         {},
     )
     return (
@@ -141,8 +141,8 @@ def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
     )
 
 
-def _force(forces: Forces, q: Any, increment: Any, dt: Any, given: Sequence[Any]) -> Array:
-    return forces.torque(q, [x * (1.0 / dt) for x in increment], dt, dict(zip(forces.inputs, given, strict=True)))
+def _force(forces: Forces, q: Any, increment: Any, dt: Any, extra: Sequence[Any]) -> Array:
+    return forces.torque(q, [x * (1.0 / dt) for x in increment], dt, dict(zip(forces.inputs, extra, strict=True)))
 
 
 def _pushed_iteration(forces: Forces, tree: Tree, q: Any, turn: Any, increment: Any, *values: Any) -> tuple[Any, ...]:
