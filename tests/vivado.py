@@ -384,7 +384,7 @@ class Vivado:
 
     def do_save_bd_design(self) -> None:
         """What validation propagates is lost in a design that was saved before it. Scripts that Vivado writes itself
-        (write_bd_tcl, as in Xilinx/Vitis-AI or Corundum's) validate, then save."""
+        (write_bd_tcl) validate, then save."""
         self._after("validated")
         self.steps.append("saved")
 

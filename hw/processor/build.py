@@ -141,6 +141,7 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
         "axi": request.axi,
         "budget": request.budget,
         "stages": request.stages,
+        "certificate": request.certificate or None,
     }
     for name, value in refused.items():
         if value is not None:
