@@ -6,33 +6,20 @@ It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, nu
 Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004.
 """
 
-import argparse
 import json
 import time
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from dynagate import Region, Robot, Rollout, evaluate, robots, trace
+from dynagate import Region, Robot, Rollout, evaluate, trace
+from reach import TOO_LONG, arm_of, ends, parser_of
 
-START = np.array([0.0, 0.3, 0.0, -1.2, 0.0, 0.8, 0.0])
 GOAL = np.array([1.0, 0.8, -0.4, -1.6, 0.3, 1.0, 0.5])
 POSITION, SPEED, TORQUE = 200.0, 1.0, 1e-4
 """Weights of the last position and speed, rad and rad/s, and of each step's torque beyond gravity's, N m."""
 
 FAST, WILD = 20.0, 100.0
 """rad/s on a chip, and rad and rad/s elsewhere: what no motion of use comes to."""
-
-
-def ends(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """Where a reach starts and ends: START and GOAL of iiwa14, and of another arm half a radian apart."""
-    if robot.name == "iiwa14":
-        return START, GOAL
-    start = np.clip(np.zeros(robot.nv), robot.lower, robot.upper)
-    return start, np.clip(start + 0.5 * (-1.0) ** np.arange(robot.nv), robot.lower, robot.upper)
-
-
-TOO_LONG = "light links with much damping want shorter steps than these; try --undamped"
 
 
 class Problem:
@@ -108,15 +95,11 @@ class Problem:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robot", default="iiwa14", help="a robot that ships, or the path of a URDF file")
-    parser.add_argument("--undamped", action="store_true", help="without the joints' damping")
-    parser.add_argument("--device", default="cpu")
+    parser = parser_of(__doc__, "ilqr")
     parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--folder", type=Path, default=Path("build/ilqr"))
     options = parser.parse_args()
-    robot = robots.load(options.robot, damping=not options.undamped)
-    problem = Problem(robot, *ends(robot), options.steps, options.device)
+    robot = arm_of(options)
+    problem = Problem(robot, *ends(robot, GOAL), options.steps, options.device)
     began = time.perf_counter()
     x, _, costs = problem.solve()
     seconds = time.perf_counter() - began

@@ -3,34 +3,21 @@
     python examples/mppi.py [--robot iiwa14] [--device cpu] [--beside mujoco] [--samples 1024] [--folder build/mppi]
 
 It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim), and `mujoco.rollout`.
-The method is that of Williams, Aldrich & Theodorou, "Model predictive path integral control", 2017: torques that did
-well among random ones are averaged, weighted by their cost.
+Random torques are averaged by their cost: Williams, Aldrich & Theodorou, "Model predictive path integral control", 2017.
 """
 
-import argparse
 import json
 import time
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
-from dynagate import Region, Robot, Rollout, evaluate, robots, trace
+from dynagate import Region, Robot, Rollout, evaluate, trace
+from reach import TOO_LONG, arm_of, ends, parser_of
 
-START = np.array([0.0, 0.3, 0.0, -1.2, 0.0, 0.8, 0.0])
 GOAL = np.array([0.6, 0.6, -0.3, -1.5, 0.2, 1.0, 0.3])
 DT, HORIZON = 0.02, 25
 TEMPERATURE, ACCELERATION = 0.05, 1.0
 """How much better torques must be to count more, and what their spread accelerates each joint by, rad/s²."""
-
-TOO_LONG = "light links with much damping want shorter steps than these; try --undamped"
-
-
-def ends(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """Where a reach starts and ends: START and GOAL of iiwa14, and of another arm half a radian apart."""
-    if robot.name == "iiwa14":
-        return START, GOAL
-    start = np.clip(np.zeros(robot.nv), robot.lower, robot.upper)
-    return start, np.clip(start + 0.5 * (-1.0) ** np.arange(robot.nv), robot.lower, robot.upper)
 
 
 def rollouts_of(robot: Robot, device: str):
@@ -103,19 +90,15 @@ def reach(robot: Robot, start: np.ndarray, goal: np.ndarray, steps: int, samples
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--robot", default="iiwa14", help="a robot that ships, or the path of a URDF file")
-    parser.add_argument("--undamped", action="store_true", help="without the joints' damping")
-    parser.add_argument("--device", default="cpu")
+    parser = parser_of(__doc__, "mppi")
     parser.add_argument("--beside", metavar="DEVICE", help="run this device too, and compare")
     parser.add_argument("--seconds", type=float, default=2.0)
     parser.add_argument("--samples", type=int, default=1024)
-    parser.add_argument("--folder", type=Path, default=Path("build/mppi"))
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     figure, (angles, cost) = plt.subplots(1, 2, figsize=(9, 3.5))
-    robot = robots.load(options.robot, damping=not options.undamped)
-    start, goal = ends(robot)
+    robot = arm_of(options)
+    start, goal = ends(robot, GOAL)
     results = {}
     for device in filter(None, (options.device, options.beside)):
         steps = round(options.seconds / DT)

@@ -348,7 +348,7 @@ def test_what_open_refuses_of_a_rollout(options: dict, message: str) -> None:
 
 
 def test_steps_belong_to_rollouts() -> None:
-    with pytest.raises(ValueError, match="device 'cpu' takes no option 'steps'; expected one of dtype"):
+    with pytest.raises(ValueError, match="device 'cpu' takes no option 'steps'; expected one of certificate, region"):
         dynagate.open("no_such_robot", "step", steps=3)  # type: ignore[call-overload]
 
 
@@ -418,7 +418,9 @@ LONG = pytest.mark.long
     ],
 )
 def test_examples_reach_their_goals(example: str, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = runpy.run_path(str(Path(__file__).parent.parent / "examples" / f"{example}.py"))
+    examples = Path(__file__).parent.parent / "examples"
+    monkeypatch.syspath_prepend(examples)
+    module = runpy.run_path(str(examples / f"{example}.py"))
     monkeypatch.chdir(tmp_path)  # where designs go
     arm = robots.load("two_joint_arm")
     start, goal = np.array([0.2, -0.4]), np.array([0.6, 0.3])

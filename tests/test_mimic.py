@@ -104,13 +104,15 @@ def test_every_function_is_the_free_robots_in_fewer_coordinates(path: Path) -> N
     expected = reduced(robot, model, state)
     state["minv"] = expected["minv"]
     for name, function in FUNCTIONS.items():
-        if name.endswith("_second_order"):
+        if name.endswith("_second_order") or name.startswith("inverse_mass_product_"):  # derivatives of listed ones
             continue
         right = products(name, robot, state, expected)
         pushed = function.takes_external_forces
         inputs = inputs_of(name, state, external_forces=pushed)
         for form in function.forms_for(robot):
             outputs = evaluate(trace(robot, name, form=form, external_forces=pushed), inputs)
+            if name == "inverse_mass_product":
+                right = {"qdd": np.einsum("bij,bj->bi", expected["minv"], inputs["tau"])}
             for output, values in outputs.items():
                 error = relative_errors(values, right[output]).max()
                 assert error <= tolerances.PINOCCHIO, f"{name} {form} {output}: {error:.1e}"

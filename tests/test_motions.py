@@ -97,7 +97,7 @@ def test_methods_agree_under_all_forces_as_steps_shrink(method: str, order: int,
 
 @pytest.mark.parametrize("method", ["rk2", "variational", "position_based"])
 def test_on_a_card(method: str, arm: Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dynagate.host.rollouts.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
     q0, qd0, tau = start(arm)
     forces = [Servo(3.0, 1.0), Friction(0.3, 0.05)]
     both = [

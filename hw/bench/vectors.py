@@ -108,10 +108,11 @@ def _expected(built: Build, integers: Mapping[int, Integers], ends: npt.NDArray[
         if parts:
             part = parts[end]
             number = {i: k for k, i in enumerate(needed(graph, part))}
+            nothing = np.zeros(len(rows), np.int64)  # of a function whose results are always zero, masked
             values = evaluate_integers(
                 built.formatted.of_part(part), {number[i]: value for i, value in here.items() if i in number}
             )
-            columns = {place[i]: values.value[number[i]] for i in delivery.nodes}
+            columns = {place[i]: values.value[number[i]] if i in number else nothing for i in delivery.nodes}
             scopes = part_graph(graph, part).scopes
         else:
             values = evaluate_integers(built.formatted, here)
@@ -128,11 +129,12 @@ def _expected(built: Build, integers: Mapping[int, Integers], ends: npt.NDArray[
 
 def _masks(built: Build) -> Words:
     """Of each function, ones where its results have bits."""
-    sink = built.design.output
+    sink, parts = built.design.output, parts_of(built.graph.name)
     place = {i: k for k, i in enumerate(built.graph.result_nodes)}
     masks = np.zeros((len(built.plan.deliveries), sink.words), np.uint32)
     for end, delivery in enumerate(built.plan.deliveries):
-        for i in delivery.nodes:
+        own = set(needed(built.graph, parts[end])) if parts else set(delivery.nodes)
+        for i in own.intersection(delivery.nodes):
             field = sink.fields[place[i]]
             _put(masks[end : end + 1], field.lsb, field.lsb + field.width, -1)
         _put(masks[end : end + 1], sink.overflow, sink.bits, -1)

@@ -165,7 +165,7 @@ def check(case: Case, findings: Findings) -> None:
         warnings.simplefilter("ignore")
         robot = robot_of(case["robot"], Path(name))
         truth = truth_of(case, reference_of(case, robot))
-        with mock.patch("dynagate.host.rollouts.GpuLoop", partial(GpuLoop, folder=Path(name), toolchain=ON_HOST)):
+        with mock.patch("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=Path(name), toolchain=ON_HOST)):
             for device in case["devices"]:
                 where = f"{device}{' dt=None' if case.get('dt_of_call') else ''}"
                 findings.guarded(where, partial(_on, device, where, case, robot, truth, findings))

@@ -18,8 +18,10 @@ DECIDING = (
     "fixedpoint",
     "design/ring.py",
     "design/words.py",
+    "forces",
+    "integrators/linearised.py",
+    "integrators/stages.py",
     "integrators/step.py",
-    "integrators/tangent.py",
     "integrators/turn.py",
     "hw",
 )

@@ -56,6 +56,10 @@ def _forward_dynamics(tree: Tree, q: Vector, qd: Vector, tau: Vector, external: 
     return solve(_coupling(tree), _factor(tree, q), _load(tree, q, qd, tau, external))
 
 
+def _inverse_mass_product(tree: Tree, q: Vector, tau: Vector) -> list[Scalar]:
+    return solve(_coupling(tree), _factor(tree, q), tau)
+
+
 def _gradient_given_minv(
     tree: Tree, q: Vector, qd: Vector, qdd: Vector, minv: Array, external: Array | None = None, **frames: Any
 ) -> tuple[Array, Array]:
@@ -88,6 +92,7 @@ def _forward_dynamics_gradient(
 _SOLVED: dict[str, Callable[..., Results]] = {
     "mass_matrix_inverse": _mass_matrix_inverse,
     "forward_dynamics": _forward_dynamics,
+    "inverse_mass_product": _inverse_mass_product,
     "step": step(_forward_dynamics),
     "forward_dynamics_gradient": _forward_dynamics_gradient,
     "forward_dynamics_gradient_given_minv": _gradient_given_minv,
