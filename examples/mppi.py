@@ -3,7 +3,7 @@
     python examples/mppi.py [--robot iiwa14] [--device cpu] [--beside mujoco] [--samples 1024] [--folder build/mppi]
 
 It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim), and `mujoco.rollout`.
-Random torques are averaged by their cost: Williams, Aldrich & Theodorou, "Model predictive path integral control", 2017.
+Random torques are averaged by cost: Williams, Aldrich & Theodorou, "Model predictive path integral control", 2017.
 """
 
 import json
