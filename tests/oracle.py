@@ -114,7 +114,7 @@ def products(function: str, robot: Robot, state: State, expected: State) -> Stat
     if function == "step":
         velocity = state["qd"] + DEFAULT_STEP * expected["qdd"]
         return expected | {"qd_next": velocity, "q_next": integrate(robot, state["q"], DEFAULT_STEP * velocity)}
-    output, by = ("tau", "qdd") if function.startswith("inverse") else ("qdd", "tau")
+    output, by = ("tau", "qdd") if function.startswith("inverse_dynamics") else ("qdd", "tau")
     if function.endswith("_vjp"):
         weight = state[f"lam_{output}"]
         rows = {f"vjp_{x}": m for x, m in _derivatives(output, by, expected).items()}
@@ -155,12 +155,17 @@ def compare(
 ) -> None:
     """All functions of the robot against Pinocchio, on states of high speed, pushed from outside on request."""
     state = states(robot, count, seed=robot.nv, external_forces=external_forces)
-    expected = reference(robot, pinocchio_model(model) if isinstance(model, Path) else model, state)
+    model = pinocchio_model(model) if isinstance(model, Path) else model
+    expected = reference(robot, model, state)
     state["minv"] = expected["minv"]
+    weightless = pinocchio.Model(model)
+    weightless.gravity = pinocchio.Motion.Zero()
+    alone = {name: value for name, value in state.items() if name != "f_ext"}
+    of_torques = reference(robot, weightless, {**alone, "qd": np.zeros_like(state["qd"])})  # M⁻¹ τ
     for name, function in FUNCTIONS.items():
         if name.endswith("_second_order"):  # which Pinocchio does not have
             continue
-        right = products(name, robot, state, expected)
+        right = products(name, robot, state, of_torques if name.startswith("inverse_mass_product") else expected)
         pushed = external_forces and function.takes_external_forces
         for options in choices(function, robot, frames, every_form and not function.derivative_of):
             outputs = evaluate(

@@ -151,7 +151,7 @@ REFUSED = [
     (f"build {ARM} --form nope", "no form 'nope'; forward_dynamics_gradient has closed_form, body_columns"),
     (f"build {ARM} --form closed-form", "no form 'closed-form' (did you mean 'closed_form'?)"),
     (f"build {ARM} --function mass_matrix --form aba", "no form 'aba'; mass_matrix has composite_bodies"),
-    (f"info {ARM} --form nope", "no form 'nope'; expected newton_euler, spatial, scan, composite_bodies, ltdl, direct"),
+    (f"info {ARM} --form nope", "no form 'nope'; expected newton_euler, spatial, prefix, composite_bodies, ltdl"),
     (f"info {ARM} --frame nope", f"nope; {FRAMES}"),
     (f"build {ARM} --frame -1", f"-1; {FRAMES}"),
     (f"build {ARM} --frame 1.5", f"1.5; {FRAMES}"),

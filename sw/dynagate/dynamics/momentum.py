@@ -6,7 +6,6 @@ centre of mass, in axes of the base, is A(q) q̇. Rotors' armature has no part i
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 
 from dynagate.base.naming import label, scope
@@ -69,7 +68,7 @@ def centre_of_mass_velocity(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar
 
 def gravity_torque(tree: Tree, q: Sequence[Scalar]) -> list[Scalar]:
     """τ (nv,) in N m or N that holds the robot still against gravity."""
-    return inverse_dynamics(_frictionless(tree), q, [0.0] * tree.nv, [0.0] * tree.nv)
+    return inverse_dynamics(tree.frictionless(), q, [0.0] * tree.nv, [0.0] * tree.nv)
 
 
 def bias_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
@@ -79,13 +78,4 @@ def bias_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[S
 
 def coriolis_torque(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> list[Scalar]:
     """C(q, q̇) q̇ (nv,) in N m or N: of Coriolis and centrifugal forces alone."""
-    weightless = _frictionless(tree)
-    weightless.base_acceleration = zeros(3)
-    return inverse_dynamics(weightless, q, qd, [0.0] * tree.nv)
-
-
-def _frictionless(tree: Tree) -> Tree:
-    """The tree whose joints neither damp nor rub."""
-    own = copy.copy(tree)
-    own.damping, own.friction = [0.0] * tree.nv, None
-    return own
+    return inverse_dynamics(tree.frictionless(weightless=True), q, qd, [0.0] * tree.nv)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any
 
@@ -91,6 +92,15 @@ class Tree(Links):
     def _variable(self) -> dict[int, Inertia]:
         """The inertias that are inputs, by link, in the tree's frames."""
         return {i: inertia_of(x, self.turns[i], self._moved[i]) for i, x in self._parameters.items()}
+
+    def frictionless(self, *, weightless: bool = False) -> Tree:
+        """The tree whose joints neither damp nor rub. weightless: without gravity too."""
+        own = copy(self)
+        own.damping, own.friction = [0.0] * self.nv, None
+        if weightless:
+            own.base_acceleration = zeros(3)
+        own.each_link = [own.link(i) for i in self.links]
+        return own
 
     def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
         """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
