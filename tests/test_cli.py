@@ -372,9 +372,7 @@ def test_every_command_is_explained_in_a_line_and_by_examples(tmp_path: Path, mo
     """The examples are command lines that are accepted."""
     monkeypatch.chdir(tmp_path)
     arm(tmp_path).rename("my_robot.urdf")
-    design = Path("build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab")
-    design.mkdir(parents=True)
-    (design / "design.json").touch()
+    Path("build/designs").mkdir(parents=True)
     _, overview = call("--help")
     assert "hyq, iiwa14, two_joint_arm" in overview
     for name, command in main.commands.items():

@@ -143,6 +143,7 @@ def test_missing_modules_are_named_with_their_extra(tmp_path: Path) -> None:
         "schedule|1|Error: 'dynagate schedule' needs the module 'amaranth'; pip install 'dynagate[hw]'",
         "wave|1|Error: 'dynagate wave' needs the module 'amaranth'; pip install 'dynagate[hw]'",
         "run|1|Error: 'dynagate run' needs the module 'amaranth'; pip install 'dynagate[sim]'",
+        "verify|1|Error: 'dynagate verify' needs the module 'amaranth'; pip install 'dynagate[sim]'",
         "synth|1|Error: 'dynagate synth' needs the module 'amaranth'; pip install 'dynagate[synth]'",
         "sweep|1|Error: 'dynagate sweep' needs the module 'scipy'; pip install 'dynagate[sweep]'",
         "closed-loop|1|Error: 'dynagate closed-loop' needs the module 'crocoddyl'; pip install 'dynagate[mpc]'",

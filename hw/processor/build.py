@@ -44,9 +44,11 @@ class ProgramFolderError(Error, RuntimeError):
 
 @dataclass(frozen=True)
 class ProcessorBuild:
-    """A program and what it was made from. folder: holds program.json, program.bin and datasheet.md. formatted: the
-    graph in multiply-adds, whose integers the core computes. schedule: when and where. design: what program.json
-    holds."""
+    """A program and what it was made from.
+
+    folder: holds program.json, program.bin and datasheet.md. robot, region: whose function it is, and the states that
+    its formats are for. formatted: the graph in multiply-adds, whose integers the core computes. schedule: when and
+    where. design: what program.json holds."""
 
     folder: Path
     robot: Robot

@@ -71,6 +71,7 @@ class Core:
 
     @property
     def operand_bits(self) -> int:
+        """Of an operand in a program word: its memory and its place there."""
         return self.bank_bits + self.place_bits
 
     @property
@@ -80,10 +81,12 @@ class Core:
 
     @property
     def sine(self) -> Format:
+        """Of sines and cosines."""
         return Format(self.word, self.word - 2)
 
     @property
     def root_shift(self) -> int:
+        """Places by which a root's operand is moved up, so that the root fills a word."""
         return self.word + 1
 
     @property
@@ -93,6 +96,7 @@ class Core:
 
     @property
     def root(self) -> Format:
+        """Of square roots."""
         return Format(self.word, root_frac(self.root_source))
 
     @property
@@ -123,7 +127,7 @@ class Core:
         }
 
     def latency_of(self, kind: str) -> int:
-        """Cycles from an instruction to the first that may read its result."""
+        """Cycles from an instruction to the first that may read its result. kind: one of ELEMENTARY, or another."""
         return READ + self.elementary[kind] + 2 if kind in ELEMENTARY else self.latency
 
     @cached_property
@@ -141,6 +145,7 @@ class Core:
 
     @property
     def unit_bits(self) -> int:
+        """Of a unit's part of a program word."""
         return sum(self.unit_fields.values())
 
     @property
@@ -150,10 +155,12 @@ class Core:
 
     @property
     def lanes(self) -> int:
+        """Loads that fill a program word."""
         return math.ceil(self.program_word / LANE)
 
     @property
     def lane_bits(self) -> int:
+        """Of the number of a lane."""
         return max((self.lanes - 1).bit_length(), 1)
 
     @cached_property

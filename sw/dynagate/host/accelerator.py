@@ -347,7 +347,7 @@ class Accelerator(Opened):
         return self.device.transfer
 
     def load(self, design: Any) -> None:
-        """Gives a processor another program, of any robot and function: what `dynagate.build(robot, units=...)`
+        """Gives a processor another program, of any robot and function. design: what `dynagate.build(robot, units=...)`
         returned, or its folder. Waits until no batch is under way; calls then take and give the new function's arrays.
 
         Raises ValueError: the device is no processor; DesignError: the program is damaged, or one for another core, and

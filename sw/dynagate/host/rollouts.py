@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from dynagate.base.arguments import check_flags, is_whole, of_shape, real
 from dynagate.base.errors import ArgumentError
-from dynagate.base.nearest import check_keyword
+from dynagate.base.nearest import check_keyword, nearest
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
@@ -495,7 +495,8 @@ def _chosen(method: str | Method | None, integrator: str | None, contacts: Rigid
     if method is not None and integrator is not None:
         raise ArgumentError(f"method={method!r:.60} and integrator='{integrator}'; expected one of them")
     if integrator is not None and integrator not in TABLEAUX:
-        raise ArgumentError(f"integrator '{integrator}'; expected one of {', '.join(TABLEAUX)}")
+        near = nearest(integrator, TABLEAUX)
+        raise ArgumentError(f"integrator '{integrator}'{near}; expected one of {', '.join(TABLEAUX)}")
     return method_of(DEFAULT_INTEGRATOR if method is None and integrator is None else method or integrator or "")
 
 

@@ -22,6 +22,7 @@ class Trajectories:
     impulse: (..., steps, pairs, 3), of a rollout with rigid contact: what each point had from each plane in a step,
     normal and tangents (`contact_step.axes_of`), N s; sweeps: (..., steps) of the search for them. Else None. Of a
     rollout that gives every k-th state alone, those of every k-th step.
+    converged: (..., steps) whether each step has solved its equations.
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dynagate.base.errors import ArgumentError
+from dynagate.base.nearest import nearest
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.integrators.explicit_method import ExplicitMethod
 from dynagate.integrators.motion import Method
@@ -20,5 +21,7 @@ def method_of(method: str | Method) -> Method:
     if isinstance(method, Method):
         return method
     if method not in METHODS:
-        raise ArgumentError(f"method '{method}'; expected one of {', '.join(METHODS)}, or a Method")
+        raise ArgumentError(
+            f"method '{method}'{nearest(method, METHODS)}; expected one of {', '.join(METHODS)}, or a Method"
+        )
     return METHODS[method]
