@@ -11,7 +11,7 @@ import pytest
 from dynagate import Robot, Rollout, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.files import load
-from dynagate.design.rebuilt import formatted_design
+from dynagate.design.rebuilt import formatted_of
 from dynagate.dynamics.configuration import integrate, normalised
 from dynagate.forces import (
     FORCES,
@@ -351,10 +351,10 @@ def test_a_chip_has_forces_in_its_datapath(designs: Path) -> None:
     assert (integers.diverged == -1).all()
     np.testing.assert_allclose(integers.q, exact.q, atol=2e-5)
     assert chip.chip is not None
-    design = chip.chip.device.design
+    design = chip.chip.device.driver.design
     assert [of_text(text) for text in design.options["forces"]] == forces
     (folder,) = (f.parent for f in designs.glob("*rollout*/design.json") if load(f).device_hash == design.device_hash)
-    again = formatted_design(folder, graph_of=graph_of)
+    again = formatted_of(load(folder), folder, graph_of)
     assert len(again.graph.nodes) == len(design.nodes)
 
 
