@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dynagate.dynamics.configuration import normalised
 from dynagate.graph.truth import relative_errors
 
 from tests import tolerances
@@ -111,7 +112,7 @@ def crashing(case: Recipe, findings: Findings) -> None:
 
 
 def failing(case: Recipe, findings: Findings) -> None:
-    findings.guarded("numpy", lambda: case["kind"].nq)
+    findings.guarded("numpy", lambda: normalised(None, np.zeros(2)))  # type: ignore[arg-type]
 
 
 def of_numbers(monkeypatch: pytest.MonkeyPatch, check: Any) -> None:
@@ -139,7 +140,7 @@ def test_what_fails_is_shrunk_and_kept(monkeypatch: pytest.MonkeyPatch, tmp_path
     ("check", "what", "text"),
     [
         (crashing, "process", "ends the process"),
-        (failing, "numpy AttributeError", "'str' object has no attribute 'nq'"),
+        (failing, "numpy AttributeError", "'NoneType' object has no attribute 'quaternions'"),
     ],
 )
 def test_crashes_and_foreign_errors_are_faults(

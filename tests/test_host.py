@@ -243,7 +243,8 @@ def test_a_simulated_device_goes_with_its_accelerator(arm: Build) -> None:
 
 def test_results_name_what_there_is(each: Accelerator, arm: Build) -> None:
     results = each(**arm.region.sample(FUNCTION, 3, seed=1))
-    with pytest.raises(AttributeError, match="no result 'qd'; expected one of qdd, dqdd_dq, dqdd_dqd, minv, overflow"):
+    listed = "expected one of qdd, dqdd_dq, dqdd_dqd, minv, overflow"
+    with pytest.raises(AttributeError, match=rf"no result 'qd' \(did you mean 'qdd'\?\); {listed}"):
         results.qd  # noqa: B018
     copied = copy.deepcopy(results)
     assert np.array_equal(copied.qdd, results.qdd)

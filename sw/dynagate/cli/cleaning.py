@@ -16,7 +16,10 @@ from dynagate.design.files import FILE
 from dynagate.native.cache import entries, size_of
 
 DESIGN_FILES = ("datapath.v", "rollout.v", "accelerator.v", "datasheet.md", FILE)
-"""The files of a design; whatever else lies in its folder is not ours to remove. The last one makes it a design."""
+"""The files of a design beside its benches; all else in its folder is not ours to remove. The last one makes it
+a design."""
+BENCH = re.compile(r"tests/\w[\w.]*")
+"""A file of a design's benches, as design.json lists it."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +41,9 @@ class Item:
             return
         for file in self.files:
             file.unlink(missing_ok=True)
-        with suppress(OSError):  # another file lies there
-            self.folder.rmdir()
+        for folder in (*{file.parent for file in self.files} - {self.folder}, self.folder):
+            with suppress(OSError):  # another file lies there
+                folder.rmdir()
 
 
 @dataclass(frozen=True)
@@ -66,20 +70,25 @@ def old_designs(folder: Path, days: float) -> list[Item]:
     before = time.time() - days * DAY
     folders = sorted(path for path in folder.iterdir() if path.is_dir() and not path.is_symlink())
     return [
-        Item(path, tuple(path / name for name in DESIGN_FILES))
+        Item(path, tuple(path / name for name in names))
         for path in folders
-        if _is_design(path) and (path / FILE).stat().st_mtime <= before
+        if (names := _files(path)) and (path / FILE).stat().st_mtime <= before
     ]
 
 
-def _is_design(folder: Path) -> bool:
-    """Whether a folder is named after the hash in its design.json, as `dynagate build` names it."""
+def _files(folder: Path) -> list[str]:
+    """The files of a design in a folder that is named after the hash in its design.json, as `dynagate build` names it;
+    none in another folder."""
     try:
         content = read_json(folder / FILE, Error, "design", "one")
     except Error:
-        return False
+        return []
     digest = re.fullmatch(r"([0-9a-f]{12})[0-9a-f]{52}", str(content.get("hash")))
-    return digest is not None and folder.name.endswith(f"-{digest[1]}")
+    if digest is None or not folder.name.endswith(f"-{digest[1]}"):
+        return []
+    listed = content.get("files")
+    benches = [name for name in listed if BENCH.fullmatch(name)] if isinstance(listed, dict) else []
+    return [*benches, *DESIGN_FILES]
 
 
 def cleaned(place: Path, what: str, items: Sequence[Item], *, dry_run: bool, step: Callable[[str], object]) -> Freed:
