@@ -102,6 +102,8 @@ Algorithm = Callable[..., Any]
 TAU_OR_QDD = Argument("tau_or_qdd", VECTOR)
 """Input of functions together: τ in samples of a function that takes torques, q̈ in those of one that takes
 accelerations."""
+MASS_PRODUCT = "inverse_mass_product"
+"""The function M⁻¹ τ, whose torques are those of no motion."""
 CODE = Argument("function", SCALAR)
 """Input of functions together: the code of the sample's function."""
 EXTERNAL = Argument("f_ext", FORCES)
@@ -171,9 +173,8 @@ class Function:
     def takes_external_forces(self) -> bool:
         if self.at_once:
             return any(function(name).takes_external_forces for name in self.at_once)
-        names = {argument.name for argument in self.inputs}
-        moves = "qd" in names and not names.isdisjoint({"qdd", "tau", TAU_OR_QDD.name})
-        return moves and not self.name.startswith(ACCELERATION)
+        moves = not {"qdd", "tau", TAU_OR_QDD.name}.isdisjoint(argument.name for argument in self.inputs)
+        return moves and not self.name.startswith((ACCELERATION, MASS_PRODUCT))
 
     @property
     def takes_friction(self) -> bool:
@@ -375,7 +376,7 @@ FUNCTIONS: dict[str, Function] = {
             },
         ),
         Function(
-            "inverse_mass_product",
+            MASS_PRODUCT,
             _arguments("q tau"),
             _arguments("qdd"),
             {"aba": articulated.inverse_mass_product},
@@ -429,7 +430,7 @@ FUNCTIONS |= {
     for f in [
         *_derivatives(FUNCTIONS["inverse_dynamics"], "tau"),
         *_derivatives(FUNCTIONS["forward_dynamics"], "qdd"),
-        *_derivatives(FUNCTIONS["inverse_mass_product"], "qdd"),
+        *_derivatives(FUNCTIONS[MASS_PRODUCT], "qdd"),
         _derivative(
             FUNCTIONS["forward_dynamics"],
             "forward_dynamics_second_order",
