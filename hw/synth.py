@@ -136,13 +136,17 @@ def synthesise(built: Build, family: str = "xcup", *, step: Callable[[str], Any]
     kept = built.folder / f"synth-{family}.json"
     result = _read(kept) if kept.is_file() else None
     if result is None:
-        result = synthesise_modules(tops(built), family, say)
+        result = _run(built, family, say)
         kept.write_text(json.dumps(result.as_dict(), indent=1) + "\n")
     if family == "xcup" and result.multipliers != built.plan.dsp_blocks():
         raise SynthesisError(
             f"the netlist has {result.multipliers} DSP48E2 blocks; the plan counts {built.plan.dsp_blocks()}"
         )
     return result
+
+
+def _run(built: Build, family: str, say: Callable[[str], Any]) -> Synthesis:
+    return synthesise_modules(tops(built), family, say)
 
 
 def _read(path: Path) -> Synthesis | None:
