@@ -128,13 +128,17 @@ class Rollout(Opened):
             self.chip = _on_chip(robot, self.options, linearise, chosen)
             self.dtype = self.chip.device.dtype
             return
+        self._compile()
+
+    def _compile(self) -> None:
+        """Raises ValueError: as the method does, or its equations want another dtype."""
         with showing() as say:
             if say:
-                say(f"tracing {robot.name} rollout")
-            self.motion = self.method.motion(robot, self.options, linearise=linearise, every=self.every)
+                say(f"tracing {self.robot.name} rollout")
+            self.motion = self.method.motion(self.robot, self.options, linearise=self._linearise, every=self.every)
             self.loop = self.motion.loop
             if say:
-                say(f"compiling {robot.name} rollout for {chosen.name}")
+                say(f"compiling {self.robot.name} rollout for {self.device}")
             self._compute = self._computing(self.loop)
             self.kernel, self.dtype = self._compute.kernel, self._compute.dtype
             if self.motion.failed and self.dtype != np.float64 and not self.motion.in_float32:
