@@ -71,14 +71,7 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     """The design of design.json, by its path or its folder's, checked against its hash; files that are listed in it
     and lie beside it are checked against their checksums. bench: those of its bench too. Raises DesignError."""
     path = Path(path) / FILE if os.path.isdir(path) else Path(path)
-    content = read_json(path, DesignError, "design", EXPECTED)
-    if content.get("format") != FORMAT_VERSION:
-        raise DesignError(f"{path} has format {content.get('format')!r}; expected {FORMAT_VERSION}: {REBUILD}")
-    if content.get("hash") != (actual := content_hash(content)):
-        raise DesignError(
-            f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
-            f"{REBUILD}"
-        )
+    content = read_hashed(path, "design", EXPECTED, FORMAT_VERSION)
     try:
         design = Design.from_json(content)
     except ArgumentError as error:
@@ -93,6 +86,20 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     for name in design.files if bench else names:
         _check_file(path.parent / name, design.files[name])
     return design
+
+
+def read_hashed(path: Path, what: str, expected: str, version: int) -> dict[str, Any]:
+    """The content of a JSON file of this format, checked against the hash in it. what, expected: the file, and what
+    would do, for the text. Raises DesignError."""
+    content = read_json(path, DesignError, what, expected)
+    if content.get("format") != version:
+        raise DesignError(f"{path} has format {content.get('format')!r}; expected {version}: {REBUILD}")
+    if content.get("hash") != (actual := content_hash(content)):
+        raise DesignError(
+            f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
+            f"{REBUILD}"
+        )
+    return content
 
 
 def verilog_files(design: Design) -> set[str]:

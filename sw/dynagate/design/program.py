@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.base.storage import read_json
 from dynagate.base.structure import structured
 from dynagate.design.design import ChosenFormats, DesignFunction, Sides, Stream, Versions
-from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash
+from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
 from dynagate.design.payload import Words
 from dynagate.design.words import FLOAT64, WORD
 
@@ -124,14 +123,7 @@ def to_bytes(words: Words) -> bytes:
 def load(path: str | PathLike[str]) -> ProgramDesign:
     """The design of program.json, by its path or its folder's, checked against its hash. Raises DesignError."""
     path = Path(path) / FILE if os.path.isdir(path) else Path(path)
-    content = read_json(path, DesignError, "program", EXPECTED)
-    if content.get("format") != FORMAT:
-        raise DesignError(f"{path} has format {content.get('format')!r}; expected {FORMAT}: {REBUILD}")
-    if content.get("hash") != (actual := content_hash(content)):
-        raise DesignError(
-            f"{path} was changed or damaged: its content has hash {actual:.16}, not {content.get('hash')!s:.16}; "
-            f"{REBUILD}"
-        )
+    content = read_hashed(path, "program", EXPECTED, FORMAT)
     try:
         design = structured(content, ProgramDesign, "program")
     except ArgumentError as error:
