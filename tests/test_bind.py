@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import re
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -290,3 +291,57 @@ def test_the_arrays_of_a_built_design_bind_too(designs: Path) -> None:
     with dynagate.open(design) as accelerator:
         inputs = filled(accelerator, (2, 2))
         assert np.array_equal(accelerator.bind(**inputs)().qdd, accelerator(**inputs).qdd)
+
+
+def calls_of(function: Callable[[], Any]) -> int:
+    """Calls of Python and C that a function makes."""
+    events: list[str] = []
+    sys.setprofile(lambda frame, event, argument: events.append(event))
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return sum(event.endswith("call") for event in events)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_call_of_one_state_is_short_and_computes_what_a_batch_does(dtype: type) -> None:
+    with dynagate.open(ARM, FUNCTION, dtype=dtype) as accelerator:
+        batch = {name: value.astype(dtype) for name, value in sample(20).items()}
+        expected, last = accelerator(**batch), accelerator(**{name: value[0] for name, value in batch.items()})
+        kept = {name: last[name].copy() for name in last}
+        for k in range(20):
+            one = {name: value[k] for name, value in batch.items()}
+            results = accelerator(**one)
+            for name in expected:
+                assert results[name].dtype == dtype
+                assert np.allclose(results[name], expected[name][k], rtol=1e-3 if dtype == np.float32 else 1e-11)
+            assert results.overflow.shape == ()
+            assert not results.overflow
+        for name, value in kept.items():
+            assert np.array_equal(last[name], value), f"{name} was written over by a later call"
+        assert calls_of(lambda: accelerator(**one)) < 40
+        with pytest.raises(ValueError, match=r"^forward_dynamics_gradient has no input 'torque'; expected q, qd, tau$"):
+            accelerator(q=one["q"], qd=one["qd"], torque=one["tau"])
+        with pytest.raises(ValueError, match=r"^input 'q' has shape \(3,\); expected \(batch, 2\), or \(2,\) for a"):
+            accelerator(**one | {"q": np.zeros(3, dtype)})
+        with pytest.raises(ValueError, match=r"^input 'qd' is nan at \(1,\); expected finite numbers$"):
+            accelerator(**one | {"qd": np.array([0.0, np.nan], dtype)})
+        with pytest.raises(ValueError, match=r"^input 'q' is .* at \(0,\); expected angles below \d+ rad for float"):
+            accelerator(**one | {"q": np.array([1e15, 0.0], dtype)})
+        with pytest.raises(ValueError, match="values became too large"):
+            accelerator(**one | {"qd": np.full(2, np.finfo(dtype).max / 4, dtype)})
+        assert np.array_equal(accelerator(**one).qdd, results.qdd)
+    with pytest.raises(DeviceError, match="is closed"):
+        accelerator(**one)
+
+
+def test_a_call_of_one_state_refuses_a_quaternion_of_another_length() -> None:
+    floating = robots.load("hyq", floating_base=True)
+    with dynagate.open(floating, "centre_of_mass") as accelerator:
+        q = dynagate.neutral(floating)
+        assert accelerator(q=q).centre_of_mass.shape == (3,)
+        stretched = q.copy()
+        stretched[3:7] *= 1.1
+        with pytest.raises(ValueError, match=r"input 'q' has at \[3:7\] a quaternion of length 1\.1; expected 1"):
+            accelerator(q=stretched)

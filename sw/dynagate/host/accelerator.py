@@ -22,6 +22,7 @@ from dynagate.host.links import DeviceError, OverflowedError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.pending import Pending
 from dynagate.host.results import Results
+from dynagate.host.single import Single, single
 from dynagate.native.gpu import on_gpu
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class Accelerator(Opened):
         self.device, self._raises = device, overflow == RAISE
         self._lock = threading.RLock()  # held while the device computes, but for some bound calls
         self._closed = False
+        self._single: Single | None = None
+        self._single_asked = False  # made at the first call, for there may be none
         self._chosen: dict[tuple[str, ...], Accelerator] = {}
         self.function, self.dtype = device.function, device.dtype
         self.functions: dict[str, Accelerator] = {}
@@ -124,6 +127,8 @@ class Accelerator(Opened):
         if outputs is not None:
             return self.choosing(outputs)(out=out, outputs=None, **inputs)
         with self._lock:
+            if out is None and (single_results := self._single_call(inputs)) is not None:
+                return single_results
             self._check(out)
             if any(map(on_gpu, inputs.values())):
                 results_there, launch = self._launch(out, inputs)
@@ -138,6 +143,21 @@ class Accelerator(Opened):
             out.set_overflow(self._run(arrays, written, leading).reshape(leading))
             self.device.clear(written)  # only now: they may be inputs as well
             return out
+
+    def _single_call(self, inputs: Mapping[str, Any]) -> Results | None:
+        """The call of one state in arrays of the device's dtype, where the device has a quick one; else None."""
+        if self._closed or not self._single_asked:
+            self._check(None)
+            self._single, self._single_asked = single(self.device), True
+        if self._single is None:
+            return None
+        try:
+            results = self._single(inputs)
+        except EntryError as error:
+            raise error.within(()) from None
+        if results is not None and self._raises:
+            self._looked_at(results.overflow.reshape(1), ())
+        return results
 
     def bind(self, /, *, out: Results | None = None, **inputs: Any) -> BoundCall:
         """Checks a call once and returns it as a function without arguments, to be made again and again.
@@ -358,6 +378,7 @@ class Accelerator(Opened):
             for each in self._chosen.values():
                 each._set_closed()
             self._chosen.clear()
+            self._single, self._single_asked = None, False
             self.device.load(design)
 
     def close(self) -> None:
