@@ -8,9 +8,9 @@ beyond, the result is flagged as overflowing.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +25,12 @@ from dynagate.fixedpoint.assign import (
     fixed_factor,
     sampled_states,
 )
-from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
-from dynagate.fixedpoint.format import Format, to_float
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.mass_bound import mass_bound
 from dynagate.fixedpoint.proved import error_bounds, proved_ranges
 from dynagate.fixedpoint.ranges import sampled_ranges
-from dynagate.graph import Graph, trace
+from dynagate.graph import Graph, Port, trace
 from dynagate.graph.certificate import WithCertificate, with_certificate
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
@@ -56,6 +56,11 @@ WEIGHT_BITS = 12
 MORE_BITS = 3
 """Of the left-over torques than of the words of forward dynamics: they are small differences of large torques. Words of
 24 bits grow to 27, of which a product takes as many multiplier blocks."""
+
+WIDEST = 64
+"""Bits of a left-over torque and of a certificate, where the words may have any length."""
+
+LEFT_OVER = "left_over"
 
 SINGLE, DOUBLE = 2.0**-24, 2.0**-53
 
@@ -86,6 +91,13 @@ class Certificate:
         return cls(**{**content, "weights": tuple(content["weights"])})
 
 
+class Machine(NamedTuple):
+    """A processor: the bits of its words, and what it makes of a formatted graph."""
+
+    word: int
+    computed: Callable[[FormattedGraph], FormattedGraph]
+
+
 def inverse_graph(graph: Graph, robot: Robot) -> Graph:
     """Inverse dynamics of the inputs of a graph of forward dynamics."""
     external_forces = any(port.name == "f_ext" for port in graph.inputs)
@@ -114,15 +126,16 @@ def certified_graph(graph: Graph, region: Region, dtype: npt.DTypeLike) -> tuple
 
 
 def certified(
-    formatted: FormattedGraph, region: Region, policy: Policy | None = None
+    formatted: FormattedGraph, region: Region, policy: Policy | None = None, machine: Machine | None = None
 ) -> tuple[FormattedGraph, Certificate]:
     """Integers of forward dynamics with the output `certificate` (); all others stay what they are.
 
-    policy: of the torques that are left over. With proved ranges their errors are proved. Raises ProofError: they
-    cannot be.
+    policy: of the torques that are left over. With proved ranges their errors are proved. machine: computes it in words
+    of its own, in which the errors of these torques are sampled. Raises ProofError: they cannot be proved.
     """
-    widest = max(fmt.width for fmt in formatted.formats)
-    policy = replace(policy or Policy(), word=min(max(widest + MORE_BITS, SMALLEST_WORD), LARGEST_WORD))
+    longest = max(fmt.width for fmt in formatted.formats)
+    word = machine.word if machine else min(max(longest + MORE_BITS, SMALLEST_WORD), LARGEST_WORD)
+    policy = replace(policy or Policy(), word=word)
     graph, mass = formatted.graph, mass_bound(region)
     inverse = inverse_graph(graph, region.robot)
     nv = len(mass.weights)
@@ -130,7 +143,9 @@ def certified(
     limits = [formatted.formats[i].limits[1] for i in _port(graph, "qdd")]
     around = replace(region, acceleration=tuple(limits), effort=None)
     torques = _torques(formatted, draft, inverse, around, policy)
-    sample = _sample(formatted, torques, region, policy)
+    widest = machine.word if machine else WIDEST
+    left_over = _left_over(formatted, draft, torques, widest)
+    sample = _sample(machine.computed(left_over) if machine else left_over, inverse, region, policy)
     weights = [_above(float(w)) for w in mass.weights]
     if policy.ranges == PROVED:
         ranges = proved_ranges(inverse, around, policy.milliseconds)
@@ -139,15 +154,25 @@ def certified(
     else:
         errors = MARGIN * sample.error
     held = np.array([value * fmt.step for value, fmt in weights])
-    least = float(np.linalg.norm(held * errors))
-    frac = math.ceil(math.log2(2.0 * (2 * nv - 1) / (FINE * least)))
-    offset = least + (2 * nv - 1) * 2.0**-frac
+    largest = float(np.max(np.linalg.norm(held * sample.left, axis=1)))
+    offset, size = _size(float(np.linalg.norm(held * errors)), largest, nv, widest)
     whole = with_certificate(graph, inverse, held.tolist(), offset)
-    most = ROOM * (float(np.max(np.linalg.norm(held * sample.left, axis=1))) + offset)
-    bits = math.ceil(math.log2(most)) + frac + 1
-    result = _formatted(formatted, whole, torques, weights, Format(bits, frac))
+    result = _formatted(formatted, whole, torques, weights, size, widest)
     certificate = Certificate(tuple(held.tolist()), offset, mass.proved, policy.ranges == PROVED)
     return result, certificate
+
+
+def _size(least: float, largest: float, nv: int, widest: int) -> tuple[float, Format]:
+    """The offset, from its smallest value without what the norm rounds, and the format of the certificate, from the
+    largest length of a sample. Differences in the norm have a bit more, of at most so many."""
+    roundings = 2 * nv - 1
+    frac = math.ceil(math.log2(2.0 * roundings / (FINE * least)))
+    while True:
+        offset = least + roundings * 2.0**-frac
+        bits = math.ceil(math.log2(ROOM * (largest + offset))) + frac + 1
+        if bits < widest:
+            return offset, Format(bits, frac)
+        frac -= bits + 1 - widest
 
 
 def recertified(graph: Graph, robot: Robot, certificate: Certificate) -> Graph:
@@ -188,6 +213,39 @@ def _torques(
     return assign_word(inverse, around, sampled_ranges(inverse, sampled_states(inverse, around, policy)), policy, words)
 
 
+def _left_over(
+    formatted: FormattedGraph, draft: WithCertificate, torques: FormattedGraph, widest: int
+) -> FormattedGraph:
+    """Forward dynamics with the torques that are left over as the output `LEFT_OVER`, without their norm."""
+    end = draft.residual[-1] + 1
+    ports = (*formatted.graph.outputs, Port(LEFT_OVER, (len(draft.residual),), draft.residual))
+    graph = replace(draft.graph, nodes=draft.graph.nodes[:end], outputs=ports).check()
+    formats, constants = _joined(formatted, draft, torques)
+    for r in draft.residual:
+        formats[r] = _difference([formats[a] for a in graph.nodes[r].args], widest)
+    return FormattedGraph(graph, tuple(formats[:end]), constants, formatted.bounds, formatted.arithmetic).check()
+
+
+def _joined(
+    formatted: FormattedGraph, whole: WithCertificate, torques: FormattedGraph
+) -> tuple[list[Any], dict[int, tuple[int, Format]]]:
+    """Formats and constants of forward and inverse dynamics in one graph; None for the nodes of neither."""
+    constants = dict(formatted.constants)
+    formats: list[Any] = [*formatted.formats, *[None] * (len(whole.graph) - len(formatted.formats))]
+    for i, k in enumerate(whole.place):
+        if formats[k] is None:
+            formats[k] = torques.formats[i]
+            if i in torques.constants:
+                constants[k] = torques.constants[i]
+    return formats, constants
+
+
+def _difference(operands: Sequence[Format], widest: int) -> Format:
+    """That holds differences exactly: any of them, if it may have so many bits."""
+    frac = max(fmt.frac for fmt in operands)
+    return Format(min(max(fmt.width + frac - fmt.frac for fmt in operands) + 1, widest), frac)
+
+
 @dataclass(frozen=True)
 class _Sample:
     """left: (states, nv), torques left over in integers, as numbers. error: (nv,), the largest of them."""
@@ -196,25 +254,12 @@ class _Sample:
     error: Array
 
 
-def _sample(formatted: FormattedGraph, torques: FormattedGraph, region: Region, policy: Policy) -> _Sample:
-    graph, inverse = formatted.graph, torques.graph
-    states = sampled_states(graph, region, _sampling(policy))
-    inputs = quantise_inputs(formatted, states)
-    forward = evaluate_integers(formatted, inputs)
-    at: dict[int, Any] = {}
-    for port in inverse.inputs:
-        source = forward.value if port.name == "qdd" else inputs
-        at |= {i: source[k] for i, k in zip(port.nodes, _port(graph, port.name), strict=True)}
-    backward = evaluate_integers(torques, at)
-
-    def numbers(of: FormattedGraph, values: Mapping[int, Any], nodes: Sequence[int]) -> Array:
-        return np.stack([to_float(values[i], of.formats[i]) for i in nodes], axis=1)
-
-    left = numbers(torques, backward.value, _port(inverse, "tau")) - numbers(formatted, inputs, _port(graph, "tau"))
+def _sample(left_over: FormattedGraph, inverse: Graph, region: Region, policy: Policy) -> _Sample:
+    states = sampled_states(left_over.graph, region, _sampling(policy))
+    result = evaluate_fixed(left_over, states)
     exact = {port.name: states[port.name] for port in inverse.inputs if port.name != "qdd"}
-    exact["qdd"] = numbers(formatted, forward.value, _port(graph, "qdd"))
-    real = evaluate(inverse, exact)["tau"] - states["tau"]
-    fits = ~(forward.overflow | backward.overflow)
+    real = evaluate(inverse, {**exact, "qdd": result.outputs["qdd"]})["tau"] - states["tau"]
+    left, fits = result.outputs[LEFT_OVER], ~result.overflow
     return _Sample(left[fits], np.max(np.abs(left - real)[fits], axis=0))
 
 
@@ -224,20 +269,16 @@ def _formatted(
     torques: FormattedGraph,
     weights: Sequence[tuple[int, Format]],
     size: Format,
+    widest: int,
 ) -> FormattedGraph:
-    """Formats of all nodes. size: of the certificate and of the norm's parts, one bit more for differences."""
-    graph, constants = whole.graph, dict(formatted.constants)
-    formats: list[Any] = [*formatted.formats, *[None] * (len(graph) - len(formatted.formats))]
-    for i, k in enumerate(whole.place):
-        if formats[k] is None:
-            formats[k] = torques.formats[i]
-            if i in torques.constants:
-                constants[k] = torques.constants[i]
+    """Formats of all nodes. size: of the certificate and of the norm's parts, one bit more for differences. widest:
+    bits that left-over torques may have."""
+    graph = whole.graph
+    formats, constants = _joined(formatted, whole, torques)
     for r, w, (weight, fmt) in zip(whole.residual, whole.weighted, weights, strict=True):
-        frac = max(formats[a].frac for a in graph.nodes[r].args)
-        widest = max(formats[a].width + frac - formats[a].frac for a in graph.nodes[r].args) + 1
-        most = size.limits[1] / (weight * fmt.step)
-        formats[r] = Format(min(max(math.ceil(math.log2(most)) + frac + 1, 2), widest), frac)
+        any_of_them = _difference([formats[a] for a in graph.nodes[r].args], widest)
+        bits = math.ceil(math.log2(size.limits[1] / (weight * fmt.step))) + any_of_them.frac + 1
+        formats[r] = replace(any_of_them, width=min(max(bits, 2), any_of_them.width))
         formats[w], constants[w] = size, (weight, fmt)
     for i in whole.others:
         node = graph.nodes[i]

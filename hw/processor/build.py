@@ -19,8 +19,10 @@ from dynagate.design.source import source_digest
 from dynagate.design.words import WORD
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
+from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.fuse import angle_format, fused
 from dynagate.graph import Graph, trace
+from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
@@ -85,9 +87,10 @@ def build_program(
     region = request.region or Region.of(request.robot)
     say(f"tracing {request.robot.name} {request.function}")
     options = request.algorithm.as_dict()
-    scheduled = scheduled_program(request, core, region, policy, say)
+    scheduled, certificate = scheduled_program(request, core, region, policy, say)
     words = messages(scheduled)
-    chosen = ChosenFormats(policy.word, policy=asdict(policy))
+    certifies = None if certificate is None else certificate.as_dict()
+    chosen = ChosenFormats(policy.word, policy=asdict(policy), certificate=certifies)
     design = _described(request.robot, region, options, chosen, scheduled, words)
     name = f"{untrusted.file_name(request.robot.name)}-{request.function}-units{scheduled.core.units}"
     result = ProcessorBuild(
@@ -103,11 +106,12 @@ def build_program(
     return result
 
 
-def scheduled_program(request: DesignRequest, core: Core | int, region: Region, policy: Policy, say: Say) -> Schedule:
-    """The schedule of a request."""
+def scheduled_program(
+    request: DesignRequest, core: Core | int, region: Region, policy: Policy, say: Say
+) -> tuple[Schedule, Certificate | None]:
+    """The schedule of a request, and what its results are certified with."""
     graph = trace(request.robot, request.function, **request.algorithm.as_dict())
     formatted = assign(graph, region, policy)
-    say("fusing and scheduling")
     asked = policy.word - 1 - angle_format(formatted, policy.word).frac
     shape = Core(units=core, word=policy.word, angle_bits=asked) if isinstance(core, int) else core
     if asked > shape.angle_bits:
@@ -115,11 +119,17 @@ def scheduled_program(request: DesignRequest, core: Core | int, region: Region, 
             f"{graph.robot} {graph.name} has angles to ±{1 << asked} rad, the core's sines take ±"
             f"{1 << shape.angle_bits}; expected a core with angle_bits={asked}"
         )
+    certificate = None
+    if request.certificate:
+        say("bounding the errors of results")
+        machine = Machine(shape.word, lambda graph: fused(graph, shape.angle))
+        formatted, certificate = certified(formatted, region, policy, machine)
+    say("fusing and scheduling")
     scheduled = schedule(instructions(fused(formatted, shape.angle)), shape)
     if isinstance(core, int):
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)
-    return scheduled
+    return scheduled, certificate
 
 
 def _large_enough(scheduled: Schedule) -> Core:
@@ -143,7 +153,6 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
         "axi": request.axi,
         "budget": request.budget,
         "stages": request.stages,
-        "certificate": request.certificate or None,
     }
     for name, value in refused.items():
         if value is not None:
@@ -259,5 +268,7 @@ def datasheet(built: ProcessorBuild) -> str:
         ),
         ("multiply-add", f"{core.latency} cycles until its result can be read"),
     ]
+    if (content := design.formats.certificate) is not None:
+        rows.append((CERTIFICATE, Certificate.of_dict(content).text()))
     lines = [f"# {title} on {core.units} units", "", "| | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]
     return "\n".join([*lines, "", f"program {design.hash:.16}, core {design.core_hash:.16}", ""])

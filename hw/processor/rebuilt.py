@@ -27,8 +27,11 @@ def formatted_program(design: ProgramDesign, words: Words) -> FormattedGraph:
         robot = robot_of(cast("Design", design))
         region = Region(robot, **{name: _tuples(value) for name, value in design.region.items()})
         options = AlgorithmOptions(**{name: _tuples(value) for name, value in design.options.items()})
-        request = DesignRequest(robot, design.function, policy=policy, region=region, algorithm=options)
-        scheduled = scheduled_program(request, Core(**design.core), region, policy, lambda text: None)
+        certificate = design.formats.certificate is not None
+        request = DesignRequest(
+            robot, design.function, policy=policy, region=region, algorithm=options, certificate=certificate
+        )
+        scheduled, _ = scheduled_program(request, Core(**design.core), region, policy, lambda text: None)
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
     if not np.array_equal(messages(scheduled), words):

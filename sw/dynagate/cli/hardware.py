@@ -301,7 +301,7 @@ def run(
     if units is not None:
         from dynagate.host.processor_report import processor_report
 
-        asked = {key: request[key] for key in ("word", "folder", "states", "seed")}
+        asked = {key: request[key] for key in ("word", "certificate", "folder", "states", "seed")}
         with Steps() as step:
             program = processor_report(robot, name, units=units, region=region, step=step, **asked, **algorithm)
         click.echo(program.text())

@@ -71,6 +71,7 @@ def processor_report(
     *,
     units: int | Core,
     word: int | None = None,
+    certificate: bool = False,
     region: Region | None = None,
     folder: str | PathLike[str],
     states: int = 1024,
@@ -84,7 +85,7 @@ def processor_report(
     say = step or (lambda text: None)
     policy = None if word is None else Policy(word=word)
     options = AlgorithmOptions(**algorithm)
-    request = DesignRequest(robot, function, policy=policy, region=region, algorithm=options)
+    request = DesignRequest(robot, function, policy=policy, region=region, algorithm=options, certificate=certificate)
     built = build_program(request, units, folder=Path(folder), step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
     samples = [built.region.states(built.graph, count, seed, kind) for kind, count in counts.items()]
