@@ -116,11 +116,10 @@ def certified_graph(graph: Graph, region: Region, dtype: npt.DTypeLike) -> tuple
     inputs = {port.name for port in inverse.inputs} - {"qdd"}
     rough = evaluate(inverse, {**{name: single[name] for name in inputs}, "qdd": qdd})["tau"] - single["tau"]
     exact = evaluate(inverse, {**{name: states[name] for name in inputs}, "qdd": qdd.astype(np.float64)})["tau"]
-    errors = MARGIN * np.max(np.abs(rough - (exact - states["tau"])), axis=0)
+    offset = MARGIN * _longest(region.robot, states["q"], rough - (exact - states["tau"]))
     if np.dtype(dtype) == np.float64:
-        errors *= DOUBLE / SINGLE
+        offset *= DOUBLE / SINGLE
     weights = tuple(float(x) for x in mass.weights * (1.0 + 2.0**-16))  # what a norm of float32 may lack
-    offset = float(np.linalg.norm(weights * errors))
     certificate = Certificate(weights, offset, mass.proved, False)
     return with_certificate(graph, inverse, weights, offset).graph, certificate
 
@@ -147,15 +146,16 @@ def certified(
     left_over = _left_over(formatted, draft, torques, widest)
     sample = _sample(machine.computed(left_over) if machine else left_over, inverse, region, policy)
     weights = [_above(float(w)) for w in mass.weights]
+    held = np.array([value * fmt.step for value, fmt in weights])
     if policy.ranges == PROVED:
         ranges = proved_ranges(inverse, around, policy.milliseconds)
         _, bounds = error_bounds(torques, ranges, policy.milliseconds)
         errors = bounds[list(_port(inverse, "tau"))] + [formatted.formats[i].step for i in _port(graph, "tau")]
+        least = float(np.linalg.norm(held * errors))
     else:
-        errors = MARGIN * sample.error
-    held = np.array([value * fmt.step for value, fmt in weights])
+        least = MARGIN * sample.error
     largest = float(np.max(np.linalg.norm(held * sample.left, axis=1)))
-    offset, size = _size(float(np.linalg.norm(held * errors)), largest, nv, widest)
+    offset, size = _size(least, largest, nv, widest)
     whole = with_certificate(graph, inverse, held.tolist(), offset)
     result = _formatted(formatted, whole, torques, weights, size, widest)
     certificate = Certificate(tuple(held.tolist()), offset, mass.proved, policy.ranges == PROVED)
@@ -248,10 +248,10 @@ def _difference(operands: Sequence[Format], widest: int) -> Format:
 
 @dataclass(frozen=True)
 class _Sample:
-    """left: (states, nv), torques left over in integers, as numbers. error: (nv,), the largest of them."""
+    """left: (states, nv), torques left over in integers, as numbers. error: the longest M⁻¹ e of their errors e."""
 
     left: Array
-    error: Array
+    error: float
 
 
 def _sample(left_over: FormattedGraph, inverse: Graph, region: Region, policy: Policy) -> _Sample:
@@ -260,7 +260,13 @@ def _sample(left_over: FormattedGraph, inverse: Graph, region: Region, policy: P
     exact = {port.name: states[port.name] for port in inverse.inputs if port.name != "qdd"}
     real = evaluate(inverse, {**exact, "qdd": result.outputs["qdd"]})["tau"] - states["tau"]
     left, fits = result.outputs[LEFT_OVER], ~result.overflow
-    return _Sample(left[fits], np.max(np.abs(left - real)[fits], axis=0))
+    return _Sample(left[fits], _longest(region.robot, states["q"][fits], (left - real)[fits]))
+
+
+def _longest(robot: Robot, q: Array, torques: Array) -> float:
+    """The longest acceleration M⁻¹ τ of some states, (states, nq) and (states, nv)."""
+    mass = evaluate(trace(robot, "mass_matrix"), {"q": q})["m"]
+    return float(np.max(np.linalg.norm(np.linalg.solve(mass, torques[:, :, None])[:, :, 0], axis=1)))
 
 
 def _formatted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,18 @@ from click.testing import CliRunner
 from dynagate import AlgorithmOptions, DesignRequest, Policy, Region, Robot, build, evaluate, robots, trace
 from dynagate.cli import main
 from dynagate.fixedpoint.assign import FormattedGraph, assign
-from dynagate.fixedpoint.certificate import Certificate, certified
+from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
+from dynagate.fixedpoint.fuse import angle_format, fused
 from dynagate.fixedpoint.mass_bound import MassBound, mass_bound
 from dynagate.graph import OPS
 from dynagate.graph.certificate import with_certificate
+from dynagate.graph.region import Kind
 
 from tests.robots import floating_robot
+from tests.test_processor import SMALL
 
+KINDS: tuple[Kind, ...] = ("uniform", "limits", "rest")
 ARM, IIWA, HYQ = (robots.load(name) for name in ("two_joint_arm", "iiwa14", "hyq"))
 
 
@@ -46,8 +51,8 @@ def errors_and_certificates(
 @pytest.mark.parametrize(
     ("robot", "function", "policy", "limit"),
     [
-        (ARM, "forward_dynamics", Policy(), 2e-3),
-        (IIWA, "forward_dynamics", Policy(), 3e-3),
+        (ARM, "forward_dynamics", Policy(), 1e-3),
+        (IIWA, "forward_dynamics", Policy(), 6e-4),
         (HYQ, "forward_dynamics_gradient", Policy(), 3e-3),
         (IIWA, "forward_dynamics", Policy(word=16), np.inf),  # errors are as large as the results
     ],
@@ -56,7 +61,7 @@ def errors_and_certificates(
 def test_no_result_errs_by_more_than_its_certificate(robot: Robot, function: str, policy: Policy, limit: float) -> None:
     region = Region.of(robot)
     formatted, _ = certified_of(robot, function, policy)
-    for kind in ("uniform", "limits", "rest"):
+    for kind in KINDS:
         states = region.sample(function, 4000, seed=31, kind=kind)
         errors, certificates, sizes = errors_and_certificates(formatted, region, states)
         assert len(errors) > 3900
@@ -139,6 +144,49 @@ def test_integers_and_pipeline_have_the_same_ones(designs: Path) -> None:
     sheet = (built.folder / "datasheet.md").read_text()
     assert "| certificate | bounds the error of qdd as a vector, " in sheet
     assert "mass matrix proved, errors of its torques sampled" in sheet
+
+
+def test_programs_have_them_in_words_of_their_own(tmp_path: Path) -> None:
+    """The integers of a core are others than a pipeline's, and so is what its left-over torques err."""
+    region = Region.of(ARM)
+    samples = [region.sample("forward_dynamics", 300, seed=9, kind=kind) for kind in KINDS]
+    states = {key: np.concatenate([sample[key] for sample in samples]) for key in ("q", "qd", "tau")}
+    built = build(ARM, "forward_dynamics", units=SMALL, certificate=True, folder=tmp_path)
+    pipeline = certified_of(ARM, "forward_dynamics", Policy())[1]
+    certificate = Certificate.of_dict(built.design.formats.certificate or {})
+    assert pipeline.offset < certificate.offset < 4.0 * pipeline.offset  # 24 bits for 27
+    with dynagate.open(built) as core, dynagate.open(built.folder, device="fixed") as again:
+        results, integers = core(**states), again(**states)
+    assert np.array_equal(results.certificate, integers.certificate)
+    errors = np.linalg.norm(results.qdd - evaluate(trace(ARM, "forward_dynamics"), states)["qdd"], axis=1)
+    assert not results.overflow.any()
+    assert (results.certificate >= errors).all()
+    assert f"| certificate | {certificate.text()} |" in (built.folder / "datasheet.md").read_text()
+
+
+def test_no_result_of_a_program_errs_by_more() -> None:
+    """iiwa14's, in the integers of its program."""
+    policy = Policy(word=20)
+    region, graph = Region.of(IIWA), trace(IIWA, "forward_dynamics")
+    formatted = assign(graph, region, policy)
+    machine = Machine(policy.word, lambda each: fused(each, angle_format(formatted, policy.word)))
+    program = machine.computed(certified(formatted, region, policy, machine)[0])
+    assert {fmt.width for fmt in program.formats} == {policy.word}
+    for kind in KINDS:
+        errors, certificates, sizes = errors_and_certificates(
+            program, region, region.sample("forward_dynamics", 3000, seed=12, kind=kind)
+        )
+        assert len(errors) > 2950
+        assert (certificates >= errors).all()
+        assert kind != "uniform" or np.quantile(certificates / sizes, 0.99) <= 2e-2
+
+
+@pytest.mark.long
+def test_the_command_runs_programs_with_certificates(tmp_path: Path) -> None:
+    command = ["run", "iiwa14", "--function", "forward_dynamics", "--certificate", "--units", "4", "--states", "200"]
+    done = CliRunner().invoke(main, [*command, "--folder", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert re.search(r"^    certificate .* equal$", done.output, flags=re.M)
 
 
 def test_torques_within_limits_have_proved_certificates() -> None:
