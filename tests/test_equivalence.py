@@ -11,7 +11,7 @@ import pytest
 from amaranth.hdl import _nir
 from dynagate import Policy, Region, robots, trace
 from dynagate.fixedpoint.assign import assign
-from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, rescale
 from dynagate.fixedpoint.integers import root_shift
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.hw.datapath import Datapath
@@ -89,23 +89,72 @@ def formats(random: np.random.Generator, *widths: int) -> list[Format]:
     return [Format(width, int(frac)) for width, frac in zip(widths, random.integers(-2, 9, len(widths)), strict=True)]
 
 
+def assert_unit_equal(op: str, sources: list[Format], to: Format, arithmetic: Arithmetic) -> None:
+    unit = OwnUnit(op, sources, to, arithmetic)
+    columns = every(*(fmt.width for fmt in sources))
+    run = ran(unit, {f"i{k}": (x, fmt.width) for k, (x, fmt) in enumerate(zip(columns, sources, strict=True))})
+    expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
+    assert_equal(run, expected, len(columns[0]))
+
+
 @pytest.mark.parametrize("arithmetic", ARITHMETICS, ids=str)
-@pytest.mark.parametrize("op", ["add", "sub", "neg", "select"])
-def test_operations_with_units_of_their_own(op: str, arithmetic: Arithmetic) -> None:
-    """All operands at each width, with result formats that cut, round, wrap and saturate; of three, up to 6 bits."""
+@pytest.mark.parametrize("op", ["add", "sub", "neg"])
+def test_sums_of_all_operands(op: str, arithmetic: Arithmetic) -> None:
+    """At every pair of widths up to 7 bits, and 10 bits with 7; result formats cut, round, wrap and saturate."""
     random = np.random.default_rng(len(op))
-    count = {"neg": 1, "select": 3}.get(op, 2)
-    widest = 6 if count == 3 else 10
-    for width in range(2, widest + 1):
-        for _ in range(3):
-            others = [int(x) for x in random.integers(2, min(widest, 7) + 1, count - 1)]
-            sources = formats(random, width, *others)
-            to = formats(random, int(random.integers(2, 11)))[0]
-            unit = OwnUnit(op, sources, to, arithmetic)
-            columns = every(*(fmt.width for fmt in sources))
-            run = ran(unit, {f"i{k}": (x, fmt.width) for k, (x, fmt) in enumerate(zip(columns, sources, strict=True))})
-            expected = unit.model(*(Fixed(x, fmt) for x, fmt in zip(columns, sources, strict=True)))
-            assert_equal(run, expected, len(columns[0]))
+    for width in WIDTHS:
+        for other in range(2, 8):
+            sources = formats(random, *((width,) if op == "neg" else (width, other)))
+            assert_unit_equal(op, sources, formats(random, int(random.integers(2, 11)))[0], arithmetic)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("arithmetic", ARITHMETICS, ids=str)
+def test_sums_of_all_operands_of_10_bits(width: int, arithmetic: Arithmetic) -> None:
+    random = np.random.default_rng(width)
+    for op in ("add", "sub"):
+        for other in (8, 9, 10):
+            sources = formats(random, width, other)
+            for to in (formats(random, 11)[0], formats(random, int(random.integers(2, 11)))[0]):
+                assert_unit_equal(op, sources, to, arithmetic)
+
+
+def assert_selection_equal(width: int, others: tuple[int, int], arithmetic: Arithmetic, seed: int) -> None:
+    """All triples of operands, one first operand after the other: what a unit then makes of x and y is an array of as
+    many axes as it depends on, which stands for all pairs."""
+    random = np.random.default_rng(seed)
+    sources, to = formats(random, width, *others), formats(random, int(random.integers(2, 11)))[0]
+    unit, values = OwnUnit("select", sources, to, arithmetic), Values()
+    netlist = netlist_of(unit)
+    x, y = (np.arange(-(1 << (w - 1)), 1 << (w - 1)) for w in others)
+    x, y = x[:, None], y[None, :]
+    for c in every(width)[0].tolist():
+        simulation = Simulation(netlist, values)
+        simulation.set("i0", tuple((c >> k) & 1 for k in range(width)))
+        simulation.set("i1", values.spread(x, others[0]))
+        simulation.set("i2", values.spread(y, others[1]))
+        for _ in range(unit.latency):
+            simulation.step()
+        chosen = x if c > 0 else y
+        expected = rescale(chosen, sources[1 if c > 0 else 2].frac, to, arithmetic)
+        assert np.array_equal(values.gathered(simulation.read("o"), signed=True), expected.value)
+        flag = np.broadcast_to(values.gathered(simulation.read("overflow"), signed=False), expected.value.shape)
+        assert np.array_equal(flag, expected.overflow.astype(np.int64))
+
+
+@pytest.mark.parametrize("arithmetic", ARITHMETICS, ids=str)
+def test_selections_of_all_operands(arithmetic: Arithmetic) -> None:
+    for width in (2, 4):
+        assert_selection_equal(width, (7, 10), arithmetic, width)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("arithmetic", ARITHMETICS, ids=str)
+def test_selections_of_all_operands_of_10_bits(width: int, arithmetic: Arithmetic) -> None:
+    for seed, others in enumerate([(10, 10), (width, 10), (10, width)]):
+        assert_selection_equal(width, others, arithmetic, seed)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
