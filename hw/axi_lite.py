@@ -38,10 +38,10 @@ PORTS = {
 class AxiLite(wiring.Component):
     """AXI4-Lite to registers. An address without a register, or a write to a read-only one, is answered with SLVERR.
 
-    values: by name, the bits that the registers read as. parameters: words that registers after those of the table hold
-    until others are written. choices: how many outputs each function has; a register after the parameters has a bit for
-    each. A choice without an output of some function, or while samples are under way, is answered with SLVERR. Ports
-    besides these: those of AXI4-Lite, in PORTS.
+    values: by name, the bits that the registers read as, those that are not in the table after all others. parameters:
+    words that registers after those of the table hold until others are written. choices: how many outputs each function
+    has; a register after the parameters has a bit for each. A choice without an output of some function, or while
+    samples are under way, is answered with SLVERR. Ports besides these: those of AXI4-Lite, in PORTS.
 
     ===============  ===  =======================================================
     written          out  for a cycle: the low byte that was written to `control`
@@ -116,7 +116,8 @@ class AxiLite(wiring.Component):
             m.d.sync += chosen.eq(self.araddr)
         with m.If(self.rvalid & self.rready):
             m.d.sync += self.rvalid.eq(0)
-        words = Array([*(self.values.get(name, Const(0, BITS)) for name in REGISTERS), *kept, *self._chosen])
+        own = [value for name, value in self.values.items() if name not in REGISTERS]
+        words = Array([*(self.values.get(name, Const(0, BITS)) for name in REGISTERS), *kept, *self._chosen, *own])
         with m.If(reading):
             m.d.sync += [
                 self.rvalid.eq(1),

@@ -50,6 +50,25 @@ RING = ("steps", "every")
 """Registers of a ring, in the order of their addresses."""
 
 
+PROCESSOR = ("stream", "cores", "checksum")
+"""Registers of a processor, in the order of their addresses."""
+
+
+def with_processor() -> dict[str, Register]:
+    """The table of a processor. What the table says of a datapath is 0 there, but `ii`, which is its program's."""
+    meanings = (
+        "bits of a beat of both streams; bit 16: TLAST ends a batch",
+        "cores that take samples in turn",
+        "CRC-32 of the program that is loaded; 0: none is",
+    )
+    first = len(REGISTERS)
+    rows = [
+        Register(name, 4 * (first + k), READ, text)
+        for k, (name, text) in enumerate(zip(PROCESSOR, meanings, strict=True))
+    ]
+    return {**REGISTERS, **{row.name: row for row in rows}}
+
+
 def with_ring() -> dict[str, Register]:
     """The table, and the registers of a ring."""
     meanings = (

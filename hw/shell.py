@@ -62,28 +62,113 @@ def ports(axi: Axi) -> dict[str, Any]:
     }
 
 
-class _Core(NamedTuple):
+class Events(NamedTuple):
     """What the counters see of the part between the streams. enter, leave: a sample does, in this cycle. bad_sample: of
-    the one that enters. overflow, overflowed: of the one that leaves, by pass and in all. empty: no sample is there."""
+    the one that enters. overflow, overflowed: of the one that leaves, by pass and in all. misaligned: for a cycle, a
+    sample was. empty: no sample is there."""
 
     enter: Value
     leave: Value
     bad_sample: Value
     overflow: Value
     overflowed: Value
+    misaligned: Value
     empty: Value = Const(0)
 
 
-class Shell(wiring.Component):
-    """The accelerator: the datapath between AXI4-Stream and AXI4-Lite. The module `datapath` is in a file of its own.
+class Accelerator(wiring.Component):
+    """Streams and registers, around whatever computes.
 
-    s_axis_*, m_axis_*: the streams, as in `hw.axi_stream`. s_axil_*: the registers of `hw.regmap`, as in `hw.axi_lite`.
+    s_axis_*, m_axis_*: the streams. s_axil_*: the registers of `hw.regmap`, as in `hw.axi_lite`.
 
     =======  ===  =============================
     aclk     in   the clock of everything
     aresetn  in   synchronous reset, active low
     =======  ===  =============================
     """
+
+    def __init__(self, axi: Axi) -> None:
+        self.axi = axi
+        super().__init__(ports(axi))
+
+    def _clocked(self, m: Module) -> tuple[Signal, Signal]:
+        """The domain of everything. Returns a soft reset and a clear of the counters."""
+        m.domains.sync = sync = ClockDomain()
+        m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
+        return Signal(name="reset"), Signal(name="clear")
+
+    def _controlled(self, m: Module, reset: Signal, clear: Signal, registers: AxiLite) -> None:
+        """The registers at the bus, and what is written to `control`."""
+        control = Signal(8)
+        m.d.sync += [reset.eq(control[0]), clear.eq(control[1])]
+        m.submodules.registers = registers
+        m.d.comb += [control.eq(registers.written), *self._at_the_bus(registers)]
+
+    def _offer(self, m: Module, sink: Any, reset: Value) -> None:
+        """A beat that is offered waits in registers until it is taken, whatever is reset behind it. sink: has the
+        signals of a stream."""
+        offered = Signal(self.axi.width + 1, reset_less=True)
+        m.d.comb += [
+            sink.tready.eq(~self.m_axis_tvalid | self.m_axis_tready),
+            Cat(self.m_axis_tdata, self.m_axis_tlast).eq(offered),
+        ]
+        with m.If(sink.tready):
+            m.d.sync += [self.m_axis_tvalid.eq(sink.tvalid & ~reset), offered.eq(Cat(sink.tdata, sink.tlast))]
+
+    def _at_the_ports(self, source: Any, reset: Value) -> list[Any]:
+        """The input stream at the shell's ports. source: has its signals."""
+        return [
+            source.tdata.eq(self.s_axis_tdata),
+            source.tvalid.eq(self.s_axis_tvalid),
+            source.tlast.eq(self.s_axis_tlast),
+            self.s_axis_tready.eq(source.tready & ~reset),
+        ]
+
+    def _at_the_bus(self, registers: AxiLite) -> list[Any]:
+        """AXI4-Lite at the shell's ports."""
+        wires = []
+        for name, port in axi_lite.PORTS.items():
+            here, there = getattr(self, f"s_axil_{name}"), getattr(registers, name)
+            wires.append(there.eq(here) if port.flow is In else here.eq(there))
+        return wires
+
+    def _identity(self, digest: int) -> dict[str, Value]:
+        """Registers that say what the accelerator is, by name. digest: 64 bits of a hash."""
+        return {
+            "identity": Const(IDENTITY, BITS),
+            "version": Const(VERSION, BITS),
+            "hash_low": Const(digest & 0xFFFFFFFF, BITS),
+            "hash_high": Const(digest >> 32, BITS),
+        }
+
+    def _counters(self, m: Module, clear: Value, core: Events) -> dict[str, Value]:
+        """Registers that say what happened since a clear, by name."""
+        counts = _Counts(m, clear)
+        entered, left = counts.later("entered", core.enter), counts.later("left", core.leave)
+        samples_in, samples_out = counts.of("samples_in", entered), counts.of("samples_out", left)
+        bad, first_bad = counts.first("bad_inputs", counts.later("bad", core.enter & core.bad_sample), samples_in)
+        flagged = counts.later("flagged", core.leave & core.overflowed)
+        scopes = counts.later("scopes", Mux(core.leave, core.overflow, 0))
+        overflows, first_overflow = counts.first("overflows", flagged, samples_out)
+        misaligned = counts.of("misaligned", core.misaligned)
+        return {
+            "status": Cat(bad != 0, overflows != 0, misaligned != 0),
+            "samples_in": samples_in,
+            "samples_out": samples_out,
+            "input_stalls": counts.of("input_stalls", self.s_axis_tvalid & ~self.s_axis_tready),
+            "output_stalls": counts.of("output_stalls", self.m_axis_tvalid & ~self.m_axis_tready),
+            "bad_inputs": bad,
+            "first_bad_input": first_bad,
+            "overflows": overflows,
+            "first_overflow": first_overflow,
+            "overflow_scopes": counts.sticky("overflow_scopes", scopes),
+            "misaligned": misaligned,
+        }
+
+
+class Shell(Accelerator):
+    """The accelerator of a datapath, whose module `datapath` is in a file of its own. Its streams are those of
+    `hw.axi_stream`."""
 
     def __init__(
         self,
@@ -105,7 +190,7 @@ class Shell(wiring.Component):
         self.input = InputStream(fields, axi.width, datapath.plan.ii, axi.last, axi.words)
         layouts = [self._layouts(delivery) for delivery in datapath.plan.deliveries]
         self.output = OutputStream([formats[i] for i in graph.result_nodes], axi.width, axi.last, layouts, axi.words)
-        super().__init__(ports(axi))
+        super().__init__(axi)
 
     def _layouts(self, delivery: Delivery) -> list[tuple[int, ...]]:
         """The fields of a function's results: of all outputs, or of each choice of them."""
@@ -117,24 +202,18 @@ class Shell(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.domains.sync = sync = ClockDomain()
-        m.d.comb += [sync.clk.eq(self.aclk), sync.rst.eq(~self.aresetn)]
+        reset, clear = self._clocked(m)
         words = [0] * len(RING) if self.ring else [int(word) for word in self.parameters.view(np.uint32)]
         outputs = [len(delivery.outputs) for delivery in self.datapath.plan.deliveries] if self.axi.choice else []
         self.registers = AxiLite({}, words, outputs)
-        control = Signal(8)
-        reset = Signal()
-        clear = Signal()
-        m.d.sync += [reset.eq(control[0]), clear.eq(control[1])]
         m.submodules.input = ResetInserter(reset)(self.input)
         m.submodules.output = ResetInserter(reset)(self.output)
 
         core = self._turns(m, reset) if self.ring else self._samples(m, reset)
-        counts = _Counts(m, reset | clear)
-        self._offer(m, reset)
-        m.submodules.registers = self.registers
-        self.registers.values = self._constants() | self._counters(m, counts, core)
-        m.d.comb += [control.eq(self.registers.written), *self._at_the_ports(reset), *self._at_the_bus()]
+        self._offer(m, self.output, reset)
+        self.registers.values = self._constants() | self._counters(m, reset | clear, core)
+        self._controlled(m, reset, clear, self.registers)
+        m.d.comb += self._at_the_ports(self.input, reset)
         if self.axi.choice:
             idle = self.input.idle & core.empty & self.output.idle
             m.d.comb += [self.registers.idle.eq(idle), self.registers.restore.eq(reset)]
@@ -142,7 +221,7 @@ class Shell(wiring.Component):
                 m.d.comb += self.output.i_choice.eq(self.registers.outputs)
         return m
 
-    def _samples(self, m: Module, reset: Signal) -> _Core:
+    def _samples(self, m: Module, reset: Signal) -> Events:
         """The datapath between the streams."""
         plan, source, sink = self.datapath.plan, self.input, self.output
         scopes = len(plan.formatted.graph.scopes)
@@ -195,9 +274,9 @@ class Shell(wiring.Component):
             sink.i_valid.eq(result_valid),
         ]
         empty = Cat(fifo.level == 0 for fifo in besides).all()
-        return _Core(enter, leave, bad_sample, overflow, overflow.any(), empty)
+        return Events(enter, leave, bad_sample, overflow, overflow.any(), source.misaligned, empty)
 
-    def _turns(self, m: Module, reset: Signal) -> _Core:
+    def _turns(self, m: Module, reset: Signal) -> Events:
         """The ring between the streams."""
         ring, source, sink, registers = self.ring, self.input, self.output, self.registers
         assert ring is not None
@@ -224,72 +303,18 @@ class Shell(wiring.Component):
             sink.i_valid.eq(ring.o.valid),
             ring.o.ready.eq(sink.i_ready),
         ]
-        return _Core(ring.entered, ring.o.valid & ring.o.ready, source.o_bad, overflow, flagged[0])
-
-    def _at_the_ports(self, reset: Value) -> list[Any]:
-        """The input stream at the shell's ports."""
-        source = self.input
-        return [
-            source.tdata.eq(self.s_axis_tdata),
-            source.tvalid.eq(self.s_axis_tvalid),
-            source.tlast.eq(self.s_axis_tlast),
-            self.s_axis_tready.eq(source.tready & ~reset),
-        ]
-
-    def _offer(self, m: Module, reset: Value) -> None:
-        """A beat that is offered waits in registers until it is taken, whatever is reset behind it."""
-        sink = self.output
-        offered = Signal(self.axi.width + 1, reset_less=True)
-        m.d.comb += [
-            sink.tready.eq(~self.m_axis_tvalid | self.m_axis_tready),
-            Cat(self.m_axis_tdata, self.m_axis_tlast).eq(offered),
-        ]
-        with m.If(sink.tready):
-            m.d.sync += [self.m_axis_tvalid.eq(sink.tvalid & ~reset), offered.eq(Cat(sink.tdata, sink.tlast))]
-
-    def _at_the_bus(self) -> list[Any]:
-        """AXI4-Lite at the shell's ports."""
-        wires = []
-        for name, port in axi_lite.PORTS.items():
-            here, there = getattr(self, f"s_axil_{name}"), getattr(self.registers, name)
-            wires.append(there.eq(here) if port.flow is In else here.eq(there))
-        return wires
+        left = ring.o.valid & ring.o.ready
+        return Events(ring.entered, left, source.o_bad, overflow, flagged[0], source.misaligned)
 
     def _constants(self) -> dict[str, Value]:
         """Registers that say what the design is, by name."""
         plan = self.datapath.plan
         return {
-            "identity": Const(IDENTITY, BITS),
-            "version": Const(VERSION, BITS),
-            "hash_low": Const(self.datapath.hash & 0xFFFFFFFF, BITS),
-            "hash_high": Const(self.datapath.hash >> 32, BITS),
+            **self._identity(self.datapath.hash),
             "ii": Const(plan.ii, BITS),
             "latency": Const(plan.latency, BITS),
             "input_words": Const(self.input.words, BITS),
             "output_words": Const(self.output.layouts.longest, BITS),
-        }
-
-    def _counters(self, m: Module, counts: _Counts, core: _Core) -> dict[str, Value]:
-        """Registers that say what happened, by name."""
-        entered, left = counts.later("entered", core.enter), counts.later("left", core.leave)
-        samples_in, samples_out = counts.of("samples_in", entered), counts.of("samples_out", left)
-        bad, first_bad = counts.first("bad_inputs", counts.later("bad", core.enter & core.bad_sample), samples_in)
-        flagged = counts.later("flagged", core.leave & core.overflowed)
-        scopes = counts.later("scopes", Mux(core.leave, core.overflow, 0))
-        overflows, first_overflow = counts.first("overflows", flagged, samples_out)
-        misaligned = counts.of("misaligned", self.input.misaligned)
-        return {
-            "status": Cat(bad != 0, overflows != 0, misaligned != 0),
-            "samples_in": samples_in,
-            "samples_out": samples_out,
-            "input_stalls": counts.of("input_stalls", self.s_axis_tvalid & ~self.s_axis_tready),
-            "output_stalls": counts.of("output_stalls", self.m_axis_tvalid & ~self.m_axis_tready),
-            "bad_inputs": bad,
-            "first_bad_input": first_bad,
-            "overflows": overflows,
-            "first_overflow": first_overflow,
-            "overflow_scopes": counts.sticky("overflow_scopes", scopes),
-            "misaligned": misaligned,
         }
 
     def _held(self, m: Module) -> tuple[list[Signal], Value]:

@@ -95,10 +95,10 @@ def library(
     return _library(model, [], step)
 
 
-def shell_library(accelerator: Path, verilog: Path, *, step: Callable[[str], Any] | None = None) -> Path:
-    """The shared library of an accelerator, which is a datapath in its AXI shell, compiled unless the cache holds it.
-    Raises SimulationError."""
-    model = _Model.of("accelerator", [accelerator, verilog], [("accelerator", name) for name in SHELL_PORTS])
+def shell_library(*verilog: Path, step: Callable[[str], Any] | None = None) -> Path:
+    """The shared library of an accelerator in its AXI shell, compiled unless the cache holds it. verilog: the files of
+    its modules. Raises SimulationError."""
+    model = _Model.of("accelerator", verilog, [("accelerator", name) for name in SHELL_PORTS])
     return _library(model, ["-DDYNAGATE_SHELL"], step)
 
 
@@ -106,11 +106,6 @@ def rollout_library(rollout: Path, verilog: Path, *, step: Callable[[str], Any] 
     """The shared library of a step whose state stays on the chip, compiled unless the cache holds it.
     Raises SimulationError."""
     return _library(_Model.of("rollout", [rollout, verilog], [("rollout", name) for name in RING_PORTS]), [], step)
-
-
-def processor_library(verilog: Path, *, step: Callable[[str], Any] | None = None) -> Path:
-    """The shared library of a processor's core, compiled unless the cache holds it. Raises SimulationError."""
-    return _library(_Model.of("processor", [verilog], [("processor", name) for name in PORTS]), [], step)
 
 
 def line_library(

@@ -1,9 +1,10 @@
-"""The core: a loader, a sequencer, a machine and a sender, behind two streams."""
+"""The core: a loader, a sequencer, a machine and a sender, between two streams of words."""
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, unsigned
+from amaranth.hdl import Cat, Module, Mux, Signal, unsigned
 from amaranth.lib import stream, wiring
+from amaranth.lib.fifo import SyncFIFO
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.loader import Loader
 from dynagate.hw.processor.machine import Machine
@@ -12,20 +13,31 @@ from dynagate.hw.processor.sequencer import Sequencer
 from dynagate.hw.processor.shape import LANE, Core
 from dynagate.hw.processor.words import REGISTERS
 
-TOP = "processor"
+MOST_SAMPLES = 4
+"""In a core: two that wait, two that are computed or leave."""
 
 
 class Processor(wiring.Component):
-    """A core of some shape. It speaks messages (`words`): a head, then the inputs of a sample or a part of a program.
+    """A core of some shape. Its stream carries packets (`words`); those of a program wait until no sample is under way.
 
-    A sample's results are words of 32 bits, those of unit 0 first, and after them 1 where a value overflowed. The end
-    of a program is answered by a word too: 1 where its checksum is right. A program begins when no sample is under way.
+    A sample's results are words of 32 bits, those of unit 0 first, after them 1 where a value overflowed, and the
+    sample's tag. A packet of messages is answered by a word and its tag. Every packet has an answer, in order.
 
-    ===========  ===  =============================================================
-    i            in   stream of messages
-    o            out  stream of results
-    design_hash  out  a constant: 64 bits of the core's hash
-    ===========  ===  =============================================================
+    =========  ===  ==========================================================
+    i          in   stream of words
+    i_last     in   TLAST of the word's beat
+    i_cut      in   the word that is taken was not a packet's last, but should be
+    i_ends     out  the word is a packet's last
+    o          out  stream of words
+    o_last     out  TLAST of the packet that it answers
+    o_ends     out  the word is an answer's last
+    o_answers  out  it answers messages
+    entered    out  for a cycle: a sample has come
+    sent       out  for a cycle: its results have left
+    flagged    out  a value of it did not fit
+    period     out  cycles from a sample to the next
+    checksum   out  of the program; 0 where there is none
+    =========  ===  ==========================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -33,23 +45,38 @@ class Processor(wiring.Component):
         super().__init__(
             {
                 "i": In(stream.Signature(unsigned(LANE))),
+                "i_last": In(1),
+                "i_cut": In(1),
+                "i_ends": Out(1),
                 "o": Out(stream.Signature(unsigned(LANE))),
-                "design_hash": Out(unsigned(64)),
+                "o_last": Out(1),
+                "o_ends": Out(1),
+                "o_answers": Out(1),
+                **{name: Out(1) for name in ("entered", "sent", "flagged")},
+                "period": Out(core.program_bits + 2),
+                "checksum": Out(LANE),
             }
         )
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.comb += self.design_hash.eq(self.core.device_hash)
         m.submodules.loader = loader = Loader(self.core)
         m.submodules.sequencer = sequencer = Sequencer(self.core)
         m.submodules.machine = machine = Machine(self.core)
         m.submodules.sender = sender = Sender(self.core)
+        self._tags(m, loader, sender)
         registers = {name: getattr(loader, name) for name in REGISTERS}
         m.d.comb += [
             loader.i_valid.eq(self.i.valid),
             loader.i_payload.eq(self.i.payload),
+            loader.i_cut.eq(self.i_cut),
             self.i.ready.eq(loader.i_ready),
+            self.i_ends.eq(loader.ends),
+            self.entered.eq(loader.entered),
+            self.sent.eq(sender.sent),
+            self.flagged.eq(sender.flagged),
+            self.period.eq(loader.period),
+            self.checksum.eq(loader.checksum),
             loader.idle.eq(sequencer.idle),
             loader.answered.eq(sender.answered),
             loader.taken.eq(sequencer.taken),
@@ -70,6 +97,7 @@ class Processor(wiring.Component):
             loader.input_address.eq(Cat(sequencer.copied, sequencer.copies_from)),
             sender.answer.eq(loader.answer),
             sender.right.eq(loader.right),
+            sender.answer_tag.eq(loader.tag),
             sender.under_way.eq(sequencer.under_way),
             *(sender.results[u].eq(loader.results[u]) for u in range(self.core.units)),
             *(sender.value[u].eq(machine.value[u]) for u in range(self.core.units)),
@@ -78,13 +106,21 @@ class Processor(wiring.Component):
             self.o.valid.eq(sender.o_valid),
             self.o.payload.eq(sender.o_payload),
             sender.o_ready.eq(self.o.ready),
+            self.o_ends.eq(sender.ends),
+            self.o_answers.eq(loader.answer),
         ]
         return m
 
-
-def core_text(core: Core, platform: object = None) -> str:
-    """The Verilog of a core, module `processor`. It depends on the shape alone."""
-    from dynagate.hw.netlist import verilog_text
-
-    head = f"// a core of {core.units} units, {core.word} bits, generated by dynagate; {core.hash}\n"
-    return head + verilog_text(Processor(core), TOP, platform, blank=True)
+    def _tags(self, m: Module, loader: Loader, sender: Sender) -> None:
+        """Tag and TLAST of a packet wait for its answer."""
+        m.submodules.tags = tags = SyncFIFO(width=LANE + 1, depth=MOST_SAMPLES)
+        of_messages = Signal()
+        with m.If(loader.ends & self.i.valid):
+            m.d.sync += of_messages.eq(self.i_last)
+        m.d.comb += [
+            tags.w_data.eq(Cat(self.i.payload, self.i_last)),
+            tags.w_en.eq(loader.entered),
+            tags.r_en.eq(sender.sent),
+            sender.tag.eq(tags.r_data[:LANE]),
+            self.o_last.eq(Mux(loader.answer, of_messages, tags.r_data[-1])),
+        ]

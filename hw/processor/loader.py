@@ -1,4 +1,4 @@
-"""Messages into a core: programs and samples."""
+"""Packets into a core: programs and samples."""
 
 from __future__ import annotations
 
@@ -15,24 +15,29 @@ CRC = {"polynomial": 0x04C11DB7, "initial_crc": 0xFFFFFFFF, "xor_output": 0xFFFF
 
 
 class Loader(wiring.Component):
-    """Messages: the program to its memories, inputs of samples to a buffer of two samples.
+    """Packets: the program to its memories, inputs of samples to a buffer of two samples.
 
     =============  ===  =====================================================================================
-    i_valid        in   there is a beat
+    i_valid        in   there is a word
     i_ready        out  it is taken
-    i_payload      in   a head, an input or a number
+    i_payload      in   the word
+    i_cut          in   the packet has ended with the word that is taken
+    ends           out  the word is a packet's last, its tag
     idle           in   no sample is under way
     full           out  which halves of the buffer hold a sample
     taken          in   which half was copied
+    entered        out  for a cycle: a sample is whole; the word that is taken is its tag
     input_address  in   of the buffer: input and half
     input_value    out  what is there, at once
     inputs_from    out  the place of the first input in the shared memory
     part           out  a part of a program is here, a bit for each region
     address        out  its address
     value          out  its number
-    answer         out  a program has ended, and its answer is to be sent
-    right          out  its checksum is right
+    answer         out  messages have come, and the answer is to be sent
+    right          out  which is 1: there is a program, whose checksum was right
+    tag            out  of the messages
     answered       in   the answer is taken
+    checksum       out  of the program; 0 where there is none
     words          out  of the program
     period         out  cycles from a sample to the next
     inputs         out  of a sample
@@ -48,9 +53,12 @@ class Loader(wiring.Component):
                 "i_valid": In(1),
                 "i_ready": Out(1),
                 "i_payload": In(LANE),
+                "i_cut": In(1),
+                "ends": Out(1),
                 "idle": In(1),
                 "full": Out(2),
                 "taken": In(2),
+                "entered": Out(1),
                 "input_address": In(core.input_bits + 1),
                 "input_value": Out(signed(core.word)),
                 "inputs_from": Out(core.place_bits),
@@ -59,7 +67,9 @@ class Loader(wiring.Component):
                 "value": Out(LANE),
                 "answer": Out(1),
                 "right": Out(1),
+                "tag": Out(LANE),
                 "answered": In(1),
+                "checksum": Out(LANE),
                 "words": Out(core.program_bits + 1),
                 "period": Out(core.program_bits + 2),
                 "inputs": Out(core.input_bits + 1),
@@ -70,62 +80,93 @@ class Loader(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        head = Signal(LANE)
-        kind, region = self.i_payload[KIND_SHIFT:], head[REGION_SHIFT:KIND_SHIFT]
-        count = Signal(self.core.input_bits + 1)
-        half = Signal()
-        loaded = Signal(reset_less=True)
-        full, written = Signal(2), Signal()
+        count, half = Signal(self.core.input_bits + 1), Signal()
+        self._loaded = loaded = Signal(reset_less=True)
+        left = Signal(REGION_SHIFT)
+        full, written, is_sample = Signal(2), Signal(), Signal()
         self._buffer(m, Cat(count[: self.core.input_bits], half), written)
         self._registers(m)
-        m.submodules.crc = crc = Algorithm(crc_width=LANE, reflect_input=True, reflect_output=True, **CRC)(
-            LANE
-        ).create()
-        m.d.comb += [
-            self.full.eq(full),
-            crc.data.eq(self.i_payload),
-            self.address.eq(head[:REGION_SHIFT]),
-            self.value.eq(self.i_payload),
-        ]
+        m.d.comb += [self.full.eq(full), self.right.eq(loaded)]
         m.d.sync += full.eq(full & ~self.taken)
-        with m.FSM(name="message"):
+        begins, number = Signal(), Signal()
+        self._messages(m, begins, number)
+        with m.FSM(name="packet"):
             with m.State("head"):
-                begins = self.i_valid & (kind == Kind.BEGIN)
                 # a program waits until the last sample's results are sent, samples until there is a program
-                m.d.comb += self.i_ready.eq(
-                    Mux(begins, self.idle & ~full.any(), (kind != Kind.SAMPLE) | (loaded & ~full.bit_select(half, 1)))
-                )
+                comes = self.i_payload[KIND_SHIFT:] == Kind.SAMPLE
+                room = loaded & ~full.bit_select(half, 1)
+                m.d.comb += self.i_ready.eq(Mux(comes, room, self.idle & ~full.any()))
+                m.d.sync += [count.eq(0), is_sample.eq(comes), left.eq(self.i_payload)]
                 with m.If(self.i_valid & self.i_ready):
-                    m.d.sync += [head.eq(self.i_payload), count.eq(0)]
-                    m.d.comb += [crc.start.eq(kind == Kind.BEGIN), crc.valid.eq(kind == Kind.PART)]
-                    with m.If(kind == Kind.SAMPLE):
-                        m.next = "sample"
-                    with m.Else():
-                        m.next = "number"
+                    m.next = "sample"
+                    with m.If(~comes):
+                        m.next = "message"
+                with m.If(self.i_cut):
+                    m.next = "head"
             with m.State("sample"):
                 m.d.comb += [self.i_ready.eq(1), written.eq(self.i_valid)]
                 with m.If(self.i_valid):
                     m.d.sync += count.eq(count + 1)
                     with m.If(count + 1 == self.inputs):
-                        m.d.sync += [full.eq((full & ~self.taken) | (1 << half)), half.eq(~half)]
-                        m.next = "head"
-            with m.State("number"):
-                m.d.comb += [self.i_ready.eq(1), crc.valid.eq(self.i_valid & (head[KIND_SHIFT:] == Kind.PART))]
-                with m.If(self.i_valid):
+                        m.next = "tag"
+                with m.If(self.i_cut):
                     m.next = "head"
-                    with m.Switch(head[KIND_SHIFT:]):
-                        with m.Case(Kind.BEGIN):
-                            m.d.sync += loaded.eq(0)
-                        with m.Case(Kind.PART):
-                            m.d.comb += self.part.eq((1 << region) & ~loaded.replicate(len(Region)))
-                        with m.Case(Kind.END):
-                            m.d.sync += loaded.eq(loaded | (crc.crc == self.i_payload))
-                            m.next = "answer"
+            with m.State("message"):
+                m.d.comb += [self.i_ready.eq(1), begins.eq(self.i_valid)]
+                with m.If(self.i_valid):
+                    m.next = "number"
+                with m.If(self.i_cut):
+                    m.next = "head"
+            with m.State("number"):
+                m.d.comb += [self.i_ready.eq(1), number.eq(self.i_valid)]
+                with m.If(self.i_valid):
+                    m.d.sync += left.eq(left - 2)
+                    m.next = "message"
+                    with m.If(left <= 2):
+                        m.next = "tag"
+                with m.If(self.i_cut):
+                    m.next = "head"
+            with m.State("tag"):
+                m.d.comb += [self.i_ready.eq(1), self.ends.eq(1), self.entered.eq(self.i_valid & is_sample)]
+                m.d.sync += self.tag.eq(self.i_payload)
+                with m.If(self.i_valid):
+                    m.next = "answer"
+                with m.If(self.entered):
+                    m.d.sync += [full.eq((full & ~self.taken) | (1 << half)), half.eq(~half)]
+                    m.next = "head"
             with m.State("answer"):
-                m.d.comb += [self.answer.eq(1), self.right.eq(loaded)]
+                m.d.comb += self.answer.eq(1)
                 with m.If(self.answered):
                     m.next = "head"
         return m
+
+    def _messages(self, m: Module, begins: Signal, number: Signal) -> None:
+        """begins, number: the word that is there is a message's head, or its number."""
+        head = Signal(LANE)
+        kind, region = head[KIND_SHIFT:], head[REGION_SHIFT:KIND_SHIFT]
+        m.submodules.crc = crc = Algorithm(crc_width=LANE, reflect_input=True, reflect_output=True, **CRC)(
+            LANE
+        ).create()
+        own = self.i_payload[KIND_SHIFT:]
+        kept, own_program = Signal(LANE, reset_less=True), Signal()
+        m.d.comb += [
+            crc.data.eq(self.i_payload),
+            crc.start.eq(begins & (own == Kind.BEGIN)),
+            crc.valid.eq((begins & (own == Kind.PART)) | (number & (kind == Kind.PART))),
+            self.address.eq(head[:REGION_SHIFT]),
+            self.value.eq(self.i_payload),
+            self.checksum.eq(Mux(self._loaded, kept, 0)),
+        ]
+        with m.If(begins):
+            m.d.sync += head.eq(self.i_payload)
+        with m.If(number), m.Switch(kind):
+            with m.Case(Kind.BEGIN):
+                m.d.sync += [self._loaded.eq(0), own_program.eq(self.i_payload == self.core.device_hash % (1 << LANE))]
+            with m.Case(Kind.PART):
+                m.d.comb += self.part.eq((1 << region) & ~self._loaded.replicate(len(Region)))
+            with m.Case(Kind.END):
+                right = own_program & (crc.crc == self.i_payload)
+                m.d.sync += [self._loaded.eq(self._loaded | right), kept.eq(self.i_payload)]
 
     def _buffer(self, m: Module, address: Value, written: Signal) -> None:
         """Two samples' inputs. address, written: of the input that comes."""

@@ -15,7 +15,7 @@ from functools import cached_property
 from dynagate.hw.processor.instructions import SUM, Instruction, Instructions, ProgramError, Source
 from dynagate.hw.processor.shape import Core
 
-SENDING = 8
+SENDING = 9
 """Cycles that the sender takes for a sample besides those for each result and each unit."""
 
 

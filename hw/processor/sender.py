@@ -13,22 +13,26 @@ FLAG_CYCLES = 4
 
 
 class Sender(wiring.Component):
-    """Results of samples, those of unit 0 first, then the flag; and the answer to a program.
+    """Results of samples, those of unit 0 first, then the flag and the tag; and the answer to messages, and its tag.
 
-    =========  ===  =========================================================
-    value      in   results of the units
-    out        in   which of them are to be sent
-    overflows  in   a value of this sample does not fit, a bit for each of two
-    results    in   of each unit in a sample
-    under_way  in   samples whose results have not all left
-    sent       out  all of a sample's have
-    answer     in   the answer to a program is to be sent
-    right      in   which is 1
-    answered   out  it is taken
-    o_valid    out  there is a word
-    o_ready    in   it is taken
-    o_payload  out  the word
-    =========  ===  =========================================================
+    ==========  ===  =========================================================
+    value       in   results of the units
+    out         in   which of them are to be sent
+    overflows   in   a value of this sample does not fit, a bit for each of two
+    results     in   of each unit in a sample
+    under_way   in   samples whose results have not all left
+    sent        out  all of a sample's have
+    answer      in   the answer to a program is to be sent
+    right       in   which is 1
+    answer_tag  in   its tag
+    answered    out  it is taken
+    tag         in   of the sample whose results leave
+    flagged     out  a value of that one does not fit
+    ends        out  the word is the last of its packet
+    o_valid     out  there is a word
+    o_ready     in   it is taken
+    o_payload   out  the word
+    ==========  ===  =========================================================
     """
 
     def __init__(self, core: Core) -> None:
@@ -43,7 +47,11 @@ class Sender(wiring.Component):
                 "sent": Out(1),
                 "answer": In(1),
                 "right": In(1),
+                "answer_tag": In(LANE),
                 "answered": Out(1),
+                "tag": In(LANE),
+                "flagged": Out(1),
+                "ends": Out(1),
                 "o_valid": Out(1),
                 "o_ready": In(1),
                 "o_payload": Out(LANE),
@@ -57,6 +65,7 @@ class Sender(wiring.Component):
         count = Signal(core.output_bits + 1)
         sample = Signal()
         flags = Signal(2)
+        m.d.comb += self.flagged.eq(flags.bit_select(sample, 1))
         m.d.sync += flags.eq(flags | self.overflows)
         fifos = []
         for u in range(core.units):
@@ -70,7 +79,7 @@ class Sender(wiring.Component):
             with m.State("idle"):
                 m.d.sync += [unit.eq(0), count.eq(0), wait.eq(0)]
                 with m.If(self.answer):
-                    m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.right), self.answered.eq(self.o_ready)]
+                    m.next = "answer"
                 with m.Elif(self.under_way != 0):
                     m.next = "values"
             with m.State("values"):
@@ -89,9 +98,22 @@ class Sender(wiring.Component):
                 with m.If(wait == FLAG_CYCLES):
                     m.next = "flag"
             with m.State("flag"):
-                m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(flags.bit_select(sample, 1))]
+                m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.flagged)]
+                with m.If(self.o_ready):
+                    m.next = "tag"
+            with m.State("tag"):
+                m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.tag), self.ends.eq(1)]
                 with m.If(self.o_ready):
                     m.d.comb += self.sent.eq(1)
                     m.d.sync += [flags.eq((flags | self.overflows) & ~(1 << sample)), sample.eq(~sample)]
+                    m.next = "idle"
+            with m.State("answer"):
+                m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.right)]
+                with m.If(self.o_ready):
+                    m.next = "answer_tag"
+            with m.State("answer_tag"):
+                m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.answer_tag), self.ends.eq(1)]
+                with m.If(self.o_ready):
+                    m.d.comb += self.answered.eq(1)
                     m.next = "idle"
         return m

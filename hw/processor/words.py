@@ -1,6 +1,8 @@
 """Program words: a schedule in bits, and the messages that load it.
 
-A message is two 32-bit beats, a head and a number. The head's top four bits say what it is, the others an address.
+The core's stream carries packets of 32-bit words: a head, whose top four bits say what it is, the inputs of a sample or
+the messages of a part of a program, and a tag, which comes back with the answer. A message is two words, a head and a
+number. Its head's top four bits say what it is, the others an address.
 """
 
 from __future__ import annotations
@@ -19,13 +21,15 @@ Words = npt.NDArray[np.uint32]
 
 
 class Kind(IntEnum):
-    """Of a message: a sample, which has its inputs after the head; the beginning of a program, after which the core
-    has none; a part of it; its end with the checksum, which the core answers with 1 where it is right, else 0."""
+    """Of a packet: a sample, which has its inputs after the head; or messages, whose words the head counts, which the
+    core answers with 1 where it has a program then, else 0. Of a message: nothing; the beginning of a program, after
+    which the core has none; a part of it; its end with the checksum."""
 
-    SAMPLE = 0
+    SAMPLE = NOTHING = 0
     BEGIN = 1
     PART = 2
     END = 3
+    MESSAGES = 4
 
 
 class Region(IntEnum):
@@ -101,6 +105,15 @@ def messages(scheduled: Schedule) -> Words:
     body = np.array(parts, dtype=np.uint64).astype(np.uint32)
     end = [(Kind.END << KIND_SHIFT, checksum(body))]
     return np.concatenate([np.array(begin, np.uint64), body, np.array(end, np.uint64)]).astype(np.uint32)
+
+
+def packets(loading: Words, count: int) -> Words:
+    """What loads a program in packets of so many messages, (packets, words), all but their tags."""
+    padded = np.zeros((-len(loading) % count + len(loading), 2), np.uint32)
+    padded[: len(loading)] = loading
+    rows = padded.reshape(-1, 2 * count)
+    heads = np.full((len(rows), 1), Kind.MESSAGES << KIND_SHIFT | rows.shape[1], np.uint32)
+    return np.concatenate([heads, rows], axis=1)
 
 
 def checksum(parts: Words) -> int:

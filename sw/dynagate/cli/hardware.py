@@ -212,13 +212,13 @@ def synth(robot: Robot, region: Region, families: Sequence[str], units: int | No
 
     if units is not None:
         from dynagate.hw.processor.build import build_program
-        from dynagate.hw.processor.core import TOP, Processor
+        from dynagate.hw.processor.core import Processor
 
         folder = request.pop("folder")
         with Steps() as step:
             program = build_program(_request(robot, region, **request), units, folder=folder, step=step)
             core = program.core
-            counted = [synthesise_modules({TOP: Processor(core)}, family, step) for family in families]
+            counted = [synthesise_modules({"processor": Processor(core)}, family, step) for family in families]
         click.echo(table_of(f"a core of {core.text}", counted))
         click.echo(program.folder)
         return

@@ -295,6 +295,16 @@ class Design:
         return {name: number for name, number in types.items() if number is not None}
 
     @property
+    def packed_output(self) -> Stream:
+        """The results on a stream of packed integers: one after the other from bit 0 up. The bit after them says that
+        they cannot be used."""
+        fields, low = [], 0
+        for each in self.output.fields:
+            fields.append(replace(each, lsb=low))
+            low += each.width
+        return replace(self.output, bits=low, fields=tuple(fields))
+
+    @property
     def results(self) -> str:
         """The type of result arrays."""
         return FLOAT64 if self.axi is None or number_of(self.axi.word) is None else FLOAT32

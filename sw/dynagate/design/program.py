@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from os import PathLike
 from pathlib import Path
@@ -16,7 +16,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.structure import structured
-from dynagate.design.design import ChosenFormats, DesignFunction, Sides, Stream, Versions
+from dynagate.design.design import AxiStreams, ChosenFormats, DesignFunction, Sides, Stream, Versions
 from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
 from dynagate.design.payload import Words
 from dynagate.design.words import FLOAT64, WORD
@@ -61,6 +61,9 @@ class ProgramDesign:
     functions: tuple[DesignFunction, ...] = ()
     """A program has one function."""
 
+    axi: AxiStreams | None = None
+    """Of the shell that the program's core is in, while it is open; program.json has none."""
+
     @property
     def robot_name(self) -> str:
         return str(self.robot["name"])
@@ -94,6 +97,11 @@ class ProgramDesign:
     @property
     def results(self) -> str:
         return FLOAT64
+
+    @property
+    def packed_output(self) -> Stream:
+        """A number in a word, and the flag in the word after the last."""
+        return replace(self.output, bits=self.output.overflow)
 
     def to_json(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads(json.dumps(asdict(self)))

@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from dynagate.base.errors import ArgumentError
 from dynagate.design import program
-from dynagate.design.design import Design
+from dynagate.design.design import AxiStreams, Design, Sides
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign
 from dynagate.design.source import source_digest
+from dynagate.design.words import FIXED, PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats
+from dynagate.host.board_links import LINKS, LinkText
 from dynagate.host.devices import Device, FixedDevice, NumpyDevice, StreamDevice
 from dynagate.host.devices.face import Step
-from dynagate.host.drivers import DatapathDriver, Outputs, Overflow
-from dynagate.host.inputs import Arrays
+from dynagate.host.drivers import ShellDriver
 from dynagate.host.links import DeviceError, Link
-from dynagate.host.sim_links import SimLink
-from dynagate.host.words import pack_inputs
+from dynagate.host.sim_links import SimShellLink
+from dynagate.host.tags import check_tags, tags_from
+from dynagate.hw.axi import Axi
+from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
 
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import FormattedGraph
     from dynagate.hw.processor.build import ProcessorBuild
+    from dynagate.hw.processor.shape import Core
 
 ACCEPTED = 1
 """The core's answer to a program whose checksum is right."""
+MESSAGES = 32
+"""Of a program in a packet."""
 
 
 def is_program(what: Any) -> bool:
@@ -49,61 +55,82 @@ def folder_of(design: ProcessorBuild | str | PathLike[str]) -> Path:
     return path.parent if path.name == program.FILE else path
 
 
-class ProgramDriver(DatapathDriver):
-    """Samples of a program: a head, the inputs and then the results, a word each. The program is loaded first.
+def behind(design: ProgramDesign, width: int, last: str) -> ProgramDesign:
+    """A program's design with its streams in a shell. width: bits of a beat. last: what TLAST ends."""
+    words = Sides(design.input.words, design.output.words)
+    own = Sides(beats(words.input, width), beats(words.output, width))
+    table = with_processor()
+    streams = AxiStreams(width, last, words, own, Sides(0, 0), IDENTITY, VERSION, table, word=FIXED)
+    return replace(design, axi=streams)
+
+
+class ProgramDriver(ShellDriver):
+    """A program in a processor's shell, where it is loaded first. design: with its streams.
 
     Raises DesignError: the device is another core, or the core refuses the program.
     """
 
-    def __init__(self, folder: Path, link: Link, *, progress: bool = False) -> None:
-        design = program.load(folder)
-        words = program.load_words(folder, design)
+    def __init__(self, design: ProgramDesign, words: Words, link: Link, *, progress: bool = False) -> None:
         super().__init__(cast("Design", design), link, progress=progress)
-        self.sample, self.result = (design.input.words, 1), (1, 1)
         self._load(words, design)
-        self.result = (design.output.words, 1)
 
     def _check(self) -> None:
-        shown = self.registers.read("hash_high") << 32 | self.registers.read("hash_low")
-        if shown != self.whole.device_hash:
-            design = cast("ProgramDesign", self.whole)
+        design = cast("ProgramDesign", self.whole)
+        for name, expected in (("identity", IDENTITY), ("version", VERSION)):
+            self._check_register(name, expected)
+        shown = self.registers.read("hash_high") << BITS | self.registers.read("hash_low")
+        if shown != design.device_hash:
             raise DesignError(
                 f"{self.link.text} is core {shown:016x}; {design.title} is a program for core "
                 f"{design.device_hash:016x} ({program.shape_text(design.core)}): build the program for this core"
             )
 
     def _load(self, words: Words, design: ProgramDesign) -> None:
-        answer = self.stream(words[:, :, np.newaxis], 1)
-        if answer[0, 0, 0] != ACCEPTED:
+        """Raises DesignError: the core refuses the program."""
+        from dynagate.hw.processor.words import packets
+
+        asked = packets(words, MESSAGES)
+        size = beats(asked.shape[1], self.axi.width)
+        samples = self.link.buffer((len(asked), size, self.axi.lanes))
+        rows = samples.reshape(len(asked), size * self.axi.lanes)
+        rows[:, : asked.shape[1]] = asked
+        tags = tags_from(self.words.tags.take(len(asked)), len(asked))
+        rows[:, asked.shape[1]] = tags
+        answers = self.link.buffer((len(asked), beats(1, self.axi.width), self.axi.lanes))
+        self.wait()
+        try:
+            self.link.expect(answers.shape[1])
+            self.link.write(samples)
+            self._read(answers)
+            flat = answers.reshape(len(asked), answers.shape[1] * self.axi.lanes)
+            check_tags(self.link.text, tags, flat[:, 1])
+        except BaseException as error:
+            self._failed(error)
+            raise
+        if flat[-1, 0] != ACCEPTED:
             raise DesignError(
                 f"{self.link.text} refuses the program of {design.title}: its checksum differs; {REBUILD}"
             )
-
-    def run(self, arrays: Arrays, batch: int) -> tuple[Outputs, Overflow]:
-        samples = pack_inputs(self.design, arrays, batch, {})[:, :, np.newaxis]
-        results = self.stream(samples) if batch else np.zeros((0, *self.result), np.uint32)
-        return self._unpacked(results[:, :, 0])
-
-    def pack(self, arrays: Arrays, batch: int, samples: Words) -> None:
-        samples[:, :, 0] = pack_inputs(self.design, arrays, batch, {})
-
-    def unpack(self, samples: Words, words: Words) -> tuple[Outputs, Overflow]:
-        return self._unpacked(words[:, :, 0])
 
 
 class ProgramDevice(StreamDevice):
     """A processor with a program. `load` gives it another one."""
 
-    def __init__(self, folder: Path, link: Link, *, progress: bool = False) -> None:
+    def __init__(self, folder: Path, design: ProgramDesign, link: Link, *, progress: bool = False) -> None:
         self._progress = progress
-        super().__init__(ProgramDriver(folder, link, progress=progress))
+        try:
+            driver = ProgramDriver(design, program.load_words(folder, design), link, progress=progress)
+        except BaseException:
+            link.close()
+            raise
+        super().__init__(driver)
 
     def load(self, design: ProcessorBuild | str | PathLike[str]) -> None:
         """Another program for the same core, when no batch is under way. Raises DesignError: it is none, or one for
         another core; what was loaded before stays then. DeviceError: the link failed; nothing is loaded then."""
         folder = folder_of(design)
         other, here = program.load(folder), cast("ProgramDesign", self.driver.whole)
-        program.load_words(folder, other)
+        words = program.load_words(folder, other)
         if other.core_hash != here.core_hash:
             raise DesignError(
                 f"{other.title} is a program for another core ({program.shape_text(other.core)}); this one has "
@@ -112,34 +139,77 @@ class ProgramDevice(StreamDevice):
         for under_way in list(self._used):
             under_way.collect()
         self.driver.wait()
-        link = self.driver.link
+        link, axi = self.driver.link, here.axi
         if link.closed:
             raise DeviceError(f"{link.text} is closed; open it again")
+        assert axi is not None
         self.driver.queue.close()
-        super().__init__(ProgramDriver(folder, link, progress=self._progress))
+        driver = ProgramDriver(behind(other, axi.width, axi.last), words, link, progress=self._progress)
+        StreamDevice.__init__(self, driver)
 
     def close(self) -> None:
         self.driver.close()
 
 
-def open_sim(
-    design: ProcessorBuild | str | PathLike[str],
-    *,
-    pauses: tuple[float, float] = (0.0, 0.0),
-    seed: int = 1,
-    step: Step | None = None,
-) -> Device:
-    """A program on its simulated core, which is compiled unless the cache holds it."""
+def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, ProgramDesign, Core]:
+    """The folder of a program, its design and its core. Raises DesignError."""
     from dynagate.hw.processor.shape import Core
-    from dynagate.sim.processor import core_library
 
     folder = folder_of(design)
     content = program.load(folder)
     core = Core(**content.core)
     if core.hash != content.core_hash:
         raise DesignError(f"{folder} is a program for a core of another version of dynagate; {REBUILD}")
-    link = SimLink(core_library(core, step=step), cast("Design", content), pauses=pauses, seed=seed)
-    return ProgramDevice(folder, link, progress=step is not None)
+    return folder, content, core
+
+
+def open_sim(
+    design: ProcessorBuild | str | PathLike[str],
+    *,
+    axi: Axi | int | None = None,
+    cores: int = 1,
+    pauses: tuple[float, float] = (0.0, 0.0),
+    seed: int = 1,
+    shell: bool = True,
+    step: Step | None = None,
+) -> Device:
+    """A program on simulated cores in their shell, which is compiled unless the cache holds it."""
+    from dynagate.sim.processor import core_library
+
+    folder, content, core = _program(design)
+    streams = axi if isinstance(axi, Axi) else Axi(WORD if axi is None else axi, words=FIXED)
+    behind_it = behind(content, streams.width, streams.last)
+    library = core_library(core, streams, cores, step=step)
+    link = SimShellLink(library, cast("Design", behind_it), pauses=pauses, seed=seed)
+    return ProgramDevice(folder, behind_it, link, progress=step is not None)
+
+
+def open_board(
+    design: ProcessorBuild | str | PathLike[str], *, link: str | None = None, step: Step | None = None
+) -> Device:
+    """A program on a board. The device says how wide its streams are."""
+    if link is None:
+        raise ArgumentError("device 'board' without a link; expected link='uart:/dev/ttyUSB0' or another")
+    folder, content, _ = _program(design)
+    text = LinkText.of(link, str(folder))
+    if step:
+        step(f"opening {link}")
+    last = PER_SAMPLE if text.row is LINKS["uart"] else PER_BATCH
+    behind_it = behind(content, WORD, last)
+    opened = text.opened(cast("Design", behind_it))
+    shown = opened.read_register(with_processor()["stream"].address) & 0xFFFF
+    if shown != WORD:
+        opened.close()
+        behind_it = behind(content, _width(opened, shown), last)
+        opened = text.opened(cast("Design", behind_it))
+    return ProgramDevice(folder, behind_it, opened, progress=step is not None)
+
+
+def _width(link: Link, shown: int) -> int:
+    """Bits of a beat, as a device says. Raises DesignError."""
+    if shown not in WIDTHS:
+        raise DesignError(f"{link.text} says that its streams have {shown} bits; expected a processor's bitstream")
+    return shown
 
 
 def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
@@ -168,4 +238,9 @@ def _formatted(design: ProcessorBuild | str | PathLike[str]) -> FormattedGraph:
     return formatted_program(content, program.load_words(folder, content))
 
 
-PROGRAM_DEVICES = {"sim": open_sim, "fixed": open_fixed, "numpy": open_numpy}
+PROGRAM_DEVICES: dict[str, Callable[..., Device]] = {
+    "sim": open_sim,
+    "board": open_board,
+    "fixed": open_fixed,
+    "numpy": open_numpy,
+}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -224,7 +224,7 @@ class FixedWords:
 
     def __init__(self, design: Design, axi: AxiStreams) -> None:
         self.design, self.axi, self.tags = design, axi, Tags()
-        self._results = _close_together(design.output)
+        self._results = design.packed_output
 
     def filling(self, values: Sequence[npt.NDArray[Any]]) -> Any:
         return None
@@ -264,15 +264,6 @@ class FixedWords:
 def stream_words(design: Design, axi: AxiStreams, *, native: bool = True) -> FloatWords | FixedWords:
     """What a design's AXI streams carry. native: by functions in C where they can be compiled."""
     return FixedWords(design, axi) if axi.word == FIXED else FloatWords(design, axi, native=native)
-
-
-def _close_together(stream: Stream) -> Stream:
-    """The stream with its fields one after the other from bit 0 up."""
-    fields, low = [], 0
-    for field in stream.fields:
-        fields.append(replace(field, lsb=low))
-        low += field.width
-    return replace(stream, bits=low, fields=tuple(fields))
 
 
 def pack_floats(design: Design, axi: AxiStreams, arrays: Arrays, batch: int) -> Words:

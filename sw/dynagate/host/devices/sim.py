@@ -61,7 +61,7 @@ class Sim(DesignOptions, DeviceOptions):
             from dynagate.hw.processor.build import build_program
 
             programmed = build_program(request, self.units, folder=Path(self.folder), step=step)
-            return open_sim(programmed, pauses=self.pauses, seed=self.seed, step=step)
+            return open_sim(programmed, axi=self.axi, pauses=self.pauses, seed=self.seed, step=step)
         return self.of_design(DesignSource(build_request(request, folder=self.folder, step=step)), step)
 
     def of_rollout(self, robot: Robot, algorithm: AlgorithmOptions, step: Step | None = None) -> TurnDevice:

@@ -1,0 +1,218 @@
+"""Cores behind standard interfaces: AXI4-Stream of packets in and out, AXI4-Lite registers beside."""
+
+from __future__ import annotations
+
+from amaranth.hdl import Array, Cat, Const, Module, Mux, ResetInserter, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from dynagate.base.errors import ArgumentError
+from dynagate.design.words import FIXED
+from dynagate.hw.axi import PER_BATCH, Axi
+from dynagate.hw.axi_lite import AxiLite
+from dynagate.hw.processor.core import Processor
+from dynagate.hw.processor.shape import LANE, Core
+from dynagate.hw.processor.words import KIND_SHIFT, Kind
+from dynagate.hw.regmap import BITS
+from dynagate.hw.shell import Accelerator, Events
+
+TOP = "accelerator"
+MOST_CORES = 32
+BATCH_BIT = 16
+"""Of register `stream`: TLAST ends a batch."""
+
+
+class Words(wiring.Component):
+    """Beats to words. A packet begins with a beat of its own, and what is left of its last beat is dropped.
+
+    ========  ===  =======================================================
+    tdata     in   words of a beat
+    tvalid    in   the beat is offered
+    tready    out  it is taken
+    tlast     in   it ends a packet or a batch
+    word      out  the next word
+    valid     out  it is offered
+    ready     in   it is taken
+    ends      in   it is the packet's last
+    last      out  TLAST of its beat
+    cut       out  for a cycle: TLAST has ended a packet before its last word
+    ========  ===  =======================================================
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        super().__init__(
+            {
+                "tdata": In(width),
+                "tvalid": In(1),
+                "tready": Out(1),
+                "tlast": In(1),
+                "word": Out(LANE),
+                "valid": Out(1),
+                "ready": In(1),
+                "ends": In(1),
+                "last": Out(1),
+                "cut": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        lanes = self.width // LANE
+        lane = Signal(range(max(lanes, 2)))
+        taken, finished = Signal(), Signal()
+        m.d.comb += [
+            self.word.eq(self.tdata.word_select(lane, LANE)),
+            self.valid.eq(self.tvalid),
+            self.last.eq(self.tlast),
+            taken.eq(self.tvalid & self.ready),
+            finished.eq(self.ends | (lane == lanes - 1)),
+            self.tready.eq(self.ready & finished),
+            self.cut.eq(taken & finished & self.tlast & ~self.ends),
+        ]
+        with m.If(taken):
+            m.d.sync += lane.eq(lane + 1)
+            with m.If(finished):
+                m.d.sync += lane.eq(0)
+        return m
+
+
+class Beats(wiring.Component):
+    """Words to beats. A packet begins with a beat of its own; what is left of its last beat is 0.
+
+    ========  ===  ==========================
+    word      in   a word
+    valid     in   it is offered
+    ready     out  it is taken
+    ends      in   it is the packet's last
+    last      in   TLAST goes with the packet
+    tdata     out  words of a beat
+    tvalid    out  the beat is offered
+    tready    in   it is taken
+    tlast     out  it ends a packet or a batch
+    ========  ===  ==========================
+    """
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        super().__init__(
+            {
+                "word": In(LANE),
+                "valid": In(1),
+                "ready": Out(1),
+                "ends": In(1),
+                "last": In(1),
+                "tdata": Out(width),
+                "tvalid": Out(1),
+                "tready": In(1),
+                "tlast": Out(1),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        lanes = self.width // LANE
+        lane = Signal(range(max(lanes, 2)))
+        m.d.comb += self.ready.eq(~self.tvalid | self.tready)
+        with m.If(self.ready):
+            m.d.sync += self.tvalid.eq(0)
+        with m.If(self.ready & self.valid):
+            fresh = [self.word if k == 0 else Const(0, LANE) for k in range(lanes)]
+            with m.If(lane == 0):
+                m.d.sync += self.tdata.eq(Cat(fresh))
+            with m.Else():
+                m.d.sync += self.tdata.word_select(lane, LANE).eq(self.word)
+            m.d.sync += lane.eq(lane + 1)
+            with m.If(self.ends | (lane == lanes - 1)):
+                m.d.sync += [self.tvalid.eq(1), self.tlast.eq(self.ends & self.last), lane.eq(0)]
+        return m
+
+
+class CoreShell(Accelerator):
+    """Cores of one shape in the accelerator's interfaces. They take samples in turn, so that results keep their order;
+    a program goes to all of them. Its Verilog depends on the shape, the streams and the number of cores alone."""
+
+    def __init__(self, core: Core, axi: Axi, cores: int = 1) -> None:
+        self.core, self.cores = core, cores
+        super().__init__(axi)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        reset, clear = self._clocked(m)
+        m.submodules.words = words = ResetInserter(reset)(Words(self.axi.width))
+        m.submodules.beats = beats = ResetInserter(reset)(Beats(self.axi.width))
+        processors = [Processor(self.core) for _ in range(self.cores)]
+        for k, processor in enumerate(processors):
+            m.submodules[f"processor{k}"] = ResetInserter(reset)(processor)
+        events = self._dealt(m, processors, words, beats)
+        self._offer(m, beats, reset)
+        first = processors[0]
+        values = {
+            **self._identity(self.core.device_hash),
+            "ii": first.period,
+            **self._counters(m, reset | clear, events),
+            "stream": Const(self.axi.width | (self.axi.last == PER_BATCH) << BATCH_BIT, BITS),
+            "cores": Const(self.cores, BITS),
+            "checksum": first.checksum,
+        }
+        self._controlled(m, reset, clear, AxiLite(values))
+        m.d.comb += self._at_the_ports(words, reset)
+        return m
+
+    def _dealt(self, m: Module, processors: list[Processor], words: Words, beats: Beats) -> Events:
+        """Samples to the cores in turn, results from them in turn; messages to all, of which the first answers."""
+        to, out_of = Signal(range(max(self.cores, 2))), Signal(range(max(self.cores, 2)))
+        is_head, goes_on, to_all = Signal(init=1), Signal(), Signal()
+        taken = Signal()
+        ready = Cat(each.i.ready for each in processors)
+        m.d.comb += [
+            to_all.eq(Mux(is_head, words.word[KIND_SHIFT:] != Kind.SAMPLE, goes_on)),
+            words.ready.eq(Mux(to_all, ready.all(), ready.bit_select(to, 1))),
+            words.ends.eq(Array(each.i_ends for each in processors)[Mux(to_all, 0, to)]),
+            taken.eq(words.valid & words.ready),
+        ]
+        with m.If(taken):
+            m.d.sync += [is_head.eq(words.ends | words.cut), goes_on.eq(to_all)]
+            with m.If(to_all):  # no sample is under way
+                m.d.sync += [to.eq(0), out_of.eq(0)]
+            with m.Elif(words.ends):
+                m.d.sync += to.eq(Mux(to == self.cores - 1, 0, to + 1))
+        for k, each in enumerate(processors):
+            chosen = to_all | (to == k)
+            m.d.comb += [
+                each.i.payload.eq(words.word),
+                each.i.valid.eq(taken & chosen),
+                each.i_last.eq(words.last),
+                each.i_cut.eq(words.cut & chosen),
+                each.o.ready.eq(Mux(each.o_answers & (k != 0), 1, beats.ready & (out_of == k))),
+            ]
+        ways = {name: Array(getattr(each, name) for each in processors)[out_of] for name in ("o_last", "o_ends")}
+        m.d.comb += [
+            beats.word.eq(Array(each.o.payload for each in processors)[out_of]),
+            beats.valid.eq(Array(each.o.valid for each in processors)[out_of]),
+            beats.ends.eq(ways["o_ends"]),
+            beats.last.eq(ways["o_last"] | (self.axi.last != PER_BATCH)),
+        ]
+        sent = Cat(each.sent for each in processors).any()
+        with m.If(sent):
+            m.d.sync += out_of.eq(Mux(out_of == self.cores - 1, 0, out_of + 1))
+        flagged = Array(each.flagged for each in processors)[out_of]
+        missing = words.ends & ~words.last if self.axi.last != PER_BATCH else Const(0)
+        entered = Cat(each.entered for each in processors).any()
+        return Events(entered, sent, Const(0), flagged, flagged, taken & (words.cut | missing))
+
+
+def check_shell(axi: Axi, cores: int) -> None:
+    """Raises ValueError: the streams carry no integers, or there are too many cores."""
+    if axi.words != FIXED:
+        raise ArgumentError(f"words '{axi.words}' of a processor; expected '{FIXED}'")
+    if type(cores) is not int or not 1 <= cores <= MOST_CORES:
+        raise ArgumentError(f"{cores} cores; expected 1 to {MOST_CORES}")
+
+
+def shell_text(core: Core, axi: Axi, cores: int = 1, platform: object = None) -> str:
+    """The Verilog of cores in their shell, module `accelerator`. Raises ValueError as `check_shell`."""
+    check_shell(axi, cores)
+    from dynagate.hw.netlist import verilog_text
+
+    head = f"// {cores} of {core.units} units, {core.word} bits, generated by dynagate; {core.hash}\n"
+    return head + verilog_text(CoreShell(core, axi, cores), TOP, platform, blank=True)
