@@ -55,7 +55,7 @@ def typical_sizes(tree: Tree) -> dict[str, Array]:
         **{link.name: _parameter_sizes(link.mass or 1.0, length) for link in robot.links},
         **moves,
         "q": position,
-        "increment": 0.3 * position,
+        "increment": 0.3 * moves["q"],
         **{f"delta_{name}": size for name, size in moves.items()},
         **{f"lam_{name}": 1.0 / size for name, size in moves.items()},
         "minv": 1.0 / np.sqrt(np.outer(inertia, inertia)),

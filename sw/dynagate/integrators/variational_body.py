@@ -66,6 +66,10 @@ HALF_SINE = _economised([0.5 * (-0.25) ** k / factorial(2 * k + 1) for k in rang
 HALF_COSINE = _economised([(-0.25) ** k / factorial(2 * k) for k in range(20)], _Z)
 """sin(δ/2) / δ and cos(δ/2) of δ²."""
 
+SCREW = _economised([(-1.0) ** k / factorial(2 * k + 2) for k in range(20)], _Z)
+SCREW_CUBE = _economised([(-1.0) ** k / factorial(2 * k + 3) for k in range(20)], _Z)
+"""(1 - cos δ) / δ² and (δ - sin δ) / δ³ of δ²."""
+
 
 def polynomial(coefficients: tuple[float, ...], x: Scalar) -> Scalar:
     """Horner's rule, from the highest power to the constant."""
@@ -84,6 +88,23 @@ def turned_about_z(e: Vector, w: Scalar, half_sine: Scalar, half_cosine: Scalar)
     """The quaternion (e, w) times that of a turn about z, given by the sine and cosine of half its angle."""
     c, s = half_cosine, half_sine
     return (c * e[0] + s * e[1], c * e[1] - s * e[0], c * e[2] + s * w), c * w - s * e[2]
+
+
+def exponential(turn: Vector, v: Vector) -> tuple[Vector, Scalar, Vector]:
+    """exp of the twist (ω, v): the quaternion (e, w) of its turn, of up to `WIDEST_TURN`, and the displacement."""
+    square = dot(turn, turn)
+    across = cross(turn, v)
+    bent = plus(scaled(across, polynomial(SCREW, square)), scaled(cross(turn, across), polynomial(SCREW_CUBE, square)))
+    return scaled(turn, polynomial(HALF_SINE, square)), polynomial(HALF_COSINE, square), plus(v, bent)
+
+
+def combined(
+    first: tuple[Vector, Scalar, Vector], second: tuple[Vector, Scalar, Vector]
+) -> tuple[Vector, Scalar, Vector]:
+    """The displacement (e, w, Δp) by one and then, in the frame that it leads to, by another."""
+    (a, v, shift), (b, w, further) = first, second
+    e = plus(plus(scaled(b, v), scaled(a, w)), cross(a, b))
+    return e, v * w - dot(a, b), plus(shift, plus(further, displaced(further, a, v)))
 
 
 def twist(e: Vector, shift: Vector, angle: Scalar, b: Scalar) -> tuple[Vector, Vector]:

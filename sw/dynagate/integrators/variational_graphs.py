@@ -16,8 +16,10 @@ import numpy as np
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import Argument, Function, Tree
+from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.forward_dynamics import forward_dynamics
-from dynagate.dynamics.joints import AxisTransform
+from dynagate.dynamics.joints import JointTransform
+from dynagate.dynamics.links import Link
 from dynagate.dynamics.mass_matrix import Factor, factorise, mass_matrix, solve
 from dynagate.dynamics.spatial import (
     Array,
@@ -38,7 +40,9 @@ from dynagate.integrators.variational_body import (
     HALF_SINE,
     WIDEST,
     B,
+    combined,
     displaced,
+    exponential,
     impulse,
     momenta,
     polynomial,
@@ -87,7 +91,10 @@ def start(
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse
     load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share, external)
-    turn = array([(1.0, 0.0) if tree.slides(d) else (cos(q[d]), sin(q[d])) for d in range(tree.nv)])
+    turn = array([(1.0, 0.0)] * tree.nv)
+    for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True):
+        if _turns(link):
+            turn[part.start] = cos(own[0]), sin(own[0])
     past = (last, second, third, fourth)
     increment = _guesses(tree, guess, q, past, tau, dt, external)
     return increment, load, impulse_of_joints, packed, turn
@@ -158,14 +165,16 @@ def residual(
     widest: Scalar = 0.0
     for i in tree.links:
         with scope("drnea", f"link{i}"):
-            p, d, inertia = tree.parents[i], tree.dofs[i].start, tree.inertias[i]
+            p, link, inertia = tree.parents[i], tree.each_link[i], tree.inertias[i]
+            own = increment[tree.dofs[i].start : tree.dofs[i].stop]
             above = moved[p] if p >= 0 else ((0.0, 0.0, 0.0), 1.0, (0.0, 0.0, 0.0))
-            e, w, shift = _displacement(tree, i, joints[i], increment[d], above)
+            e, w, shift = _displacement(link, joints[i], own, above)
             moved.append((e, w, shift))
             y = e[0] * e[0] + e[1] * e[1] + e[2] * e[2]
             widest = widest + _eighth_power(y * (1.0 / WIDEST))
-            if not tree.slides(d):
-                widest = widest + _eighth_power(increment[d] * increment[d] * (0.25 / WIDEST))
+            turns = [x * x for x, direction in zip(own, link.directions, strict=True) if direction < 3]
+            if turns:
+                widest = widest + _eighth_power(sum(turns[1:], turns[0]) * (0.25 / WIDEST))
             angle = polynomial(ANGLE, y)
             square = y * (angle * angle)
             rotation, v = twist(e, shift, angle, polynomial(B, square))
@@ -179,39 +188,44 @@ def residual(
     f: list[Scalar] = [0.0] * tree.nv
     for i in reversed(tree.links):
         with scope("drnea", f"link{i}"):
-            d, p = tree.dofs[i].start, tree.parents[i]
-            rotor = tree.armature[d] * increment[d] + (0.5 * tree.damping[d]) * (dt * increment[d])
-            f[d] = label(tree.along(d, force[i]) + rotor - impulse_of_joints[d], "f")
+            p = tree.parents[i]
+            for d in tree.dofs[i]:
+                rotor = tree.armature[d] * increment[d] + (0.5 * tree.damping[d]) * (dt * increment[d])
+                f[d] = label(tree.along(d, force[i]) + rotor - impulse_of_joints[d], "f")
             if p >= 0:
                 force[p] = force[p] + joints[i].force_to_parent(force[i])
     return f, momentum, widest
 
 
-def _transforms(tree: Tree, q: Any, turn: Array) -> list[AxisTransform]:
+def _turns(link: Link) -> bool:
+    return link.directions == (2,)
+
+
+def _transforms(tree: Tree, q: Any, turn: Array) -> list[JointTransform]:
     """`Tree.transforms` with the cosines and sines at hand."""
-    joints = []
-    for i, link in enumerate(tree.robot.links):
-        d, fixed, origin = tree.dofs[i].start, array(link.joint.rotation), array(link.joint.translation)
-        if tree.slides(d):
-            joints.append(AxisTransform(fixed, origin + fixed[:, 2] * q[d]))
-        else:
-            joints.append(AxisTransform(fixed, origin, *turn[d]))
-    return joints
+    return [
+        link.pose(turn[part.start] if _turns(link) else link.turn(own))
+        for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True)
+    ]
 
 
-def _displacement(tree: Tree, i: int, joint: Any, delta: Scalar, above: Any) -> tuple[Any, Scalar, Any]:
-    """ΔR's quaternion (e, w) and Δp of link i from those of its parent (Eq. 19)."""
+def _displacement(link: Link, joint: JointTransform, own: Sequence[Scalar], above: Any) -> tuple[Any, Scalar, Any]:
+    """ΔR's quaternion (e, w) and Δp of a link from those of its parent (Eq. 19). own: the increment of its joint, a
+    constant velocity times the step."""
     e, w, shift = above
     at = joint.translation
-    if tree.slides(tree.dofs[i].start):
-        slide = joint.to_parent(array([0.0, 0.0, delta]))
+    if link.directions == (5,):
+        slide = joint.to_parent(array([0.0, 0.0, own[0]]))
         shift = array(shift) + array(displaced(tuple(at + slide), e, w)) + slide
         return tuple(joint.to_link(array(e))), w, tuple(joint.to_link(shift))
-    square = delta * delta
-    half_sine = delta * polynomial(HALF_SINE, square)
-    shift = array(shift) + array(displaced(tuple(at), e, w))
-    e, w = turned_about_z(tuple(joint.to_link(array(e))), w, half_sine, polynomial(HALF_COSINE, square))
-    return e, w, tuple(joint.to_link(shift))
+    carried = tuple(joint.to_link(array(shift) + array(displaced(tuple(at), e, w))))
+    e = tuple(joint.to_link(array(e)))
+    if _turns(link):
+        square = own[0] * own[0]
+        half_sine = own[0] * polynomial(HALF_SINE, square)
+        return (*turned_about_z(e, w, half_sine, polynomial(HALF_COSINE, square)), carried)
+    motion = link.motion(own)
+    return combined((e, w, carried), exponential(tuple(motion.angular), tuple(motion.linear)))
 
 
 def _eighth_power(x: Scalar) -> Scalar:
@@ -268,7 +282,7 @@ def finish(
         return array(flat).reshape(np.shape(values))
 
     increment = if_good(following)
-    moved = [x + d for x, d in zip(q, increment, strict=True)]
+    moved = advance(tree.robot, array(list(q)), increment)
     return moved, increment, if_good(last), if_good(second), if_good(third), if_good(brought), 1.0, good
 
 
@@ -313,7 +327,7 @@ FINISH = Function(
     (Q, *INCREMENTS[:3], NEXT, Argument("brought", "forces", like="f_ext"), EXCESS, TURNED),
     (
         *(
-            Argument(name, "forces" if of == "momentum" else "scalar" if of == "share" else "vector")
+            Argument(name, {"q": "configuration", "momentum": "forces", "share": "scalar"}.get(of, "vector"))
             for name, of in CARRIED.items()
         ),
         Argument("good", "scalar"),

@@ -22,7 +22,6 @@ from dynagate.forces.checks import check_above_zero
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import Count, Loop, Until
-from dynagate.integrators.links import check_joints
 from dynagate.integrators.motion import Method, Motion, forces_of
 from dynagate.integrators.step import StepOptions
 from dynagate.integrators.variational_graphs import (
@@ -48,8 +47,9 @@ SLOPE = Argument("dforce_dlast", "matrix", like="minv")
 class VariationalMethod(Method):
     """Steps of a discrete Lagrangian by RIQN: second order, and no drift of the energy (Lee, Liu, Park & Srinivasa, "A
     Linear-Time Variational Integrator for Multibody Systems", 2020). guess: 1 to 4, of the increments. tolerance: of
-    the residual impulse's norm, N m s. iterations: most of them a step. Of revolute and prismatic joints. Raises
-    ValueError: a number is out of range."""
+    the residual impulse's norm, N m s. iterations: most of them a step. Of all kinds of joints; the velocity that it
+    gives is the constant one that leads from each configuration to the next. Raises ValueError: a number is out of
+    range."""
 
     guess: int = 3
     tolerance: float = 1e-8
@@ -67,7 +67,7 @@ class VariationalMethod(Method):
     def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
         self.check(options, linearise=linearise)
         assert options.dt is not None
-        check_joints(robot)
+        robot.check_uncoupled("the variational integrator")
         check_invertible(Tree(robot))
         forces = Forces(robot, forces_of(options))
         carried = {**CARRIED, "failed_next": "failed"}
@@ -136,7 +136,7 @@ def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
         {},
     )
     return (
-        jacobian(trace(robot, acting), inputs=[INCREMENTS[0].name]),
+        jacobian(trace(robot, acting), robot=robot, inputs=[INCREMENTS[0].name]),
         trace(robot, Function(START.name, inputs, START.outputs, {"": pushed}, {})),
     )
 

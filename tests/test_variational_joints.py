@@ -1,0 +1,174 @@
+"""The variational method of rollouts on spherical and floating joints: its steps against derivatives of the action, its
+momenta, its energy, and its order beside an explicit method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dynagate import Robot, Rollout, evaluate, trace
+from dynagate.dynamics import Tree
+from dynagate.dynamics.configuration import difference, integrate, neutral
+from dynagate.forces import CompliantContact, Damping, Force, Friction, Now, Plane, Point, Servo
+from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.robot import Joint, Link
+
+from tests.test_gpu import ON_HOST
+
+TIGHT = VariationalMethod(tolerance=1e-12)
+
+
+def body(name: str, parent: int, kind: str, axis: tuple[float, float, float] = (0.0, 0.0, 1.0)) -> Link:
+    place = (0.0, 0.0, 0.0) if parent < 0 else (0.2, -0.1, 0.3)
+    joint = Joint(f"to_{name}", kind, axis=axis, translation=place)
+    inertia = ((0.06, 0.002, 0.001), (0.002, 0.05, -0.003), (0.001, -0.003, 0.04))
+    return Link(name, parent, joint, 1.5, (0.05, 0.1, -0.15), inertia)
+
+
+@cache
+def robot(*, gravity: bool = True, satellite: bool = False) -> Robot:
+    """A body that floats, a ball joint on it, and a joint that turns about an oblique axis. satellite: and a body that
+    moves freely beside the ball."""
+    links = (
+        body("trunk", -1, "floating"),
+        body("upper", 0, "spherical"),
+        body("lower", 1, "revolute", (0.6, 0.0, 0.8)),
+    )
+    links += (body("satellite", 1, "floating"),) if satellite else ()
+    return Robot("tumbler", links, gravity=(0.3, -0.2, -9.0) if gravity else (0.0, 0.0, 0.0))
+
+
+def start(of: Robot, seed: int = 0, speed: float = 1.5) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    return integrate(of, neutral(of), 0.5 * random.normal(size=of.nv)), speed * random.normal(size=of.nv)
+
+
+def logarithm(rotation: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """The twist (ω, v) of a displacement, by the series of V⁻¹ = log(R) / (R - 1)."""
+    angle = np.arccos(np.clip(0.5 * (np.trace(rotation) - 1.0), -1.0, 1.0))
+    skew = (rotation - rotation.T) * (0.5 * angle / np.sin(angle) if angle > 1e-9 else 0.5)
+    half = 0.5 * angle
+    curved = (1.0 - half / np.tan(half)) / angle**2 if angle > 1e-4 else 1.0 / 12.0 + angle**2 / 720.0
+    inverse = np.eye(3) - 0.5 * skew + curved * (skew @ skew)
+    return np.array([skew[2, 1], skew[0, 2], skew[1, 0], *(inverse @ shift)])
+
+
+def action(of: Robot, q0: np.ndarray, q1: np.ndarray, dt: float) -> float:
+    """L_d of Equation 9 from the poses of the links at both ends."""
+    tree, total = Tree(of).as_given, 0.0
+    ends = [Now(of, q.tolist(), [0.0] * of.nv, dt).poses for q in (q0, q1)]
+    for inertia, (r0, p0), (r1, p1) in zip(tree.inertias, *ends, strict=True):
+        r0, p0, r1, p1 = (np.array(x, dtype=float) for x in (r0, p0, r1, p1))
+        first, second = (np.array(x, dtype=float) for x in (inertia.first, inertia.second))
+        w, v = np.split(logarithm(r0.T @ r1, r0.T @ (p1 - p0)), 2)
+        about = np.trace(second) * np.eye(3) - second
+        total += (0.5 * w @ about @ w + v @ np.cross(w, first) + 0.5 * inertia.mass * (v @ v)) / dt
+        fallen = inertia.mass * (p0 + p1) + (r0 + r1) @ first
+        total += 0.5 * dt * np.array(of.gravity) @ fallen
+    return total
+
+
+def slope(function: Callable[[float], float], h: float = 2e-4) -> float:
+    return (8.0 * (function(h) - function(-h)) - (function(2 * h) - function(-2 * h))) / (12.0 * h)
+
+
+def run(of: Robot, steps: int, dt: float, method: Any = TIGHT, device: str = "cpu", **options: Any) -> Any:
+    q0, qd0 = start(of)
+    rollout = Rollout(of, steps=steps, dt=dt, method=method, device=device, **options)
+    got = rollout(q0, qd0, np.zeros((steps, of.nv)))
+    assert got.converged.all()
+    return got
+
+
+def test_steps_are_stationary_points_of_the_action() -> None:
+    of, dt = robot(satellite=True), 0.02
+    before, here, after = run(of, 3, dt, device="numpy").q[1:]
+    momentum = 0.0
+    for unit in np.eye(of.nv):
+
+        def varied(h: float, unit: np.ndarray = unit) -> float:
+            moved = integrate(of, here, h * unit)
+            return action(of, before, moved, dt) + action(of, moved, after, dt)
+
+        momentum = max(momentum, abs(slope(lambda h, u=unit: action(of, before, integrate(of, here, h * u), dt))))
+        assert abs(slope(varied)) < 1e-9 * max(momentum, 1.0)
+    assert momentum > 1.0
+
+
+def test_momenta_in_free_flight_stay() -> None:
+    """The discrete momentum of all motions of the whole robot in space, which Noether's theorem keeps."""
+    of, dt = robot(gravity=False), 0.02
+    q = run(of, 40, dt).q
+    kept = []
+    for k in (1, 20, 40):
+        rotation = np.array(Now(of, q[k].tolist(), [0.0] * of.nv, dt).poses[0][0], dtype=float)
+        each = []
+        for turn, push in np.eye(6).reshape(6, 2, 3):
+            moved = np.zeros(of.nv)
+            moved[:3] = rotation.T @ (push + np.cross(turn, q[k][:3]))
+            moved[3:6] = rotation.T @ turn
+            each.append(slope(lambda h, k=k, v=moved: action(of, q[k - 1], integrate(of, q[k], h * v), dt)))
+        kept.append(each)
+    np.testing.assert_allclose(kept, [kept[0]] * 3, atol=2e-9 * np.abs(kept[0]).max())
+    assert np.abs(kept[0]).min() > 0.01
+
+
+def test_energy_stays_where_explicit_steps_lose_it() -> None:
+    of = robot(gravity=False)
+    graph = trace(of, "kinetic_energy")
+
+    def drift(method: Any) -> float:
+        got = run(of, 1000, 0.01, method, every=50)
+        energy = np.array(evaluate(graph, {"q": got.q, "qd": got.qd})["kinetic_energy"])
+        return float(np.abs(energy / energy[0] - 1.0).max())
+
+    assert drift("variational") < 0.01
+    assert drift("semi_implicit_euler") > 0.3
+
+
+def forces_on(of: Robot) -> list[Force]:
+    return [
+        Damping(0.3),
+        Friction(0.2, 0.3),
+        Servo(20.0, 0.5, joints=("to_lower",), target=tuple([0.2] * of.nv)),
+        CompliantContact([Point("upper", (0.0, 0.0, 0.2))], [Plane((0.0, 0.0, 1.0), 3.0)], 5.0, speed=1.0),
+    ]
+
+
+def test_order_under_forces_beside_small_explicit_steps() -> None:
+    of, time = robot(), 0.2
+    forces = forces_on(of)
+    exact = run(of, 1600, time / 1600, "rk2", every=1600, forces=forces).q[-1]
+    errors = []
+    for steps in (40, 80):
+        got = run(of, steps, time / steps, "variational", every=steps, forces=forces)
+        errors.append(np.abs(difference(of, got.q[-1], exact)).max())
+    assert errors[0] < 3e-3
+    assert np.log2(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.2)
+
+
+def test_devices_and_guesses_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    of = robot()
+    reference = run(of, 6, 0.01, VariationalMethod(guess=2, tolerance=1e-12), "numpy")
+    np.testing.assert_allclose(np.linalg.norm(reference.q[:, 3:7], axis=-1), 1.0, atol=1e-14)
+    np.testing.assert_allclose(0.01 * reference.qd[1:], difference(of, reference.q[:-1], reference.q[1:]), atol=1e-12)
+    for guess, device in ((3, "cpu"), (3, "cuda"), (4, "numpy")):
+        got = run(of, 6, 0.01, VariationalMethod(guess=guess, tolerance=1e-12), device)
+        np.testing.assert_allclose(got.q, reference.q, atol=1e-10)
+
+
+def test_a_ball_that_turns_too_far_in_a_step_is_told() -> None:
+    of = robot()
+    q0, qd0 = start(of)
+    qd0 = np.stack([qd0, qd0])
+    qd0[1, 6:9] = 80.0
+    got = Rollout(of, steps=3, dt=0.02, method="variational")([q0, q0], qd0, np.zeros((2, 3, of.nv)))
+    assert got.converged.all(axis=1).tolist() == [True, False]
+    assert np.isnan(got.q[1, 1:]).all()
+    assert np.isfinite(got.q[0]).all()
