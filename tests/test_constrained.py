@@ -21,9 +21,10 @@ from dynagate.cli import main
 from dynagate.design.rebuilt import formatted_design
 from dynagate.dynamics import CONSTRAINED
 from dynagate.dynamics.configuration import integrate
-from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
 from dynagate.graph.derivatives import jacobian
-from dynagate.graph.truth import STEP
+from dynagate.graph.truth import STEP, relative_errors
 from dynagate.host.results import Results
 from dynagate.robot import Constraint, Joint, Link, Mimic
 from dynagate.sim.runner import run_datapath_bench
@@ -377,6 +378,20 @@ def test_compiled_code_is_the_graph(name: str, tmp_path: Path) -> None:
     with dynagate.open(robot, graph.name, device="cpu") as accelerator:
         assert_close(dict(accelerator(**state)), expected, within)
     assert_close(as_host_code(graph, state, tmp_path), expected, within)  # CUDA
+
+
+@pytest.mark.parametrize(("name", "within"), [(FORWARD, 1e-3), ("constrained_inverse_dynamics", 3e-3)])
+def test_words_of_24_bits_are_enough_for_a_quadruped(name: str, within: float) -> None:
+    """Near its stances, for all but one state in a thousand."""
+    robot = quadruped()
+    region = Region.of(robot, velocity={"root_joint": 1.0})
+    formatted = assign(trace(robot, name), region, Policy(word=24))
+    state = region.states(formatted.graph, 1000, seed=7)
+    got, expected = evaluate_integers(formatted, state), evaluate(formatted.graph, state)
+    assert got.overflow.sum() <= 1
+    for output, values in expected.items():
+        floor = 0.1 * np.sqrt(np.mean(np.sum(values**2, axis=1)))
+        assert np.quantile(relative_errors(got.outputs[output], values, floor), 0.998) < within, output
 
 
 @pytest.mark.long

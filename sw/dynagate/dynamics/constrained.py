@@ -5,8 +5,8 @@ With the constraints' Jacobian J, the forces λ that they give, and the stabilis
     M q̈ + h = τ + Jᵀ λ,    J q̈ + J̇ q̇ + d J q̇ + k e + c λ = 0    (Featherstone 2008, §3.2 and §8.3),
 
 where e is how far a loop is open. With M = Lᵀ D L and Y = L⁻ᵀ Jᵀ the matrix of λ is the Delassus matrix Yᵀ D⁻¹ Y + c,
-which is factorised in turn. An inactive constraint has rows of zeros in J and ones on this diagonal, so its force is 0
-and no other graph is needed.
+which is factorised in turn, with masses that keep its numbers small (`added_mass`). An inactive constraint has rows of
+zeros in J and ones on this diagonal, so its force is 0 and no other graph is needed.
 
 Vectors are in axes of the floating link that a frame hangs from, or in base axes without one: there J has the fewest
 entries that vary. The drift J̇ q̇ is what inverse dynamics finds of accelerations at q̈ = 0.
@@ -19,23 +19,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from numpy.polynomial import Chebyshev, Polynomial
 
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import named_frames
+from dynagate.dynamics.added_mass import ball, mass_of
 from dynagate.dynamics.block_ldl import BlockFactor
 from dynagate.dynamics.configuration import normalised
 from dynagate.dynamics.coupling import Elimination
 from dynagate.dynamics.frames import Poses, chains, poses
 from dynagate.dynamics.inverse_dynamics import Balance, balance
 from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, Factor, factorise, inwards, mass_matrix, outwards
-from dynagate.dynamics.spatial import Array, Force, Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Array, Force, Inertia, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.model import Constraint, Robot, RobotError
 
-SOFTENED = 1e-4
+SOFTENED = 1e-2
 """ε beside an entry of Aᵀ A: forces of frames in line do not grow beyond what rounding tells."""
-REFINED = 3
-"""Steps that take back what ε changes where Aᵀ A has an inverse."""
+REFINED = 9
+"""Terms of a series that takes back what ε changes where Aᵀ A has an inverse."""
+WEAKEST = 0.4
+"""ε / (σ² + ε) of the weakest direction σ² of Aᵀ A in which the series gives all digits back."""
 
 
 class _End(NamedTuple):
@@ -176,40 +180,74 @@ class Equations:
     def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
         coupling = tree.coupling
         self._tree, self._active = tree, active
+        coupling = tree.coupling
         self._order: Elimination = coupling or tree
         position = coupling.configuration(q) if coupling else q
-        m = mass_matrix(tree, position)
-        self._factor = factorise(self._order, coupling.symmetric(m) if coupling else m)
         self.where = _poses(tree, position)
         jacobian = _jacobian(tree, self.where)
         self.jacobian = coupling.columns(jacobian) if coupling else jacobian
+        self._masked = self.jacobian.copy()
+        self._masses = _masses(tree)
+        balls: dict[int, Inertia] = {}
+        for k, held in enumerate(_held(tree)):
+            with scope(*held.scope):
+                self._masked[held.rows] = self._masked[held.rows] * active[k]
+                if len(held.moving) == 1 and (mass := self._masses[held.rows.stop - 1]):
+                    end, turning = held.moving[0], self._masses[held.rows.start] if held.constraint.rows == 6 else 0.0
+                    own = ball(end.point, mass, turning, active[k])
+                    balls[end.link] = balls[end.link] + own if end.link in balls else own
+        m = mass_matrix(tree.carrying(balls), position)
+        self._factor = factorise(self._order, coupling.symmetric(m) if coupling else m)
 
     def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
         """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
         Delassus matrix at a time, 1 or 3."""
         order, factor, rows = self._order, self._factor, rows.copy()
         held_rows = list(_held(self._tree))
-        masked = self.jacobian.copy()
         for k, held in enumerate(held_rows):
             with scope(*held.scope):
-                masked[held.rows] = masked[held.rows] * self._active[k]
                 rows[held.rows] = rows[held.rows] * self._active[k]
         with scope("solve"):
             half = inwards(order, factor, load)
-            columns = [inwards(order, factor, row) for row in masked]
+            columns = [inwards(order, factor, row) for row in self._masked]
         scaled = [array(column) * array(factor.inverse_d) for column in columns]
         with scope("delassus"):
             matrix = _products(scaled, columns)
+            drift = rows.copy()
             for k, held in enumerate(held_rows):
-                for row, soft in enumerate(held.constraint.compliances, held.rows.start):
-                    matrix[row, row] = matrix[row, row] + ((1.0 + soft) - self._active[k])
-            rhs = [-(d + column @ array(half)) for d, column in zip(rows, scaled, strict=True)]
-            force = BlockFactor(matrix, pivots).solve(rhs)
+                for row, (soft, more) in enumerate(self._softness(held), held.rows.start):
+                    matrix[row, row] = matrix[row, row] + ((1.0 + soft * more) - self._active[k])
+                    drift[row] = rows[row] * more
+            rhs = [-(d + column @ array(half)) for d, column in zip(drift, scaled, strict=True)]
+            push = BlockFactor(matrix, pivots).solve(rhs)
         with scope("solve"):
-            pushed = [h + array([column[d] for column in columns]) @ force for d, h in enumerate(half)]
+            pushed = [h + array([column[d] for column in columns]) @ push for d, h in enumerate(half)]
             result = outwards(order, factor, pushed)
         with scope("constraint"):
+            force = push.copy()
+            for held in held_rows:
+                for row, (_, more) in enumerate(self._softness(held), held.rows.start):
+                    force[row] = (push[row] + rows[row] * self._masses[row]) * more
             return result, _in_base(self._tree, self.where, force)
+
+    def _softness(self, held: _Held) -> list[tuple[float, float]]:
+        """Of each row c and 1 / (1 - ρ c): λ = (μ + ρ γ) / (1 - ρ c)."""
+        rates = zip(held.constraint.compliances, self._masses[held.rows], strict=True)
+        return [(soft, 1.0 / (1.0 - mass * soft)) for soft, mass in rates]
+
+
+def _masses(tree: Tree) -> list[float]:
+    """What `added_mass` gives each row: of contacts, and of loops to the base."""
+    result = [0.0] * tree.moving.constraint_rows
+    random = np.random.default_rng(0)
+    drawn = [normalised(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]
+    sizes = np.array([np.square(_weighed(tree.nominal, q)).sum(axis=1) for q in drawn])
+    for held in _held(tree):
+        threes = held.in_threes() if len(held.moving) == 1 else []
+        for n, three in enumerate(threes):
+            soft = held.constraint.compliances[3 * n : 3 * n + 3]
+            result[three] = [mass_of(sizes[:, three], soft)] * 3
+    return result
 
 
 def forward_dynamics(
@@ -319,7 +357,7 @@ def inverse_dynamics(
     `Robot.passive`, τ is what remains for nobody to give: 0 where q̈ is possible.
 
     Where many forces do, λ has the smallest sum of squares in N and N m. Where none does, the remainder has, each part
-    beside what the joint's ε is: both by (Aᵀ A + ε) μ = τ_p, λ = A μ with A = J of those joints, refined.
+    beside what the joint's ε is: λ = A μ with A = J of those joints and μ the limit of (Aᵀ A + ε) μ = τ_p for small ε.
     """
     coupling, robot = tree.coupling, tree.moving
     full, _ = _bias(tree, q, qd, coupling.rates(qdd) if coupling else qdd, external)
@@ -334,19 +372,32 @@ def inverse_dynamics(
     if undriven:
         across = jacobian[:, undriven]
         with scope("delassus"):
-            exact = _products(across.T, across.T)
-            softened = exact.copy()
-            for k, least in enumerate(_least_pivots(tree.nominal, undriven)):
-                softened[k, k] = softened[k, k] + least
-            factor, load = BlockFactor(softened, 1), array([full[d] for d in undriven])
-            mu = factor.solve(load)
-            for _ in range(REFINED):
-                mu = mu + factor.solve(load - exact @ mu)
-            force = across @ mu
+            force = across @ _least(across, [full[d] for d in undriven], _least_pivots(tree.nominal, undriven))
     with scope("constraint"):
         pushes = jacobian.T @ force
         tau = [label(t - p, "tau") for t, p in zip(full, pushes, strict=True)]
         return tau, label(_in_base(tree, where, force), "force")
+
+
+def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Array:
+    """μ (n,) with which A μ, of A (rows, n), has the smallest sum of squares of all with Aᵀ A μ = load.
+
+    With B = (Aᵀ A + ε)⁻¹ ε it is (1 - B)⁻² (1 - B) ε⁻¹ B load, and a polynomial that is near (1 - g)⁻² for eigenvalues
+    g from 0 to WEAKEST takes the place of the first factor. Where Aᵀ A is 0 nothing changes by B, so that 1 - B leaves
+    nothing of what no force can give, and numbers stay small."""
+    series = Chebyshev.interpolate(lambda g: (1.0 - g) ** -2.0, REFINED - 1, domain=[0.0, WEAKEST])
+    parts = [float(x) for x in series.convert(kind=Polynomial).coef]
+    matrix, soft = _products(across.T, across.T), array(list(least))
+    for k, own in enumerate(least):
+        matrix[k, k] = matrix[k, k] + own
+    factor = BlockFactor(matrix, 1)
+    first = factor.solve(array(list(load)))
+    term = first - factor.solve(first * soft)
+    result = term * parts[0]
+    for part in parts[1:]:
+        term = factor.solve(term * soft)
+        result = result + term * part
+    return result
 
 
 def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
@@ -449,16 +500,21 @@ def check_independent(tree: Tree) -> None:
 
 def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:
     """Constraints with a row that those before it make at q, and no compliance."""
+    return _without_pivots(tree.moving, _weighed(tree, q, closed=True))
+
+
+def _weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDArray[np.float64]:
+    """J L⁻¹ D^-½ (rows, nv), whose products are J M⁻¹ Jᵀ. closed: as `_jacobian` takes it."""
     coupling = tree.coupling
     order: Elimination = coupling or tree
     position = coupling.configuration(q) if coupling else q
-    m, jacobian = mass_matrix(tree, position), _jacobian(tree, _poses(tree, position), closed=True)
+    m, jacobian = mass_matrix(tree, position), _jacobian(tree, _poses(tree, position), closed=closed)
     if coupling:
         m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
     factor: Factor = factorise(order, m)
     columns = np.array([inwards(order, factor, row) for row in jacobian], dtype=np.float64)
     columns *= np.sqrt(np.array(factor.inverse_d, dtype=np.float64))
-    return _without_pivots(tree.moving, columns)
+    return columns
 
 
 def _without_pivots(robot: Robot, columns: npt.NDArray[np.float64]) -> set[int]:

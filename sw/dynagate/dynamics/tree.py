@@ -102,6 +102,12 @@ class Tree(Links):
         own.each_link = [own.link(i) for i in self.links]
         return own
 
+    def carrying(self, loads: Mapping[int, Inertia]) -> Tree:
+        """The tree whose links carry more, by link, in the tree's frames; for its mass matrix."""
+        own = copy(self)
+        own.inertias = [inertia + loads[i] if i in loads else inertia for i, inertia in enumerate(self.inertias)]
+        return own
+
     def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
         """The links' inertias, these as dipoles where they can be (`reduction.bodies`)."""
         return bodies(self.robot, as_dipole, self._variable)
