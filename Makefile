@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := sw hw sim fixedpoint tests examples packaging docs/hooks.py docs/docstrings.py
+SOURCES := sw hw sim fixedpoint tests examples packaging docs/conf.py docs/hooks.py docs/docstrings.py
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rtl test-torch fuzz synth bench docs lint format constraints wheel clean
@@ -41,7 +41,8 @@ bench: $(VENV)/test.stamp  ## Measure the speed of the executors and tools
 	$(BIN)/python -m tests.bench
 
 docs: $(VENV)/docs.stamp  ## Build the documentation site in build/site, without a broken link
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@mkdir -p build/pages
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs build/pages build/site
 	@echo build/site/index.html
 
 lint: $(VENV)/test.stamp  ## Check style and types

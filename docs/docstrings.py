@@ -1,9 +1,11 @@
-"""Docstrings as Markdown for the reference: a line that opens with arguments becomes an entry of a list."""
+"""The reference from the docstrings, read without importing the package.
+
+A line `::: dynagate.name` of a page becomes the signature and docstring of that name, and those of its members."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from pathlib import Path
 
 import griffe
 
@@ -11,14 +13,73 @@ ENTRY = re.compile(r'^((?:[a-z]\w*, )*[a-z]\w*)( \((?:"|function )[^)]*\))?: ', 
 """`form, frame: `, `threads ("cpu"): ` or `steps (function "rollout"): ` at the start of a line."""
 
 RAISES = re.compile(r"^(Raises (?:\w+|as)\b)", flags=re.M)
+PLACE = re.compile(r"^::: ([\w.]+)$", flags=re.M)
 
 
-class Lists(griffe.Extension):
-    """Gives every docstring its lists."""
+class Reference:
+    """The package's docstrings. folder: the source root."""
 
-    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        if obj.docstring:
-            obj.docstring.value = as_markdown(obj.docstring.value)
+    def __init__(self, folder: Path) -> None:
+        self._package = griffe.load("dynagate", search_paths=[folder], resolve_aliases=True)
+
+    def filled(self, markdown: str) -> str:
+        """A page with what its lines `::: name` stand for. Raises KeyError: there is no such name."""
+        return PLACE.sub(lambda match: self._entry(match[1]), markdown)
+
+    def _entry(self, name: str) -> str:
+        thing = self._package[name.removeprefix("dynagate.")]
+        thing = thing.final_target if thing.is_alias else thing
+        own = thing.members.get(thing.name)
+        if thing.is_module and own is not None and not own.is_alias:  # a function hides the module of its name
+            thing = own
+        if not thing.is_module:
+            return _directive(name, thing)
+        exported = thing.exports or [key for key, member in thing.members.items() if _shown(key, member)]
+        parts = [
+            f"## {name}",
+            f"```{{py:module}} {name}\n```\n```{{py:currentmodule}} None\n```",
+            as_markdown(_text(thing)),
+        ]
+        return "\n\n".join([*parts, *(self._entry(f"{name}.{key}") for key in map(str, exported))])
+
+
+def _shown(name: str, thing: griffe.Object | griffe.Alias) -> bool:
+    """Whether a member is public, of this place and has a docstring."""
+    return (name == "__call__" or not name.startswith("_")) and not thing.is_alias and thing.has_docstring
+
+
+def _text(thing: griffe.Object | griffe.Alias) -> str:
+    return thing.docstring.value if thing.docstring else ""
+
+
+def _directive(name: str, thing: griffe.Object | griffe.Alias, fence: int = 7) -> str:
+    """A thing and its members, as MyST has Sphinx's directives for Python."""
+    options, parts = [], [as_markdown(_text(thing))]
+    if thing.is_class:
+        kind, signature = "class", name + _parameters(thing.members.get("__init__"))
+        if "__init__" in thing.members:
+            parts.append(as_markdown(_text(thing.members["__init__"])))
+        members = {key: member for key, member in thing.members.items() if _shown(key, member)}
+        parts += [_directive(key, member, fence - 2) for key, member in members.items()]
+    elif thing.is_function:
+        method = isinstance(thing.parent, griffe.Class)
+        kind, signature = "method" if method else "function", name + _parameters(thing)
+        options = [f"{label}:" for label in ("classmethod", "staticmethod") if method and label in thing.labels]
+    else:
+        kind, signature = "property" if "property" in thing.labels else "attribute", name
+        if thing.annotation is not None:
+            options = [f"type: {thing.annotation}"]
+    head = "".join(f":{option}\n" for option in options)
+    ticks = "`" * fence
+    return "\n".join([f"{ticks}{{py:{kind}}} {signature}", head, "\n\n".join(filter(None, parts)), ticks])
+
+
+def _parameters(function: griffe.Object | griffe.Alias | None) -> str:
+    """As they are written in a signature, without the object itself; what it returns too."""
+    if not isinstance(function, griffe.Function):
+        return ""
+    text = function.signature(name="f", return_type=function.name != "__init__")
+    return re.sub(r"^f\((?:(?:self|cls)(?:, )?)?(?:/, )?", "(", text)
 
 
 def as_markdown(text: str) -> str:

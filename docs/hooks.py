@@ -1,38 +1,103 @@
-"""What MkDocs is told beyond mkdocs.yml: the README is the home page, and files that pages link to are pages too."""
+"""The site's pages as Sphinx reads them: those of docs/, the README as the home page, and files that pages link to.
+
+Sphinx calls `lay_out` by conf.py. What is written is Markdown of MyST; pages of the repository stay plain Markdown,
+which GitHub shows too."""
 
 from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from mkdocs.structure.files import File, Files
+import docstrings
+import yaml
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+NAV = DOCS / "nav.yml"
 LINK = re.compile(r"(?<=\]\()[^)#:\s]+(?=[)#])")
 """The file that a link of Markdown leads to, neither an address nor an anchor alone."""
 
 LANGUAGES = {".py": "python", ".c": "c", ".toml": "toml"}
+KEPT = {".md", ".svg", ".png", ".gif"}
+"""Files of docs/ that are pages or pictures in them."""
 
 
-def on_files(files: Files, config: Any) -> Files:
-    """Adds the README as index.md and, under source/, the files outside docs/ that pages link to."""
-    readme = File.generated(config, "index.md", content=relinked("README.md", "index.md"))
-    files.append(readme)
-    pages = ["README.md", *(f"docs/{file.src_uri}" for file in files.documentation_pages() if file is not readme)]
-    linked = {path for page in pages for path in targets(page) if (ROOT / path).is_file()}
+def lay_out(folder: Path) -> None:
+    """Writes all pages into a folder, and takes away what is of no page there. Files that stay the same are left alone,
+    so that Sphinx reads what changed only. Raises ValueError: the pages of docs/ and those of nav.yml differ."""
+    files = {path.relative_to(DOCS).as_posix(): path for path in DOCS.rglob("*") if path.suffix in KEPT}
+    pages = sorted(name for name in files if name.endswith(".md"))
+    check_nav(pages)
+    texts = {name: relinked(f"docs/{name}", name) for name in pages}
+    texts["index.md"] = relinked("README.md", "index.md") + "".join(toctrees())
+    of_repository = ["README.md", *(f"docs/{name}" for name in pages)]
+    linked = {path for page in of_repository for path in targets(page) if (ROOT / path).is_file()}
     for path in sorted(linked - {"README.md"}):
-        if not path.startswith("docs/"):
-            files.append(File.generated(config, uri(path), content=source(path)))
-    return files
+        if not path.startswith("docs/") or Path(path).suffix not in KEPT:
+            texts[uri(path)] = f"---\norphan: true\n---\n\n{source(path)}"
+    reference = docstrings.Reference(ROOT / "sw")
+    for name, text in texts.items():
+        write(folder / name, (reference.filled(text) if name.startswith("reference/") else text).encode())
+    pictures = [name for name in files if name not in texts]
+    for name in pictures:
+        write(folder / name, files[name].read_bytes())
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        if path.relative_to(folder).as_posix() not in {*texts, *pictures}:
+            path.unlink()
 
 
-def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Links of a page as they are in the site."""
-    here = page.file.src_uri
-    return markdown if page.file.generated_by else relinked(f"docs/{here}", here, markdown)
+def write(path: Path, content: bytes) -> None:
+    if not path.is_file() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def nav() -> list[Any]:
+    return yaml.safe_load(NAV.read_text())["nav"]
+
+
+def entries(tree: Any) -> Iterator[tuple[str | None, str]]:
+    """Titles and pages of a part of `nav`, those of its parts too."""
+    for entry in tree:
+        for title, value in entry.items() if isinstance(entry, dict) else [(None, entry)]:
+            if isinstance(value, str):
+                yield title, value
+            else:
+                yield from entries(value)
+
+
+def check_nav(pages: list[str]) -> None:
+    listed = [page for _, page in entries(nav()) if not page.startswith("source/") and page != "index.md"]
+    for page in pages:
+        if page not in listed:
+            raise ValueError(f"docs/{page} is not in nav of docs/nav.yml; expected a line there")
+    for page in listed:
+        if page not in pages:
+            raise ValueError(f"nav of docs/nav.yml has '{page}', which is no page of docs/")
+
+
+def toctrees() -> Iterator[str]:
+    """The site's navigation, as lists of contents that the home page does not show."""
+    for section in nav():
+        for caption, tree in section.items():
+            yield from _toctrees(caption, tree)
+
+
+def _toctrees(caption: str, tree: list[Any]) -> Iterator[str]:
+    """A list for each part; one within a part is a list of its own, after it."""
+    lines, within = [], []
+    for entry in tree:
+        for title, value in entry.items() if isinstance(entry, dict) else [(None, entry)]:
+            if not isinstance(value, str):
+                within += _toctrees(f"{caption}: {title.lower()}", value)
+            elif value != "index.md":
+                page = value.removesuffix(".md")
+                lines.append(f"{title} <{page}>" if title else page)
+    yield "\n".join(["\n```{toctree}", ":hidden:", f":caption: {caption}", "", *lines, "```\n"])
+    yield from within
 
 
 def targets(page: str) -> list[str]:
@@ -45,23 +110,23 @@ def resolved(page: str, link: str) -> str:
 
 
 def uri(path: str) -> str:
-    """Where a file of the repository is in the site's sources."""
+    """Where a file of the repository is among the site's pages."""
     if path == "README.md":
         return "index.md"
-    if path.startswith("docs/"):
+    if path.startswith("docs/") and Path(path).suffix in KEPT:
         return path.removeprefix("docs/")
     return f"source/{path}" if path.endswith(".md") else f"source/{path}.md"
 
 
-def relinked(page: str, here: str, markdown: str | None = None) -> str:
-    """The text of a page of the repository, its links relative to the place `here` in the site's sources."""
+def relinked(page: str, here: str) -> str:
+    """The text of a page of the repository, its links relative to the place `here` among the site's pages."""
 
     def moved(match: re.Match[str]) -> str:
         path = resolved(page, match[0])
-        # what is not there stays as it is, for MkDocs to name
+        # what is not there stays as it is, for Sphinx to name
         return posixpath.relpath(uri(path), posixpath.dirname(here)) if (ROOT / path).is_file() else match[0]
 
-    return outside_code((ROOT / page).read_text() if markdown is None else markdown, lambda text: LINK.sub(moved, text))
+    return outside_code((ROOT / page).read_text(), lambda text: LINK.sub(moved, text))
 
 
 def outside_code(markdown: str, change: Callable[[str], str]) -> str:
@@ -71,7 +136,7 @@ def outside_code(markdown: str, change: Callable[[str], str]) -> str:
 
 def source(path: str) -> str:
     """A page that shows a file."""
-    text = (ROOT / path).read_text()
     if path.endswith(".md"):
         return relinked(path, uri(path))
+    text = (ROOT / path).read_text()
     return f"# {path}\n\n````{LANGUAGES.get(Path(path).suffix, 'text')}\n{text}````\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import json
 import re
 import shlex
 import shutil
@@ -33,9 +34,36 @@ QUANTITIES = {
 UNIT = re.compile(r"(?<!['.])\b(rad|m|kg|s|seconds|N|J)\b(?!['.]\w)|\b[Uu]nits?\b|as in `\w+`")
 
 
-def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", str(config), "-d", str(site)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+SEARCHED = {"contact": "constraints", "friction": "friction", "pynq": "boards"}
+"""Words that the search finds, each on a page."""
+
+
+def build(root: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """As `make docs` does. root: of the repository."""
+    pages = site.parent / "pages"
+    pages.mkdir(parents=True)
+    options = ["--quiet", "--fail-on-warning", "--keep-going", "-c", str(root / "docs")]
+    command = [sys.executable, "-m", "sphinx", *options, str(pages), str(site)]
+    return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs") / "site"
+    done = build(ROOT, folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def seen(page: Path, query: str = "") -> str:
+    """What a browser makes of a page that it has opened as a file."""
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium on the path; expected chromium, chromium-browser or google-chrome")
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1280,900", "--virtual-time-budget=9000"]
+    profile = f"--user-data-dir={page.parent / 'profile'}"
+    command = [browser, *options, profile, "--dump-dom", f"{page.as_uri()}{query}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
 def properties() -> dict[str, Any]:
@@ -78,31 +106,76 @@ def documented() -> dict[str, Callable[..., Any]]:
     return things
 
 
-def test_the_site_builds_with_every_public_name(tmp_path: Path) -> None:
-    done = build(ROOT / "mkdocs.yml", tmp_path)
-    assert done.returncode == 0, done.stderr
-    text = "".join(page.read_text() for page in (tmp_path / "reference").glob("*.html"))
-    headings = set(re.findall(r'<h[1-6] id="(dynagate\.[\w.]+)"', text))
-    assert {f"dynagate.{name}" for name in dynagate.__all__} <= headings
-    assert {"dynagate.jax.function", "dynagate.torch.function", "dynagate.mpc.actions.ActionModel"} <= headings
-    assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?://', (tmp_path / "index.html").read_text())
+def test_the_site_has_every_public_name_and_nothing_from_the_network(site: Path) -> None:
+    text = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
+    ids = {
+        name.removeprefix("module-")
+        for name in re.findall(r'<(?:dt|section)[^>]* id="((?:module-)?dynagate[\w.]+)"', text)
+    }
+    assert {f"dynagate.{name}" for name in dynagate.__all__} <= ids
+    assert {"dynagate.jax.function", "dynagate.torch.function", "dynagate.mpc.actions.ActionModel"} <= ids
+    assert {"dynagate.Accelerator.bind", "dynagate.Accelerator.__call__", "dynagate.Results.qdd"} <= ids
+    for page in site.rglob("*.html"):
+        assert not re.search(r'<(script|link|img)[^>]*(src|href)="https?://', page.read_text()), page.name
+
+
+def test_the_index_of_the_search_is_there_for_files(site: Path) -> None:
+    """Its script runs without a server: it gives an object to the page, which is looked into here."""
+    script = (site / "searchindex.js").read_text()
+    index = json.loads(script.removeprefix("Search.setIndex(").rstrip(")\n;"))
+    for word, page in SEARCHED.items():
+        pages = [index[terms].get(word, []) for terms in ("terms", "titleterms")]
+        found = {page for each in pages for page in ([each] if isinstance(each, int) else each)}
+        assert page in {index["docnames"][k] for k in found}, f"the search finds no '{word}' on {page}"
+
+
+@pytest.mark.parametrize("word", SEARCHED)
+def test_a_browser_finds_words_in_the_site_opened_from_a_file(site: Path, word: str) -> None:
+    shown = seen(site / "search.html", f"?q={word}")
+    assert re.search(r"found \d+ page", shown), "the search has not run"
+    assert f'href="{SEARCHED[word]}.html' in shown
+
+
+WIDE = """<script>addEventListener("load", () => { document.body.dataset.wide = [...document.querySelectorAll("pre")]
+.filter(pre => pre.scrollWidth > pre.clientWidth + 1).map(pre => pre.textContent.slice(0, 60)).join("|") || "none"
+document.body.dataset.page = document.documentElement.scrollWidth })</script></body>"""
+
+
+@pytest.mark.parametrize("page", ["index.html", "contributing.html"])
+def test_code_is_inside_the_page_on_a_small_screen(site: Path, page: str) -> None:
+    """1280 pixels wide."""
+    probe = site / f"probe_{page}"
+    probe.write_text((site / page).read_text().replace("</body>", WIDE))
+    shown = seen(probe)
+    assert re.search(r'data-wide="([^"]*)"', shown)[1] == "none"  # type: ignore[index]
+    assert int(re.search(r'data-page="(\d+)"', shown)[1]) <= 1280  # type: ignore[index]
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("link", ["nowhere.md", "calls.md#nowhere", "../nowhere.py"])
 def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
-    for name in ("docs", "sw", "hw", "sim", "fixedpoint", "examples"):
-        if name == "docs":
-            shutil.copytree(ROOT / name, tmp_path / name)
-        else:
-            (tmp_path / name).symlink_to(ROOT / name)
-    for name in ("mkdocs.yml", "README.md", "CHANGELOG.md", "LICENSE"):
-        shutil.copy(ROOT / name, tmp_path)
-    with (tmp_path / "docs" / "when.md").open("a") as page:
-        page.write(f"\n[broken]({link})\n")
-    done = build(tmp_path / "mkdocs.yml", tmp_path / "site")
+    done = build_changed(tmp_path, "when.md", f"\n[broken]({link})\n")
     assert done.returncode == 1
-    assert f"when.md' contains a link '{link}'" in done.stderr
+    assert "pages/when.md:" in done.stderr
+    assert "nowhere" in done.stderr
+
+
+def test_a_page_that_is_not_listed_fails_the_build(tmp_path: Path) -> None:
+    done = build_changed(tmp_path, "new.md", "# New\n")
+    assert done.returncode != 0
+    assert "docs/new.md is not in nav of docs/nav.yml; expected a line there" in done.stderr
+
+
+def build_changed(folder: Path, page: str, text: str) -> subprocess.CompletedProcess[str]:
+    """The site of a copy of the repository, with a text at the end of a page."""
+    for name in ("sw", "hw", "sim", "fixedpoint", "examples"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "docs", folder / "docs")
+    for name in ("README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff"):
+        shutil.copy(ROOT / name, folder)
+    with (folder / "docs" / page).open("a") as file:
+        file.write(text)
+    return build(folder, folder / "out" / "site")
 
 
 @pytest.mark.parametrize("name", documented())
