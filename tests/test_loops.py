@@ -118,7 +118,7 @@ def test_what_a_loop_refuses() -> None:
         ({"steps": ()}, "it has no steps"),
         ({"every": 0}, "it gives values every 0 turns; expected 1 or more"),
         ({"steps": (graph, graph)}, None),
-        ({"steps": (swapping(),), "carry": {}}, "step 'swap' is a loop; expected one without `per_turn`"),
+        ({"steps": (swapping(),), "carry": {}}, "step 'swap' is a loop with as many turns as its inputs have"),
         ({"last": ("next_a", "both", "next_a")}, "it gives 'next_a' twice"),
         ({"kept": ("next_a",)}, "it gives 'next_a' twice"),
     ]:

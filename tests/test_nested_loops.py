@@ -210,6 +210,75 @@ def exchanged() -> Loop:
     return Loop("exchanged", "none", (body,), {"a": "b", "b": "a"}, Count(3), last=("more", "a"))
 
 
+def descent(turns: int) -> Loop:
+    """Gradient descent on the torques of a scalar system: forwards, backwards over what that kept, and a new array."""
+    ahead = _graph(lambda x, u, y: {"x1": x * 0.9 + u, "seen": x * 1.0, "y1": y - x}, "x", "u", "y")
+    forwards = Loop(
+        "ahead", "none", (ahead,), {"x1": "x", "y1": "y"}, Count(turns), ("u",), ("seen", "y1"), ("x1",), every=1
+    )
+    start = _graph(lambda x1: {"p": x1 * 1.0}, "x1")
+    back = _graph(lambda p, seen: {"slope": p * 1.0, "p1": p * 0.9 + seen}, "p", "seen")
+    backwards = Loop("back", "none", (back,), {"p1": "p"}, Count(turns), ("seen",), ("slope",), ("p1",), backwards=True)
+    move = _graph(lambda u, slope: {"moved": u - slope * 0.01, "size": slope * slope}, "u", "slope")
+    moving = Loop("move", "none", (move,), {}, Count(turns), ("u", "slope"), ("moved",), ("size",))
+    thin = _graph(lambda moved: {"second": moved * 2.0}, "moved")
+    thinning = Loop("thin", "none", (thin,), {}, Count(turns), ("moved",), ("second",), every=2)
+    steps = (forwards, start, backwards, moving, thinning)
+    return Loop(
+        "descent", "none", steps, {"moved": "u"}, Until("size", 0.04, 6), last=("moved", "seen", "second", "y1")
+    )
+
+
+def descended(x: float, y: float, u: list[float]) -> dict[str, Any]:
+    """The same of one sample, in plain numbers."""
+    taken = 0.0
+    for _ in range(6):
+        taken += 1.0
+        seen, now, ys, above = [], x, [], y
+        for each in u:
+            seen.append(now)
+            above -= now
+            ys.append(above)
+            now = 0.9 * now + each
+        slope = [0.0] * len(u)
+        p = now
+        for k in reversed(range(len(u))):
+            slope[k], p = p, 0.9 * p + seen[k]
+        u = [a - 0.01 * b for a, b in zip(u, slope, strict=True)]
+        if slope[-1] ** 2 <= 0.04:
+            break
+    second = [2.0 * each for each in u[1::2]]
+    return {"moved": u, "seen": seen, "second": second, "y1": ys, TURNS: taken, RESIDUAL: slope[-1] ** 2}
+
+
+@pytest.mark.parametrize("turns", [5, 70])
+def test_loops_within_take_and_keep_values_of_every_turn(turns: int, cache: Path) -> None:
+    """Arrays of few entries and of many, which are moved in another way; samples that end in different turns."""
+    loop, random = descent(turns), np.random.default_rng(0)
+    inputs = {
+        "x": random.normal(size=BATCH),
+        "y": random.normal(size=BATCH),
+        "u": 0.1 * random.normal(size=(BATCH, turns)),
+    }
+    results = {"numpy": evaluate_loop(loop, inputs)}
+    kernel = LoopKernel(loop, np.float64, folder=cache)
+    for rows, text in ((BATCH, "C, vectors"), (1, "C, one")):
+        results[text] = kernel.new_outputs(rows, 1)
+        kernel({name: array[:rows] for name, array in inputs.items()}, results[text], rows, 1)
+    card = GpuLoop(loop, np.float64, None, folder=cache, toolchain=ON_HOST)
+    results["CUDA"] = card.new_outputs(BATCH)
+    card(inputs, results["CUDA"])
+    card.close()
+    assert len(set(results["numpy"][TURNS].tolist())) > 1
+    for row in range(BATCH):
+        expected = descended(inputs["x"][row], inputs["y"][row], inputs["u"][row].tolist())
+        for executor, arrays in results.items():
+            for name, value in expected.items():
+                if row < len(arrays[name]):
+                    where = f"{name} of sample {row}, {executor}"
+                    np.testing.assert_allclose(arrays[name][row], value, rtol=1e-12, atol=1e-12, err_msg=where)
+
+
 @pytest.mark.parametrize(
     ("loop", "inputs", "turns", "expected"),
     [

@@ -48,8 +48,9 @@ class Until:
 class Loop:
     """A body and how often it is computed. Raises GraphError where it breaks its contract.
 
-    steps: graphs, scans, and loops without `per_turn` and `kept`, in order. Values of a loop in it are its own but
-    those that it gives: its inputs stay what they are outside.
+    steps: graphs, scans and loops, in order. Values of a loop in it are its own but those that it gives: its inputs
+    stay what they are outside. What it has per turn, and what it keeps, are values (turns, *shape) of the loop around
+    it, so such a loop says its turns itself.
     carry: value -> the input that it is in the next turn.
     per_turn: inputs of which every turn has its own.
     kept: values that are given for every turn, or every so many (`every`), (batch, turns // every, *shape).
@@ -79,7 +80,7 @@ class Loop:
         ports: dict[str, Port] = {}
         computed: set[str] = set()
         for step in self.steps:
-            for port in step.inputs:
+            for port in taken(step):
                 if port.name not in computed:
                     ports.setdefault(port.name, port)
             computed |= {port.name for port in step.outputs}
@@ -88,7 +89,7 @@ class Loop:
     @cached_property
     def values(self) -> dict[str, Port]:
         """Everything that has a name in a turn: inputs, and outputs of the steps."""
-        outputs = {port.name: port for step in self.steps for port in step.outputs}
+        outputs = {port.name: port for step in self.steps for port in results_of(step)}
         return {**{port.name: port for port in self.inputs}, **outputs}
 
     @cached_property
@@ -133,12 +134,13 @@ class Loop:
         if not self.steps:
             yield "it has no steps"
         for step in self.steps:
-            if isinstance(step, Loop) and (step.per_turn or step.kept):
-                yield f"step '{step.name}' is a loop; expected one without `per_turn` and `kept`"
-            for port in step.inputs:
+            if isinstance(step, Loop) and step.stop == Count(None):
+                yield f"step '{step.name}' is a loop with as many turns as its inputs have; expected a number of turns"
+                return
+            for port in taken(step):
                 if shapes.setdefault(port.name, port.shape) != port.shape:
                     yield f"step '{step.name}' takes '{port.name}' as {port.shape}; it is {shapes[port.name]}"
-            for port in step.outputs:
+            for port in results_of(step):
                 if port.name in {p.name for p in self.inputs}:
                     yield f"step '{step.name}' computes '{port.name}', which is an input of the loop"
                 shapes[port.name] = port.shape
@@ -174,6 +176,23 @@ class Loop:
         if count is None or count < 1 or own not in (None, count):
             raise ArgumentError(f"{self.name}: turns={turns}; expected {own or 'a number of turns'}")
         return count
+
+
+def taken(step: Graph | Loop | Scan) -> tuple[Port, ...]:
+    """The inputs of a step as the loop around it has them: of a loop those per turn are (turns, *shape)."""
+    return _whole(step, step.inputs, step.per_turn, 1) if isinstance(step, Loop) else tuple(step.inputs)
+
+
+def results_of(step: Graph | Loop | Scan) -> tuple[Port, ...]:
+    """The outputs of a step likewise: of a loop those that it keeps are (turns // every, *shape)."""
+    return _whole(step, step.outputs, step.kept, step.every) if isinstance(step, Loop) else tuple(step.outputs)
+
+
+def _whole(loop: Loop, ports: tuple[Port, ...], names: tuple[str, ...], every: int) -> tuple[Port, ...]:
+    turns = (loop.stop.turns or 1) // every if isinstance(loop.stop, Count) else 1
+    return tuple(
+        Port(port.name, (turns, *port.shape), port.nodes * turns) if port.name in names else port for port in ports
+    )
 
 
 def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:

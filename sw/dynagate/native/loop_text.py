@@ -1,7 +1,8 @@
 """The turns of a loop as text, for C and CUDA: values of a turn in one array, steps that read and write there.
 
 A loop within a loop has names of its own, as in `graph.loop.evaluate_loop`: its carried inputs and what it computes for
-itself have places of their own. It shares those of constants and results with the loop around it.
+itself have places of their own. It shares those of constants and results with the loop around it. What it has per turn
+comes from an array there, and what it keeps goes to one.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ EXTRA = {TURNS: "turns_taken", RESIDUAL: "residual_size"}
 MOST_ON_STACK = 4096
 """Vectors of a turn's values: those of more are kept apart, with memory of a thread's own."""
 
+MOST_IN_LINES = 64
+"""Entries of a value that are moved one by one: those of more are moved by a loop."""
+
 Places = Mapping[str, int]
 """Value -> where it begins in the array of a turn's values."""
 
@@ -30,8 +34,9 @@ Places = Mapping[str, int]
 class Scope:
     """A loop and where its values are.
 
-    at: every value of a turn. starts: carried inputs of a loop within, in the loop around it. results: what the loop
-    gives, after its last turn. body: its graphs and scans, with the places that each reads, and its loops.
+    at: every value of a turn. starts: carried inputs of a loop within and those per turn, in the loop around it.
+    results: what the loop gives, after its last turn, or of every turn. body: its graphs and scans, with the places
+    that each reads, and its loops. last: of a loop with a tolerance, the values in `last` of samples that are done.
     """
 
     loop: Loop
@@ -39,6 +44,7 @@ class Scope:
     starts: Places
     results: Places
     body: tuple[tuple[Graph | Scan, Places] | Scope, ...]
+    last: Places
 
 
 class LoopText(ABC):
@@ -83,15 +89,17 @@ class LoopText(ABC):
         inputs, carried = {port.name for port in loop.inputs}, set(loop.carry.values())
         outputs = {port.name: len(port.nodes) for port in loop.outputs}
         own = carried | (set(EXTRA) if isinstance(loop.stop, Until) else set())
+        apart = carried.union(loop.per_turn)
         at: dict[str, int] = {}
         for name, port in loop.values.items():
-            shared = name not in carried if name in inputs else name in outputs
+            shared = name not in apart if name in inputs else name in outputs and name not in loop.kept
             at[name] = around[name] if around and shared else self._new(len(port.nodes))
         results = {
             name: around[name] if around else self._new(size) if name in own else at[name]
             for name, size in outputs.items()
         }
-        starts = {name: around[name] for name in loop.carry.values()} if around else {}
+        starts = {name: around[name] for name in (*loop.carry.values(), *loop.per_turn)} if around else {}
+        last = {name: self._new(outputs[name]) for name in loop.last} if isinstance(loop.stop, Until) else {}
         body: list[tuple[Graph | Scan, Places] | Scope] = []
         for step in loop.steps:
             if isinstance(step, Loop):
@@ -101,7 +109,7 @@ class LoopText(ABC):
             body.append(
                 (step, {p.name: self._new(len(p.nodes)) if p.name in anew else at[p.name] for p in step.inputs})
             )
-        return Scope(loop, at, starts, results, tuple(body))
+        return Scope(loop, at, starts, results, tuple(body), last)
 
     def sample(self) -> Iterator[str]:
         """All turns, from the inputs to the outputs. The text has `count`, the turns of a loop that counts."""
@@ -137,16 +145,23 @@ class LoopText(ABC):
         if isinstance(loop.stop, Until):
             yield from self._until(scope, loop.stop, indent)
             return
-        count = "count" if scope is self.scope else loop.stop.turns
+        outermost = scope is self.scope
+        count = "count" if outermost else loop.stop.turns
         turns = f"turn = {count} - 1; turn >= 0; turn--" if loop.backwards else f"turn = 0; turn < {count}; turn++"
         yield f"{indent}for (long {turns}) {{"
-        yield from (f"{inner}{self._get(name, self.turn_of(name))}" for name in loop.per_turn)
+        if outermost:
+            yield from (f"{inner}{self._get(name, self.turn_of(name))}" for name in loop.per_turn)
+        else:
+            yield from (_of_turn(scope, name, inner) for name in loop.per_turn)
         yield from self._body(scope, inner)
-        kept = [name for name in loop.kept if name not in self.direct]
+        kept = [name for name in loop.kept if not (outermost and name in self.direct)]
         if kept and loop.every > 1:
             yield f"{inner}if ((turn + 1) % {loop.every} == 0) {{"
         for name in kept:
-            yield f"{inner}{self._put(name, scope.at[name], self.turn_of(name, loop.every))}"
+            if outermost:
+                yield f"{inner}{self._put(name, scope.at[name], self.turn_of(name, loop.every))}"
+            else:
+                yield _to_turn(scope, name, inner)
         if kept and loop.every > 1:
             yield f"{inner}}}"
         yield from _moves(scope, loop.last, scope.at, scope.results, inner)
@@ -168,48 +183,86 @@ class LoopText(ABC):
     def _carried(self, scope: Scope, indent: str, active: str) -> Iterator[str]:
         """All values are read before any is written: two may change places."""
         values, names = zip(*scope.loop.carry.items(), strict=True) if scope.loop.carry else ((), ())
-        sources, to = _entries(scope, values, scope.at), _entries(scope, names, scope.at)
-        if not to:
+        sources, to = _runs(scope, values, scope.at), _runs(scope, names, scope.at)
+        where = f"dg_where_{self.number}({active}, {{}}, v[{{}}])" if active else "{}"
+        if set(_entries(to)).isdisjoint(_entries(sources)):
+            yield from _copies(to, sources, where, indent)
             return
-        direct = set(to).isdisjoint(sources)
-        if not direct:
-            yield f"{indent}const {self.number} moved[] = {{{', '.join(f'v[{k}]' for k in sources)}}};"
-        for k, place in enumerate(to):
-            value = f"v[{sources[k]}]" if direct else f"moved[{k}]"
-            value = f"dg_where_{self.number}({active}, {value}, v[{place}])" if active else value
-            yield f"{indent}v[{place}] = {value};"
+        yield f"{indent}const {self.number} moved[] = {{{', '.join(f'v[{k}]' for k in _entries(sources))}}};"
+        for k, place in enumerate(_entries(to)):
+            yield f"{indent}v[{place}] = {where.format(f'moved[{k}]', place)};"
 
     def _until(self, scope: Scope, stop: Until, indent: str) -> Iterator[str]:
         """Samples that are done keep their values while others go on."""
-        inner, number, last = indent + "    ", self.number, scope.loop.last
+        inner, number, names = indent + "    ", self.number, scope.loop.last
         turns, size = EXTRA[TURNS], EXTRA[RESIDUAL]
-        entries = _entries(scope, last, scope.at)
+        values, last = _runs(scope, names, scope.at), _runs(scope, names, scope.last)
         yield f"{indent}{number} active = ({number}){{0}} + (real)1, {turns} = {{0}}, {size} = {{0}};"
-        yield f"{indent}{number} last[{max(len(entries), 1)}] = {{0}};"
+        yield from _set_to(last, f"({number}){{0}}", indent)
         yield f"{indent}for (int k = 0; k < {stop.at_most} && dg_any_{number}(active); k++) {{"
         yield from self._body(scope, inner)
         residual = f"v[{scope.at[stop.residual]}]"
         yield f"{inner}{turns} = {turns} + active;"
         yield f"{inner}{size} = dg_where_{number}(active, dg_size_{number}({residual}), {size});"
-        for k, at in enumerate(entries):
-            yield f"{inner}last[{k}] = dg_where_{number}(active, v[{at}], last[{k}]);"
+        yield from _copies(last, values, f"dg_where_{number}(active, {{}}, v[{{}}])", inner)
         yield f"{inner}const {number} on = dg_above_{number}({residual}, (real){stop.tolerance!r}, active);"
         yield from self._carried(scope, inner, "active")
         yield f"{inner}active = on;\n{indent}}}"
-        yield from (f"{indent}v[{at}] = last[{k}];" for k, at in enumerate(_entries(scope, last, scope.results)))
+        yield from _copies(_runs(scope, names, scope.results), last, "{}", indent)
         yield from (f"{indent}v[{scope.results[name]}] = {variable};" for name, variable in EXTRA.items())
 
 
-def _entries(scope: Scope, names: Iterable[str], places: Places) -> list[int]:
-    """The places of all entries of values of a loop."""
-    return [places[name] + j for name in names for j in range(len(scope.loop.values[name].nodes))]
+Run = tuple[int, int]
+"""Where the entries of a value begin, and how many they are."""
+
+
+def _size(scope: Scope, name: str) -> int:
+    return len(scope.loop.values[name].nodes)
+
+
+def _runs(scope: Scope, names: Iterable[str], places: Places) -> list[Run]:
+    """The places of values of a loop."""
+    return [(places[name], _size(scope, name)) for name in names]
+
+
+def _entries(runs: Iterable[Run]) -> list[int]:
+    """The places of all entries."""
+    return [place + j for place, size in runs for j in range(size)]
+
+
+def _copies(to: Iterable[Run], sources: Iterable[Run], value: str, indent: str) -> Iterator[str]:
+    """Entries to their places. value: of what is read, and of the place."""
+    for (place, size), (source, _) in zip(to, sources, strict=True):
+        if size > MOST_IN_LINES:
+            text = value.format(f"v[{source} + j]", f"{place} + j")
+            yield f"{indent}for (int j = 0; j < {size}; j++) v[{place} + j] = {text};"
+        else:
+            yield from (f"{indent}v[{place + j}] = {value.format(f'v[{source + j}]', place + j)};" for j in range(size))
+
+
+def _set_to(runs: Iterable[Run], value: str, indent: str) -> Iterator[str]:
+    for place, size in runs:
+        yield f"{indent}for (int j = 0; j < {size}; j++) v[{place} + j] = {value};"
+
+
+def _of_turn(scope: Scope, name: str, indent: str) -> str:
+    """What a loop within has for this turn, from the array of the loop around it."""
+    size = _size(scope, name)
+    source = f"v[{scope.starts[name]} + turn * {size} + j]"
+    return f"{indent}for (int j = 0; j < {size}; j++) v[{scope.at[name]} + j] = {source};"
+
+
+def _to_turn(scope: Scope, name: str, indent: str) -> str:
+    size, every = _size(scope, name), scope.loop.every
+    turn = f"turn / {every}" if every > 1 else "turn"
+    place = f"v[{scope.results[name]} + {turn} * {size} + j]"
+    return f"{indent}for (int j = 0; j < {size}; j++) {place} = v[{scope.at[name]} + j];"
 
 
 def _moves(scope: Scope, names: Iterable[str], sources: Places, to: Places, indent: str) -> Iterator[str]:
     """Values from places to others, where these differ."""
     moved = [name for name in names if name in sources and sources[name] != to[name]]
-    pairs = zip(_entries(scope, moved, to), _entries(scope, moved, sources), strict=True)
-    yield from (f"{indent}v[{place}] = v[{source}];" for place, source in pairs)
+    yield from _copies(_runs(scope, moved, to), _runs(scope, moved, sources), "{}", indent)
 
 
 def loop_name(loop: Loop) -> str:
