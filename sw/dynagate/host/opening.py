@@ -20,6 +20,7 @@ from dynagate.host.devices import DEVICES, Board, Cpu, DeviceOptions, FunctionsD
 from dynagate.host.devices.face import Device, Step
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource
 from dynagate.host.devices.registry import LABELS, check_options, chosen_device, opening
+from dynagate.host.ilqr import ILQR, Ilqr
 from dynagate.host.opened import Opened
 from dynagate.host.processor import PROGRAM_DEVICES, is_program
 from dynagate.host.rollouts import Rollout
@@ -38,6 +39,14 @@ OF_ROLLOUT = [
     if parameter.kind is parameter.KEYWORD_ONLY and name != "device"
 ]
 """Options of a robot's rollout on every device."""
+SOLVERS: dict[str, type[Opened]] = {ILQR: Ilqr}
+"""Controllers by the name of their function."""
+
+
+def _keywords(solver: type[Opened]) -> list[str]:
+    """The options of a controller by name, besides those of its device."""
+    parameters = inspect.signature(solver).parameters.values()
+    return [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.name != "device"]
 
 
 @overload
@@ -85,7 +94,8 @@ def open(
     `dynagate.host.devices`. algorithm: the options of the function's algorithm in one object.
     options: by name instead: of the device, as the fields of those classes, such as `dtype="float32"` or `threads=2`;
     of the algorithm, as the fields of `dynagate.AlgorithmOptions`; and for the function "rollout" as `dynagate.Rollout`
-    takes them, which `open` then returns; without dt, each of its calls says it. None is an option's default.
+    takes them, which `open` then returns; without dt, each of its calls says it; for "ilqr" those of
+    `dynagate.host.ilqr.Ilqr`. None is an option's default.
     link="sim" is a design's simulation with its AXI shell.
     overflow: "mask", so that results say which samples overflowed; or "raise", so that a batch with one raises
     OverflowedError.
@@ -116,6 +126,8 @@ def _opened_as_asked(
     robot = _robot(what)
     if robot is not None and function == ROLLOUT:
         return _rollout(robot, device, overflow, step, asked)
+    if function in SOLVERS:
+        return _solver(robot, function, device, overflow, asked)
     chosen = _device(robot is not None, device, asked)
     check_overflow(overflow)
     if robot is None and is_program(what):
@@ -138,7 +150,8 @@ def _check_names(options: Mapping[str, Any]) -> None:
     """Raises TypeError: an option has a name that is none of any device, algorithm or rollout."""
     own = ("device", "algorithm", "overflow", "step")
     of_devices = [name for each in DEVICES.values() for name in each.__dataclass_fields__]
-    known = dict.fromkeys((*own, *of_devices, *AlgorithmOptions.__dataclass_fields__, *OF_ROLLOUT))
+    of_solvers = [name for each in SOLVERS.values() for name in _keywords(each)]
+    known = dict.fromkeys((*own, *of_devices, *AlgorithmOptions.__dataclass_fields__, *OF_ROLLOUT, *of_solvers))
     for name in options:
         check_keyword("open", name, known)
 
@@ -203,6 +216,29 @@ def _rollout(
     if step:
         step(f"compiling a rollout for {name}")
     return Rollout(robot, device=chosen, **{"dt": None, **options})
+
+
+def _solver(
+    robot: Robot | str | PathLike[str] | None,
+    function: str,
+    device: str | DeviceOptions | None,
+    overflow: str,
+    options: dict[str, Any],
+) -> Opened:
+    """A controller of a robot. Raises ValueError naming an option that it does not take or lacks."""
+    if robot is None:
+        raise ArgumentError(f"a design does not compute {function}; expected a robot, or the path of its URDF file")
+    _check_overflow_of_rollout(overflow)
+    chosen = device or Cpu.name
+    name, solver = _name(chosen), SOLVERS[function]
+    own = DEVICES[name].taken(ROLLOUT) if name in opening(ROLLOUT) else []
+    keywords = _keywords(solver)
+    check_options(f"{function} on device '{name}'", options, (*keywords, *own))
+    parameters = inspect.signature(solver).parameters
+    for each in keywords:
+        if parameters[each].default is inspect.Parameter.empty and each not in options:
+            raise ArgumentError(f"{function} without {each}; expected {each}=")
+    return solver(robot, device=chosen, **options)  # type: ignore[call-arg]
 
 
 def _check_overflow_of_rollout(overflow: str) -> None:

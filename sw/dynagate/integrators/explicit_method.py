@@ -36,7 +36,7 @@ def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False,
     graph = linearised_step_graph(robot, options) if linearise else step_graph(robot, options)
     kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
     name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
-    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *_given(robot, options)), kept, every=every)
+    return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *step_inputs(robot, options)), kept, every=every)
 
 
 def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
@@ -48,13 +48,13 @@ def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
         (graph,),
         {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"},
         Count(),
-        ("q", "qd", "tau", "cost_q", "cost_qd", *_given(robot, options)),
+        ("q", "qd", "tau", "cost_q", "cost_qd", *step_inputs(robot, options)),
         ("vjp_tau",),
         ("lam_q_next", "lam_qd_next"),
         backwards=True,
     )
 
 
-def _given(robot: Robot, options: StepOptions) -> tuple[str, ...]:
+def step_inputs(robot: Robot, options: StepOptions) -> tuple[str, ...]:
     """Inputs of each step beside torques: which constraints are active, and those of forces."""
     return (*(("active",) if options.constrained else ()), *Forces(robot, options.forces).inputs)

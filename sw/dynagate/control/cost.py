@@ -1,0 +1,346 @@
+"""Costs of a motion: functions of a state, torques and numbers of each call, over any scalar, and what a solver needs
+of them.
+
+A cost that is given by its residuals r is ½ rᵀ r. Its second derivatives are Jᵀ J, after Gauss and Newton, which is
+never indefinite. Those of a cost that is one number are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arguments import is_number
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.naming import scope
+from dynagate.dynamics import Tree
+from dynagate.dynamics.configuration import directions_of
+from dynagate.dynamics.spatial import array
+from dynagate.graph import Graph, trace
+from dynagate.graph.derivatives import Derivative, output_values
+from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
+from dynagate.robot import Robot, RobotError
+
+Array = npt.NDArray[Any]
+Weight = float | Sequence[float] | Array
+
+OWN = ("q", "qd", "tau")
+"""Inputs of every cost."""
+
+
+class Input(NamedTuple):
+    """A value of each call. shape: of its entries; default: where a call says nothing, None where it must; angles:
+    whether it is a configuration."""
+
+    shape: tuple[int, ...]
+    default: Any = None
+    configuration: bool = False
+
+
+class Knot:
+    """What a cost is a function of, over any scalar: q (nq,), qd (nv,), tau (nv,), zero at the last knot, and the
+    inputs of the call by name.
+
+    last: whether it is the last knot, which has no torques."""
+
+    def __init__(self, robot: Robot, recording: Recording, values: Mapping[str, Array], last: bool) -> None:
+        self.robot, self._recording, self._values, self.last = robot, recording, values, last
+        self.q, self.qd = values["q"], values["qd"]
+        self.tau = values.get("tau", np.zeros(robot.nv).astype(object))
+
+    def __getitem__(self, name: str) -> Array:
+        """An input of the call. Raises ValueError: the cost has none of this name."""
+        if name not in self._values or name in OWN:
+            known = ", ".join(each for each in self._values if each not in OWN) or "none"
+            raise ArgumentError(f"the cost reads the input '{name}'; it has {known}: name it in inputs=")
+        return self._values[name]
+
+    def away(self, q: Array) -> Array:
+        """The velocity (nv,) that leads from q (nq,) to the knot's configuration in a second, rad or m; of a quaternion
+        2 sin of half the angle between both, along the axis."""
+        return directions_of(self.robot, q, self.q - q)
+
+    def position(self, frame: str) -> Array:
+        """The origin (3,) of a frame in the base, m. Raises RobotError: the robot has no such frame."""
+        return self._of_frame(f"frame_pose_{frame}", "frame_position", {"q": self.q})
+
+    def rotation(self, frame: str) -> Array:
+        """The axes (3, 3) of a frame in the base."""
+        return self._of_frame(f"frame_pose_{frame}", "frame_rotation", {"q": self.q})
+
+    def velocity(self, frame: str) -> Array:
+        """[angular; linear] velocity (6,) of a frame's origin in base axes, rad/s and m/s."""
+        return self._of_frame(f"frame_velocity_{frame}", "frame_velocity", {"q": self.q, "qd": self.qd})
+
+    def _of_frame(self, function: str, output: str, inputs: Mapping[str, Array]) -> Array:
+        graph = trace(self.robot, function, outputs=[output])
+        values = self._recording.replay(graph, inputs)
+        return output_values(graph.outputs, values)[output]
+
+
+Term = Callable[[Knot], Any]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of a motion: the integral of a running cost over its knots, and a final cost.
+
+    running: of a `Knot`, by the second; final: of the last one, which has no torques; None for none. Each returns
+    residuals (m,), which cost ½ rᵀ r, or the cost itself, a number.
+    inputs: names of values that each call gives -> their shapes, or `Input`.
+    Raises TypeError: one is no function; ValueError: an input has a name that is taken, or no shape.
+    """
+
+    running: Term | None
+    final: Term | None = None
+    inputs: Mapping[str, tuple[int, ...] | Input] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, term in (("running", self.running), ("final", self.final)):
+            if term is not None and not callable(term):
+                raise ArgumentTypeError(f"{name} is {type(term).__name__}; expected a function of a knot, or None")
+        if self.running is None and self.final is None:
+            raise ArgumentError("a cost without running and final; expected one of them")
+        for name, each in self.inputs.items():
+            if not name.isidentifier() or name in OWN or name.startswith("_"):
+                raise ArgumentError(f"the cost has an input '{name}'; expected a name other than {', '.join(OWN)}")
+            if not all(isinstance(size, int) and size > 0 for size in _input(each).shape):
+                raise ArgumentError(f"input '{name}' of the cost has shape {_input(each).shape}; expected sizes")
+
+    @classmethod
+    def quadratic(
+        cls,
+        *,
+        q: Weight = 0.0,
+        qd: Weight = 0.0,
+        tau: Weight = 0.0,
+        frame: str | None = None,
+        place: Weight = 0.0,
+        final: float = 1.0,
+    ) -> Cost:
+        """½ Σ w e² of how far a motion is from what a call names, each second; at the end `final` times that of the
+        state.
+
+        q: weights of (q - goal), 1/rad² or 1/m², one or (nv,); a call takes `goal` (nq,). qd: of speeds. tau: of
+        torques less `hold` (nv,), which is 0 unless a call says it. place: of the way of a frame's origin to `target`
+        (3,), 1/m², one or (3,); frame: its name.
+        Raises ValueError: a weight is negative or no number, none is positive, or a frame is missing.
+        """
+        terms = {name: _weights(name, value) for name, value in (("q", q), ("qd", qd), ("tau", tau), ("place", place))}
+        if not any(np.any(value) for value in terms.values()):
+            raise ArgumentError("a quadratic cost without weights; expected a positive one of q, qd, tau or place")
+        if (frame is None) == bool(np.any(terms["place"])):
+            raise ArgumentError(
+                f"frame={frame!r} with place={place!r}; expected a frame's name and weights of its place"
+            )
+        if not (is_number(final) and 0.0 <= final < float("inf")):
+            raise ArgumentError(f"final={final!r}; expected a factor, 0 or more, of the last state's weights")
+        return _Quadratic(terms, frame, float(final)).cost()
+
+    def inputs_of(self, robot: Robot) -> dict[str, Input]:
+        """The inputs by name, with their shapes for this robot."""
+        return {name: _sized(_input(each), robot) for name, each in self.inputs.items()}
+
+
+NQ, NV = -1, -2
+"""In place of a size: as many as the robot's configuration has numbers, or degrees of freedom."""
+
+
+def _input(each: tuple[int, ...] | Input) -> Input:
+    return each if isinstance(each, Input) else Input(tuple(each))
+
+
+def _sized(each: Input, robot: Robot) -> Input:
+    return each._replace(shape=tuple({NQ: robot.nq, NV: robot.nv}.get(size, size) for size in each.shape))
+
+
+def _weights(name: str, value: Any) -> Array:
+    weights = np.asarray(value, dtype=np.float64) if not isinstance(value, str | bool) else np.array(np.nan)
+    if weights.ndim > 1 or not (np.isfinite(weights).all() and (weights >= 0.0).all()):
+        raise ArgumentError(f"{name}={value!r}; expected a weight of 0 or more, or one for each entry")
+    return weights
+
+
+@dataclass(frozen=True)
+class _Quadratic:
+    """Residuals by weights."""
+
+    weights: Mapping[str, Array]
+    frame: str | None
+    last: float
+
+    def cost(self) -> Cost:
+        inputs: dict[str, tuple[int, ...] | Input] = {}
+        if np.any(self.weights["q"]):
+            inputs["goal"] = Input((NQ,), None, True)
+        if np.any(self.weights["tau"]):
+            inputs["hold"] = Input((NV,), 0.0)
+        if self.frame is not None:
+            inputs["target"] = Input((3,))
+        return _QuadraticCost(self.residuals, self.residuals if self.last else None, inputs)
+
+    def residuals(self, knot: Knot) -> Array:
+        factor = self.last if knot.last else 1.0
+        parts = {
+            "q": (knot.robot.nv, lambda: knot.away(knot["goal"])),
+            "qd": (knot.robot.nv, lambda: knot.qd),
+            "tau": (knot.robot.nv, lambda: knot.tau - knot["hold"]),
+            "place": (3, lambda: knot.position(self.frame or "") - knot["target"]),
+        }
+        residuals = []
+        for name, (size, error) in parts.items():
+            weights = self.weights[name]
+            if weights.ndim and weights.size != size:
+                raise RobotError(
+                    f"{name} has {weights.size} weights; robot '{knot.robot.name}' has {size}: expected as many, or one"
+                )
+            if np.any(weights) and not (knot.last and name == "tau"):
+                roots = np.sqrt(factor * np.broadcast_to(weights, (size,)))
+                residuals += [x * float(w) for x, w in zip(error(), roots, strict=True) if w]
+        return array(residuals)
+
+
+class _QuadraticCost(Cost):
+    """Its inputs may have sizes of the robot's."""
+
+    def __post_init__(self) -> None:
+        pass
+
+
+class Expansion(NamedTuple):
+    """A cost about a knot: its value, and its first and second derivatives by x = (q, q̇), along velocities, and u."""
+
+    value: Any
+    by_x: Array
+    by_u: Array
+    by_xx: Array
+    by_ux: Array
+    by_uu: Array
+
+
+class CostGraphs:
+    """A robot's cost as graphs. dt: seconds that a knot of the running cost stands for."""
+
+    def __init__(self, robot: Robot, cost: Cost, dt: float) -> None:
+        self.robot, self.inputs = robot, cost.inputs_of(robot)
+        self.running = self._graph("running_cost", cost.running, last=False, factor=dt)
+        self.final = self._graph("final_cost", cost.final, last=True, factor=1.0)
+
+    def record(self, recording: Recording, last: bool) -> dict[str, Array]:
+        """New inputs of a recording: the state, torques and the cost's own."""
+        values: dict[str, Array] = {}
+        for port in (self.final if last else self.running).graph.inputs:
+            values[port.name] = recording.input_like(port)
+        return values
+
+    def _graph(self, name: str, term: Term | None, *, last: bool, factor: float) -> _Term:
+        robot, sizes = self.robot, typical_sizes(Tree(self.robot))
+        recording = Recording(name, robot.name)
+        units = tuple((part.start, part.stop) for part in robot.quaternions())
+        values = {"q": recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)}
+        values["qd"] = recording.input("qd", (robot.nv,), sizes["qd"])
+        if not last:
+            values["tau"] = recording.input("tau", (robot.nv,), sizes["tau"])
+        for each, (shape, _, configuration) in self.inputs.items():
+            values[each] = recording.input(each, shape, unit_vectors=units if configuration else ())
+        with scope("cost"):
+            result = (
+                np.array([], dtype=object)
+                if term is None
+                else _result(name, term(Knot(robot, recording, values, last)))
+            )
+        return _Term(recording.graph({"result": result}), robot, factor)
+
+
+def _result(name: str, result: Any) -> Array:
+    """Residuals (m,), or a number ()."""
+    values = np.asarray(result, dtype=object)
+    if values.ndim > 1 or not all(hasattr(x, "operation") or is_number(x) for x in values.flat):
+        raise ArgumentTypeError(
+            f"the {name.replace('_', ' ')} returned {result!r:.60}; expected residuals (m,), or a number"
+        )
+    return values
+
+
+class _Term:
+    """A running or final cost. graph: its result, residuals (m,) or a number (). factor: of the cost."""
+
+    def __init__(self, graph: Graph, robot: Robot, factor: float) -> None:
+        self.graph, self.robot, self.factor = graph, robot, factor
+        self.is_number = graph.outputs[0].shape == ()
+
+    def value(self, recording: Recording, values: Mapping[str, Array]) -> Any:
+        """The cost (), in a recording."""
+        (result,) = output_values(self.graph.outputs, recording.replay(self.graph, values)).values()
+        return self._cost(result)
+
+    def _cost(self, result: Array) -> Any:
+        with scope("cost"):
+            if self.is_number:
+                return result[()] * self.factor
+            return sum((r * r for r in result), 0.0) * (0.5 * self.factor)
+
+    def expansion(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
+        """The cost with its derivatives, in a recording."""
+        return self._exact(recording, values) if self.is_number else self._gauss_newton(recording, values)
+
+    def _gauss_newton(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
+        derivative, nodes = Derivative(self.graph, self.robot), recording.replay(self.graph, values)
+        residuals = output_values(self.graph.outputs, nodes)["result"]
+        nv = self.robot.nv
+        names = [name for name in OWN if name in values]
+        columns = [derivative.columns(nodes, name)["result"].reshape(len(residuals), nv) for name in names]
+        by_x, by_u = (
+            np.concatenate(columns[:2], axis=1),
+            columns[2] if len(columns) > 2 else np.zeros((len(residuals), 0)),
+        )
+        with scope("cost"):
+            return Expansion(
+                self._cost(residuals),
+                (by_x.T @ residuals) * self.factor if len(residuals) else np.zeros(2 * nv).astype(object),
+                (by_u.T @ residuals) * self.factor,
+                _gram(by_x, by_x, self.factor),
+                _gram(by_u, by_x, self.factor),
+                _gram(by_u, by_u, self.factor),
+            )
+
+    def _exact(self, recording: Recording, values: Mapping[str, Array]) -> Expansion:
+        names, nv = [name for name in OWN if name in values], self.robot.nv
+        gradient = self._gradient(names)
+        derivative, nodes = Derivative(gradient, self.robot), recording.replay(gradient, values)
+        slopes = output_values(gradient.outputs, nodes)
+        rows = {name: derivative.columns(nodes, name) for name in names}
+
+        def block(a: str, b: str) -> Array:
+            with scope("cost"):
+                return (rows[b][f"by_{a}"].reshape(nv, nv) + rows[a][f"by_{b}"].reshape(nv, nv).T) * (0.5 * self.factor)
+
+        none = np.zeros((0, nv)).astype(object)
+        by_xx = np.block([[block(a, b) for b in names[:2]] for a in names[:2]])
+        by_ux = np.concatenate([block("tau", b) if "tau" in names else none for b in names[:2]], axis=1)
+        by_uu = block("tau", "tau") if "tau" in names else np.zeros((0, 0))
+        slope = {name: slopes[f"by_{name}"] * self.factor for name in names}
+        by_x = np.concatenate([slope["q"], slope["qd"]])
+        value = self._cost(slopes["result"])
+        return Expansion(value, by_x, slope.get("tau", np.zeros(0).astype(object)), by_xx, by_ux, by_uu)
+
+    def _gradient(self, names: Sequence[str]) -> Graph:
+        """The cost and its gradient, as a graph."""
+        recording = Recording(f"{self.graph.name}_gradient", self.robot.name)
+        inputs = {port.name: recording.input_like(port) for port in self.graph.inputs}
+        nodes = recording.replay(self.graph, inputs)
+        slopes = Derivative(self.graph, self.robot).reverse(nodes, {"result": np.array(1.0)}, names)
+        result = output_values(self.graph.outputs, nodes)["result"]
+        return recording.graph({"result": result, **{f"by_{name}": slopes[name] for name in names}})
+
+
+def _gram(a: Array, b: Array, factor: float) -> Array:
+    """factor · aᵀ b."""
+    if not len(a):
+        return np.zeros((a.shape[1], b.shape[1])).astype(object)
+    return (a.T @ b) * factor

@@ -1,0 +1,137 @@
+"""A step of the backward pass of iLQR: the value function of a knot from that of the next one.
+
+Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004;
+regularised as Crocoddyl's SolverDDP: Mastalli et al., "Crocoddyl: an efficient and versatile framework for
+multi-contact optimal control", 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.naming import scope
+from dynagate.control.cost import Expansion
+from dynagate.dynamics.spatial import select, zeros
+
+Array = npt.NDArray[Any]
+Held = Callable[[Array], Array]
+
+
+class Value(NamedTuple):
+    """The cost to go about a state: its slope (nx,) and curvature (nx, nx)."""
+
+    slope: Array
+    curvature: Array
+
+
+class Gains(NamedTuple):
+    """u + feed + gain (x - x̄). fall: what the feed-forward gains by its slope, to first order. right: 1 where all
+    pivots are positive, else 0."""
+
+    gain: Array
+    feed: Array
+    fall: Any
+    right: Any
+
+
+def moved(value: Value, dt: float) -> Value:
+    """The value of the state after a semi-implicit step, as that of (q, q̇⁺), of which q⁺ = q + dt q̇⁺."""
+    n = len(value.slope) // 2
+    curvature, slope = value.curvature, value.slope
+    qq, qv, vv = curvature[:n, :n], curvature[:n, n:], curvature[n:, n:]
+    with scope("riccati"):
+        right = qv + qq * dt
+        below = _symmetric(n, lambda a, b: vv[a, b] + (qv[a, b] + qv[b, a]) * dt + qq[a, b] * (dt * dt))
+        curved = np.block([[qq, right], [right.T, below]])
+        return Value(np.concatenate([slope[:n], slope[n:] + slope[:n] * dt]), curved)
+
+
+def riccati(
+    value: Value, a: Array, b: Array, cost: Expansion, regularisation: Any, held: Held | None = None
+) -> tuple[Value, Gains]:
+    """The value of a knot, and its gains. value: of the next state; a (nx, nx), b (nx, nu): its derivatives.
+
+    regularisation: what is added to the curvatures of torque and state. held: the slope by the torques (nu,) to numbers
+    (nu,) above 0 for those that are at a bound and would leave it, which the gains leave alone.
+    """
+    nx, nu = a.shape[1], b.shape[1]
+    with scope("riccati"):
+        ahead, pushed = value.curvature @ a, value.curvature @ b
+        by_x = cost.by_x + a.T @ value.slope
+        by_u = cost.by_u + b.T @ value.slope
+        by_ux = cost.by_ux + b.T @ ahead
+        by_xx = _symmetric(nx, lambda i, j: cost.by_xx[i, j] + a[:, i] @ ahead[:, j])
+        by_uu = _symmetric(nu, lambda i, j: cost.by_uu[i, j] + b[:, i] @ pushed[:, j])
+        for i in range(nu):
+            by_uu[i, i] = by_uu[i, i] + regularisation
+        if held is not None:
+            by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
+        lower, inverse, right = _factored(by_uu)
+        half = _forward(lower, np.concatenate([by_ux, by_u[:, None]], axis=1))
+        scaled = half * inverse[:, None]
+        both = -_backward(lower, scaled)
+        fall = scaled[:, nx] @ half[:, nx]
+        curvature = _symmetric(nx, lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j])
+        for i in range(nx):
+            curvature[i, i] = curvature[i, i] + regularisation
+        slope = np.array([by_x[i] - scaled[:, nx] @ half[:, i] for i in range(nx)], dtype=object)
+    return Value(slope, curvature), Gains(both[:, :nx], both[:, nx], fall, right)
+
+
+def _zero_if(held: Any, value: Any) -> Any:
+    return select(held, 0.0, value)
+
+
+def _without(held: Array, by_u: Array, by_ux: Array, by_uu: Array) -> tuple[Array, Array, Array]:
+    """Torques that are held have an equation of their own: they do not change."""
+    n = len(held)
+    slope = np.array([_zero_if(h, x) for h, x in zip(held, by_u, strict=True)], dtype=object)
+    mixed = np.array([[_zero_if(h, x) for x in row] for h, row in zip(held, by_ux, strict=True)], dtype=object)
+    curved = _symmetric(n, lambda i, j: _zero_if(held[i], _zero_if(held[j], by_uu[i, j])))
+    for i in range(n):
+        curved[i, i] = select(held[i], 1.0, by_uu[i, i])
+    return slope, mixed, curved
+
+
+def _factored(matrix: Array) -> tuple[Array, Array, Any]:
+    """L below the diagonal and D⁻¹ of L D Lᵀ, without pivoting, and 1 where all of D is positive."""
+    n = len(matrix)
+    rest, lower, inverse, right = matrix.copy(), zeros(n, n), zeros(n), 1.0
+    for k in range(n):
+        right = select(rest[k, k], right, 0.0)
+        inverse[k] = 1.0 / rest[k, k]
+        for i in range(k + 1, n):
+            lower[i, k] = rest[i, k] * inverse[k]
+        for i in range(k + 1, n):
+            for j in range(k + 1, i + 1):
+                rest[i, j] = rest[j, i] = rest[i, j] - lower[i, k] * rest[j, k]
+    return lower, inverse, right
+
+
+def _forward(lower: Array, right: Array) -> Array:
+    solved = right.copy()
+    for k in range(len(lower)):
+        for i in range(k + 1, len(lower)):
+            solved[i] = solved[i] - solved[k] * lower[i, k]
+    return solved
+
+
+def _backward(lower: Array, right: Array) -> Array:
+    solved = right.copy()
+    for k in reversed(range(len(lower))):
+        for i in range(k + 1, len(lower)):
+            solved[k] = solved[k] - solved[i] * lower[i, k]
+    return solved
+
+
+def _symmetric(n: int, entry: Any) -> Array:
+    """From entry(a, b), asked for a <= b alone."""
+    result = zeros(n, n)
+    for i in range(n):
+        for j in range(i, n):
+            result[i, j] = result[j, i] = entry(i, j)
+    return result

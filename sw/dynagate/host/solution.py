@@ -1,0 +1,62 @@
+"""What a solver of optimal control returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arguments import is_whole
+from dynagate.base.errors import ArgumentError
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """The best motion of each problem; leading axes are those of q0 without its last.
+
+    q (..., knots + 1, nq), rad, m and unit quaternions; qd (..., knots + 1, nv), rad/s or m/s; tau (..., knots, nv),
+    N m or N: what the solver ended with. gains (..., knots, nv, 2 nv): near it the torques are tau + gains (x - x̄),
+    with x = (q, q̇), of a quaternion as `Knot.away` has it.
+    cost (...). costs (..., iterations + 1): before each iteration and after the last one, then NaN.
+    iterations (...): those that a problem took. converged (...): the cost's expected fall is within the tolerance.
+    failed (...): the rollout of the guess is not finite, or no regularisation up to the largest one leads further. Then
+    the motion is the best until there, and NaN where there is none. regularisation (...): the last one.
+    """
+
+    q: Array
+    qd: Array
+    tau: Array
+    gains: Array
+    cost: Array
+    costs: Array
+    iterations: Array
+    converged: Array
+    failed: Array
+    regularisation: Array
+
+    def shifted(self, knots: int = 1) -> Solution:
+        """The motion from a later knot on, whose last torques and gains stay: the guess of the next problem, where a
+        controller solves one after the other. Raises ValueError: it has not so many knots."""
+        if not is_whole(knots) or not 0 <= knots < self.tau.shape[-2]:
+            raise ArgumentError(f"shifted by {knots!r}; expected 0 to {self.tau.shape[-2] - 1} knots")
+
+        def moved(array: Array, axis: int) -> Array:
+            size = array.shape[axis]
+            return np.take(array, np.minimum(np.arange(size) + knots, size - 1), axis=axis)
+
+        axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3}
+        return replace(self, **{name: moved(getattr(self, name), axis) for name, axis in axes.items()})
+
+    def write(self, other: Solution) -> None:
+        """Writes another's numbers into its own arrays."""
+        for each in fields(self):
+            getattr(self, each.name)[...] = getattr(other, each.name)
+
+    def __repr__(self) -> str:
+        shape = self.cost.shape
+        counts = f"{int(self.converged.sum())} converged, {int(self.failed.sum())} failed"
+        return f"<Solution of {shape or 'one'}, {self.tau.shape[-2]} knots, {counts}>"

@@ -1,0 +1,332 @@
+"""iLQR: iterates against Crocoddyl's, costs against finite differences, bounds, failed problems, refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import crocoddyl
+import dynagate
+import numpy as np
+import pinocchio
+import pytest
+from dynagate import Robot, robots
+from dynagate.control import Cost
+from dynagate.control.cost import CostGraphs
+from dynagate.dynamics.spatial import cos
+from dynagate.forces import Servo
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.recorder import Recording
+from dynagate.host.ilqr import Ilqr
+from dynagate.host.solution import Solution
+
+ARM = robots.load("two_joint_arm", damping=False)
+KNOTS, DT = 20, 0.02
+COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=100.0)
+
+
+@pytest.fixture(scope="module")
+def solver() -> Iterator[Ilqr]:
+    opened = dynagate.open(ARM, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=30)
+    assert isinstance(opened, Ilqr)
+    with opened:
+        yield opened
+
+
+def problems(robot: Robot, count: int, seed: int = 0) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    q0, goal = random.uniform(-1.0, 1.0, (2, count, robot.nq))
+    return {"q0": q0, "qd0": np.zeros((count, robot.nv)), "goal": goal}
+
+
+def crocoddyls(robot: Robot, path: str, q0: np.ndarray, goal: np.ndarray, tau: np.ndarray, most: int) -> Any:
+    """Its SolverDDP after at most so many iterations on the same problem, and the order of its joints."""
+    model, n = pinocchio.buildModelFromUrdf(path), robot.nv
+    _, order = robot.permutation(list(model.names)[1:])
+
+    def own(q: np.ndarray) -> np.ndarray:
+        return np.concatenate([pinocchio.integrate(model, pinocchio.neutral(model), q[order]), np.zeros(n)])
+
+    state = crocoddyl.StateMultibody(model)
+    actuation = crocoddyl.ActuationModelFull(state)
+    activation = crocoddyl.ActivationModelWeightedQuad(np.repeat([1.0, 0.1], n))
+    away = crocoddyl.CostModelResidual(state, activation, crocoddyl.ResidualModelState(state, own(goal), n))
+    torque = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, n))
+    running, final = crocoddyl.CostModelSum(state, n), crocoddyl.CostModelSum(state, n)
+    running.addCost("away", away, 1.0)
+    running.addCost("torque", torque, 1e-2)
+    final.addCost("away", away, 100.0)
+    models = []
+    for costs, dt in ((running, DT), (final, 0.0)):
+        motion = crocoddyl.DifferentialActionModelFreeFwdDynamics(state, actuation, costs)
+        motion.armature = np.zeros(n)
+        models.append(crocoddyl.IntegratedActionModelEuler(motion, dt))
+    problem = crocoddyl.ShootingProblem(own(q0), [models[0]] * len(tau), models[1])
+    problem.nthreads = 1
+    peer = crocoddyl.SolverDDP(problem)
+    peer.th_stop = 1e-9
+    us = list(tau[:, order])
+    peer.solve(list(problem.rollout(us)), us, most, True)
+    return peer, order
+
+
+def assert_equal_iterates(robot: Robot, path: str, solver: Ilqr, count: int) -> None:
+    inputs = problems(robot, count)
+    tau = solver._holding(inputs["q0"])
+    ours = solver(**inputs, tau=tau)
+    for k in range(count):
+        peer, order = crocoddyls(robot, path, inputs["q0"][k], inputs["goal"][k], tau[k], solver.options.iterations)
+        us, xs = np.array(peer.us), np.array(peer.xs)
+        assert ours.cost[k] == pytest.approx(peer.cost, rel=1e-9)
+        np.testing.assert_allclose(ours.tau[k][:, order], us, atol=1e-8 * abs(us).max())
+        np.testing.assert_allclose(ours.qd[k][:, order], xs[:, -robot.nv :], atol=1e-8 * abs(xs).max())
+
+
+def test_iterates_equal_crocoddyls(solver: Ilqr) -> None:
+    assert_equal_iterates(ARM, str(robots.path("two_joint_arm")), solver, 4)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["iiwa14", "hyq"])
+def test_iterates_of_larger_robots_equal_crocoddyls(name: str) -> None:
+    robot = robots.load(name, damping=False)
+    with dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=10) as opened:
+        assert isinstance(opened, Ilqr)
+        assert_equal_iterates(robot, str(robots.path(name)), opened, 3)
+
+
+def test_numpy_equals_c(solver: Ilqr) -> None:
+    inputs = problems(ARM, 3)
+    with dynagate.open(ARM, "ilqr", device="numpy", knots=KNOTS, dt=DT, cost=COST, iterations=30) as reference:
+        expected, ours = reference(**inputs), solver(**inputs)
+    for name in ("q", "qd", "tau", "cost", "costs", "gains"):
+        value = getattr(expected, name)
+        scale = np.nanmax(abs(value))
+        np.testing.assert_allclose(getattr(ours, name), value, atol=1e-9 * scale, err_msg=name)
+    assert (ours.iterations == expected.iterations).all()
+    assert ours.converged.all()
+
+
+def test_costs_fall_and_the_motion_is_that_of_a_rollout(solver: Ilqr) -> None:
+    inputs = problems(ARM, 20, seed=3)
+    solution = solver(**inputs)
+    assert solution.converged.all()
+    assert not solution.failed.any()
+    for costs, taken, cost in zip(solution.costs, solution.iterations, solution.cost, strict=True):
+        assert (np.diff(costs[: taken + 1]) <= 0.0).all()
+        assert np.isnan(costs[taken + 1 :]).all()
+        assert costs[taken] == cost < costs[0]
+    motion = dynagate.Rollout(ARM, steps=KNOTS, dt=DT)(inputs["q0"], inputs["qd0"], solution.tau)
+    np.testing.assert_allclose(solution.q, motion.q, atol=1e-9)
+    np.testing.assert_allclose(solution.qd, motion.qd, atol=1e-8)
+    near = motion.q[:, :-1] - inputs["goal"][:, None], motion.qd[:, :-1], 0.1 * solution.tau
+    running = sum((w * x**2).sum(axis=(1, 2)) for w, x in zip((1.0, 0.1, 1.0), near, strict=True)) * 0.5 * DT
+    end = (motion.q[:, -1] - inputs["goal"]) ** 2 + 0.1 * motion.qd[:, -1] ** 2
+    np.testing.assert_allclose(solution.cost, running + 50.0 * end.sum(axis=1), rtol=1e-8)
+
+
+def test_no_torque_nearby_is_better(solver: Ilqr) -> None:
+    """The gradient of the cost by all torques, by a reverse sweep that shares nothing with the solver."""
+    inputs = problems(ARM, 4, seed=5)
+    solution = solver(**inputs)
+    rollout = dynagate.Rollout(ARM, steps=KNOTS, dt=DT)
+    motion = rollout(inputs["q0"], inputs["qd0"], solution.tau)
+    weights = np.append(np.full(KNOTS, DT), 100.0)[:, None]
+    by_q, by_qd = weights * (motion.q - inputs["goal"][:, None]), weights * 0.1 * motion.qd
+    slope = rollout.vjp(motion, solution.tau, by_q, by_qd)["tau"] + DT * 1e-2 * solution.tau
+    start = rollout(inputs["q0"], inputs["qd0"], 0.0 * solution.tau)
+    by_q, by_qd = weights * (start.q - inputs["goal"][:, None]), weights * 0.1 * start.qd
+    before = rollout.vjp(start, 0.0 * solution.tau, by_q, by_qd)["tau"]
+    assert abs(slope).max() < 1e-4 * abs(before).max()
+
+
+def test_warm_start_and_feedback(solver: Ilqr) -> None:
+    inputs = problems(ARM, 4, seed=7)
+    solution = solver(**inputs)
+    again = solver(**inputs, warm=solution)
+    assert (again.iterations <= 1).all()
+    np.testing.assert_allclose(again.cost, solution.cost, rtol=1e-9)
+    moved = solution.shifted(3)
+    np.testing.assert_array_equal(moved.tau[:, :-3], solution.tau[:, 3:])
+    np.testing.assert_array_equal(moved.gains[:, -3:], solution.gains[:, -1:].repeat(3, axis=1))
+    near = {**inputs, "q0": inputs["q0"] + 0.02}
+    assert (solver(**near, warm=solution).costs[:, 0] < solver(**near, tau=solution.tau).costs[:, 0]).all()
+    bound = solver.bind(**inputs)
+    first = bound()
+    inputs["q0"] += 0.1
+    assert bound() is first
+    assert not np.array_equal(first.cost, solution.cost)
+
+
+def test_one_failed_problem_harms_no_other(solver: Ilqr) -> None:
+    inputs = problems(ARM, 9)
+    alone = solver(**inputs)
+    wrong = {**inputs, "q0": inputs["q0"].copy(), "qd0": inputs["qd0"].copy()}
+    wrong["q0"][2], wrong["qd0"][5] = np.nan, 1e200
+    solution = solver(**wrong)
+    assert solution.failed.tolist() == [k in (2, 5) for k in range(9)]
+    assert not solution.converged[[2, 5]].any()
+    assert np.isnan(solution.cost[[2, 5]]).all()
+    assert np.isnan(solution.q[[2, 5]]).all()
+    rest = [k for k in range(9) if k not in (2, 5)]
+    np.testing.assert_array_equal(solution.tau[rest], alone.tau[rest])
+
+
+def test_bounds_hold_and_passive_joints_have_no_torque() -> None:
+    bounds = (np.array([-3.0, -1.0]), np.array([2.0, 1.0]))
+    inputs = problems(ARM, 6, seed=2)
+    with dynagate.open(
+        ARM.with_passive("elbow"), "ilqr", knots=KNOTS, dt=DT, cost=COST, bounds=bounds, iterations=40
+    ) as bounded:
+        solution = bounded(**inputs)
+    assert (solution.tau[..., 1] == 0.0).all()
+    assert (solution.tau[..., 0] >= -3.0).all()
+    assert (solution.tau[..., 0] <= 2.0).all()
+    at = (solution.tau[..., 0] == -3.0) | (solution.tau[..., 0] == 2.0)
+    assert at.any()
+    assert not at.all()
+    assert not solution.failed.any()
+    assert (solution.gains[:, :, 1] == 0.0).all()
+    # the slope of the cost points out of the box where a torque is at a bound, and is zero elsewhere
+    rollout = dynagate.Rollout(ARM, steps=KNOTS, dt=DT)
+    motion = rollout(inputs["q0"], inputs["qd0"], solution.tau)
+    weights = np.append(np.full(KNOTS, DT), 100.0)[:, None]
+    by_q, by_qd = weights * (motion.q - inputs["goal"][:, None]), weights * 0.1 * motion.qd
+    slope = (rollout.vjp(motion, solution.tau, by_q, by_qd)["tau"] + DT * 1e-2 * solution.tau)[..., 0]
+    done = solution.converged
+    assert done.sum() >= 4
+    scale = abs(slope[done]).max()
+    assert abs(slope[done][~at[done]]).max() < 1e-3 * scale
+    outward = np.where(solution.tau[..., 0] == 2.0, -1.0, 1.0)
+    assert (slope[done][at[done]] * outward[done][at[done]] > -1e-6 * scale).all()
+
+
+def expansion_graph(cost: Cost, robot: Robot) -> Any:
+    graphs = CostGraphs(robot, cost, 0.1)
+    recording = Recording("expansion", robot.name)
+    each = graphs.running.expansion(recording, graphs.record(recording, last=False))
+    return recording.graph({name: np.asarray(value, dtype=object) for name, value in each._asdict().items()})
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_derivatives_of_costs(exact: bool) -> None:
+    """By differences, and Gauss-Newton of residuals against J by differences."""
+    robot = ARM.with_frame("tool", on=ARM.links[-1].name, translation=(0.0, 0.0, 0.3))
+
+    def residuals(knot: Any) -> Any:
+        place = knot.position("tool") - knot["target"]
+        return [*place, knot.tau[0] * knot.q[1], 0.3 * knot.qd[0] * cos(knot.q[0])]
+
+    def number(knot: Any) -> Any:
+        return sum(r * r for r in residuals(knot)) * 0.5
+
+    graph = expansion_graph(Cost(number if exact else residuals, inputs={"target": (3,)}), robot)
+    random = np.random.default_rng(0)
+    at = np.concatenate([random.normal(size=6), [0.1, 0.2, 0.3]])
+
+    def values(x: np.ndarray) -> dict[str, np.ndarray]:
+        parts = dict(zip(("q", "qd", "tau"), x[:, :6].reshape(-1, 3, 2).transpose(1, 0, 2), strict=True))
+        return evaluate(graph, {**parts, "target": np.tile(at[6:], (len(x), 1))})
+
+    h = 1e-5
+    shifted = at[:6] + h * np.concatenate([np.eye(6), -np.eye(6)])
+    there, here = values(shifted), values(at[None, :6])
+    slope = (there["value"][:6] - there["value"][6:]) / (2 * h)
+    np.testing.assert_allclose(np.concatenate([here["by_x"][0], here["by_u"][0]]), slope, atol=1e-7)
+    gradients = np.concatenate([there["by_x"], there["by_u"]], axis=1)
+    curved = (gradients[:6] - gradients[6:]) / (2 * h)
+    ours = np.block([[here["by_xx"][0], here["by_ux"][0].T], [here["by_ux"][0], here["by_uu"][0]]])
+    if exact:
+        np.testing.assert_allclose(ours, curved, atol=1e-6)
+    else:
+        assert np.linalg.eigvalsh(ours).min() > -1e-12
+        assert abs(ours - curved).max() > 1e-3
+
+
+OPTIONS: dict[str, Any] = {"knots": 5, "dt": 0.01, "cost": COST}
+REFUSED: list[tuple[dict[str, Any], type, str]] = [
+    ({"knots": 2.5}, ValueError, "knots=2.5; expected a whole number, 1 or more"),
+    ({"knots": 0}, ValueError, "knots=0; expected a whole number, 1 or more"),
+    ({"dt": -0.01}, ValueError, "dt=-0.01"),
+    ({"dt": "fast"}, ValueError, "dt='fast'"),
+    ({"cost": 3.0}, TypeError, "cost is float; expected a dynagate.control.Cost"),
+    ({"tolerance": 0.0}, ValueError, "tolerance=0.0; expected a fall of the cost"),
+    ({"iterations": -1}, ValueError, "iterations=-1; expected a whole number, 1 or more"),
+    ({"regularisation": (1.0, 0.1)}, ValueError, "regularisation=(1.0, 0.1); expected the smallest and the largest"),
+    ({"bounds": np.ones(3)}, ValueError, "bounds have shape (3,); expected one torque, (2,), or a pair"),
+    ({"bounds": -1.0}, ValueError, "expected lowest and highest torques"),
+    ({"integrator": "rk9"}, ValueError, "integrator 'rk9'"),
+    ({"device": "fixed"}, ValueError, "device 'fixed' of ilqr; expected 'cpu', 'cuda' or 'numpy'"),
+    ({"steps": 5}, ValueError, "ilqr on device 'cpu' takes no option 'steps'; expected one of knots, dt, cost"),
+    ({"knotz": 5}, TypeError, "unexpected keyword argument 'knotz' (did you mean 'knots'?)"),
+    ({"overflow": "raise"}, ValueError, "overflow='raise'"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "text"), REFUSED, ids=lambda x: x if isinstance(x, str) else "")
+def test_options_refused_before_any_work(changes: dict[str, Any], error: type, text: str) -> None:
+    with pytest.raises(error, match=re.escape(text)):
+        dynagate.open(ARM, "ilqr", **{**OPTIONS, **changes})
+
+
+def test_a_missing_option_is_named() -> None:
+    with pytest.raises(ValueError, match="ilqr without cost; expected cost="):
+        dynagate.open(ARM, "ilqr", knots=5, dt=0.01)
+
+
+COSTS: list[tuple[dict[str, Any], str]] = [
+    ({"q": -1.0}, "q=-1.0; expected a weight of 0 or more"),
+    ({}, "a quadratic cost without weights"),
+    ({"place": 1.0}, "frame=None with place=1.0; expected a frame's name"),
+    ({"q": 1.0, "final": -1.0}, "final=-1.0; expected a factor, 0 or more"),
+]
+
+
+@pytest.mark.parametrize(("weights", "text"), COSTS)
+def test_costs_refused(weights: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        Cost.quadratic(**weights)
+
+
+def test_costs_refused_when_they_are_traced() -> None:
+    for cost, error, text in [
+        (Cost.quadratic(q=[1.0, 2.0, 3.0]), dynagate.RobotError, "q has 3 weights; robot 'two_joint_arm' has 2"),
+        (Cost(lambda knot: knot["place"]), ValueError, "the cost reads the input 'place'; it has none"),
+        (Cost(lambda knot: "far"), TypeError, "the running cost returned 'far'; expected residuals (m,), or a number"),
+        (Cost(lambda knot: knot.position("hand")), dynagate.RobotError, "hand"),
+    ]:
+        with pytest.raises(error, match=re.escape(text)):
+            CostGraphs(ARM, cost, 0.1)
+    with pytest.raises(TypeError, match="running is float; expected a function of a knot, or None"):
+        Cost(3.0)  # type: ignore[arg-type]
+
+
+def test_calls_refused(solver: Ilqr) -> None:
+    start: dict[str, Any] = {"q0": np.zeros(2), "qd0": np.zeros(2)}
+    other = Solution(*(np.zeros(3) for _ in range(10)))
+    for inputs, text in [
+        (start, "input 'goal' is missing; expected shape (..., 2)"),
+        ({**start, "goal": np.zeros(3)}, "goal has shape (3,); expected (2,), or its last axes"),
+        ({**start, "goal": np.zeros(2), "gaol": 1.0}, "ilqr has no input 'gaol' (did you mean 'goal'?)"),
+        ({**start, "goal": np.full(2, np.nan)}, "goal is not finite"),
+        ({**start, "q0": np.full(2, np.inf), "goal": np.zeros(2)}, "q0 is not finite"),
+        ({**start, "goal": np.zeros(2), "tau": np.zeros((KNOTS, 2)), "warm": other}, "tau beside warm"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(text)):
+            solver(**inputs)
+
+
+def test_forces_have_inputs_in_each_knot() -> None:
+    cost, forces = Cost.quadratic(q=1.0, qd=0.1, tau=1.0, final=10.0), [Servo(4.0, 0.1)]
+    q0, goal = np.array([0.1, 0.2]), np.array([0.6, -0.4])
+    target = np.linspace(q0, goal, 30)
+    with dynagate.open(ARM, "ilqr", knots=30, dt=DT, cost=cost, forces=forces, device="numpy") as opened:
+        solution = opened(q0, np.zeros(2), np.zeros((30, 2)), goal=goal, target=target)
+    motion = dynagate.Rollout(ARM, steps=30, dt=DT, forces=forces)(q0, np.zeros(2), solution.tau, target=target)
+    assert solution.converged
+    assert solution.q.shape == (31, 2)
+    assert solution.cost.shape == ()
+    np.testing.assert_allclose(solution.q, motion.q, atol=1e-9)
+    still = dynagate.Rollout(ARM, steps=30, dt=DT)(q0, np.zeros(2), solution.tau)
+    assert abs(still.q - motion.q).max() > 0.1
