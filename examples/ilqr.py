@@ -2,7 +2,8 @@
 
     python examples/ilqr.py [--robot iiwa14] [--device cpu] [--steps 100] [--folder build/ilqr]
 
-It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim). The method is that of
+It writes motion.png and cost.json. Devices are those of rollouts (cpu, cuda, numpy, fixed, sim). A chip takes torques
+and no gains, so the line search is then in C. The method is that of
 Li & Todorov, "Iterative linear quadratic regulator design for nonlinear biological movement systems", 2004.
 """
 
@@ -33,11 +34,11 @@ class Problem:
         inside = np.concatenate([np.minimum(-np.array(region.lower), region.upper), region.velocity])
         self.bound = inside if chip else np.full(2 * self.n, WILD)
         self.rollout = Rollout(robot, steps=steps, dt=0.01, linearise=True, device=device, **chip)
-        self.step = Rollout(robot, steps=1, dt=0.01, device=device, **chip)
-        still = {"q": np.stack([start, goal]), "qd": np.zeros((2, self.n)), "qdd": np.zeros((2, self.n))}
-        self.first, self.hold = evaluate(trace(robot, "inverse_dynamics"), still)["tau"]
+        feedback = {"feedback": robot.effort.tolist(), "device": "cpu" if chip else device}
+        self.closed = Rollout(robot, steps=steps, dt=0.01, **feedback)
+        at_rest = dict.fromkeys(("qd", "qdd"), np.zeros((2, self.n)))
+        self.first, self.hold = evaluate(trace(robot, "inverse_dynamics"), {"q": [start, goal], **at_rest})["tau"]
         self.weights = np.repeat([POSITION, SPEED], self.n)
-        self.effort = robot.effort
 
     def cost(self, x: np.ndarray, u: np.ndarray) -> float:
         """Of states (steps + 1, 2 n) and torques (steps, n); infinite where the motion goes beyond its bounds."""
@@ -63,16 +64,11 @@ class Problem:
 
     def tried(self, x: np.ndarray, u: np.ndarray, gains: list, parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """States and torques with each part of the feed-forward, side by side: (parts, ...)."""
-        states = [np.tile(x[0], (len(parts), 1))]
-        torques = []
-        for at, (k, feedback) in enumerate(gains):
-            torque = u[at] + parts[:, None] * k + (states[-1] - x[at]) @ feedback.T
-            torques.append(np.clip(torque, -self.effort, self.effort))
-            after = self.step(states[-1][:, : self.n], states[-1][:, self.n :], torques[-1][:, None])
-            moved = np.concatenate([after.q[:, 1], after.qd[:, 1]], axis=1)
-            useful = (np.abs(moved) < self.bound).all(axis=1) & (after.diverged < 0)
-            states.append(np.where(useful[:, None], moved, self.bound))
-        return np.stack(states, axis=1), np.stack(torques, axis=1)
+        k, feedback = (np.stack(each) for each in zip(*gains, strict=True))
+        near = {"gain": feedback, "q_ref": x[:-1, : self.n], "qd_ref": x[:-1, self.n :]}
+        first = np.split(np.tile(x[0], (len(parts), 1)), 2, axis=1)
+        motion = self.closed(*first, u + parts[:, None, None] * k, **near)
+        return np.concatenate([motion.q, motion.qd], axis=2), motion.tau
 
     def solve(self, iterations: int = 30) -> tuple[np.ndarray, np.ndarray, list[float]]:
         """States, torques, and the cost after every iteration."""
@@ -101,8 +97,7 @@ def main() -> None:
     robot = arm_of(options)
     problem = Problem(robot, *ends(robot, GOAL), options.steps, options.device)
     began = time.perf_counter()
-    x, _, costs = problem.solve()
-    seconds = time.perf_counter() - began
+    (x, _, costs), seconds = problem.solve(), time.perf_counter() - began
     print(f"cost {costs[0]:.3f} -> {costs[-1]:.3f} in {len(costs) - 1} iterations, {1e3 * seconds:.0f} ms")
     options.folder.mkdir(parents=True, exist_ok=True)
     (options.folder / "cost.json").write_text(json.dumps({"cost": costs, "seconds": seconds}, indent=1) + "\n")

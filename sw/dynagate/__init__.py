@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import Policy
     from dynagate.fixedpoint.goal import Goal
     from dynagate.host import Accelerator, BoundCall, ChipRollout, Opened, Results, open
+    from dynagate.host.rollout_options import RolloutOptions
     from dynagate.host.rollouts import Rollout, Trajectories
     from dynagate.hw.axi import Axi
     from dynagate.hw.build import Build, build, build_request
@@ -56,6 +57,7 @@ __all__ = [
     "RobotError",
     "RobotWarning",
     "Rollout",
+    "RolloutOptions",
     "Stages",
     "Trajectories",
     "build",
@@ -80,6 +82,7 @@ _LAZY = {
     "ProcessorBuild": "dynagate.hw.processor.build",
     "DesignRequest": "dynagate.hw.request",
     "Rollout": "dynagate.host.rollouts",
+    "RolloutOptions": "dynagate.host.rollout_options",
     "Trajectories": "dynagate.host.rollouts",
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",

@@ -78,6 +78,15 @@ def advance(robot: Robot, q: Scalars, v: Scalars) -> Array:
     return result
 
 
+def between(robot: Robot, q: Scalars, q_next: Scalars) -> Array:
+    """`difference` of two configurations (nq,) over any scalar, exact to rounding for every turn of less than π."""
+    result = zeros(robot.nv)
+    for link, iq, iv in robot.slices():
+        if link.joint.nv:
+            result[iv] = motion_of(link.joint.type).between(array(list(q[iq])), array(list(q_next[iq])))
+    return result
+
+
 def bracket(robot: Robot, u: Scalars, v: Scalars) -> Array:
     """[u, v] (nv,) of two velocities (nv,) over any scalar: what is left of moving by u, then v, then back. Zero but
     for spherical and floating joints."""

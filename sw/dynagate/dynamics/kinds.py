@@ -48,6 +48,10 @@ class JointMotion(ABC):
         """`moved` of one configuration over any scalar."""
         return np.asarray(q + v)
 
+    def between(self, q: Array, q_next: Array) -> Array:
+        """`difference` of two configurations over any scalar."""
+        return np.asarray(q_next - q)
+
     def bracket(self, u: Array, v: Array) -> Array:
         """[u, v] (nv,) of two velocities."""
         return zeros(len(u))
@@ -119,6 +123,10 @@ class Ball(JointMotion):
         # what rounding has taken of the length comes back
         return np.asarray(after * (1.5 - (after @ after) * 0.5))
 
+    def between(self, q: Array, q_next: Array) -> Array:
+        vector, _, longer = _shorter_turn(q[-4:], q_next[-4:])
+        return np.asarray(vector * longer)
+
     def bracket(self, u: Array, v: Array) -> Array:
         return cross(u[-3:], v[-3:])
 
@@ -165,6 +173,16 @@ class Free(Ball):
         across = cross(rate, speed)
         screw = speed + across * first + cross(rate, across) * second
         return np.concatenate([q[:3] + rotation_of(list(q[3:])) @ screw, turned])
+
+    def between(self, q: Array, q_next: Array) -> Array:
+        vector, w, longer = _shorter_turn(q[3:], q_next[3:])
+        rate = vector * longer
+        moved = rotation_of(list(q[3:])).T @ (q_next[:3] - q[:3])
+        squared, across = rate @ rate, cross(rate, moved)
+        beyond = squared - SMALL_TURN**2
+        closed = (1.0 - longer * w * 0.5) * (1.0 / select(beyond, squared, SMALL_TURN**2))
+        bent = cross(rate, across) * select(beyond, closed, _polynomial(_UNSCREW, squared))
+        return np.concatenate([moved - across * 0.5 + bent, rate])
 
     def bracket(self, u: Array, v: Array) -> Array:
         return np.concatenate([cross(u[3:], v[:3]) + cross(u[:3], v[3:]), super().bracket(u, v)])
@@ -217,9 +235,13 @@ def _factors(squared: Scalar) -> tuple[Scalar, ...]:
 
 def _taylor(x: Scalar, start: int, terms: int) -> Scalar:
     """Σ (-x)^k / (2k + start)!, over so many terms."""
-    first, *others = [(-1) ** k / math.factorial(2 * k + start) for k in reversed(range(terms))]
-    result: Scalar = first
-    for coefficient in others:
+    return _polynomial([(-1) ** k / math.factorial(2 * k + start) for k in range(terms)], x)
+
+
+def _polynomial(coefficients: Sequence[float], x: Scalar) -> Scalar:
+    """From the constant on."""
+    result: Scalar = coefficients[-1]
+    for coefficient in coefficients[-2::-1]:
         result = result * x + coefficient
     return result
 
@@ -260,10 +282,32 @@ def _rate(back: Array, quaternion: Array) -> tuple[Array, Array]:
     return turn[..., :3] * np.divide(angle, sine, out=np.full_like(sine, 2.0), where=sine > 0.0), angle
 
 
+def _shorter_turn(q: Array, q_next: Array) -> tuple[Array, Scalar, Scalar]:
+    """The vector e and w ≥ 0 of the quaternion that leads from one to another, over any scalar, and θ / |e|. An eighth
+    of the turn has a short series."""
+    axis, w0, axis_next, w1 = q[:3], q[3], q_next[:3], q_next[3]
+    w = w0 * w1 + axis @ axis_next
+    sign = select(w, 1.0, -1.0)
+    vector, w = (axis_next * w0 - axis * w1 - cross(axis, axis_next)) * sign, w * sign
+    part, longer, cosine = vector, 16.0, w
+    for _ in range(3):
+        cosine = sqrt((1.0 + cosine) * 0.5)
+        shorter = 0.5 / cosine
+        part, longer = part * shorter, longer * shorter
+    return vector, w, longer * _polynomial(_ARC_SINE, part @ part)
+
+
+_ARC_SINE = [math.comb(2 * n, n) / (4.0**n * (2 * n + 1)) for n in range(12)]
+"""Of asin(x) / x in powers of x²."""
+
+_UNSCREW = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
+"""Of (1 - θ/2 cot(θ/2)) / θ² in powers of θ²."""
+
+
 def _unscrew(angle: Array) -> Array:
     """(1 - θ/2 cot(θ/2)) / θ² of θ; by its series where the difference would cancel."""
     squared = angle * angle
-    series = 1 / 12 + squared / 720 * (1 + squared / 42 * (1 + squared / 40))
+    series = _polynomial(_UNSCREW, squared)
     half = 0.5 * angle
     cotangent = np.divide(half, np.tan(half), out=np.ones_like(half), where=half > 0.0)
     return np.divide(1.0 - cotangent, squared, out=series, where=np.abs(squared) > 0.1)

@@ -23,6 +23,7 @@ from dynagate.host.devices.registry import LABELS, check_options, chosen_device,
 from dynagate.host.ilqr import ILQR, Ilqr
 from dynagate.host.opened import Opened
 from dynagate.host.processor import PROGRAM_DEVICES, is_program
+from dynagate.host.rollout_options import NAMES
 from dynagate.host.rollouts import Rollout
 from dynagate.robot import Robot, robots
 from dynagate.robot.checked import robot_of
@@ -33,11 +34,7 @@ if TYPE_CHECKING:
 
 ALGORITHM = [name for name in AlgorithmOptions.__dataclass_fields__ if name not in OF_ROLLOUTS]
 """Options of a function's algorithm."""
-OF_ROLLOUT = [
-    name
-    for name, parameter in inspect.signature(Rollout).parameters.items()
-    if parameter.kind is parameter.KEYWORD_ONLY and name != "device"
-]
+OF_ROLLOUT = NAMES
 """Options of a robot's rollout on every device."""
 SOLVERS: dict[str, type[Opened]] = {ILQR: Ilqr}
 """Controllers by the name of their function."""

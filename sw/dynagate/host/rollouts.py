@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 from threading import Lock
 from typing import Any
@@ -12,33 +11,28 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_flags, is_whole, of_shape, real
+from dynagate.base.arguments import of_shape, real
 from dynagate.base.errors import ArgumentError
-from dynagate.base.nearest import check_keyword, nearest
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
-from dynagate.dynamics.friction import SPEED, warn_of_no_friction
-from dynagate.dynamics.step import DEFAULT_INTEGRATOR
-from dynagate.forces import Force, Forces, Limits, as_text
-from dynagate.forces.force import check_forces
+from dynagate.dynamics.friction import warn_of_no_friction
+from dynagate.forces import Forces, Limits, as_text
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop
 from dynagate.host.bound import MotionCall
 from dynagate.host.chip_rollout import ChipRollout
-from dynagate.host.devices import DEVICES, Cpu, DeviceOptions
+from dynagate.host.devices import Cpu, DeviceOptions
 from dynagate.host.devices.loops import Compute
-from dynagate.host.devices.registry import chosen_device, opening
+from dynagate.host.devices.registry import chosen_device
 from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
+from dynagate.host.rollout_options import RolloutOptions, asked_of
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
-from dynagate.integrators.contact_method import ContactMethod
-from dynagate.integrators.contact_step import RigidContact
 from dynagate.integrators.explicit_method import reverse_loop
+from dynagate.integrators.feedback import feedback_inputs, largest_of, with_feedback
 from dynagate.integrators.limits import warn_beyond_limits
-from dynagate.integrators.methods import method_of
-from dynagate.integrators.motion import Method
 from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
@@ -56,67 +50,38 @@ class Rollout(Opened):
     """A robot's motion under given torques, step by step. Call it; use it as a context.
 
     robot: also the path of a URDF file, or the name of a robot that ships.
-    steps: how many. dt: seconds of a step, or None where each call says it. method: "euler", "semi_implicit_euler" (the
-    default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Method` with options of its own; integrator:
-    another name of this option. linearise: give a and b of every step too (explicit methods).
-    every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
+    options: a `RolloutOptions`, or its fields by name: steps=50, dt=0.01.
     device: as `dynagate.open` takes it: "cpu", C with the loop inside the vector; "cuda", all steps in one launch;
     "numpy", float64, the reference; "fixed", the integers of a chip that keeps the states; "sim", this chip simulated.
-    options: of the device, by name, the fields of its class in `dynagate.host.devices`: dtype of "cpu" and "cuda",
-    float64 unless given; policy and region of "fixed" and "sim", for the formats; of "sim" those of a build besides.
-    form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
-    the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
-    stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
-    forces: of `dynagate.forces`, at every stage of a step. Each call takes their inputs by name, such as a servo's
-    `target`, (..., steps, nv) or its last axes; 0 unless given.
-    constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
-    names as `active` ("cpu", "cuda", "numpy"). contacts: rigid ground with dry friction that points may touch and leave
-    (`integrators.RigidContact`), by semi-implicit steps of impulses, on the same devices.
+    named: besides, options of the device, the fields of its class in `dynagate.host.devices`: dtype of "cpu" and
+    "cuda", float64 unless given; policy and region of "fixed" and "sim", for the formats; of "sim" those of a build.
 
-    Raises ValueError: an option is none of these, or one that the device does not take, before any work; DeviceError:
-    there is no GPU.
+    Raises ValueError: an option is none of these, or one that the device does not take, before any work; TypeError: a
+    name is none, or steps or dt is missing; DeviceError: there is no GPU.
     """
 
     def __init__(
         self,
         robot: RobotOrName,
+        options: RolloutOptions | None = None,
         *,
-        steps: int,
-        dt: float | None,
-        method: str | Method | None = None,
-        integrator: str | None = None,
-        linearise: bool = False,
-        every: int = 1,
         device: str | DeviceOptions = Cpu.name,
-        form: str | None = None,
-        friction: bool | float | tuple[float, ...] = 0.0,
-        friction_speed: float = SPEED,
-        stops: bool = False,
-        forces: Sequence[Force] = (),
-        constrained: bool = False,
-        contacts: RigidContact | None = None,
-        **options: Any,
+        **named: Any,
     ) -> None:
-        self.method = _chosen(method, integrator, contacts)
-        explicit = self.method.name if self.method.linearises else DEFAULT_INTEGRATOR
-        own_forces = check_forces(forces)
-        self.options = StepOptions(
-            dt, explicit, form, friction, friction_speed, stops, forces=own_forces, constrained=constrained
-        )
-        check_flags(linearise=linearise)
-        self.method.check(self.options, linearise=linearise)
-        _check_steps(steps, every, linearise)
-        _check_names(options)
-        own = {name: value for name, value in options.items() if value is not None}
+        asked, own = asked_of(options, named)
+        self.asked, self.method, self.options = asked, asked.chosen_method, asked.step
         chosen = chosen_device(device, ROLLOUT, own)
         robot = robot_of(robot)
-        self.robot, self.steps, self.every, self.device = robot, int(steps), int(every), chosen.name
+        self.robot, self.steps, self.every, self.device = robot, int(asked.steps), int(asked.every), chosen.name
         self.options.friction_of(robot)
+        self._given: dict[str, tuple[int, ...]] = feedback_inputs(robot) if asked.feedback else {}
+        if asked.feedback:
+            largest_of(robot, asked.feedback)
         self.force_inputs = Forces(robot, self.options.forces).inputs
-        warn_of_no_friction(robot, friction)
+        warn_of_no_friction(robot, asked.friction)
         self.function, self.functions = ROLLOUT, {}
-        self._linearise = linearise
-        self._unlimited = not (stops or any(isinstance(force, Limits) for force in self.options.forces))
+        self._linearise = asked.linearise
+        self._unlimited = not (asked.stops or any(isinstance(force, Limits) for force in self.options.forces))
         self.chip: ChipRollout | None = None
         self.kernel: LoopKernel | None = None
         self._device = chosen
@@ -124,8 +89,8 @@ class Rollout(Opened):
         self._binding = Lock()
         self._closed = False
         if chosen.keeps_states:
-            _check_on_chip(self.method, chosen.name)
-            self.chip = _on_chip(robot, self.options, linearise, chosen)
+            _check_on_chip(asked, chosen.name)
+            self.chip = _on_chip(robot, self.options, asked.linearise, chosen)
             self.dtype = self.chip.device.dtype
             return
         self._compile()
@@ -135,7 +100,8 @@ class Rollout(Opened):
         with showing() as say:
             if say:
                 say(f"tracing {self.robot.name} rollout")
-            self.motion = self.method.motion(self.robot, self.options, linearise=self._linearise, every=self.every)
+            motion = self.method.motion(self.robot, self.options, linearise=self._linearise, every=self.every)
+            self.motion = with_feedback(motion, self.robot, self.asked.feedback) if self.asked.feedback else motion
             self.loop = self.motion.loop
             if say:
                 say(f"compiling {self.robot.name} rollout for {self.device}")
@@ -192,7 +158,7 @@ class Rollout(Opened):
     def _kernel(self) -> LoopKernel | None:
         """The C that a call of inputs as they are can use at once."""
         plain = not (self.options.dt is None or self._linearise or self.robot.quaternions() or self.force_inputs)
-        plain = plain and self.method.linearises and not self.options.constrained
+        plain = plain and self.method.linearises and not (self.options.constrained or self.asked.feedback)
         return self.kernel if plain else None
 
     def __call__(
@@ -208,7 +174,9 @@ class Rollout(Opened):
         """q0 (..., nq), qd0 (..., nv), tau (..., steps, nv), N m or N, and dt (), seconds, where it is not constant.
         active (..., steps, constraints), 0 or 1, of a constrained rollout: which constraints hold in each step, with
         axes that may be left out as numpy broadcasts; all for None.
-        inputs: the inputs of forces, (..., steps, nv) or its last axes.
+        inputs: the inputs of forces, (..., steps, nv) or its last axes. With feedback gain (..., steps, nv, 2 nv), N m
+        or N a rad, m, rad/s or m/s, q_ref (..., steps, nq) and qd_ref (..., steps, nv), or their last axes; the results
+        have the torques of each step as `tau`.
 
         Raises ValueError or TypeError: an input is missing, of another shape, not finite, not real numbers, or masked;
         or a quaternion has not length 1. A trajectory that diverges is flagged, and harms no other. So is one of
@@ -219,7 +187,9 @@ class Rollout(Opened):
         if plain and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading, lost = self._checked(q0, qd0, tau, dt)
-        state |= self._force_inputs(inputs, leading) | self._active(active, leading)
+        state |= self._feedback(inputs, leading)
+        own = {name: value for name, value in inputs.items() if name not in self._given}
+        state |= self._force_inputs(own, leading) | self._active(active, leading)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
@@ -248,6 +218,25 @@ class Rollout(Opened):
             flag_lost(trajectories, lost.reshape(leading))
         return trajectories
 
+    def _feedback(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
+        """gain, q_ref and qd_ref of a rollout with feedback, (batch, steps, ...). Raises ValueError or TypeError."""
+        arrays = {}
+        for name, one in self._given.items():
+            if name not in inputs:
+                raise ArgumentError(f"a call without {name}; a rollout with feedback expects {', '.join(self._given)}")
+            arrays[name] = self._spread(name, inputs[name], leading, one)
+        if arrays:
+            units = [(part.start, part.stop) for part in self.robot.quaternions()]
+            check_unit_vectors("q_ref", units, arrays["q_ref"].reshape(-1, self.robot.nq))
+        return arrays
+
+    def _spread(self, name: str, value: npt.ArrayLike, leading: tuple[int, ...], one: tuple[int, ...]) -> Array:
+        """An input of every step, or its last axes, as (batch, steps, *one). Raises ValueError or TypeError."""
+        shape, array = (*leading, self.steps, *one), real(name, value)
+        if array.ndim and array.ndim <= len(shape) and array.shape == shape[len(shape) - array.ndim :]:
+            array = np.broadcast_to(array, shape)
+        return of_shape(name, array, shape, self.dtype).reshape(-1, self.steps, *one)
+
     def _active(self, active: npt.ArrayLike | None, leading: tuple[int, ...]) -> dict[str, Array]:
         """The input `active` of a constrained rollout (batch, steps, constraints). Raises ValueError: it is of another
         shape, has other numbers than 0 and 1, or the rollout is not constrained."""
@@ -274,6 +263,8 @@ class Rollout(Opened):
         and b of `Trajectories`, and failed (batch, steps // every), how many steps have not converged until then, of
         methods that solve equations; and whether all are right."""
         batch, n = len(state["q"]), self.robot.nv
+        if self._given:
+            state = {**state, "feedforward": state["tau"]}
         state = {**self._force_inputs({}, (batch,)), **self._active(None, (batch,)), **state}
         results = {name: self._with_first(state[name]) for name in ("q", "qd")}
         outputs = {kept: results[name][:, 1:] for name, kept in zip(("q", "qd"), self.motion.states, strict=True)}
@@ -356,6 +347,8 @@ class Rollout(Opened):
             raise ArgumentError(f"method '{self.method.name}' has no reverse sweep; expected an explicit one, as 'rk4'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
+        if self.asked.feedback:
+            raise ArgumentError("a rollout with feedback has no reverse sweep; expected one without, of its `tau`")
         self.check_all_kept()
         n, steps = self.robot.nv, self.steps
         leading = real("tau", tau).shape[:-2]
@@ -419,13 +412,8 @@ class Rollout(Opened):
             if name not in self.force_inputs:
                 expected = " or ".join(self.force_inputs) or "a force with it, as a Servo has"
                 raise ArgumentError(f"input '{name}' is no force's; expected {expected}")
-        shape, arrays = (*leading, self.steps, self.robot.nv), {}
-        for name in self.force_inputs:
-            value = real(name, inputs.get(name, np.zeros(self.robot.nv)))
-            if value.ndim and value.ndim <= len(shape) and value.shape == shape[len(shape) - value.ndim :]:
-                value = np.broadcast_to(value, shape)
-            arrays[name] = of_shape(name, value, shape, self.dtype).reshape(-1, *shape[-2:])
-        return arrays
+        n = self.robot.nv
+        return {name: self._spread(name, inputs.get(name, np.zeros(n)), leading, (n,)) for name in self.force_inputs}
 
     def _computing(self, loop: Loop) -> Compute:
         """What computes a loop; of one that says itself how many turns it has, those."""
@@ -490,38 +478,10 @@ class _Small:
             return Trajectories(self._q.copy(), self._qd.copy(), None, None, self._diverged.copy())
 
 
-def _chosen(method: str | Method | None, integrator: str | None, contacts: RigidContact | None) -> Method:
-    """Raises ValueError: there is no such method, or the options name two."""
-    if contacts is not None:
-        if method is not None or integrator is not None:
-            raise ArgumentError(f"contacts= beside method '{method or integrator}'; expected contacts= alone")
-        return ContactMethod(contacts)
-    if method is not None and integrator is not None:
-        raise ArgumentError(f"method={method!r:.60} and integrator='{integrator}'; expected one of them")
-    if integrator is not None and integrator not in TABLEAUX:
-        near = nearest(integrator, TABLEAUX)
-        raise ArgumentError(f"integrator '{integrator}'{near}; expected one of {', '.join(TABLEAUX)}")
-    return method_of(DEFAULT_INTEGRATOR if method is None and integrator is None else method or integrator or "")
-
-
-def _check_steps(steps: int, every: int, linearise: bool) -> None:
-    if not (is_whole(steps) and steps >= 1):
-        raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
-    if not (is_whole(every) and every >= 1 and steps % every == 0):
-        raise ArgumentError(f"every={every} of {steps} steps; expected a whole number that divides them")
-    if linearise and every > 1:
-        raise ArgumentError(f"linearise with every={every}; expected every=1: a and b are those of every step")
-
-
-def _check_names(options: Mapping[str, Any]) -> None:
-    """Raises TypeError: an option has a name that is none of a rollout or its devices."""
-    own = [name for name in inspect.signature(Rollout).parameters if name != "options"]
-    of_devices = [name for device in opening(ROLLOUT) for name in DEVICES[device].taken(ROLLOUT)]
-    for name in options:
-        check_keyword("Rollout", name, dict.fromkeys((*own, *of_devices)))
-
-
-def _check_on_chip(method: Method, device: str) -> None:
+def _check_on_chip(asked: RolloutOptions, device: str) -> None:
+    method = asked.chosen_method
+    if asked.feedback:
+        raise ArgumentError(f"device '{device}' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'")
     if not method.linearises:
         expected = f"expected one of {', '.join(TABLEAUX)}, or device 'cpu', 'cuda' or 'numpy'"
         raise ArgumentError(f"device '{device}' takes no method '{method.name}', which solves equations; {expected}")

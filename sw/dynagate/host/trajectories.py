@@ -22,11 +22,12 @@ class Trajectories:
     impulse: (..., steps, pairs, 3), of a rollout with rigid contact: what each point had from each plane in a step,
     normal and tangents (`contact_step.axes_of`), N s; sweeps: (..., steps) of the search for them. Else None. Of a
     rollout that gives every k-th state alone, those of every k-th step.
+    tau: (..., steps, nv), N m or N, of a rollout with feedback: what it gave in each step. Else None.
     converged: (..., steps) whether each step has solved its equations.
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
-    __slots__ = ("_converged", "a", "b", "diverged", "impulse", "q", "qd", "sweeps")
+    __slots__ = ("_converged", "a", "b", "diverged", "impulse", "q", "qd", "sweeps", "tau")
 
     def __init__(
         self,
@@ -38,9 +39,10 @@ class Trajectories:
         converged: Array | None = None,
         impulse: Array | None = None,
         sweeps: Array | None = None,
+        tau: Array | None = None,
     ) -> None:
         self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
-        self.impulse, self.sweeps = impulse, sweeps
+        self.impulse, self.sweeps, self.tau = impulse, sweeps, tau
 
     @property
     def converged(self) -> Array:

@@ -58,7 +58,7 @@ class RolloutOperator:
             raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
-        for option in ("constrained", "contacts"):
+        for option in ("constrained", "contacts", "feedback"):
             if options.get(option):
                 raise ArgumentError(f"{option}= of an operator; expected `Rollout`, which knows it")
         self.dtype, self.steps = dtype, steps

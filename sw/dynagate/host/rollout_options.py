@@ -1,0 +1,138 @@
+"""What a user says of a rollout, whatever the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+from dynagate.base.arguments import check_flags, is_whole
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.base.nearest import check_keyword, nearest
+from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.explicit import METHODS as TABLEAUX
+from dynagate.dynamics.friction import SPEED
+from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.forces import Force
+from dynagate.forces.force import check_forces
+from dynagate.host.devices import DEVICES
+from dynagate.host.devices.registry import opening
+from dynagate.integrators.contact_method import ContactMethod
+from dynagate.integrators.contact_step import RigidContact
+from dynagate.integrators.feedback import Feedback, check_feedback
+from dynagate.integrators.methods import method_of
+from dynagate.integrators.motion import Method
+from dynagate.integrators.step import StepOptions
+
+
+@dataclass(frozen=True)
+class RolloutOptions:
+    """Options of a `Rollout`, whose keywords these fields are too.
+
+    steps: how many. dt: seconds of a step, or None where each call says it. method: "euler", "semi_implicit_euler" (the
+    default), "rk2", "rk3", "rk4", "variational", "position_based", or a `Method` with options of its own; integrator:
+    another name of this option. linearise: give a and b of every step too (explicit methods).
+    every: give the states after every so many steps alone, a divisor of `steps`; `steps` itself for the last one alone.
+    form: of forward dynamics. friction: Coulomb friction F q̇ / √(q̇² + friction_speed²) of the joints: True for the F of
+    the robot's file, or F in N m or N, one for all degrees of freedom or one for each; friction_speed in rad/s or m/s.
+    stops: joints end at their limits, where they lose their speed. Damping is the robot's own.
+    forces: of `dynagate.forces`, at every stage of a step. Each call takes their inputs by name, such as a servo's
+    `target`, (..., steps, nv) or its last axes; 0 unless given.
+    constrained: the robot's constraints (`with_contact`, `with_loop`) hold, all of them or those that a call
+    names as `active` ("cpu", "cuda", "numpy"). contacts: rigid ground with dry friction that points may touch and leave
+    (`integrators.RigidContact`), by semi-implicit steps of impulses, on the same devices.
+    feedback: the torque of a step is tau + gain (q ⊖ q_ref, q̇ - qd_ref) of the state at its begin, ⊖ as in
+    `dynagate.difference`, within ± the largest torques where they are given in place of True, N m or N, one or nv.
+
+    Raises ValueError: an option is none of these; TypeError: one is of another type.
+    """
+
+    steps: int
+    dt: float | None
+    method: str | Method | None = None
+    integrator: str | None = None
+    linearise: bool = False
+    every: int = 1
+    form: str | None = None
+    friction: bool | float | tuple[float, ...] = 0.0
+    friction_speed: float = SPEED
+    stops: bool = False
+    forces: Sequence[Force] = ()
+    constrained: bool = False
+    contacts: RigidContact | None = None
+    feedback: Feedback = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "forces", check_forces(self.forces))
+        if isinstance(self.feedback, list):
+            object.__setattr__(self, "feedback", tuple(self.feedback))
+        chosen, step = self.chosen_method, self.step
+        check_flags(linearise=self.linearise)
+        chosen.check(step, linearise=self.linearise)
+        _check_steps(self.steps, self.every, self.linearise)
+        check_feedback(self.feedback)
+        if self.feedback and self.every > 1:
+            raise ArgumentError(f"feedback with every={self.every}; expected every=1: torques are those of every step")
+
+    @cached_property
+    def chosen_method(self) -> Method:
+        """Raises ValueError: there is no such method, or the options name two."""
+        method, integrator = self.method, self.integrator
+        if self.contacts is not None:
+            if method is not None or integrator is not None:
+                raise ArgumentError(f"contacts= beside method '{method or integrator}'; expected contacts= alone")
+            return ContactMethod(self.contacts)
+        if method is not None and integrator is not None:
+            raise ArgumentError(f"method={method!r:.60} and integrator='{integrator}'; expected one of them")
+        if integrator is not None and integrator not in TABLEAUX:
+            near = nearest(integrator, TABLEAUX)
+            raise ArgumentError(f"integrator '{integrator}'{near}; expected one of {', '.join(TABLEAUX)}")
+        return method_of(DEFAULT_INTEGRATOR if method is None and integrator is None else method or integrator or "")
+
+    @cached_property
+    def step(self) -> StepOptions:
+        """Of each step."""
+        explicit = self.chosen_method.name if self.chosen_method.linearises else DEFAULT_INTEGRATOR
+        return StepOptions(
+            self.dt,
+            explicit,
+            self.form,
+            self.friction,
+            self.friction_speed,
+            self.stops,
+            forces=tuple(self.forces),
+            constrained=self.constrained,
+        )
+
+
+NAMES = tuple(f.name for f in fields(RolloutOptions))
+
+
+def asked_of(options: RolloutOptions | None, named: Mapping[str, Any]) -> tuple[RolloutOptions, dict[str, Any]]:
+    """Options of a rollout, whole or by name, and those of its device. Raises TypeError: a name is none, one is
+    missing, or options are given both ways; ValueError: as `RolloutOptions`."""
+    of_devices = [name for device in opening(ROLLOUT) for name in DEVICES[device].taken(ROLLOUT)]
+    for name in named:
+        check_keyword("Rollout", name, dict.fromkeys(("robot", "options", *NAMES, "device", *of_devices)))
+    own = {name: value for name, value in named.items() if name in NAMES}
+    others = {name: value for name, value in named.items() if name not in NAMES and value is not None}
+    if options is None:
+        for name in ("steps", "dt"):
+            if name not in own:
+                raise ArgumentTypeError(f"Rollout() without {name}; expected steps= and dt=, or a RolloutOptions")
+        return RolloutOptions(**own), others
+    if not isinstance(options, RolloutOptions):
+        raise ArgumentTypeError(f"options={options!r:.60}; expected a RolloutOptions")
+    if own:
+        raise ArgumentTypeError(f"{next(iter(own))}= beside options; expected it in the RolloutOptions")
+    return options, others
+
+
+def _check_steps(steps: int, every: int, linearise: bool) -> None:
+    if not (is_whole(steps) and steps >= 1):
+        raise ArgumentError(f"steps={steps}; expected a whole number of 1 or more")
+    if not (is_whole(every) and every >= 1 and steps % every == 0):
+        raise ArgumentError(f"every={every} of {steps} steps; expected a whole number that divides them")
+    if linearise and every > 1:
+        raise ArgumentError(f"linearise with every={every}; expected every=1: a and b are those of every step")

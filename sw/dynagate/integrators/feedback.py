@@ -1,0 +1,83 @@
+"""Rollouts in closed loop: the torque of each step follows the state at its begin, and is held for the step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from dynagate.base.arguments import is_number
+from dynagate.base.errors import ArgumentError
+from dynagate.base.naming import scope
+from dynagate.dynamics import Tree
+from dynagate.dynamics.configuration import between
+from dynagate.dynamics.spatial import Scalar, array, select
+from dynagate.graph import Graph
+from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
+from dynagate.integrators.motion import Motion
+from dynagate.robot import Robot
+
+Feedback = bool | float | Sequence[float]
+"""True; or the largest torque, N m or N, one for all degrees of freedom or one for each."""
+
+
+def feedback_inputs(robot: Robot) -> dict[str, tuple[int, ...]]:
+    """The inputs of a step with feedback besides torques, and their shapes."""
+    return {"gain": (robot.nv, 2 * robot.nv), "q_ref": (robot.nq,), "qd_ref": (robot.nv,)}
+
+
+def check_feedback(feedback: Feedback) -> None:
+    """Raises ValueError: numbers are not above 0."""
+    numbers = feedback if isinstance(feedback, Sequence) else (feedback,)
+    if not isinstance(feedback, bool) and not all(is_number(x) and x > 0.0 for x in numbers):
+        raise ArgumentError(f"feedback={feedback!r:.60}; expected True, or the largest torques, above 0 (N m or N)")
+
+
+def largest_of(robot: Robot, feedback: Feedback) -> list[float]:
+    """The largest torque of each degree of freedom. Raises ValueError: there are other numbers than one or nv."""
+    if feedback is True:
+        return [np.inf] * robot.nv
+    own = [float(x) for x in feedback] if isinstance(feedback, Sequence) else [float(feedback)] * robot.nv
+    if len(own) != robot.nv:
+        raise ArgumentError(f"feedback has {len(own)} numbers; expected one, or {robot.nv}")
+    return own
+
+
+def with_feedback(motion: Motion, robot: Robot, feedback: Feedback) -> Motion:
+    """A motion whose steps take feedforward (nv,), gain (nv, 2 nv), q_ref (nq,) and qd_ref (nv,) in place of tau, and
+    keep the tau that they make of them."""
+    loop, (_, velocity) = motion.loop, motion.states
+    carry = dict(loop.carry) if "qd" in loop.carry.values() else {**loop.carry, velocity: "qd"}
+    others = tuple(name for name in loop.per_turn if name != "tau")
+    closed = replace(
+        loop,
+        name=f"{loop.name}_with_feedback",
+        steps=(_graph(robot, largest_of(robot, feedback)), *loop.steps),
+        carry=carry,
+        per_turn=("feedforward", *feedback_inputs(robot), *others),
+        kept=(*loop.kept, "tau"),
+    )
+    return replace(motion, loop=closed, extras={**motion.extras, "tau": ("tau", (robot.nv,))})
+
+
+def _graph(robot: Robot, largest: Sequence[float]) -> Graph:
+    """tau = feedforward + gain (q ⊖ q_ref, q̇ - qd_ref), within ± largest; ⊖ is `dynagate.difference`."""
+    recording, sizes = Recording("feedback", robot.name), typical_sizes(Tree(robot))
+    units = tuple((part.start, part.stop) for part in robot.quaternions())
+    q, q_ref = (recording.input(name, (robot.nq,), sizes["q"], unit_vectors=units) for name in ("q", "q_ref"))
+    qd, qd_ref = (recording.input(name, (robot.nv,), sizes["qd"]) for name in ("qd", "qd_ref"))
+    away_sizes = np.concatenate([sizes["delta_q"], sizes["delta_qd"]])
+    gain = recording.input("gain", (robot.nv, 2 * robot.nv), np.outer(sizes["tau"], 1.0 / away_sizes))
+    feedforward = recording.input("feedforward", (robot.nv,), sizes["tau"])
+    with scope("feedback"):
+        torques = feedforward + gain @ np.concatenate([between(robot, q_ref, q), qd - qd_ref])
+    return recording.graph({"tau": array([_within(x, most) for x, most in zip(torques, largest, strict=True)])})
+
+
+def _within(x: Scalar, most: float) -> Scalar:
+    if np.isinf(most):
+        return x
+    low = select(x + most, x, -most)
+    return select(low - most, most, low)

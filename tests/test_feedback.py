@@ -1,0 +1,126 @@
+"""Rollouts in closed loop: torques of the state at each step's begin, beside the rollout that is given them."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dynagate import Robot, Rollout, RolloutOptions, difference, integrate, neutral, robots
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
+from dynagate.dynamics.configuration import between
+from dynagate.forces import Servo
+from dynagate.native.gpu_loop import GpuLoop
+from dynagate.robot import Joint, Link
+
+from tests.test_gpu import ON_HOST
+
+STEPS = 6
+
+
+def drone() -> Robot:
+    """A body that floats with a ball joint on it."""
+    inertia = ((0.06, 0.002, 0.001), (0.002, 0.05, -0.003), (0.001, -0.003, 0.04))
+    links = (
+        Link("trunk", -1, Joint("free", "floating"), 1.5, (0.0, 0.1, 0.0), inertia),
+        Link("arm", 0, Joint("ball", "spherical", translation=(0.1, 0.0, -0.2)), 0.5, (0.0, 0.1, -0.2), inertia),
+    )
+    return Robot("drone", links)
+
+
+def drawn(robot: Robot, batch: int = 3) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
+    """A call's q0, qd0 and tau, and its gains and references."""
+    random = np.random.default_rng(0)
+    n = robot.nv
+    q0 = integrate(robot, neutral(robot), 0.8 * random.normal(size=(batch, n)))
+    q_ref = integrate(robot, neutral(robot), 0.8 * random.normal(size=(STEPS, n)))
+    gain = 0.5 * random.normal(size=(batch, STEPS, n, 2 * n))
+    call = [q0, 0.3 * random.normal(size=(batch, n)), random.normal(size=(batch, STEPS, n))]
+    return call, {"gain": gain, "q_ref": q_ref, "qd_ref": 0.1 * random.normal(size=n)}
+
+
+@pytest.mark.parametrize("method", ["rk2", "variational", "position_based"])
+@pytest.mark.parametrize("device", ["numpy", "cpu", "cuda"])
+def test_torques_follow_states(method: str, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if device == "cuda" and method != "variational":
+        pytest.skip("one method is enough on a card")
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    turning = method != "position_based" and device == "numpy"
+    robot = drone() if turning else robots.load("two_joint_arm")
+    call, closed = drawn(robot)
+    options = RolloutOptions(STEPS, 0.01, method, forces=[Servo(2.0, 0.1, target=(0.1,) * robot.nv)])
+    got = Rollout(robot, steps=STEPS, dt=0.01, method=method, forces=options.forces, device=device, feedback=True)(
+        *call, **closed
+    )
+    away = [difference(robot, closed["q_ref"], got.q[:, :-1]), got.qd[:, :-1] - closed["qd_ref"]]
+    expected = call[2] + np.einsum("bkij,bkj->bki", closed["gain"], np.concatenate(away, axis=-1))
+    np.testing.assert_allclose(got.tau, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    opened = Rollout(robot, options, device="numpy")(call[0], call[1], got.tau)
+    np.testing.assert_allclose(got.q, opened.q, rtol=0, atol=1e-11)
+    assert opened.tau is None
+
+
+def test_differences_over_any_scalar_are_those_of_numpy() -> None:
+    robot, random = drone(), np.random.default_rng(1)
+    for size in (1e-9, 1e-3, 0.3, 1.0, 3.1):
+        q = integrate(robot, neutral(robot), random.normal(size=robot.nv))
+        v = random.normal(size=robot.nv)
+        for part in (slice(3, 6), slice(6, 9)):
+            v[part] *= size / np.linalg.norm(v[part])
+        after = integrate(robot, q, v)
+        after[-4:] *= -1.0  # the same turn
+        got = np.array(between(robot, q.tolist(), after.tolist()), dtype=float)
+        np.testing.assert_allclose(got, v, rtol=0, atol=1e-14)
+
+
+def test_torques_stay_within_the_largest_and_steps_are_linear() -> None:
+    robot = robots.load("two_joint_arm")
+    call, closed = drawn(robot)
+    closed["gain"] = 30.0 * closed["gain"]
+    bounded = Rollout(robot, steps=STEPS, dt=0.01, feedback=[3.0, 2.0], linearise=True)
+    got = bounded(*call, **closed)
+    assert np.abs(got.tau).max(axis=(0, 1)).tolist() == [3.0, 2.0]
+    expected = Rollout(robot, steps=STEPS, dt=0.01, linearise=True)(call[0], call[1], got.tau)
+    np.testing.assert_allclose(got.a, expected.a, atol=1e-12)
+    np.testing.assert_allclose(got.b, expected.b, atol=1e-12)
+    again = bounded.bind(*call, **closed)
+    assert (again().tau == got.tau).all()
+    with pytest.raises(ArgumentError, match="with feedback has no reverse sweep; expected one without, of its `tau`"):
+        bounded.vjp(got, call[2], got.q, got.qd)
+
+
+def test_what_feedback_refuses() -> None:
+    robot = robots.load("two_joint_arm")
+    call, closed = drawn(robot)
+    for options, message in (
+        ({"feedback": 0.0}, "feedback=0.0; expected True, or the largest torques, above 0"),
+        ({"feedback": (1.0, 2.0, 3.0)}, "feedback has 3 numbers; expected one, or 2"),
+        ({"feedback": True, "every": 3}, "feedback with every=3; expected every=1: torques are those of every step"),
+        ({"feedback": True, "device": "fixed"}, "device 'fixed' takes no feedback=; expected 'cpu', 'cuda' or 'numpy'"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            Rollout(robot, **{"steps": STEPS, "dt": 0.01, "device": "numpy", **options})  # type: ignore[arg-type]
+    rollout = Rollout(robot, steps=STEPS, dt=0.01, feedback=True, device="numpy")
+    with pytest.raises(ArgumentError, match="a call without gain; a rollout with feedback expects gain, q_ref, qd_ref"):
+        rollout(*call)
+    with pytest.raises(ArgumentError, match=r"gain has shape \(2, 2\); expected \(3, 6, 2, 4\)"):
+        rollout(*call, **{**closed, "gain": np.eye(2)})
+    with pytest.raises(ArgumentError, match="input 'gain' is no force's"):
+        Rollout(robot, steps=STEPS, dt=0.01, device="numpy")(*call, **closed)
+
+
+def test_options_come_whole_or_by_name() -> None:
+    options = RolloutOptions(steps=4, dt=0.01, method="rk4", every=2)
+    whole, named = Rollout("two_joint_arm", options), Rollout("two_joint_arm", steps=4, dt=0.01, method="rk4", every=2)
+    assert repr(whole) == repr(named)
+    assert whole.asked == named.asked == options
+    for arguments, error, message in (
+        ((options, {"steps": 3}), ArgumentTypeError, "steps= beside options; expected it in the RolloutOptions"),
+        ((4, {}), ArgumentTypeError, "options=4; expected a RolloutOptions"),
+        ((None, {"steps": 3}), ArgumentTypeError, r"Rollout\(\) without dt; expected steps= and dt=, or a Rollout"),
+        ((options, {"mthod": "rk4"}), ArgumentTypeError, r"keyword argument 'mthod' \(did you mean 'method'\?\)"),
+        ((None, {"steps": 0, "dt": 0.1}), ArgumentError, "steps=0; expected a whole number of 1 or more"),
+    ):
+        with pytest.raises(error, match=message):
+            Rollout("two_joint_arm", arguments[0], **arguments[1])  # type: ignore[arg-type]
