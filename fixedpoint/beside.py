@@ -7,11 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, sampled_states
 from dynagate.fixedpoint.evaluate import evaluate as evaluate_fixed
-from dynagate.fixedpoint.proved import prove
+from dynagate.fixedpoint.proved import Proof, prove
+from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
+
+Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -34,11 +38,18 @@ class Block:
 
 @dataclass(frozen=True)
 class Beside:
-    """blocks: by output. states: of the sample, drawn with this seed; they chose nothing."""
+    """blocks: by output. states: of the sample, drawn with this seed; they chose nothing. bits_beyond: by which the
+    proved range of a node is longer than the sample's, in the median of the nodes; most_bits_beyond: at most."""
 
     blocks: dict[str, Block]
     states: int
     seed: int
+    bits_beyond: float
+    most_bits_beyond: float
+
+    def text(self) -> str:
+        """Of all ranges, in one line."""
+        return f"{self.bits_beyond:.1f} bits beyond the sample's in the median, {self.most_bits_beyond:.1f} at most"
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -46,7 +57,7 @@ class Beside:
     @classmethod
     def of_dict(cls, content: Mapping[str, Any]) -> Beside:
         blocks = {name: Block(**block) for name, block in content["blocks"].items()}
-        return cls(blocks, content["states"], content["seed"])
+        return cls(blocks, content["states"], content["seed"], content["bits_beyond"], content["most_bits_beyond"])
 
 
 def beside(
@@ -71,4 +82,12 @@ def beside(
         )
         for name, value in expected.items()
     }
-    return Beside(blocks, len(next(iter(states.values()))), policy.seed + 1)
+    bits = _bits_beyond(proof, sampled_ranges(graph, states).largest)
+    return Beside(blocks, len(next(iter(states.values()))), policy.seed + 1, float(np.median(bits)), float(bits.max()))
+
+
+def _bits_beyond(proof: Proof, largest: Array) -> Array:
+    """Of each node that the sample moves, how many bits longer its proved range is. largest: magnitudes, (nodes,)."""
+    computed = np.array([bool(node.args) for node in proof.graph.nodes]) & (largest > 0.0)
+    proved = np.maximum(-proof.low, proof.high)
+    return np.asarray(np.log2(proved[computed] / largest[computed]), dtype=np.float64)

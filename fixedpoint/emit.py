@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,16 +31,18 @@ WITHIN, OUTSIDE = 5, 3
 
 WIDTH = 118
 
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
-def emit_integers(formatted: FormattedGraph, region: Region) -> dict[str, str]:
-    """The C file by its name. region: where the states of its test vector are. Raises NotInCError: the formats need
-    wider types than C has."""
+
+def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str, str] = NOTHING) -> dict[str, str]:
+    """The C file by its name. region: where the states of its test vector are. known: by output what is proved of its
+    errors, for the comment at the head. Raises NotInCError: the formats need wider types than C has."""
     graph, name = formatted.graph, f"{kernel_name(formatted.graph)}_integers"
     writer = _Writer(formatted)
     segments = list(writer.segments())
     text = "\n".join(
         [
-            *_interface(formatted, name),
+            *_interface(formatted, name, known),
             (files("dynagate.native") / ELEMENTARY).read_text(),
             f"typedef dg_{writer.word} word;",
             f"{_head(formatted, name)};\n",
@@ -64,8 +67,8 @@ def _head(formatted: FormattedGraph, name: str) -> str:
     return f"int {name}(const word input[{len(inputs)}], word output[{len(outputs)}])"
 
 
-def _interface(formatted: FormattedGraph, name: str) -> Iterator[str]:
-    """The comment for callers: the entries and their formats."""
+def _interface(formatted: FormattedGraph, name: str, known: Mapping[str, str]) -> Iterator[str]:
+    """The comment for callers: the entries and their formats, and what is known of errors."""
     yield "/* A number is integer / 2^frac, and sWIDTH.FRAC its format: a two's complement integer of so many bits."
     for kind, ports in (("input", formatted.graph.inputs), ("output", formatted.graph.outputs)):
         at = 0
@@ -75,6 +78,9 @@ def _interface(formatted: FormattedGraph, name: str) -> Iterator[str]:
             text = " ".join(str(formatted.formats[i]) for i in port.nodes)
             yield from textwrap.wrap(text, WIDTH, initial_indent=" *   ", subsequent_indent=" *   ")
             at += len(port.nodes)
+    for output, text in known.items():
+        head = f" * {plain_text(output)}: "
+        yield from textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=" *   ")
     yield f" * The function {name}"
     yield " * returns 0; 1 if a value overflowed, and the results are not usable; 2 if an input does not fit its"
     yield " * format, and nothing is computed. It has no state. Its integers are those of the datapath. The macro"

@@ -50,7 +50,9 @@ def summary(built: Build) -> str:
         rows.insert(-2, _kept(built, _with_streams(design.axi)))
     rows += _certificate(built)
     if design.formats.proved is not None:
-        rows += [(name, block.text()) for name, block in Beside.of_dict(design.formats.proved).blocks.items()]
+        proved = Beside.of_dict(design.formats.proved)
+        rows += [(name, block.text()) for name, block in proved.blocks.items()]
+        rows.append(("ranges", proved.text()))
     lines = [f"  {name:<24}{text.replace('`', '')}" for name, text in rows]
     return "\n".join([f"{plain_text(built.robot.name)} {built.graph.name}", *lines])
 
@@ -254,5 +256,6 @@ def _proved(built: Build) -> str:
     return (
         "## Proved\n\nNo state of the region overflows, and no error or magnitude is above the proved one. Errors are "
         "absolute, of the worst entry, against real arithmetic. Measured ones are the largest of "
-        f"{content.states} states of all kinds (seed {content.seed}), which chose nothing.\n\n" + table(header, rows)
+        f"{content.states} states of all kinds (seed {content.seed}), which chose nothing. Ranges are {content.text()}."
+        "\n\n" + table(header, rows)
     )

@@ -263,7 +263,13 @@ def test_the_norm_is_above_the_length_and_not_far(size: int) -> None:
             "forward_dynamics",
             {"variable": ("forearm",)},
             "certificate with variable links forearm; expected one of them: it takes a bound of the mass matrix, which "
-            "the links' parameters change",
+            "the links' parameters change; a robot with these parameters can be certified",
+        ),
+        (
+            "constrained_forward_dynamics",
+            {},
+            "certificate of constrained_forward_dynamics; expected one of forward_dynamics, forward_dynamics_gradient: "
+            "it bounds the error of qdd, which forces of constraints move too",
         ),
     ],
 )

@@ -82,9 +82,28 @@ def test_the_command_writes_it_in_formats_of_a_word_or_a_file(tmp_path: Path) ->
     assert " * input[0] to input[1]: q[2], row by row:\n *   s20.17 s20.17\n" in file.read_text()
 
 
+def test_the_command_writes_certificates_and_what_is_proved(tmp_path: Path) -> None:
+    options = ["emit", "two_joint_arm", "--function", "forward_dynamics", "--folder", str(tmp_path / "c")]
+    done = CliRunner().invoke(main, [*options, "--integers", "--effort", "limits", "--proved", "--certificate"])
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "c" / "two_joint_arm_forward_dynamics_integers.c").read_text()
+    assert " * output[2] to output[2]: certificate, row by row:\n" in text
+    assert " * qdd: error at most " in text
+    assert " * certificate: bounds the error of qdd as a vector, " in text
+    assert "mass matrix proved, errors of its torques proved" in " ".join(text.replace(" *  ", "").split())
+    name = "TWO_JOINT_ARM_FORWARD_DYNAMICS_INTEGERS_CHECK"
+    subprocess.run([compiled(text, tmp_path, f"-D{name}")], check=True)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ("--certificate", "--certificate without --integers; expected both: it concerns formats alone"),
+        (
+            "--integers --function inverse_dynamics --certificate",
+            "--certificate of inverse_dynamics; expected --function forward_dynamics or forward_dynamics_gradient",
+        ),
+        ("--integers --proved --error 1e-3", "--proved and --error are both given; expected one"),
         ("--word 20", "--word without --integers; expected both: it concerns formats alone"),
         ("--floor 0", "--floor without --integers; expected both: it concerns formats alone"),
         ("--velocity 3", "--velocity without --integers; expected both: it concerns formats alone"),

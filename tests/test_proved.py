@@ -18,6 +18,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.cli import main
 from dynagate.fixedpoint import integers
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, assign
+from dynagate.fixedpoint.beside import beside
 from dynagate.fixedpoint.evaluate import evaluate, evaluate_integers, quantise_inputs
 from dynagate.fixedpoint.files import write_formats
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, to_float
@@ -29,7 +30,8 @@ from dynagate.graph.evaluate import evaluate as evaluate_float
 from dynagate.graph.evaluate import evaluate_nodes
 from dynagate.graph.region import Kind
 
-from .robots import floating_robot
+from .robots import floating_robot, random_robot
+from .test_real_robots import DATA
 
 PROVED = Policy(ranges="proved")
 MILLISECONDS = PROVED.milliseconds
@@ -93,19 +95,15 @@ def test_no_sampled_state_leaves_its_bounds(name: str, function: str, goals: dic
         assert proof.error_of(output) <= goals.get(output, np.inf) * np.abs(value).max()
 
 
-@pytest.mark.parametrize("of_errors", [True, False])
-def test_a_hill_climb_stays_within_the_bounds(of_errors: bool) -> None:
-    """Towards larger errors, and towards larger torques."""
-    robot = robots.load("iiwa14")
-    region, random = Region.of(robot), np.random.default_rng(7)
-    formatted = assign(trace(robot, "inverse_dynamics"), region, PROVED)
-    proof = proof_of(formatted, region)
+def climb(formatted: FormattedGraph, region: Region, kind: Kind, *, of_errors: bool, rounds: int) -> tuple[float, ...]:
+    """400 states that climb towards larger errors, or larger torques; none of them is above its bound. Returns where
+    they began, the largest they came to, and its bound."""
+    random, proof = np.random.default_rng(7), proof_of(formatted, region)
     box = {key: np.array(region.bounds(key)).T for key in ("q", "qd", "qdd")}
-    best = region.sample("inverse_dynamics", 400, seed=6)
-    heights = np.zeros(400)
-    first = 0.0
-    for step in range(25):
-        wide = 0.3 * 0.9**step
+    best = region.sample("inverse_dynamics", 400, seed=6, kind=kind)
+    heights, first = np.zeros(400), 0.0
+    for step in range(rounds):
+        wide = 0.3 * 0.07 ** (step / rounds)
         tried = {
             key: np.clip(x + (step > 0) * wide * (box[key][1] - box[key][0]) * random.normal(size=x.shape), *box[key])
             for key, x in best.items()
@@ -120,7 +118,72 @@ def test_a_hill_climb_stays_within_the_bounds(of_errors: bool) -> None:
         heights = np.where(better, height, heights)
         best = {key: np.where(better[:, None], tried[key], x) for key, x in best.items()}
         first = first or heights.max()
-    assert heights.max() > 1.1 * first
+    return first, heights.max(), proof.error_of("tau") if of_errors else proof.largest("tau")
+
+
+@pytest.mark.parametrize("of_errors", [True, False])
+def test_a_hill_climb_stays_within_the_bounds(of_errors: bool) -> None:
+    """Towards larger errors, and towards larger torques."""
+    robot = robots.load("iiwa14")
+    formatted = assign(trace(robot, "inverse_dynamics"), Region.of(robot), PROVED)
+    first, highest, bound = climb(formatted, Region.of(robot), "uniform", of_errors=of_errors, rounds=25)
+    assert 1.1 * first < highest <= bound
+
+
+def other_robot(name: str, **options: Any) -> Robot:
+    return Robot.from_urdf(DATA / name, round_rotations=1e-3, **options)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "name",
+    [
+        "panda_description/urdf/panda.urdf",
+        "so_arm_description/urdf/so100.urdf",
+        "talos_data/robots/talos_left_arm.urdf",
+    ],
+)
+def test_a_hundred_thousand_steps_from_the_limits(name: str) -> None:
+    robot = other_robot(name, ignore_friction=True, unlimited=True)
+    formatted = assign(trace(robot, "inverse_dynamics"), region_of(robot), PROVED)
+    first, highest, bound = climb(formatted, region_of(robot), "limits", of_errors=True, rounds=250)
+    print(f"{robot.name}: {first:.1e} of a sample, {highest:.1e} after the climb, {bound:.1e} proved")
+    assert 1.05 * first < highest <= bound
+
+
+TWENTY = [
+    "a1_description/urdf/a1.urdf",
+    "anymal_c_simple_description/urdf/anymal.urdf",
+    "asr_twodof_description/urdf/TwoDofs.urdf",
+    "go1_description/urdf/go1.urdf",
+    "kinova_description/robots/kinova.urdf",
+    "panda_description/urdf/panda.urdf",
+    "so_arm_description/urdf/so100.urdf",
+    "solo_description/robots/solo12.urdf",
+    "talos_data/robots/talos_left_arm.urdf",
+    "ur_description/urdf/ur5_robot.urdf",
+    "xarm_description/urdf/xarm7.urdf",
+    "z1_description/urdf/z1.urdf",
+]
+"""Of other people; with the three that ship and five random ones, twenty."""
+
+
+@pytest.mark.long
+def test_ranges_of_twenty_robots_are_not_far_beyond_their_samples(tmp_path: Path) -> None:
+    models = [robots.load(name) for name in ("two_joint_arm", "iiwa14", "hyq")]
+    models += [random_robot(seed, tmp_path)[0] for seed in range(5)]
+    models += [other_robot(name, ignore_friction=True, unlimited=True) for name in TWENTY]
+    medians = []
+    for robot in models:
+        region = region_of(robot)
+        shown = beside(assign(trace(robot, "inverse_dynamics"), region, PROVED), region, PROVED)
+        (block,) = shown.blocks.values()
+        print(f"{robot.name}: {shown.text()}; tau {block.text()}")
+        assert block.measured_error <= block.proved_error
+        assert block.measured_largest <= block.proved_largest
+        medians.append(shown.bits_beyond)
+    print(f"the median of {len(models)} robots' medians: {np.median(medians):.2f} bits")
+    assert np.median(medians) < 2.0
 
 
 def _numbers(random: np.random.Generator, op: str) -> Interval:
@@ -434,6 +497,9 @@ def test_the_command_prints_proved_beside_measured(tmp_path: Path) -> None:
         re.MULTILINE,
     )
     assert row is not None
+    ranges = re.search(r"^  ranges +(\S+) bits beyond the sample's in the median, (\S+) at most$", built.output, re.M)
+    assert ranges is not None
+    assert 0.0 <= float(ranges[1]) < float(ranges[2]) < 2.0
     proved_error, measured_error, proved_largest, measured_largest = map(float, row.groups())
     assert 0.0 < measured_error < proved_error < 1e-3 < measured_largest < proved_largest < 2.0 * measured_largest
     folder = Path(built.output.splitlines()[-1])

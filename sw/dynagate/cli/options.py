@@ -211,6 +211,14 @@ CERTIFICATE = click.option(
 )
 
 
+def _check_proofs(rest: dict[str, Any]) -> None:
+    """Raises UsageError: --proved or --certificate does not go with the function or with other options."""
+    if rest["proved"] and rest["errors"]:
+        raise click.UsageError("--proved and --error are both given; expected one: an error is one of samples")
+    if rest["certificate"] and rest["name"] not in CERTIFIED:
+        raise click.UsageError(f"--certificate of {rest['name']}; expected --function {' or '.join(CERTIFIED)}")
+
+
 def design_options(command: Command, *, interval: Command = ii_option) -> Command:
     """Function, interval, formats, stages and folder. The command gets a `Goal` or None as `goal`, and `Stages`.
     interval: the option --ii."""
@@ -219,10 +227,7 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
     def checked(*robot: Any, **rest: Any) -> Any:
         from dynagate.hw.plan import Stages
 
-        if rest["proved"] and rest["errors"]:
-            raise click.UsageError("--proved and --error are both given; expected one: an error is one of samples")
-        if rest["certificate"] and rest["name"] not in CERTIFIED:
-            raise click.UsageError(f"--certificate of {rest['name']}; expected --function {' or '.join(CERTIFIED)}")
+        _check_proofs(rest)
         rest["stages"] = Stages(**rest["stages"])
         return command(*robot, **_formats(rest))
 
@@ -239,22 +244,27 @@ def design_options(command: Command, *, interval: Command = ii_option) -> Comman
 
 
 def integer_options(command: Command) -> Command:
-    """--integers, and the options of their formats. The command gets a `Goal` or None as `goal`, `word`, and
-    `formats`, a file or None."""
+    """--integers, and the options of their formats. The command gets a `Goal` or None as `goal`, `word`, `formats`, a
+    file or None, `proved` and `certificate`."""
 
     @functools.wraps(command)
     def checked(*robot: Any, **rest: Any) -> Any:
         if not rest["integers"]:
             refuse_without(
-                "integers", {name: rest[name] for name in ("word", "target", "floor", "near_rest", "formats")}
+                "integers",
+                {name: rest[name] for name in ("word", "target", "floor", "near_rest", "formats")}
+                | {name: rest[name] or None for name in ("proved", "certificate")},
             )
             refuse_without("integers", {"error": rest["errors"]})
+        _check_proofs(rest)
         return command(*robot, **_formats(rest))
 
     return with_options(
         checked,
         click.option("--integers", is_flag=True, help="Write C without floats: the integers of a datapath, one state."),
         *FORMAT_OPTIONS,
+        PROVED,
+        CERTIFICATE,
     )
 
 

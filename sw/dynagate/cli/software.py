@@ -26,6 +26,7 @@ from dynagate.cli.options import (
 from dynagate.cli.output import write_text, written_together
 from dynagate.cli.parameters import count
 from dynagate.cli.robot import region_options, robot_options
+from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import Region
 from dynagate.robot import Robot
 
@@ -90,7 +91,9 @@ def emit(
 ) -> None:
     """Write a function of ROBOT as C, for programs without Python (examples/c), and print the files."""
     from dynagate.cli.progress import Steps
+    from dynagate.dynamics import AlgorithmOptions
     from dynagate.graph import trace
+    from dynagate.graph.certificate import check_certificate
     from dynagate.graph.packing import packed
     from dynagate.native.cuda import emit_cuda
     from dynagate.native.emit import emit as emitted
@@ -102,6 +105,8 @@ def emit(
                 raise click.UsageError(f"{alone} and {option} are both given; expected one")
     if formats["goal"] is not None:
         require("--error", "hw", "scipy")
+    if formats["certificate"]:
+        check_certificate(name, AlgorithmOptions(**algorithm))
     with Steps() as step:
         step(f"tracing {robot.name} {name}")
         graph, packing = trace(robot, name, **algorithm), None
@@ -126,14 +131,25 @@ def emit(
 
 
 def _integers(
-    graph: Graph, region: Region, step: Steps, *, word: int, goal: Goal | None, formats: Path | None
+    graph: Graph,
+    region: Region,
+    step: Steps,
+    *,
+    word: int,
+    goal: Goal | None,
+    formats: Path | None,
+    proved: bool,
+    certificate: bool,
 ) -> dict[str, str]:
     """The C file of a graph in formats chosen as for a datapath."""
-    from dynagate.fixedpoint.assign import Policy, assign
+    from dynagate.fixedpoint.assign import PROVED, SAMPLED, Policy, assign
+    from dynagate.fixedpoint.beside import beside
+    from dynagate.fixedpoint.certificate import certified
     from dynagate.fixedpoint.emit import emit_integers
     from dynagate.fixedpoint.files import read_formats
 
     step("choosing formats")
+    policy = Policy(word=word, ranges=PROVED if proved else SAMPLED)
     if goal is not None:
         from dynagate.fixedpoint.optimise import optimise
 
@@ -141,9 +157,18 @@ def _integers(
     elif formats is not None:
         formatted = read_formats(graph, formats)
     else:
-        formatted = assign(graph, region, Policy(word=word))
+        formatted = assign(graph, region, policy)
+    known: dict[str, str] = {}
+    if proved:
+        step("proving ranges and errors")
+        shown = beside(formatted, region, policy)
+        known = {name: block.text() for name, block in shown.blocks.items()} | {"ranges": shown.text()}
+    if certificate:
+        step("bounding the errors of results")
+        formatted, content = certified(formatted, region, policy)
+        known[CERTIFICATE] = content.text()
     step("writing C of integers")
-    return emit_integers(formatted, region)
+    return emit_integers(formatted, region, known)
 
 
 @command(

@@ -29,15 +29,16 @@ LESSER = 0.41421357
 def check_certificate(function: str, algorithm: AlgorithmOptions) -> None:
     """Raises ValueError: results of this function, or with these options, cannot be certified."""
     if function not in FUNCTIONS:
+        forces = ", which forces of constraints move too" if function.startswith("constrained") else ""
         raise ArgumentError(
-            f"certificate of {function}; expected one of {', '.join(FUNCTIONS)}: it bounds the error of qdd"
+            f"certificate of {function}; expected one of {', '.join(FUNCTIONS)}: it bounds the error of qdd{forces}"
         )
     if algorithm.outputs is not None and "qdd" not in algorithm.outputs:
         raise ArgumentError(f"certificate without output 'qdd' of {function}; expected qdd among the outputs")
     if algorithm.variable:
         raise ArgumentError(
             f"certificate with variable links {', '.join(algorithm.variable)}; expected one of them: it takes a bound "
-            "of the mass matrix, which the links' parameters change"
+            "of the mass matrix, which the links' parameters change; a robot with these parameters can be certified"
         )
 
 
