@@ -23,13 +23,17 @@ from amaranth.lib.cdc import FFSynchronizer
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import run
-from dynagate.design.words import WORD
+from dynagate.design.words import FIXED, WORD
 from dynagate.hw import pll, uart
+from dynagate.hw.axi import Axi
 from dynagate.hw.boards import Board, Nextpnr, Serial
 from dynagate.hw.build import Build, shell_of
 from dynagate.hw.datapath import Datapath
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.plan import Plan
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.shell import CoreShell, check_shell
+from dynagate.hw.processor.words import longest_packet
 from dynagate.hw.synth import SynthesisError
 from dynagate.hw.units.mult18x18 import Ecp5
 from dynagate.hw.units.multiply import dsp_blocks
@@ -63,6 +67,41 @@ def multipliers(plan: Plan) -> int:
         * sum(dsp_blocks(widths[0], widths[1], Ecp5.multiplier) for widths in products_of(unit.kind, unit.key))
         for name, unit in plan.classes.items()
     )
+
+
+@dataclass(frozen=True)
+class Gateware:
+    """What goes behind the serial line. modules: makes them by name, each for a file of its own. beats: words of a
+    sample, None and `longest` as `uart.Serial` has them. blocks: multiplier blocks; None where synthesis says how many.
+    interval: of a datapath."""
+
+    modules: Callable[[], dict[str, Any]]
+    beats: int | None
+    longest: int = 0
+    blocks: int | None = None
+    interval: int = 0
+
+    @classmethod
+    def of(cls, built: Build) -> Gateware:
+        """Of a design. Raises ValueError: it has no AXI shell of a word."""
+        axi = built.design.axi
+        if axi is None or axi.width != WORD:
+            raise ArgumentError(
+                f"{built.folder} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})"
+            )
+
+        def modules() -> dict[str, Any]:
+            datapath = Datapath(built.plan, built.design.device_hash)
+            return {"datapath": datapath, "accelerator": shell_of(built, datapath)}
+
+        return cls(modules, axi.beats.input, 0, multipliers(built.plan), built.plan.ii)
+
+    @classmethod
+    def of_cores(cls, core: Core, cores: int) -> Gateware:
+        """Of a processor's cores."""
+        axi = Axi(WORD, words=FIXED)
+        check_shell(axi, cores)
+        return cls(lambda: {"accelerator": CoreShell(core, axi, cores)}, None, longest_packet(core))
 
 
 def pins(board: Board) -> list[str]:
@@ -139,7 +178,7 @@ class Routed:
 
 
 def bitstream(
-    built: Build,
+    built: Build | Gateware,
     board: Board,
     folder: Path,
     *,
@@ -148,7 +187,8 @@ def bitstream(
     seeds: Sequence[int] = SEEDS,
     step: Callable[[str], Any] | None = None,
 ) -> Routed:
-    """The bitstream of a design in its AXI shell, in folder/<board>.bit. Beside it are netlist.v, the constraints,
+    """The bitstream of a design, or of cores, in its AXI shell, in folder/<board>.bit. Beside it are netlist.v, the
+    constraints,
     nextpnr's report and log, and bitstream.json, which holds the result.
 
     megahertz: the clock to try first; the fastest that the routed design allows where that is not met. baud: of the
@@ -157,14 +197,14 @@ def bitstream(
     Raises ValueError: the board is no ECP5 board, the design has no shell of 32 bits or more multipliers than the
     device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not fit.
     """
-    options, oscillator, serial = _checked(built, board, seeds)
+    options, oscillator, serial, gateware = _checked(built, board, seeds)
     limit = multiplier_limit(options.speed)
     clock = pll.fastest(oscillator, min(megahertz, limit))
     uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
     folder.mkdir(parents=True, exist_ok=True)
     for name in (f"{board.name}.bit", RESULT):  # of a design before
         (folder / name).unlink(missing_ok=True)
-    flow = _Flow(built, board, folder, baud or serial.baud, step or (lambda text: None))
+    flow = _Flow(gateware, board, folder, baud or serial.baud, step or (lambda text: None))
     clock, cells, tried = flow.fastest(clock, oscillator, options, seeds)
     seed = max(tried, key=lambda seed: tried[seed])
     result = Routed(
@@ -189,42 +229,38 @@ def bitstream(
     return result
 
 
-def _checked(built: Build, board: Board, seeds: Sequence[int]) -> tuple[Nextpnr, float, Serial]:
+def _checked(built: Build | Gateware, board: Board, seeds: Sequence[int]) -> tuple[Nextpnr, float, Serial, Gateware]:
     """What the flow needs of the board. Raises as `bitstream`, where that can be said before any tool runs."""
     serial = board.link.limit
     if board.flow != FLOW or board.nextpnr is None or board.oscillator_mhz is None or not isinstance(serial, Serial):
         raise ArgumentError(f"board '{board.name}' has no flow '{FLOW}'; expected an ECP5 board on a serial line")
-    axi = built.design.axi
-    if axi is None or axi.width != WORD:
-        raise ArgumentError(f"{built.folder} has no AXI shell of {WORD} bits; expected a build with axi=Axi({WORD})")
+    gateware = Gateware.of(built) if isinstance(built, Build) else built
     if not seeds:
         raise ArgumentError("no seed; expected one or more")
-    needed, there = multipliers(built.plan), board.resources.dsp
+    needed, there = gateware.blocks or 0, board.resources.dsp
     if needed > there:
         raise ArgumentError(
             f"{needed} multiplier blocks planned, {board.title} has {there}; expected a larger interval than "
-            f"{built.plan.ii} or shorter words"
+            f"{gateware.interval} or shorter words"
         )
     for tool in ("nextpnr-ecp5", "ecppack"):
         _tool(tool)
-    return board.nextpnr, board.oscillator_mhz, serial
+    return board.nextpnr, board.oscillator_mhz, serial, gateware
 
 
 class _Flow:
     """The tools' runs for one design. Everything lies in the folder, which alone their sandbox sees."""
 
-    def __init__(self, built: Build, board: Board, folder: Path, baud: int, say: Callable[[str], Any]) -> None:
+    def __init__(self, gateware: Gateware, board: Board, folder: Path, baud: int, say: Callable[[str], Any]) -> None:
         self.board, self.folder, self.baud, self.say = board, folder, baud, say
-        self.plan = built.plan
+        self.gateware = gateware
         self.slowest: dict[int, str] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
         say("Amaranth: accelerator to RTLIL")
-        assert built.design.axi is not None
-        self._beats = built.design.axi.beats.input
-        datapath = Datapath(built.plan, built.design.device_hash)
-        shell = shell_of(built, datapath)
-        for name, component in (("datapath", datapath), ("accelerator", shell)):
+        self._names = []
+        for name, component in gateware.modules().items():
             self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
+            self._names.append(name)
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
@@ -247,10 +283,10 @@ class _Flow:
 
     def synthesise(self, clock: pll.Pll) -> dict[str, int]:
         """Cells by type of the netlist for this clock."""
-        modules = tops(self.board, self._beats, clock, self.baud)
+        modules = tops(self.board, self.gateware, clock, self.baud)
         for name, component in modules.items():
             self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
-        sources = [f"read_rtlil {self.folder / name}.il" for name in (*modules, "accelerator", "datapath")]
+        sources = [f"read_rtlil {self.folder / name}.il" for name in (*modules, *reversed(self._names))]
         json_file = self.folder / "netlist.json"
         self._timed(
             f"Yosys: synthesis for {clock.megahertz:g} MHz",
@@ -266,11 +302,9 @@ class _Flow:
         )
         self._write("board.lpf", constraints(self.board))
         counts = Counter(cell["type"] for cell in json.loads(json_file.read_text())["modules"][TOP]["cells"].values())
-        blocks = counts["MULT18X18D"]
-        if blocks != multipliers(self.plan):
-            raise SynthesisError(
-                f"the netlist has {blocks} MULT18X18D blocks; the plan counts {multipliers(self.plan)}"
-            )
+        blocks, planned = counts["MULT18X18D"], self.gateware.blocks
+        if planned not in (None, blocks):
+            raise SynthesisError(f"the netlist has {blocks} MULT18X18D blocks; the plan counts {planned}")
         return {kind: counts[kind] for kind in sorted(counts) if not kind.startswith("$")}
 
     def route(self, seed: int, options: Nextpnr) -> float:
@@ -319,11 +353,10 @@ def _slowest(report: Any) -> str:
     return f"{steps[0]['from']['cell']} to {steps[-1]['to']['cell']}, {total:.1f} ns, of which {wires:.1f} ns in wires"
 
 
-def tops(board: Board, beats: int, clock: pll.Pll, baud: int) -> dict[str, Any]:
-    """What is around the module `accelerator` on a board, by name. beats: of a sample. Raises ValueError: the clock
-    makes no such baud."""
+def tops(board: Board, gateware: Gateware, clock: pll.Pll, baud: int) -> dict[str, Any]:
+    """What is around the module `accelerator` on a board, by name. Raises ValueError: the clock makes no such baud."""
     clocks = uart.clocks_per_bit(clock.megahertz, baud)
-    return {TOP: Top(board, clock), uart.TOP: uart.Serial(beats, clocks)}
+    return {TOP: Top(board, clock), uart.TOP: uart.Serial(gateware.beats, clocks, gateware.longest)}
 
 
 def constraints(board: Board) -> str:

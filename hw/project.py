@@ -28,7 +28,8 @@ from dynagate.hw.build import SHELL_TOP, TOP, Build, Step, build_request
 from dynagate.hw.choice import Choice, choose, rate_text
 from dynagate.hw.datasheet import register_table, table
 from dynagate.hw.plan import Plan
-from dynagate.hw.regmap import REGISTERS
+from dynagate.hw.processor.board import BoardCores
+from dynagate.hw.regmap import REGISTERS, Register, with_processor
 from dynagate.hw.request import DesignRequest
 from dynagate.hw.units.table import HARDWARE, Own
 from dynagate.hw.wrapper import MODULE, wrapper
@@ -214,19 +215,103 @@ def bitstream_design(
     return built, choices[-1]
 
 
+@dataclass(frozen=True)
+class _Content:
+    """What a project's templates say. digest: of the design. files: with the accelerator's Verilog among them, each
+    with its meaning. opened: what the host opens there. table, drawing: for people."""
+
+    board: Board
+    clock_mhz: float
+    title: str
+    digest: str
+    axi: Axi
+    files: Mapping[str, str]
+    meanings: Mapping[str, str]
+    registers: Mapping[str, Register]
+    opened: str
+    note: str
+    table: str
+    drawing: str
+
+
 def write_project(built: Build, choice: Choice, folder: str | os.PathLike[str] = DEFAULT_FOLDER) -> Project:
     """Write the project of a design into a folder of its own within `folder`: whole or not at all. What tools wrote
     there before stays. Raises ProjectError: the folder cannot be written."""
-    if choice.board.flow not in FLOWS:
-        raise ArgumentError(f"{choice.board.name} has flow {choice.board.flow}; expected one of {', '.join(FLOWS)}")
-    flow, target = FLOWS[choice.board.flow], Path(folder) / f"{built.folder.name}-{choice.board.name}"
+    names = (f"{TOP}.v", f"{SHELL_TOP}.v", design_files.FILE)
+    meanings = (
+        "the datapath",
+        "the datapath behind AXI",
+        "what the host reads: layouts, formats, registers, the design's hash",
+    )
+    content = _Content(
+        choice.board,
+        choice.clock_mhz,
+        f"{plain_text(built.robot.name)} {built.graph.name}",
+        built.design.hash,
+        Axi(choice.board.link.width, choice.board.link.tlast),
+        {name: (built.folder / name).read_text(encoding="utf-8") for name in names},
+        dict(zip(names, meanings, strict=True)),
+        REGISTERS,
+        '"."',
+        "",
+        choice_table(choice),
+        diagram(choice),
+    )
+    return _written(content, Path(folder) / f"{built.folder.name}-{choice.board.name}")
+
+
+def write_core_project(
+    content: BoardCores, folder: str | os.PathLike[str] = DEFAULT_FOLDER, *, clock_mhz: float | None = None
+) -> Project:
+    """Write the project of a board's cores, which programs of all robots run on, as `write_project` does."""
+    from dynagate.hw.processor.shell import shell_text
+
+    board, core = content.board, content.core
+    clock = board.clock_mhz if clock_mhz is None else clock_mhz
+    name = f"{SHELL_TOP}.v"
+    rows = [
+        ("board", f"{board.title}, {board.part}"),
+        ("cores", f"{content.cores}, which take samples in turn"),
+        ("each", core.text),
+        ("clock", f"{clock:g} MHz, assumed"),
+    ]
+    between = BETWEEN[board.link.kind]
+    stream = f"AXI4-Stream, {board.link.width} bits: packets of integers"
+    drawing = _boxes(
+        (
+            ("host", *between),
+            (stream,),
+            (content.title, core.text),
+            (stream,),
+            (*reversed(between), "host"),
+        )
+    )
+    own = _Content(
+        board,
+        clock,
+        content.title,
+        core.hash,
+        content.axi,
+        {name: shell_text(core, content.axi, content.cores)},
+        {name: "the cores behind AXI, the same for all robots"},
+        with_processor(),
+        '"PROGRAM"',
+        f"PROGRAM is the folder that `dynagate build ROBOT --board {board.name}` prints.",
+        table(("", ""), rows),
+        drawing,
+    )
+    return _written(own, Path(folder) / f"cores-{board.name}-{core.hash[:12]}")
+
+
+def _written(content: _Content, target: Path) -> Project:
+    if content.board.flow not in FLOWS:
+        raise ArgumentError(f"{content.board.name} has flow {content.board.flow}; expected one of {', '.join(FLOWS)}")
+    flow = FLOWS[content.board.flow]
     storage.check_folder(target, ProjectError, "a project")
     with storage.scratch(target.parent, ProjectError, target.name) as place:
         scratch = place / target.name
         scratch.mkdir()
-        for name in (f"{TOP}.v", f"{SHELL_TOP}.v", design_files.FILE):
-            shutil.copy(built.folder / name, scratch / name)
-        for name, text in _texts(built, choice, flow).items():
+        for name, text in {**content.files, **_texts(content, flow)}.items():
             (scratch / name).write_text(text, encoding="utf-8")
         storage.put(scratch, target, last=README)
     return Project(target, flow)
@@ -284,7 +369,7 @@ def choice_table(choice: Choice) -> str:
     return table(("", ""), rows)
 
 
-def _texts(built: Build, choice: Choice, flow: Flow) -> dict[str, str]:
+def _texts(content: _Content, flow: Flow) -> dict[str, str]:
     """The text of every file that is made from a template, by name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
     from jinja2.runtime import Context
@@ -308,50 +393,57 @@ def _texts(built: Build, choice: Choice, flow: Flow) -> dict[str, str]:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    title = f"{plain_text(built.robot.name)} {built.graph.name}"
-    axi = Axi(choice.board.link.width, choice.board.link.tlast)
-    head = f"// {title}, generated by dynagate; design {built.design.hash}\n"
+    head = f"// {content.title}, generated by dynagate; design {content.digest}\n"
     meanings = {
-        f"{TOP}.v": "the datapath",
-        f"{SHELL_TOP}.v": "the datapath behind AXI",
+        **content.meanings,
         f"{MODULE}.v": "the same with interfaces that Vivado recognises",
-        design_files.FILE: "what the host reads: layouts, formats, registers, the design's hash",
         **{name: meaning for name, (_, meaning) in flow.templates.items()},
     }
     context: dict[str, Any] = {
-        "board": choice.board,
-        "design": built.design,
-        "title": title,
+        "board": content.board,
+        "digest": content.digest,
+        "title": content.title,
         "module": MODULE,
         "kernel": KERNEL,
-        "clock": choice.clock_mhz,
-        "sources": (f"{TOP}.v", f"{SHELL_TOP}.v", f"{MODULE}.v"),
+        "clock": content.clock_mhz,
+        "sources": (*(name for name in content.files if name.endswith(".v")), f"{MODULE}.v"),
         "constraints": flow.constraints,
         "products": " ".join(flow.products),
-        "processor": _processor(choice) if choice.board.flow == "zynq" else None,
-        "registers": tuple(REGISTERS.values()),
-        "registers_table": register_table(REGISTERS),
+        "processor": _processor(content) if content.board.flow == "zynq" else None,
+        "registers": tuple(content.registers.values()),
+        "registers_table": register_table(content.registers),
         "registers_at": flow.registers_at,
         "commands": flow.commands,
         "seen": flow.seen,
         "link": flow.link,
+        "opened": content.opened,
+        "note": content.note,
         "tool_line": f"It needs `{flow.tool}` on the path.",
-        "diagram": diagram(choice),
-        "table": choice_table(choice),
+        "diagram": content.drawing,
+        "table": content.table,
         "files": meanings,
     }
     texts = {name: environment.get_template(template).render(context) for name, (template, _) in flow.templates.items()}
-    texts[f"{MODULE}.v"] = head + wrapper(axi, clock=flow.clock, reset=flow.reset)
+    texts[f"{MODULE}.v"] = head + wrapper(content.axi, clock=flow.clock, reset=flow.reset)
     texts[README] = environment.get_template(README).render(context)
     return texts
 
 
-def _processor(choice: Choice) -> dict[str, Any]:
+def _processor(content: _Content) -> dict[str, Any]:
     """What the Zynq template asks of the processor."""
-    board = choice.board
+    board = content.board
     (row,) = (row for prefix, row in PROCESSORS.items() if board.part.startswith(prefix))
-    configuration = {**row.fixed, row.width: str(board.link.width), row.frequency: f"{choice.clock_mhz:g}"}
+    configuration = {**row.fixed, row.width: str(board.link.width), row.frequency: f"{content.clock_mhz:g}"}
     return {**vars(row), "configuration": configuration}
+
+
+BETWEEN = {
+    "xdma": ("PCI Express", "XDMA engine", "clock converters"),
+    "xrt": ("PCI Express", "card memory", "kernels read_samples, write_results"),
+    "pynq": ("processor's memory", "axi_dma_0"),
+    "uart": ("serial line",),
+}
+"""Between host and accelerator, by the kind of the link."""
 
 
 def diagram(choice: Choice) -> str:
@@ -360,12 +452,7 @@ def diagram(choice: Choice) -> str:
     graph = planned.formatted.graph
     units = [f"{count} × {kind}" for kind, count in sorted(planned.unit_counts().items())]
     adders = sum(isinstance(HARDWARE[node.op], Own) for node in graph.nodes)
-    between = {
-        "xdma": ("PCI Express", "XDMA engine", "clock converters"),
-        "xrt": ("PCI Express", "card memory", "kernels read_samples, write_results"),
-        "pynq": ("processor's memory", "axi_dma_0"),
-        "uart": ("serial line",),
-    }[board.link.kind]
+    between = BETWEEN[board.link.kind]
     return _boxes(
         (
             ("host", *between),

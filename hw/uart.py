@@ -332,7 +332,9 @@ class Samples(wiring.Component):
     ========  ===  ======================================================
     """
 
-    def __init__(self, beats: int, depth: int) -> None:
+    def __init__(self, beats: int | None, depth: int) -> None:
+        """beats: words of a sample; None where each may have another number of words, whose end the accelerator knows
+        without TLAST."""
         self.beats, self.depth = beats, depth
         super().__init__(
             {
@@ -359,7 +361,7 @@ class Samples(wiring.Component):
         into, out = memory.write_port(), memory.read_port()
         free, oldest = Signal(range(self.depth)), Signal(range(self.depth))
         used = Signal(range(self.depth + 1))
-        beat = Signal(range(max(self.beats, 2)))
+        beats: Value = self.count if self.beats is None else Const(self.beats)
         in_order, of_size, fits, refused, kept = Signal(), Signal(), Signal(), Signal(), Signal()
         fetch, fetched = Signal(), Signal()
         m.d.comb += [
@@ -374,12 +376,11 @@ class Samples(wiring.Component):
             fetch.eq((used != 0) & ~fetched & ~self.tvalid),
             out.addr.eq(oldest),
             out.en.eq(fetch),
-            self.tlast.eq(beat == self.beats - 1),
         ]
         m.d.sync += [
             in_order.eq(self.number == self.expected),
-            of_size.eq(self.count == self.beats),
-            used.eq(used + Mux(kept, self.beats, 0) - fetch),
+            of_size.eq(self.count == beats),
+            used.eq(used + Mux(kept, beats, 0) - fetch),
             oldest.eq(oldest + fetch),
             fetched.eq(fetch),
             self.tvalid.eq(fetched | (self.tvalid & ~self.tready)),
@@ -388,9 +389,12 @@ class Samples(wiring.Component):
         with m.If(fetched):  # a block of memory answers late in the cycle: no logic behind it
             m.d.sync += self.tdata.eq(out.data)
         with m.If(kept):
-            m.d.sync += [free.eq(free + self.beats), self.expected.eq(self.expected + 1)]
-        with m.If(self.tvalid & self.tready):
-            m.d.sync += beat.eq(Mux(self.tlast, 0, beat + 1))
+            m.d.sync += [free.eq(free + beats), self.expected.eq(self.expected + 1)]
+        if self.beats is not None:
+            beat = Signal(range(max(self.beats, 2)))
+            m.d.comb += self.tlast.eq(beat == self.beats - 1)
+            with m.If(self.tvalid & self.tready):
+                m.d.sync += beat.eq(Mux(self.tlast, 0, beat + 1))
         return m
 
 
@@ -473,7 +477,8 @@ class Access(wiring.Component):
 class Serial(wiring.Component):
     """An accelerator behind a serial line. The module `accelerator` is in a file of its own.
 
-    beats: words of a sample, a word a beat. clocks: of a bit.
+    beats: words of a sample, a word a beat; None as `Samples` has it. clocks: of a bit. longest: words of a sample at
+    most, where beats is None.
 
     ===  ===  ============================
     clk  in   the clock of everything
@@ -483,9 +488,9 @@ class Serial(wiring.Component):
     ===  ===  ============================
     """
 
-    def __init__(self, beats: int, clocks: int) -> None:
+    def __init__(self, beats: int | None, clocks: int, longest: int = 0) -> None:
         self.beats, self.clocks = beats, clocks
-        self.depth = waiting_words(beats)
+        self.depth = waiting_words(longest if beats is None else beats)
         super().__init__({"rx": In(1), "tx": Out(1, init=1)})
 
     def elaborate(self, platform: object) -> Module:

@@ -12,13 +12,18 @@ import re
 import select
 import threading
 import tty
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from dynagate.design.design import Design
+from dynagate.design.words import FIXED, WORD
+from dynagate.hw.axi import Axi
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.words import longest_packet
 from dynagate.hw.uart import LEAST_CLOCKS, TOP, Serial
+from dynagate.sim.processor import core_verilog
 from dynagate.sim.verilate import line_library
 
 CELLS = Path(__file__).parent / "ecp5_cells.v"
@@ -30,12 +35,21 @@ PINS = ("clk", "rx", "tx")
 def device_library(folder: Path, design: Design, *, step: Callable[[str], Any] | None = None) -> Path:
     """The library of a design's accelerator behind a serial line of LEAST_CLOCKS clocks a bit. Raises
     SimulationError."""
+    assert design.axi is not None
+    files = [folder / "accelerator.v", folder / "datapath.v"]
+    return _behind_line(Serial(design.axi.beats.input, LEAST_CLOCKS), files, step)
+
+
+def cores_library(core: Core, cores: int = 1, *, step: Callable[[str], Any] | None = None) -> Path:
+    """Likewise of a processor's cores. Raises SimulationError."""
+    verilog = core_verilog(core, Axi(WORD, words=FIXED), cores, step=step)
+    return _behind_line(Serial(None, LEAST_CLOCKS, longest_packet(core)), [verilog], step)
+
+
+def _behind_line(serial: Serial, files: Sequence[Path], step: Callable[[str], Any] | None) -> Path:
     from dynagate.hw.netlist import verilog_text
 
-    assert design.axi is not None
-    text = verilog_text(Serial(design.axi.beats.input, LEAST_CLOCKS), TOP)
-    files = [folder / "accelerator.v", folder / "datapath.v"]
-    return line_library(TOP, {f"{TOP}.v": text}, files, pins=PINS, step=step)
+    return line_library(TOP, {f"{TOP}.v": verilog_text(serial, TOP)}, files, pins=PINS, step=step)
 
 
 def netlist_library(netlist: Path, *, step: Callable[[str], Any] | None = None) -> Path:

@@ -189,7 +189,7 @@ def test_a_design_without_a_narrow_shell_is_refused(designs: Path, tmp_path: Pat
 def test_a_rollout_keeps_its_ring(designs: Path, tmp_path: Path) -> None:
     arm = robots.load("two_joint_arm")
     built = build(arm, "rollout", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
-    ecp5._Flow(built, ULX3S, tmp_path, 3_000_000, lambda text: None)
+    ecp5._Flow(ecp5.Gateware.of(built), ULX3S, tmp_path, 3_000_000, lambda text: None)
     assert "\\accelerator.ring.states" in (tmp_path / "accelerator.il").read_text()
 
 
@@ -259,7 +259,7 @@ def opened(built: Build, path: str) -> Accelerator:
 
 def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None:
     """Serial line of 4 clocks a bit; else the netlist that is placed and routed."""
-    flow = ecp5._Flow(small, ULX3S, tmp_path, 25_000_000, lambda text: None)
+    flow = ecp5._Flow(ecp5.Gateware.of(small), ULX3S, tmp_path, 25_000_000, lambda text: None)
     cells = flow.synthesise(pll.fastest(25.0, 100.0))
     assert cells["MULT18X18D"] == ecp5.multipliers(small.plan) > small.plan.dsp_blocks() // 2
     assert cells["EHXPLLL"] == 1

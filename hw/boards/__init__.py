@@ -165,7 +165,8 @@ class Board:
     design may take. board_part: the vendor's board file. platform: of Vitis. oscillator_mhz: clock input of the device.
     pins: package pins by port. interfaces: names of the board file's interfaces by our own. connections: the
     `board_connections` property of a module on a carrier. addresses: of the processor's address map, by cell.
-    memory_bank: of a card, by Vitis' name.
+    memory_bank: of a card, by Vitis' name. core: of the processor's cores that fill a fair share, their shape and how
+    many (`hw.processor.board`).
     """
 
     name: str
@@ -185,6 +186,7 @@ class Board:
     connections: str | None = None
     addresses: dict[str, int] = field(default_factory=dict)
     memory_bank: str | None = None
+    core: dict[str, int] = field(default_factory=dict)
 
     def allowed(self, resource: str) -> int:
         """How many a design may take of "dsp", "lut", "ff" or "bram"."""

@@ -14,6 +14,8 @@ from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
 FETCH = 2
 """Cycles from a program address to the word: memory and its register."""
+LOOKUP_PLACES = 8
+"""Address bits of a memory that need not be a block: on devices with large lookup tables it is made of these."""
 
 
 class Operand(wiring.Component):
@@ -46,7 +48,8 @@ class Operand(wiring.Component):
         core = self.core
         banks_out: list[Value] = []
         for k in range(core.units + 1):
-            memory = Memory(shape=signed(core.word), depth=1 << core.place_bits, init=[], attrs=BLOCK_RAM)
+            attrs = BLOCK_RAM if core.place_bits > LOOKUP_PLACES else {}
+            memory = Memory(shape=signed(core.word), depth=1 << core.place_bits, init=[], attrs=attrs)
             m.submodules[f"bank{k}"] = memory
             into, out = memory.write_port(), memory.read_port()
             m.d.comb += [

@@ -196,9 +196,8 @@ class CoreShell(Accelerator):
         with m.If(sent):
             m.d.sync += out_of.eq(Mux(out_of == self.cores - 1, 0, out_of + 1))
         flagged = Array(each.flagged for each in processors)[out_of]
-        missing = words.ends & ~words.last if self.axi.last != PER_BATCH else Const(0)
         entered = Cat(each.entered for each in processors).any()
-        return Events(entered, sent, Const(0), flagged, flagged, taken & (words.cut | missing))
+        return Events(entered, sent, Const(0), flagged, flagged, taken & words.cut)
 
 
 def check_shell(axi: Axi, cores: int) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.hw.processor.instructions import SUM
 from dynagate.hw.processor.schedule import Schedule
-from dynagate.hw.processor.shape import ELEMENTARY, LANE
+from dynagate.hw.processor.shape import ELEMENTARY, LANE, Core
 
 Words = npt.NDArray[np.uint32]
 
@@ -107,7 +107,16 @@ def messages(scheduled: Schedule) -> Words:
     return np.concatenate([np.array(begin, np.uint64), body, np.array(end, np.uint64)]).astype(np.uint32)
 
 
-def packets(loading: Words, count: int) -> Words:
+MESSAGES = 32
+"""Of a program in a packet, where the host chooses."""
+
+
+def longest_packet(core: Core) -> int:
+    """Words of the longest packet of a core."""
+    return max(1 << core.input_bits, 2 * MESSAGES) + 2
+
+
+def packets(loading: Words, count: int = MESSAGES) -> Words:
     """What loads a program in packets of so many messages, (packets, words), all but their tags."""
     padded = np.zeros((-len(loading) % count + len(loading), 2), np.uint32)
     padded[: len(loading)] = loading

@@ -1,4 +1,4 @@
-# << title >> for << board.title >>: written by dynagate, design << design.hash[:16] >>.
+# << title >> for << board.title >>: written by dynagate, design << digest[:16] >>.
 # Needs Vivado 2022.1 or newer. Every path is relative to this file's folder.
 set here [file dirname [file normalize [info script]]]
 set jobs [expr {[info exists ::env(JOBS)] ? $::env(JOBS) : 4}]

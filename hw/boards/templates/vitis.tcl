@@ -1,4 +1,4 @@
-# << title >> for << board.title >>: written by dynagate, design << design.hash[:16] >>.
+# << title >> for << board.title >>: written by dynagate, design << digest[:16] >>.
 # Packages the accelerator as an RTL kernel without ap_ctrl registers (user_managed): its own are at address 0.
 set here [file dirname [file normalize [info script]]]
 set kernel [file join $here kernel]

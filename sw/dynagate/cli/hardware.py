@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from dynagate.cli import parameters
 from dynagate.cli.extras import is_there, needs, require_programs, simulation_programs
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from dynagate.hw.build import Build
     from dynagate.hw.cost import Budget
     from dynagate.hw.plan import Stages
+    from dynagate.hw.processor.shape import Core
+    from dynagate.hw.project import Project
     from dynagate.hw.request import DesignRequest
 
 BUDGETS = ("dsp", "lut", "register_bits")
@@ -91,7 +94,7 @@ MOST_MEGAHERTZ = 1000
 def build(
     robot: Robot,
     region: Region,
-    units: int | None,
+    units: int | Core | None,
     axi: str | None,
     tlast: str | None,
     words: str | None,
@@ -128,7 +131,9 @@ def build(
     click.echo(built.folder)
 
 
-def _build_program(robot: Robot, region: Region, units: int, report: bool, *, folder: Path, **request: Any) -> None:
+def _build_program(
+    robot: Robot, region: Region, units: int | Core, report: bool, *, folder: Path, **request: Any
+) -> None:
     from dynagate.cli.progress import Steps
     from dynagate.hw.processor.build import DATASHEET, build_program
 
@@ -203,7 +208,7 @@ def _request(
     help="UltraScale+, 7-series or ECP5; may be given again.",
 )
 @units_option
-def synth(robot: Robot, region: Region, families: Sequence[str], units: int | None, **request: Any) -> None:
+def synth(robot: Robot, region: Region, families: Sequence[str], units: int | Core | None, **request: Any) -> None:
     """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
 
     With --units it is the core of ROBOT's program that is synthesised: the same for every robot that it holds."""
@@ -285,7 +290,7 @@ def run(
     name: str,
     algorithm: dict[str, Any],
     steps: int | None,
-    units: int | None,
+    units: int | Core | None,
     **request: Any,
 ) -> None:
     """Build ROBOT's accelerator, simulate it, stream random states through it and check every result.
@@ -326,14 +331,40 @@ def run(
     sys.exit(0 if all(report.passed for report in reports) else 1)
 
 
+def core_option(command: Any) -> Any:
+    """--core, which takes no robot."""
+
+    @functools.wraps(command)
+    def chosen(robot: str | None, **rest: Any) -> Any:
+        if not rest.pop("core"):
+            if robot is None:
+                raise click.UsageError("no ROBOT; expected one, or --core for a processor that runs all of them")
+            return command(robot, **rest)
+        context = click.get_current_context()
+        own = {"robot", "core", "board_name", "clock", "only_project", "project_folder"}
+        given = [
+            name for name in rest.keys() - own if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        ]
+        if robot is not None or given:
+            what = f"--{min(given).replace('_', '-')}" if given else "ROBOT"
+            raise click.UsageError(f"{what} with --core; expected it left out: the cores are the same for all robots")
+        board = boards.load(rest["board_name"])
+        return _bitstream_of_cores(board, rest["clock"], rest["only_project"], rest["project_folder"])
+
+    return click.option("--core", is_flag=True, help="A processor's cores, which run programs of every robot.")(chosen)
+
+
 @command(
     short_help="Make a bitstream, or the project for it.",
     epilog=examples(
-        "bitstream iiwa14 --board vcu118", "bitstream two_joint_arm --board pynq-z2 --function inverse_dynamics"
+        "bitstream iiwa14 --board vcu118",
+        "bitstream two_joint_arm --board pynq-z2 --function inverse_dynamics",
+        "bitstream --core --board ulx3s",
     ),
 )
 @needs("hw", "amaranth", "scipy", "jinja2")
-@robot_options
+@core_option
+@functools.partial(robot_options, required=False, metavar="[ROBOT]")
 @region_options()
 @functools.partial(
     design_options,
@@ -374,6 +405,8 @@ def bitstream(
 ) -> None:
     """Make the bitstream of ROBOT's accelerator for a board, or the project that makes it where the vendor's tools are.
 
+    With --core, and without ROBOT, it holds a processor's cores, which run programs of every robot.
+
     Without --ii the interval is the shortest that the board's resources and its link allow. The rates printed are
     modelled, the clock is assumed, the lookup tables are estimated."""
     from dynagate.cli.progress import Steps
@@ -399,11 +432,39 @@ def bitstream(
             return
         project = write_project(built, choice, project_folder)
         products = None if only_project else run_tool(project, step=step)
+    _echo_project(project, products, only_project)
+
+
+def _echo_project(project: Project, products: Sequence[Path] | None, only_project: bool) -> None:
     click.echo(project.folder)
     if products is None and not only_project:
         click.echo(project.what_to_type())
     for path in products or ():
         click.echo(path)
+
+
+def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, folder: Path) -> None:
+    """The bitstream of a board's cores, or its project."""
+    from dynagate.cli.progress import Steps
+    from dynagate.hw.processor.board import cores_of
+    from dynagate.hw.project import run_tool, write_core_project
+
+    cores = cores_of(board)
+    click.echo(f"{cores.title} on {board.title}, each of {cores.core.text}")
+    with Steps() as step:
+        if board.flow == "ecp5":
+            _refuse_for_ecp5(board, only_project)
+            ecp5 = importlib.import_module("dynagate.hw.ecp5")
+            asked = {} if clock is None else {"megahertz": clock}
+            target = folder / f"cores-{board.name}-{cores.core.hash[:12]}"
+            gateware = ecp5.Gateware.of_cores(cores.core, cores.cores)
+            routed = ecp5.bitstream(gateware, board, target, step=step, **asked)
+            click.echo(routed.text())
+            click.echo(routed.bitstream)
+            return
+        project = write_core_project(cores, folder, clock_mhz=clock)
+        products = None if only_project else run_tool(project, step=step)
+    _echo_project(project, products, only_project)
 
 
 def _refuse_for_ecp5(board: Board, only_project: bool) -> None:

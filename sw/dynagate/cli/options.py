@@ -24,6 +24,7 @@ from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
 from dynagate.graph.certificate import FUNCTIONS as CERTIFIED
 from dynagate.graph.choose import FRAMES
+from dynagate.hw import boards
 from dynagate.hw.schedule import LONGEST_INTERVAL, MOST_STAGES
 from dynagate.robot import Robot
 
@@ -42,10 +43,17 @@ FORBIDDEN_WITH_UNITS = ("ii", "errors", "target", "floor", "near_rest", "formats
 
 
 def units_option(command: Command) -> Command:
-    """--units, which pipeline options do not go with."""
+    """--units and --board, which pipeline options do not go with."""
 
     @functools.wraps(command)
     def checked(*robot: Any, **rest: Any) -> Any:
+        board = rest.pop("core_of")
+        if board is not None:
+            if rest["units"] is not None:
+                raise click.UsageError("--units with --board; expected one of them: the board's cores have their units")
+            from dynagate.hw.processor.board import cores_of
+
+            rest["units"] = cores_of(boards.load(board)).core
         if rest["units"] is not None:
             context = click.get_current_context()
             for name in FORBIDDEN_WITH_UNITS:
@@ -67,6 +75,12 @@ def units_option(command: Command) -> Command:
             type=count(MOST_UNITS, FEWEST_UNITS),
             metavar="UNITS",
             help="Make a program for a processor of so many multiply-add units, 2 to 8, instead of a pipeline.",
+        ),
+        click.option(
+            "--board",
+            "core_of",
+            type=click.Choice(boards.names()),
+            help="Likewise for the processor's cores of this board (bitstream --core).",
         ),
     )
 

@@ -37,9 +37,11 @@ def with_options(command: Command, *options: Command) -> Command:
     return command
 
 
-def robot_options(command: Command, *, source: click.ParamType | None = None, metavar: str | None = None) -> Command:
+def robot_options(
+    command: Command, *, source: click.ParamType | None = None, metavar: str | None = None, required: bool = True
+) -> Command:
     """ROBOT and how it is read. The command gets a Robot first. source, metavar: type and name of the argument, in
-    place of `RobotName` and ROBOT."""
+    place of `RobotName` and ROBOT. required: it cannot be left out."""
 
     @functools.wraps(command)
     def loaded(robot: str, **rest: Any) -> Any:
@@ -59,7 +61,7 @@ def robot_options(command: Command, *, source: click.ParamType | None = None, me
 
     return with_options(
         loaded,
-        click.argument("robot", type=source or parameters.RobotName(), metavar=metavar),
+        click.argument("robot", type=source or parameters.RobotName(), metavar=metavar, required=required),
         click.option("--floating-base", is_flag=True, help="The root link moves freely instead of being the base."),
         click.option(
             "--lock",

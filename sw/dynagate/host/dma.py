@@ -69,18 +69,15 @@ class DmaLink(Link):
     def __init__(self, text: str, design: Design, *, timeout: float = 10.0, packet_bytes: int = PACKET_BYTES) -> None:
         self._check_design(design, timeout)
         assert design.axi is not None
-        self.text, self.axi, self.timeout = text, design.axi, timeout
+        self.text, self.timeout, self._packet_bytes = text, timeout, packet_bytes
+        self.carry(design.axi)
         self._addresses = {register.address: register.access for register in self.axi.registers.values()}
-        self._in_bytes, self._out_bytes = (4 * self.axi.lanes * beats for beats in _sides(self.axi))
-        self._result_beats = self.axi.beats.output
-        self._largest = max(packet_bytes // max(self._in_bytes, self._out_bytes), 1)
         self._sender, self._receiver = (ThreadPoolExecutor(1, f"dynagate {name}") for name in ("out", "in"))
         self._jobs: list[Future[None]] = []
         self._changed = threading.Condition()
         self._epoch = 0  # what was begun in another one is dropped
         self._under_way = deque[int]()  # samples of batches whose results nobody has read
         self._received = deque[tuple[Words, Words]]()  # buffers, and the results in them
-        self._free: list[Words] = []
         self._space = threading.Semaphore(RECEIVED)
         self._fault: BaseException | None = None
         self._moved = time.monotonic()
@@ -116,6 +113,13 @@ class DmaLink(Link):
 
     def expect(self, beats: int) -> None:
         self._result_beats = beats
+
+    def carry(self, axi: AxiStreams) -> None:
+        self.axi = axi
+        self._in_bytes, self._out_bytes = (4 * axi.lanes * beats for beats in _sides(axi))
+        self._result_beats = axi.beats.output
+        self._largest = max(self._packet_bytes // max(self._in_bytes, self._out_bytes), 1)
+        self._free: list[Words] = []
 
     def write(self, samples: Words, results: int | None = None) -> None:
         self._check_results(samples, results)

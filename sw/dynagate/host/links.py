@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dynagate.base.errors import Error
+from dynagate.design.design import AxiStreams
 from dynagate.design.payload import Words
 
 
@@ -73,6 +74,10 @@ class Link(ABC):
     def expect(self, beats: int) -> None:  # noqa: B027
         """Results of the batches that are written from now on have so many beats: those of a function, or of some of
         its outputs. As many as the longest unless this is called."""
+
+    def carry(self, axi: AxiStreams) -> None:  # noqa: B027
+        """Samples and results have the sizes of these streams from now on, of the same width: those of another program.
+        No batch is under way."""
 
     @abstractmethod
     def read(self, results: Words) -> int:

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 ACCEPTED = 1
 """The core's answer to a program whose checksum is right."""
-MESSAGES = 32
-"""Of a program in a packet."""
 
 
 def is_program(what: Any) -> bool:
@@ -89,7 +87,7 @@ class ProgramDriver(ShellDriver):
         """Raises DesignError: the core refuses the program."""
         from dynagate.hw.processor.words import packets
 
-        asked = packets(words, MESSAGES)
+        asked = packets(words)
         size = beats(asked.shape[1], self.axi.width)
         samples = self.link.buffer((len(asked), size, self.axi.lanes))
         rows = samples.reshape(len(asked), size * self.axi.lanes)
@@ -98,12 +96,14 @@ class ProgramDriver(ShellDriver):
         rows[:, asked.shape[1]] = tags
         answers = self.link.buffer((len(asked), beats(1, self.axi.width), self.axi.lanes))
         self.wait()
+        sizes = Sides(asked.shape[1], 1), Sides(size, answers.shape[1])
         try:
-            self.link.expect(answers.shape[1])
+            self.link.carry(replace(self.axi, words=sizes[0], beats=sizes[1]))
             self.link.write(samples)
             self._read(answers)
             flat = answers.reshape(len(asked), answers.shape[1] * self.axi.lanes)
             check_tags(self.link.text, tags, flat[:, 1])
+            self.link.carry(self.axi)
         except BaseException as error:
             self._failed(error)
             raise

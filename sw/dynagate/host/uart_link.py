@@ -11,7 +11,7 @@ import numpy as np
 import serial
 
 from dynagate.base.errors import ArgumentError
-from dynagate.design.design import Design
+from dynagate.design.design import AxiStreams, Design
 from dynagate.design.files import DesignError
 from dynagate.design.payload import Words
 from dynagate.design.words import WORD
@@ -72,6 +72,9 @@ class UartLink(Link):
 
     def expect(self, beats: int) -> None:
         self._result_beats = beats
+
+    def carry(self, axi: AxiStreams) -> None:
+        self._beats, self._result_beats = axi.beats, axi.beats.output
 
     def write(self, samples: Words, results: int | None = None) -> None:
         self._check_results(samples, results)

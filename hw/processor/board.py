@@ -1,0 +1,43 @@
+"""The processor's cores of a board, which are the same for every robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dynagate.base.errors import ArgumentError
+from dynagate.design.words import FIXED
+from dynagate.hw.axi import Axi
+from dynagate.hw.boards import Board
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.shell import check_shell
+
+
+@dataclass(frozen=True)
+class BoardCores:
+    """What a board's bitstream for programs holds: so many cores of a shape, and the streams of their shell."""
+
+    board: Board
+    core: Core
+    cores: int
+    axi: Axi
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.cores} cores of {self.core.units} units"
+
+
+def cores_of(board: Board) -> BoardCores:
+    """The cores of a board, as its file has them. Raises ValueError: it has none, or they are none."""
+    shape = dict(board.core)
+    cores = shape.pop("cores", None)
+    if cores is None:
+        raise ArgumentError(f"board '{board.name}' has no cores; expected a table [core] with cores=... in its file")
+    unknown = shape.keys() - Core.__dataclass_fields__.keys()
+    if unknown:
+        raise ArgumentError(
+            f"board '{board.name}' has core.{min(unknown)}; expected cores, {', '.join(Core.__dataclass_fields__)}"
+        )
+    axi = Axi(board.link.width, board.link.tlast, FIXED)
+    check_shell(axi, cores)
+    return BoardCores(board, Core(**shape), cores, axi)

@@ -1,0 +1,187 @@
+"""A processor's cores on boards: behind a serial line, as a netlist of cells, and as projects of vendors' tools."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import Accelerator, Policy, Region, Robot, robots
+from dynagate.base.errors import ArgumentError
+from dynagate.cli import main
+from dynagate.design.files import DesignError
+from dynagate.design.words import FIXED, PER_BATCH
+from dynagate.host.links import DeviceError
+from dynagate.hw import boards, ecp5, pll
+from dynagate.hw.processor.board import BoardCores, cores_of
+from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.project import write_core_project
+from dynagate.sim.line import SimulatedBoard, cores_library, netlist_library
+
+ARM = robots.load("two_joint_arm")
+TINY = Core(units=2, word=18, place_bits=6, program_bits=8, output_bits=3, input_bits=4)
+"""A core whose netlist is soon made."""
+
+
+def build(robot: Robot, function: str, core: Core, folder: Path, **options: Any) -> ProcessorBuild:
+    policy = Policy(word=core.word, samples=256, **options)
+    return dynagate.build(
+        robot, function, units=core, region=Region.of(robot, velocity=5.0), folder=folder, policy=policy
+    )
+
+
+def check(accelerator: Accelerator, built: ProcessorBuild, count: int, seed: int = 1) -> int:
+    """The results of random states equal the integers; returns how many overflowed."""
+    inputs = Region.of(built.robot, velocity=5.0).states(built.graph, count, seed, "uniform")
+    got = accelerator(**inputs)
+    with dynagate.open(built, device="fixed") as integers:
+        expected = integers(**inputs)
+    np.testing.assert_array_equal(got.overflow, expected.overflow)
+    for port in built.graph.outputs:
+        own, theirs = getattr(got, port.name), getattr(expected, port.name)
+        np.testing.assert_array_equal(own[~got.overflow], theirs[~got.overflow])
+    return int(got.overflow.sum())
+
+
+def test_programs_over_a_serial_line(tmp_path: Path) -> None:
+    """The driver, link and frames of a board, with a line that is damaged while a program is loaded."""
+    arm = build(ARM, "forward_dynamics", TINY, tmp_path)
+    flagged = build(ARM, "inverse_dynamics", TINY, tmp_path, guard_bits=-1.0)
+    with SimulatedBoard(cores_library(TINY)) as board:
+        with dynagate.open(arm, link=f"uart:{board.path},timeout=20") as accelerator:
+            assert check(accelerator, arm, 9) == 0
+            accelerator.load(flagged)
+            assert 0 < check(accelerator, flagged, 12) < 12
+            left = [1]
+
+            def damage(data: bytes) -> bytes:
+                """Inverts a bit of the first long piece of the program."""
+                return (
+                    data[:60] + bytes([data[60] ^ 4]) + data[61:] if len(data) > 200 and left and left.pop() else data
+                )
+
+            board.damage = damage
+            with pytest.raises(DeviceError, match=r"was lost or damaged on the line; reset it"):
+                accelerator.load(arm)
+            assert not left
+            accelerator.load(arm)
+            check(accelerator, arm, 3)
+        other = build(ARM, "forward_dynamics", replace(TINY, program_bits=9), tmp_path)
+        with pytest.raises(DesignError, match=r"/pts/\d+ is core [0-9a-f]{16}; .* is a program for core"):
+            dynagate.open(other, device="board", link=f"uart:{board.path},timeout=20")
+    with pytest.raises(ArgumentError, match=r"device 'board' without a link; expected link='uart:/dev/ttyUSB0'"):
+        dynagate.open(arm, device="board")
+
+
+@pytest.mark.long
+def test_the_netlist_of_a_core_runs_programs(tmp_path: Path) -> None:
+    """Of ECP5's cells, behind its serial pins."""
+    flow = ecp5._Flow(ecp5.Gateware.of_cores(TINY, 1), boards.load("ulx3s"), tmp_path, 25_000_000, lambda text: None)
+    cells = flow.synthesise(pll.fastest(25.0, 100.0))
+    assert cells["MULT18X18D"] >= 2
+    assert cells["DP16KD"] >= 8
+    with SimulatedBoard(netlist_library(tmp_path / "netlist.v"), 4) as board:
+        built = build(ARM, "inverse_dynamics", TINY, tmp_path)
+        with dynagate.open(built, link=f"uart:{board.path},timeout=60") as accelerator:
+            check(accelerator, built, 8)
+
+
+@pytest.mark.long
+def test_the_ulx3s_s_bitstream_runs_three_robots(tmp_path: Path) -> None:
+    ulx3s = boards.load("ulx3s")
+    cores = cores_of(ulx3s)
+    routed = ecp5.bitstream(ecp5.Gateware.of_cores(cores.core, cores.cores), ulx3s, tmp_path / "out")
+    assert routed.routed_mhz >= routed.megahertz >= 100.0
+    assert routed.cells["DP16KD"] <= ulx3s.allowed("bram")
+    gradient = "forward_dynamics_gradient"
+    asked = (("two_joint_arm", gradient), ("iiwa14", gradient), ("hyq", "forward_dynamics"))
+    programs = [build(robots.load(name), function, cores.core, tmp_path) for name, function in asked]
+    with (
+        SimulatedBoard(netlist_library(routed.netlist), routed.clocks_per_bit) as simulated,
+        dynagate.open(programs[0], link=f"uart:{simulated.path},timeout=600") as accelerator,
+    ):
+        for built in programs:
+            accelerator.load(built)
+            check(accelerator, built, 4)
+
+
+@pytest.mark.parametrize("name", boards.names())
+def test_each_board_has_cores(name: str) -> None:
+    board = boards.load(name)
+    cores = cores_of(board)
+    assert cores.cores >= {"ulx3s": 2, "pynq-z2": 4, "kv260": 6}.get(name, 6)
+    assert (cores.axi.width, cores.axi.last, cores.axi.words) == (board.link.width, board.link.tlast, FIXED)
+
+
+@pytest.mark.parametrize(
+    ("core", "text"),
+    [
+        ({}, r"^board 'kv260' has no cores; expected a table \[core\] with cores=\.\.\. in its file$"),
+        ({"cores": 2, "unit": 4}, r"^board 'kv260' has core\.unit; expected cores, units, word, "),
+        ({"cores": 0}, r"^0 cores; expected 1 to 32$"),
+        ({"cores": 2, "units": 9}, r"^units 9 of a core; expected 2 to 8$"),
+    ],
+    ids=str,
+)
+def test_cores_that_no_board_has(core: dict[str, int], text: str) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        cores_of(replace(boards.load("kv260"), core=core))
+
+
+def test_the_project_of_a_board_s_cores(tmp_path: Path) -> None:
+    own = cores_of(boards.load("pynq-z2"))
+    project = write_core_project(replace(own, core=TINY, cores=2), tmp_path)
+    names = {path.name for path in project.folder.iterdir()}
+    assert names == {"accelerator.v", "dynagate.v", "build.tcl", "Makefile", "README.md"}
+    text = (project.folder / "README.md").read_text()
+    assert "PROGRAM is the folder that `dynagate build ROBOT --board pynq-z2` prints." in text
+    assert "| checksum |" in re.sub(" +", " ", text)
+    wrapper = (project.folder / "dynagate.v").read_text()
+    assert "input wire [63:0] s_axis_tdata" in wrapper
+    verilog = (project.folder / "accelerator.v").read_text()
+    assert f"2 of 2 units, 18 bits, generated by dynagate; {TINY.hash}" in verilog
+    assert "accelerator.v" in (project.folder / "build.tcl").read_text()
+
+
+def call(*arguments: object) -> tuple[int, str]:
+    done = CliRunner().invoke(main, [str(a) for a in arguments])
+    return done.exit_code, " ".join(done.output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("bitstream", "--board", "kv260"), "no ROBOT; expected one, or --core for a processor that runs all of them"),
+        (("bitstream", "iiwa14", "--core", "--board", "kv260"), "ROBOT with --core; expected it left out: the cores"),
+        (("bitstream", "--core", "--board", "kv260", "--ii", "4"), "--ii with --core; expected it left out: the cores"),
+        (("bitstream", "--core", "--board", "ulx3s", "--only-project"), "--only-project with ulx3s; expected one of"),
+        (("build", "iiwa14", "--board", "kv260", "--units", "4"), "--units with --board; expected one of them"),
+        (("build", "iiwa14", "--board", "kv260", "--ii", "4"), "--units with --ii; expected one of them"),
+    ],
+    ids=str,
+)
+def test_options_that_do_not_go_with_cores(arguments: tuple[str, ...], text: str) -> None:
+    status, output = call(*arguments)
+    assert status == 2
+    assert text in output
+
+
+def test_the_command_builds_for_a_board(tmp_path: Path) -> None:
+    status, output = call("build", "two_joint_arm", "--board", "pynq-z2", "--folder", tmp_path)
+    assert status == 0, output
+    assert "| core | 4 units, 24 bits, angles to ±8 rad, 128 places, 1024 words |" in output
+    status, output = call("bitstream", "--core", "--board", "nexys")
+    assert status == 2
+    assert "'nexys' is not one of" in output
+
+
+def test_cores_are_plain_data() -> None:
+    own = cores_of(boards.load("u50"))
+    assert own == BoardCores(own.board, Core(), 6, own.axi)
+    assert own.axi.last == PER_BATCH
