@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -119,7 +118,8 @@ def test_a_project_that_cannot_be_written_leaves_nothing(
     (tmp_path / "file").write_text("")
     with pytest.raises(ProjectError, match="cannot keep a project in .*file is not a folder"):
         write_project(built, choice, tmp_path / "file")
-    monkeypatch.setattr(shutil, "copy", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    full = OSError(28, "No space left on device")
+    monkeypatch.setattr(Path, "write_text", lambda *_, **__: (_ for _ in ()).throw(full))
     with pytest.raises(ProjectError, match="No space left on device"):
         write_project(built, choice, tmp_path / "projects")
     assert list((tmp_path / "projects").iterdir()) == []
