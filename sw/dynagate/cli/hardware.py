@@ -342,11 +342,11 @@ def core_option(command: Any) -> Any:
             return command(robot, **rest)
         context = click.get_current_context()
         own = {"robot", "core", "board_name", "clock", "only_project", "project_folder"}
-        given = [
+        others = [
             name for name in rest.keys() - own if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         ]
-        if robot is not None or given:
-            what = f"--{min(given).replace('_', '-')}" if given else "ROBOT"
+        if robot is not None or others:
+            what = f"--{min(others).replace('_', '-')}" if others else "ROBOT"
             raise click.UsageError(f"{what} with --core; expected it left out: the cores are the same for all robots")
         board = boards.load(rest["board_name"])
         return _bitstream_of_cores(board, rest["clock"], rest["only_project"], rest["project_folder"])
