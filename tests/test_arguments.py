@@ -13,8 +13,6 @@ import pytest
 from dynagate import Rollout, robots
 from dynagate.graph.loop import evaluate_loop
 from dynagate.host.rollouts import SHAPES, Trajectories
-from dynagate.integrators.position_based import PositionBased
-from dynagate.integrators.variational import Variational
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 
@@ -60,16 +58,18 @@ def calls() -> dict[str, Callable[[Any, Any], object]]:
     def moved(q: Any, qd: Any) -> object:
         return rollout.vjp(Trajectories(wide(q), wide(qd), None, None, motion.diverged), tau, weights, weights)
 
-    variational = Variational(ARM, dt=1e-3, backend="numpy")
+    solving = {
+        method: Rollout(ARM, steps=3, dt=1e-3, method=method, device="numpy")
+        for method in ("variational", "position_based")
+    }
     return {
         "rollout": lambda q, qd: rollout(q, qd, tau),
         "rollout with dt": lambda q, qd: stepped(q, qd, tau, dt=0.01),
         "rollout in numpy": lambda q, qd: Rollout(ARM, steps=3, dt=0.01, device="numpy")(q, qd, tau),
         "costs of a sweep": lambda q, qd: rollout.vjp(motion, tau, wide(q), wide(qd)),
         "states of a sweep": moved,
-        "variational": lambda q, qd: variational.run(q, qd, 3),
-        "torques of a variational run": lambda q, qd: variational.run(ZEROS, ZEROS, 3, tau=q, external=qd),
-        "position-based": lambda q, qd: PositionBased(ARM, 0.01).run(q, qd, 3),
+        "variational": lambda q, qd: solving["variational"](q, qd, tau),
+        "position-based": lambda q, qd: solving["position_based"](q, qd, tau),
         "loop": lambda q, qd: evaluate_loop(swapping(), {"a": q, "b": qd, "more": tau}),
     }
 
@@ -88,16 +88,6 @@ def test_arrays_that_are_no_real_numbers(kind: str, takers: dict[str, Callable[[
         if name != "torques of a variational run":
             with pytest.raises((ValueError, TypeError), match=message):
                 take(ZEROS, value)
-
-
-def test_complementarity_takes_real_numbers() -> None:
-    pytest.importorskip("quantecon")
-    from dynagate.forces.contact import Point
-    from dynagate.integrators.complementarity import StewartTrinkle
-
-    slide = StewartTrinkle(ARM, 0.01, [Point(ARM.links[-1].name, (0.0, 0.0, 0.1))])
-    with pytest.raises(ValueError, match="q0 has dtype complex128; expected real numbers"):
-        slide.run(np.zeros(2) + 1j)
 
 
 @pytest.mark.parametrize("device", ["cpu", "numpy"])
@@ -120,53 +110,16 @@ def test_a_sweep_over_trajectories_of_others(device: str) -> None:
     np.testing.assert_allclose(got["tau"], expected["tau"], rtol=1e-5)
 
 
-@pytest.mark.parametrize("backend", ["cpu", "loops", "numpy"])
-def test_a_state_of_another_robot(backend: str) -> None:
-    state = Variational(ARM, dt=1e-3).start(np.zeros(2), np.zeros(2))
-    other = Variational(robots.load("iiwa14"), dt=1e-3, backend=backend)
-    with pytest.raises(ValueError, match=r"state.q has shape \(1, 2\); expected \(1, 7\)"):
-        other.advance(state, 5, on_failure="keep")
-    own = Variational(ARM, dt=1e-3, backend=backend)
-    with pytest.raises(ValueError, match=r"state.past has shape \(3, 1, 2\); expected \(4, 1, 2\)"):
-        own.advance(replace(state, past=state.past[:3]), 5)
-    with pytest.raises(ValueError, match=r"state.momentum has shape \(1, 1, 6\); expected \(1, 2, 6\)"):
-        own.advance(replace(state, momentum=state.momentum[:, :1]), 5)
-    with pytest.raises(TypeError, match="state is a ndarray; expected that of a start or a trajectory"):
-        own.advance(state.q, 5)  # type: ignore[arg-type]
-
-
-def test_torques_that_mean_two_things() -> None:
-    """As many rows as trajectories and as steps."""
-    start, push = np.zeros((4, 2)), np.array([0.1, 0.0])
-    variational = Variational(ARM, dt=1e-3)
-    message = (
-        r"tau has shape \(4, 2\), which may be a row for each of 4 trajectories or of 4 steps; expected \(1, 4, 2\)"
-    )
-    with pytest.raises(ValueError, match=message + r" or \(4, 4, 2\)"):
-        variational.run(start, start, 4, tau=np.tile(push, (4, 1)))
-    by_trajectory = variational.run(start, start, 5, tau=np.tile(push, (4, 1))).q[:, :5]
-    assert np.array_equal(variational.run(start, start, 4, tau=np.tile(push, (1, 4, 1))).q, by_trajectory)
-    with pytest.raises(ValueError, match=r"tau has shape \(4, 2\); expected \(2,\), \(1, 2\) or \(5, 1, 2\)"):
-        variational.run(start[0], start[0], 5, tau=np.tile(push, (4, 1)))
-
-
-def test_options_of_a_variational_run_are_checked_before_any_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    variational = Variational(ARM, dt=1e-3)
-    monkeypatch.setattr(variational, "start", None)
-    with pytest.raises(ValueError, match="on_failure 'ignore'; expected raise or keep"):
-        variational.run(np.zeros(2), np.zeros(2), 3, on_failure="ignore")
-    for steps in (0, 2.5, True):
-        with pytest.raises(ValueError, match=f"{steps} steps; expected a whole number of 1 or more"):
-            variational.run(np.zeros(2), np.zeros(2), steps)  # type: ignore[arg-type]
-
-
 def test_numbers_of_numpy_are_numbers() -> None:
     options = {"steps": np.int64(6), "every": np.int32(2), "friction": np.float32(0.25), "device": "numpy"}
     motion = Rollout(ARM, dt=0.01, **options)(ZEROS, ZEROS + 1.0, np.zeros((2, 6, 2)))  # type: ignore[arg-type]
     same = Rollout(ARM, dt=0.01, steps=6, every=2, friction=0.25, device="numpy")
     assert np.array_equal(motion.q, same(ZEROS, ZEROS + 1.0, np.zeros((2, 6, 2))).q)
     steps: Any = np.int64(3)
-    assert Variational(ARM, dt=1e-3, backend="numpy").run(np.zeros(2), np.zeros(2), steps).q.shape == (4, 2)
+    track = Rollout(ARM, steps=steps, dt=1e-3, method="variational", device="numpy")(
+        ZEROS[0], ZEROS[0], np.zeros((3, 2))
+    )
+    assert track.q.shape == (4, 2)
     for steps in (True, 2.0, np.float64(2.0), "2"):
         with pytest.raises(ValueError, match=f"steps={steps}; expected a whole number of 1 or more"):
             Rollout(ARM, steps=steps, dt=0.01)  # type: ignore[arg-type]

@@ -32,10 +32,10 @@ from dynagate.forces import (
     as_text,
     of_text,
 )
-from dynagate.integrators.position_based_drag import drag_points
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.turn import graph_of
 
+from examples.papers.position_based.drag_points import drag_points
 from tests.robots import floating_robot
 from tests.test_mimic import hand, read
 

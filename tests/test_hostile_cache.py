@@ -96,7 +96,7 @@ def test_what_is_ours_goes(tmp_path: Path) -> None:
 
 
 def test_loops_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compiled = pytest.importorskip("dynagate.integrators.compiled")
+    compiled = pytest.importorskip("examples.papers.compiled")
     monkeypatch.setenv("DYNAGATE_CACHE", str(tmp_path))
     (folder,) = [Path(compiled._folder.__wrapped__())]
     assert entries(tmp_path) == [folder]

@@ -13,12 +13,13 @@ import pytest
 from dynagate import Robot, RobotWarning, Rollout, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.forces import CompliantContact, Contact, Damping, Drag, Force, Friction, Limits, Plane, Point, Servo
-from dynagate.integrators import PositionBased, Variational
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.integrators.variational_method import VariationalMethod
 from dynagate.native.gpu_loop import GpuLoop
 
+from examples.papers.position_based.integrator import PositionBased
+from examples.papers.variational.integrator import Variational
 from tests.test_gpu import ON_HOST
 
 STEPS = 12
@@ -46,6 +47,7 @@ def forces_on(robot: Robot) -> list[Force]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 def test_variational_rollouts_are_the_integrators(device: str, arm: Robot) -> None:
     q0, qd0, tau = start(arm)
@@ -61,6 +63,7 @@ def test_variational_rollouts_are_the_integrators(device: str, arm: Robot) -> No
     assert few.converged.shape == (3, 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("device", ["numpy", "cpu"])
 @pytest.mark.parametrize("kind", ["free", "servo", "contact"])
 def test_position_based_rollouts_are_the_integrators(kind: str, device: str, arm: Robot) -> None:

@@ -134,7 +134,7 @@ def test_without_pillow_only_pixels_are_refused(tmp_path: Path) -> None:
 def test_an_environment_renders() -> None:
     gymnasium = pytest.importorskip("gymnasium")
     pytest.importorskip("numba")
-    import dynagate.integrators.environments
+    from examples.papers.position_based.environments import Walking
 
     with gymnasium.make("dynagate/Hopper-v0", render_mode="rgb_array") as environment:
         environment.reset(seed=1)
@@ -142,4 +142,4 @@ def test_an_environment_renders() -> None:
     assert picture.shape == (HEIGHT, WIDTH, 3)
     assert (picture < 128).any()
     with pytest.raises(ValueError, match="render_mode='human'; expected 'rgb_array' or None"):
-        dynagate.integrators.environments.Walking(render_mode="human")
+        Walking(render_mode="human")

@@ -1,8 +1,7 @@
-"""Position-based steps as a loop of graphs: in numpy, C and CUDA they are those of the loops over links."""
+"""Position-based steps as a loop of graphs: in numpy, C and CUDA they are those of the paper's loops over links."""
 
 from __future__ import annotations
 
-import re
 import shutil
 import subprocess
 from dataclasses import replace
@@ -11,20 +10,22 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dynagate import robots
+from dynagate import Rollout, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.forces.contact import Contact, ContactError, Plane, Point, corners
 from dynagate.forces.servo import Servo
 from dynagate.graph.loop import evaluate_loop
-from dynagate.integrators import Drag, PositionBased, PositionBasedError
-from dynagate.integrators.legged import hopper
+from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_loop import trajectory_loop
-from dynagate.integrators.position_based_robots import planar_box, swimmer
+from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
 
+from examples.papers.position_based.integrator import PositionBased
+from examples.papers.position_based.legged import hopper
+from examples.papers.position_based.robots import planar_box, swimmer
 from tests.test_gpu import ON_HOST, needs_nvcc
 
 BATCH, STEPS = 12, 6
@@ -36,6 +37,7 @@ def robot_with(damping: float, armature: float) -> Robot:
     return replace(arm, links=tuple(links))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dt", "speed", "damping", "equal"), [(0.02, 1.0, 0.0, 1.0), (0.1, 4.0, 0.3, 1.0), (0.1, 5.0, 0.0, 0.8)]
 )
@@ -86,6 +88,7 @@ TOUCHING = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TOUCHING)
 def test_contact_and_servos_are_those_of_the_loops_over_links(name: str) -> None:
     robot, dt, contact, servo = TOUCHING[name]
@@ -107,45 +110,28 @@ def test_contact_and_servos_are_those_of_the_loops_over_links(name: str) -> None
     assert results["rest"].max() <= 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["box", "hopper", "arm"])
-def test_batches_by_graph_are_those_by_links(name: str) -> None:
-    """A batch that two threads share, and a single start, with their energies."""
+def test_rollouts_are_the_loops_over_links(name: str) -> None:
+    """A batch in C."""
     robot, dt, contact, servo = TOUCHING.get(name, (robot_with(0.3, 0.03), 0.02, None, None))
-    links, graph = (
-        PositionBased(robot, dt, contact=contact, servo=servo, loops=loops, threads=2) for loops in ("links", "graph")
-    )
+    links = PositionBased(robot, dt, contact=contact, servo=servo)
+    forces = [force for force in (contact, servo) if force]
+    rollout = Rollout(robot, steps=STEPS, dt=dt, method="position_based", forces=forces)
     random, n = np.random.default_rng(0), robot.nv
     stance = {"box": np.array([0.0, 0.245, 0.0]), "hopper": hopper().stance, "arm": np.zeros(2)}[name]
-    starts = stance + random.uniform(-0.01, 0.01, (BATCH + 1, n)), random.uniform(-0.5, 0.5, (BATCH + 1, n))
-    for q0, qd0 in (starts, (starts[0][0], starts[1][0])):
-        expected, track = (sim.run(q0, qd0, STEPS, tau=np.full(n, 0.1)) for sim in (links, graph))
-        assert np.abs(track.q - expected.q).max() < 1e-9
-        np.testing.assert_allclose(track.energy, expected.energy, rtol=1e-8, atol=1e-8)
-        assert (np.abs(track.iterations - expected.iterations) <= 1).all()
-        assert track.converged.all()
-
-
-@pytest.mark.parametrize(
-    ("options", "text"),
-    [
-        ({"loops": "c"}, "loops 'c'; expected 'links' or 'graph'"),
-        ({"loops": "graph", "order": 3}, "loops 'graph' with order 3; expected order 2, 'lm' and no drag"),
-        ({"loops": "graph", "method": "lbfgs"}, "loops 'graph' with method 'lbfgs'; expected order 2"),
-        ({"loops": "graph", "drag": Drag((1.0, 2.0))}, "loops 'graph' with drag; expected order 2"),
-        ({"loops": "graph", "objective": "forces"}, "loops 'graph' without contact has objective 'energy'; take it"),
-    ],
-)
-def test_what_a_graph_does_not_take_is_refused(options: dict[str, Any], text: str) -> None:
-    with pytest.raises(PositionBasedError, match=re.escape(text)):
-        PositionBased(robots.load("two_joint_arm"), 0.005, **options)
+    q0, qd0 = stance + random.uniform(-0.01, 0.01, (BATCH + 1, n)), random.uniform(-0.5, 0.5, (BATCH + 1, n))
+    expected = links.run(q0, qd0, STEPS, tau=np.full(n, 0.1))
+    track = rollout(q0, qd0, np.full((BATCH + 1, STEPS, n), 0.1))
+    assert np.abs(track.q - expected.q).max() < 1e-9
+    assert track.converged.all()
 
 
 @pytest.mark.parametrize("touching", [False, True])
 def test_the_loop_in_cuda(touching: bool, tmp_path: Path) -> None:
     """As host code: each trajectory's search ends by itself, after other numbers of iterations than its neighbours'."""
     robot, dt, contact, _ = sliding_box() if touching else (robot_with(0.3, 0.03), 0.1, None, None)
-    sim = PositionBased(robot, dt, contact=contact)
-    loop = trajectory_loop(robot, dt, sim._settings.scale, 1000, contact=contact)
+    loop = trajectory_loop(robot, dt, PositionBasedMethod()._scale(robot), 1000, contact=contact)
     random, n = np.random.default_rng(0), robot.nv
     stance, spread = (np.array([0.0, 0.245, 0.0]), 0.1) if touching else (np.zeros(n), 1.0)
     q0, qd0 = stance + spread * random.uniform(-1.0, 1.0, (BATCH, n)), spread * random.uniform(-4.0, 4.0, (BATCH, n))
@@ -185,3 +171,35 @@ def test_powers_that_are_not_whole_are_refused() -> None:
 def test_joints_with_quaternions_are_refused() -> None:
     with pytest.raises(ArgumentError, match="joint 'free' of robot '4-link hinge chain' is floating; a loop of pos"):
         trajectory_loop(swimmer(), 0.05, np.ones(9), 100)
+
+
+@pytest.mark.parametrize(
+    ("law", "text"),
+    [
+        ({"alpha": 1.0}, "contact has alpha 1; model 'pbfd' needs alpha > 1"),
+        ({"alpha": 0.0, "model": "pbd"}, "contact has alpha 0; model 'pbd' needs alpha > 0"),
+        ({"beta": 0.5}, "contact has beta 0.5; model 'pbfd' needs beta ≥ 1"),
+        ({"beta": 0.0, "printed_exponent": True}, "contact has beta 0; model 'pbfd' needs beta > 0"),
+        ({"gamma": 0.0}, "contact has gamma 0; model 'pbfd' needs gamma > 0"),
+        ({"stiffness": float("nan")}, "contact has stiffness nan"),
+        ({"stiffness": "1e4"}, "contact has stiffness '1e4'; model 'pbfd' needs stiffness > 0"),
+        ({"planes": Plane()}, "contact has planes Plane.*; expected a sequence of one Plane or more"),
+        ({"friction": -1.0}, "contact has friction -1; model 'pbfd' needs friction ≥ 0"),
+        ({"model": "ipc"}, "contact has model 'ipc'; expected 'pbfd' or 'pbd'"),
+        ({"points": []}, "contact has points \\[\\]; expected a sequence of one Point or more"),
+    ],
+)
+def test_laws_outside_the_lemmas_are_refused(law: dict[str, Any], text: str) -> None:
+    with pytest.raises(ContactError, match=text):
+        Contact(**{"points": corners("box", (1.0, 0.0, 0.5))} | law)
+
+
+@pytest.mark.parametrize("order", [2, 3, 4])
+def test_growth_of_an_oscillation(order: int) -> None:
+    """x'' = -ω² x, ω dt = 3: orders 2 and 3 do not grow, order 4 does, by 1.28 a step."""
+    nodes = collocation(order)
+    unknown = nodes.second[:, 2:] + 9.0 * np.eye(order - 1)
+    answer = -np.linalg.solve(unknown, nodes.second[:, :2])
+    step = np.array([answer[order - 3] if order > 2 else [0.0, 1.0], answer[-1]])
+    growth = np.abs(np.linalg.eigvals(step)).max()
+    assert growth == pytest.approx(1.2814, abs=1e-4) if order == 4 else growth < 1.0

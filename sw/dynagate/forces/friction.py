@@ -15,7 +15,7 @@ from dynagate.robot import Robot
 class Friction(Force):
     """-F q̇ / √(q̇² + s²). force: F in N m or N, one for all degrees of freedom or one for each; True for that of the
     robot's file. speed: s, rad/s or m/s, at which 0.7 of it acts. It has a derivative everywhere, so every method and
-    device takes it; friction that sticks is that of `integrators.StewartTrinkle`.
+    device takes it; friction that sticks is that of `integrators.RigidContact`.
 
     Raises ValueError: F is below 0, not finite or too large, or s not above 0."""
 

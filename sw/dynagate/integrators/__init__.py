@@ -1,51 +1,29 @@
-"""Methods that step a robot through time, one file a method."""
+"""Methods that step a robot through time, one file a method: `dynagate.Rollout(robot, method=...)` takes them."""
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from dynagate.forces import Contact, Drag, Plane, Point, Servo
+from dynagate.integrators.contact_step import RigidContact
 
-PLACES = {
-    "NewtonEuler": "position_based_newton_euler",
-    "PositionBased": "position_based",
-    "PositionBasedError": "position_based_inputs",
-    "PositionBasedWarning": "position_based_inputs",
-    "RigidContact": "contact_step",
-    "StewartTrinkle": "complementarity",
-    "Variational": "variational",
-    "VariationalError": "variational",
-    "device_inverse": "variational_device",
+__all__ = ["Contact", "Drag", "Plane", "Point", "RigidContact", "Servo"]
+
+IN_EXAMPLES = {
+    "NewtonEuler": ("newton_euler", "position_based", "an explicit method, such as 'rk4'"),
+    "PositionBased": ("integrator", "position_based", "method='position_based'"),
+    "StewartTrinkle": ("complementarity", "position_based", "contacts=RigidContact(...)"),
+    "Variational": ("integrator", "variational", "method='variational'"),
+    "device_inverse": ("device", "variational", "method='variational'"),
 }
-"""Public name -> the module that has it, imported on first use: loops are compiled by Numba, which an extra brings."""
-
-__all__ = [
-    "Contact",
-    "Drag",
-    "NewtonEuler",
-    "Plane",
-    "Point",
-    "PositionBased",
-    "PositionBasedError",
-    "PositionBasedWarning",
-    "RigidContact",
-    "Servo",
-    "StewartTrinkle",
-    "Variational",
-    "VariationalError",
-    "device_inverse",
-]
+"""Class that the papers compare with -> its module and folder in `examples/papers`, and what a rollout takes for it."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in PLACES:
+    if name not in IN_EXAMPLES:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    try:
-        return getattr(importlib.import_module(f"{__name__}.{PLACES[name]}"), name)
-    except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.startswith("dynagate"):
-            raise
-        raise ModuleNotFoundError(
-            f"'{name}' needs the module '{missing.name}'; pip install 'dynagate[integrators]'", name=missing.name
-        ) from None
+    module, paper, instead = IN_EXAMPLES[name]
+    raise ImportError(
+        f"'{name}' is a baseline of a paper, which the package does not hold; expected dynagate.Rollout with "
+        f"{instead}, or examples.papers.{paper}.{module} of the project's source"
+    )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dynagate.forces.servo import Servo, ServoError
-from dynagate.integrators.position_based_inputs import PositionBasedError, check_kind
+from dynagate.integrators.position_based_inputs import check_kind
 from dynagate.integrators.position_based_links import Floats, Integers
 from dynagate.robot import Robot
 
@@ -43,17 +43,3 @@ def joints_of(robot: Robot, servo: Servo | None) -> Joints:
             stiffness[iv] = servo.stiffness
             damping[iv] += servo.damping
     return Joints(place.astype(np.int64), stiffness, damping, armature)
-
-
-def check_servo(joints: Joints, target: Floats) -> None:
-    """Raises PositionBasedError: targets that nothing pulls to."""
-    if not np.any(target):
-        return
-    if not np.any(joints.stiffness):
-        raise PositionBasedError("target is not 0 and there is no servo; expected servo=Servo(stiffness, damping)")
-    loose = np.any(target, axis=tuple(range(np.ndim(target) - 1))) & (joints.stiffness == 0.0)
-    if loose.any():
-        raise PositionBasedError(
-            f"target is not 0 at degree of freedom {np.argmax(loose)}, which no servo holds; expected 0 there, or the "
-            "joint's name among the servo's joints"
-        )

@@ -2,7 +2,7 @@
 Manocha (2018), and Equation 13 of 2019 where there is contact, by Levenberg-Marquardt.
 
 A trajectory is a loop of steps; a step is a graph that begins it and a loop of iterations that ends by itself for each
-trajectory. `position_based_energy` and `position_based_residual` have the same as loops over links.
+trajectory.
 """
 
 from __future__ import annotations

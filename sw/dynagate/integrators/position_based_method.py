@@ -18,7 +18,7 @@ from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.motion import Method, Motion, forces_of
 from dynagate.integrators.position_based_graphs import Model, begin, scalar
 from dynagate.integrators.position_based_inputs import PositionBasedError, check_whole
-from dynagate.integrators.position_based_links import links_of
+from dynagate.integrators.position_based_links import check_robot, sizes
 from dynagate.integrators.position_based_loop import search
 from dynagate.integrators.step import StepOptions
 from dynagate.integrators.variational_graphs import ALMOST_ONE
@@ -59,10 +59,11 @@ class PositionBasedMethod(Method):
 
     def _scale(self, robot: Robot) -> list[float]:
         """The forces (nv,) below which a step has converged."""
+        check_robot(robot)
         weight = (float(np.linalg.norm(robot.gravity)) or 9.81) * sum(link.mass for link in robot.links)
         if weight == 0.0:
             raise PositionBasedError(f"robot '{robot.name}' has no mass; expected some")
-        return [float(size) * self.tolerance * weight for size in links_of(robot).size]
+        return [float(size) * self.tolerance * weight for size in sizes(robot)]
 
 
 def _model(robot: Robot, dt: float, forces: tuple[Force, ...]) -> Model:

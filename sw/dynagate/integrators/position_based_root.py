@@ -1,4 +1,4 @@
-"""The root of a step's forces as a loop of graphs: the iterations of `position_based_residual.run_residual`."""
+"""The root of a step's forces as a loop of graphs."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What the integrators of the papers are compared with, their figures, and learning on them."""

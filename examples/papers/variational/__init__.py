@@ -1,0 +1,1 @@
+"""Lee, Liu, Park & Srinivasa, "A Linear-Time Variational Integrator for Multibody Systems" (2020)."""
