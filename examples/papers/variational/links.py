@@ -36,8 +36,8 @@ def check_joints(robot: Robot) -> None:
     for link in robot.links:
         if not (link.joint.kind.turning or link.joint.kind.sliding):
             raise RobotError(
-                f"joint '{link.joint.name}' of robot '{robot.name}' is {link.joint.type}; the variational baseline "
-                f"takes revolute, continuous, prismatic joints; dynagate.Rollout(robot, method='variational') takes others"
+                f"joint '{link.joint.name}' of robot '{robot.name}' is {link.joint.type}; the baseline takes "
+                "revolute, continuous, prismatic joints, and dynagate.Rollout(robot, method='variational') all"
             )
 
 
