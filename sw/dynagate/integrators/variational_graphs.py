@@ -2,8 +2,9 @@
 over any scalar.
 
 `START` runs once a step, `ITERATION` until the residual is within the tolerance, and `RESIDUAL` alone where something
-else finds the update. Momenta and residuals are times dt, see `variational_body`; `share` is explained in
-`variational_loops`. A joint or a link may turn by `WIDEST_TURN` in a step.
+else finds the update. Momenta and residuals are times dt, see `variational_body`; `share` is the part of a whole step's
+impulses that act at its begin: 1, and one half in the first (the discrete Legendre transform). A joint or a link may
+turn by `WIDEST_TURN` in a step.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def start(
     guess: int,
     resisting: Array | None = None,
 ) -> tuple[Any, ...]:
-    """The initial guess of the increment, load (links, 6), impulse (nv,) as `variational_loops.prepare` has them; M's
+    """The initial guess of the increment, load (links, 6), impulse (nv,) as `prepare` has them; M's
     factor (nv, nv), L below the diagonal and 1 / D on it; turn (nv, 2), cosine and sine of each joint.
 
     last, second, third, fourth: the increments of the steps before, the latest first. resisting: what forces that

@@ -1,6 +1,7 @@
-"""3-vectors and 3 × 3 matrices as tuples of any scalar: a float in a loop that Numba compiles, or a traced expression.
+"""3-vectors and 3 × 3 matrices as tuples of any scalar: a float, or a traced expression.
 
-A matrix is a tuple of nine numbers, row after row. The functions hold no numpy, so the same text serves both.
+A matrix is a tuple of nine numbers, row after row. The functions hold no numpy, so a compiler of loops takes them too
+(`examples/papers`).
 """
 
 from __future__ import annotations
