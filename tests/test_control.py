@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+import runpy
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import crocoddyl
@@ -21,6 +24,7 @@ from dynagate.graph.recorder import Recording
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.solution import Solution
 
+EXAMPLES = Path(__file__).parent.parent / "examples"
 ARM = robots.load("two_joint_arm", damping=False)
 KNOTS, DT = 20, 0.02
 COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=100.0)
@@ -315,6 +319,26 @@ def test_calls_refused(solver: Ilqr) -> None:
     ]:
         with pytest.raises(ValueError, match=re.escape(text)):
             solver(**inputs)
+
+
+def run_example(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *options: str) -> dict[str, Any]:
+    """Runs it, and returns what it writes beside its picture."""
+    monkeypatch.setattr("sys.argv", [name, "--folder", str(folder), *options])
+    runpy.run_path(str(EXAMPLES / f"{name}.py"), run_name="__main__")
+    assert (folder / "motion.gif").read_bytes().startswith(b"GIF")
+    return json.loads((folder / "cost.json").read_text())
+
+
+def test_cart_pole_swings_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cost = run_example("control_cartpole", tmp_path, monkeypatch)["cost"]  # it ends upright, or fails
+    assert cost[-1] < 0.3 < 100.0 < cost[0]
+
+
+@pytest.mark.long
+def test_hand_follows_its_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = run_example("control_reach", tmp_path, monkeypatch)["away"]
+    assert away[-1] < 0.01
+    assert max(away) < 0.1
 
 
 def test_forces_have_inputs_in_each_knot() -> None:

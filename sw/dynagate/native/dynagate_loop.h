@@ -78,9 +78,8 @@ DG_INLINE int dg_any_vec(vec x) {
     return 0;
 }
 DG_INLINE vec dg_where_vec(vec active, vec x, vec otherwise) {
-    for (int j = 0; j < DG_LANES; j++)
-        if (active[j] == 0) x[j] = otherwise[j];
-    return x;
+    const ivec on = active != 0;
+    return (vec)(((ivec)x & on) | ((ivec)otherwise & ~on));
 }
 DG_INLINE vec dg_size_vec(vec x) {
     for (int j = 0; j < DG_LANES; j++) x[j] = x[j] < 0 ? -x[j] : x[j];
