@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Robot, RobotWarning, Rollout, robots
+from dynagate import Robot, RobotWarning, Rollout, Trajectories, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.forces import CompliantContact, Contact, Damping, Drag, Force, Friction, Limits, Plane, Point, Servo
 from dynagate.integrators.methods import METHODS
@@ -96,6 +97,24 @@ def test_methods_agree_under_all_forces_as_steps_shrink(method: str, order: int,
         errors.append(np.abs(got.q[:, -1] - exact).max())
     assert errors[0] < 2e-3
     assert np.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.35)
+
+
+def test_the_whole_hessian_solves_large_steps() -> None:
+    """`lm` alone leaves some, and takes many iterations; both find the same motion where both converge."""
+    robot, steps = robots.load("two_joint_arm"), 40
+    random = np.random.default_rng(0)
+    q0, qd0 = random.uniform(-1.0, 1.0, (64, 2)), random.normal(size=(64, 2))
+
+    def rolled(dt: float, device: str = "cpu", **options: Any) -> Trajectories:
+        method = PositionBasedMethod(**options)
+        return Rollout(robot, steps=steps, dt=dt, method=method, device=device)(q0, qd0, np.zeros((64, steps, 2)))
+
+    assert rolled(0.1).converged.all()
+    assert not rolled(0.1, search="lm").converged.all()
+    assert not rolled(0.1, search="lm", iterations=8).converged.mean() > 0.9
+    assert rolled(0.1, iterations=8).converged.mean() > 0.99
+    few = rolled(0.02, "numpy", search="lm-full", tolerance=1e-10)
+    np.testing.assert_allclose(few.q, rolled(0.02, tolerance=1e-10).q, atol=1e-8)
 
 
 @pytest.mark.parametrize("method", ["rk2", "variational", "position_based"])
@@ -206,6 +225,7 @@ def test_what_methods_refuse_of_robots_and_numbers(arm: Robot) -> None:
             "method 'variational' has tolerance 0; expected a finite",
         ),
         (lambda: PositionBasedMethod(tolerance=-1.0), "method 'position_based' has tolerance -1; expected a finite"),
+        (lambda: PositionBasedMethod(search="lbfgs"), "search 'lbfgs'; expected one of lm, lm-full, or None"),  # type: ignore[arg-type]
         (lambda: PositionBasedMethod(iterations=0), "iterations is 0; expected a whole number, 1 or more"),
     ]
     for make, message in cases:

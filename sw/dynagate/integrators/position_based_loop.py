@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from dynagate.dynamics.mass_matrix import factorise, mass_matrix, solve
 from dynagate.dynamics.spatial import array, select
 from dynagate.dynamics.tree import Tree
 from dynagate.forces.contact import Contact
 from dynagate.forces.servo import Servo
 from dynagate.graph import Graph
+from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
@@ -66,17 +69,19 @@ def trajectory_loop(
     )
 
 
-def search(model: Model, scale: Sequence[float], iterations: int) -> Loop:
+def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool = False) -> Loop:
     """From the values of `position_based_graphs.begin` to best (nq,), the configuration at the step's end, counted (),
-    its iterations, and rest (), the largest force left over its scale."""
-    return (root_search if model.by_root else _energy_search)(model, scale, iterations)
+    its iterations, and rest (), the largest force left over its scale.
 
-
-def _energy_search(model: Model, scale: Sequence[float], iterations: int) -> Loop:
+    full: of an energy, with its whole Hessian in place of M/dt², that of the part which is a square's. A root of forces
+    has the whole Jacobian in any case."""
+    if model.by_root:
+        return root_search(model, scale, iterations)
+    hessian = (jacobian(evaluation(model, "best", "again"), ["again"], ["best"]),) if full else ()
     return Loop(
         "search",
         model.robot.name,
-        (evaluation(model, "trial", "trial_slope"), _decision(model.robot, scale), _step(model)),
+        (evaluation(model, "trial", "trial_slope"), _decision(model.robot, scale), *hessian, _step(model, full=full)),
         {
             "next": "trial",
             "best": "held",
@@ -115,15 +120,20 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
     )
 
 
-def _step(model: Model) -> Graph:
-    """best, slope, relaxed to next: best - (M/dt² + λ)⁻¹ slope, λ beside the mean of the diagonal."""
+def _step(model: Model, *, full: bool) -> Graph:
+    """best, slope, relaxed to next: best - (M/dt² + λ)⁻¹ slope, λ beside the mean of the diagonal. full: with the input
+    dagain_dbest (nv, nv), the Hessian, in place of M/dt²."""
     robot = model.robot
     tree = Tree(robot)
     recording, sizes = Recording("step", robot.name), typical_sizes(tree)
     best, slope = recording.input("best", (robot.nq,), sizes["q"]), recording.input("slope", (robot.nv,), sizes["tau"])
     relaxed = recording.input("relaxed", ())[()]
-    hessian = mass_matrix(tree, list(best)) * (1.0 / model.dt**2)
-    for d in range(tree.nv):
-        hessian[d, d] = hessian[d, d] + model.spring(d)
+    if full:
+        size_of_one = np.outer(sizes["tau"], 1.0 / sizes["q"])
+        hessian = array(list(recording.input("dagain_dbest", (tree.nv, tree.nv), size_of_one)))
+    else:
+        hessian = mass_matrix(tree, list(best)) * (1.0 / model.dt**2)
+        for d in range(tree.nv):
+            hessian[d, d] = hessian[d, d] + model.spring(d)
     damp(hessian, relaxed)
     return recording.graph({"next": best - array(solve(tree, factorise(tree, hessian), list(slope)))})

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
+from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.spatial import select
 from dynagate.dynamics.tree import Tree
 from dynagate.forces import Contact, Force, Forces, Servo
@@ -24,21 +25,31 @@ from dynagate.integrators.step import StepOptions
 from dynagate.integrators.variational_graphs import ALMOST_ONE
 from dynagate.robot import Robot
 
+SEARCHES = ("lm", "lm-full")
+
+FULL_ABOVE = 0.02
+"""s: larger steps take fewer iterations and less time by the whole Hessian."""
+
 
 @dataclass(frozen=True)
 class PositionBasedMethod(Method):
     """Each step is the minimum of an energy or, where there are forces but a servo, a root of all forces at its end, by
     Levenberg-Marquardt: stable at large steps. tolerance: forces that are left, beside the robot's weight. iterations:
-    most of them a step. Of revolute and prismatic joints. Raises ValueError: a number is out of range."""
+    most of them a step. search: for the energy, "lm" with M/dt² in place of its Hessian, "lm-full" with the whole
+    Hessian; None for "lm" up to `FULL_ABOVE` and "lm-full" for larger steps, which "lm" does not always solve. Of
+    revolute and prismatic joints. Raises ValueError: a number is out of range, or there is no such search."""
 
     tolerance: float = 1e-7
     iterations: int = 1000
+    search: Literal["lm", "lm-full"] | None = None
 
     name: ClassVar[str] = "position_based"
 
     def __post_init__(self) -> None:
         check_above_zero("method 'position_based'", tolerance=self.tolerance)
         check_whole("iterations", self.iterations)
+        if self.search not in (None, *SEARCHES):
+            raise ArgumentError(f"search {self.search!r}; expected one of {', '.join(SEARCHES)}, or None")
 
     def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
         self.check(options, linearise=linearise)
@@ -48,7 +59,11 @@ class PositionBasedMethod(Method):
         loop = Loop(
             f"position_based{f'_every_{every}' if every > 1 else ''}",
             robot.name,
-            (begin(model), search(model, self._scale(robot), self.iterations), report),
+            (
+                begin(model),
+                search(model, self._scale(robot), self.iterations, full=self._takes_hessian(options.dt)),
+                report,
+            ),
             {"best": "q", "start": "before", "failed_next": "failed"},
             Count(),
             ("tau", *model.given),
@@ -56,6 +71,9 @@ class PositionBasedMethod(Method):
             every=every,
         )
         return Motion(loop, ("best", "qd_next"), _before(robot, options.dt), failed="failed_next")
+
+    def _takes_hessian(self, dt: float) -> bool:
+        return dt > FULL_ABOVE if self.search is None else self.search == "lm-full"
 
     def _scale(self, robot: Robot) -> list[float]:
         """The forces (nv,) below which a step has converged."""
