@@ -14,6 +14,7 @@ from dynagate.base.arguments import is_number, is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import CODE, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
+from dynagate.fixedpoint.headroom import most_fractions
 from dynagate.fixedpoint.integers import FIXED
 from dynagate.fixedpoint.proved import ProvedRanges, proved_ranges
 from dynagate.fixedpoint.ranges import Limits, Ranges, input_bounds, sampled_ranges
@@ -26,6 +27,8 @@ from dynagate.graph.region import Kind, Region
 DEFAULT_SAMPLES = 4096
 SMALLEST_WORD, LARGEST_WORD = 4, 32
 SAMPLED, PROVED = "sampled", "proved"
+ACTIVE = "active"
+"""The input of functions of constraints."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +230,7 @@ def assign_word(
     reach_of_angle = max((max(map(abs, bounds[i])) for i in angles), default=0.0)
     shared = {a for node in graph.nodes if FIXED[node.op].shares_unit for a in node.args}
     rounded = ranges.rounded(graph, policy.arithmetic)
+    room = _room(graph, reaches, words.nodes)
     formats: list[Format] = []
     constants: dict[int, tuple[int, Format]] = {}
     for i, node in enumerate(graph.nodes):
@@ -263,7 +267,8 @@ def assign_word(
         else:
             reach = float(reaches[i]) + rounded.margin * noise
             word = min(word + frac_for(float(reaches[i]), word) - frac_for(reach, word), max(longest[i], word))
-        frac = most = frac_for(reach, word)
+        fraction = frac_for(reach, word)
+        frac = most = min(fraction, room[i]) if i in room else fraction
         # bits below what the operands have would always be zero; operands of a shared unit keep them, for one width
         if row.exact is not None and kind != "term" and (i not in shared or node.op in PRODUCTS):
             frac = min(most, row.exact(sources))
@@ -273,6 +278,15 @@ def assign_word(
             integer = math.floor(math.ldexp(constant, frac) + 0.5)
             constants[i] = (integer, Format(max(integer.bit_length() + 1, 2), frac))
     return FormattedGraph(graph, tuple(formats), constants, bounds, policy.arithmetic).check()
+
+
+def _room(graph: Graph, reaches: npt.NDArray[np.float64], words: Sequence[int]) -> dict[int, int]:
+    """The most fraction bits of nodes that are better off with room above (`headroom`): of functions of constraints,
+    whose matrices have products with long tails."""
+    if not any(port.name == ACTIVE for port in graph.inputs):
+        return {}
+    most = most_fractions(graph, [frac_for(float(reach), word) for reach, word in zip(reaches, words, strict=True)])
+    return {i: k for i, k in enumerate(most) if k is not None and graph.nodes[i].op != "input"}
 
 
 def _angles(graph: Graph) -> set[int]:

@@ -26,7 +26,7 @@ from dynagate.fixedpoint.evaluate import evaluate as evaluate_integers
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.truth import STEP, relative_errors
 from dynagate.host.results import Results
-from dynagate.robot import Constraint, Joint, Link, Mimic
+from dynagate.robot import Constraint, Frame, Joint, Link, Mimic
 from dynagate.sim.runner import run_datapath_bench
 
 from tests.cuda_text import as_host_code
@@ -255,6 +255,97 @@ def test_a_loop_is_drawn_together(kind: str, tmp_path: Path) -> None:
     assert_close(run(robot, f"{FORWARD}_vjp", state), weighted(state, differences(robot, state)), 1e-9)
 
 
+@pytest.mark.parametrize("kind", ["hinge", "distance", "plane"])
+def test_kinds_that_leave_directions_free(kind: str, tmp_path: Path) -> None:
+    """By dense algebra with a complex step of J, and how far a loop is open by what J says."""
+    robot, state = looped("point", tmp_path)
+    contact = robot.constraints[0]
+    state["qd"] = 0.5 * state["qd"]
+    free = replace(robot, constraints=(contact,))
+    if kind == "plane":
+        robot = replace(free, constraints=()).with_contact("sole", "plane", normal=(0.6, 0.0, 0.8), damping=2.0)
+        state["active"] = np.ones((1, 1))
+    else:
+        apart = opening(robot, robot.constraints[1], {**state, "q": integrate(robot, state["q"], 0.3 * state["qd"])})
+        there = free if kind == "hinge" else free.with_frame("far", "link_3", (0.1, 0.4, -0.2))
+        length = {"length": float(np.linalg.norm(apart)) or 1.0} if kind == "distance" else {}
+        robot = there.with_loop("sole", "there" if kind == "hinge" else "far", kind, compliance=0.01, **length)
+        loop = replace(robot, constraints=(replace(robot.constraints[1], stiffness=1.0, compliance=0.0),))
+        moved = integrate(robot, state["q"], 1j * STEP * state["qd"])
+        rate = run(loop, "constraint_drift", {"q": moved, "qd": 0.0 * moved[:, 1:]})["constraint_drift"].imag / STEP
+        j = run(loop, "contact_jacobian", state)["contact_jacobian"]
+        assert_close({"rate": rate}, {"rate": np.einsum("bij,bj->bi", j, state["qd"])}, 1e-9)
+    state["lam_force"] = np.ones((1, robot.constraint_rows))
+    assert_close(run(robot, FORWARD, state), by_dense_algebra(robot, state), 1e-9)
+    assert_close(run(robot, f"{FORWARD}_vjp", state), weighted(state, differences(robot, state)), 1e-9)
+
+
+def test_a_body_on_a_hinge_is_a_pendulum() -> None:
+    """With a joint in the place of the hinge it has the same acceleration."""
+    block = Robot("block", (body("a", -1, "floating"),)).with_frame("pin", "a", (0.0, 0.3, 0.2))
+    joint = Joint("swing", "revolute", axis=(0.0, 0.0, 1.0))
+    com = tuple(np.array([0.1, 0.0, 0.2]) - [0.0, 0.3, 0.2])
+    swing = Robot("swing", (Link("a", -1, joint, 2.0, com, INERTIA),), gravity=(3.0, -9.0, 2.0))
+    block = replace(block, gravity=swing.gravity, frames=(*block.frames, Frame("wall", -1)))
+    block = block.with_loop("pin", "wall", "hinge")
+    turn, rate = 0.4, 2.0
+    spin = np.array([0.0, 0.0, rate])
+    rotation = np.array([[np.cos(turn), -np.sin(turn), 0.0], [np.sin(turn), np.cos(turn), 0.0], [0.0, 0.0, 1.0]])
+    at = -(rotation @ [0.0, 0.3, 0.2]) - rotation @ block.links[0].joint.translation * 0.0
+    q = np.concatenate(
+        [at - np.array(block.links[0].joint.translation), [0.0, 0.0, np.sin(turn / 2), np.cos(turn / 2)]]
+    )
+    moving = rotation.T @ np.cross(spin, at)
+    order = np.concatenate([spin, moving]) if _turns_first(block) else np.concatenate([moving, spin])
+    state = {"q": q[None], "qd": order[None], "tau": np.zeros((1, 6)), "active": np.ones((1, 1))}
+    got = run(block, FORWARD, state)["qdd"][0]
+    alone = {"q": np.array([[turn]]), "qd": np.array([[rate]]), "tau": np.zeros((1, 1))}
+    expected = run(swing, "forward_dynamics", alone)["qdd"][0, 0]
+    np.testing.assert_allclose(got[2 if _turns_first(block) else 5], expected, rtol=1e-10)
+
+
+def _turns_first(robot: Robot) -> bool:
+    """Whether turning comes before moving in q̇ of a free body."""
+    pose = run(robot, "frame_jacobian_a", {"q": np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0]])})
+    return bool(next(iter(pose.values()))[0, 0, 0] == 1.0)
+
+
+def test_a_block_slides_down_a_plane() -> None:
+    """Without friction, by g sin of its slope."""
+    slope = 0.3
+    normal = (np.sin(slope), 0.0, np.cos(slope))
+    block = Robot("block", (body("a", -1, "floating"),))
+    for k, corner in enumerate(((0.3, 0.2, 0.0), (0.3, -0.2, 0.0), (-0.3, 0.0, 0.0))):
+        block = block.with_frame(f"corner{k}", "a", corner).with_contact(f"corner{k}", "plane", normal=normal)
+    half = slope / 2
+    q = np.array([[0.0, 0.0, 0.0, 0.0, np.sin(half), 0.0, np.cos(half)]])
+    state = {"q": q, "qd": np.zeros((1, 6)), "tau": np.zeros((1, 6)), "active": np.ones((1, 3))}
+    got = run(block, FORWARD, state)
+    np.testing.assert_allclose(np.linalg.norm(got["qdd"]), 9.81 * np.sin(slope), rtol=1e-10)
+    np.testing.assert_allclose(got["force"].sum(), 2.0 * 9.81 * np.cos(slope), rtol=1e-10)
+    assert (got["force"] > 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda: ARM.with_contact("forearm", normal=(1.0, 0.0, 0.0)), "is of kind 'point' and has a normal"),
+        (
+            lambda: ARM.with_contact("forearm", "plane", normal=(0.0, 0.0, 0.0)),
+            "expected three finite numbers, not all",
+        ),
+        (lambda: ARM.with_loop("forearm", "base", "distance"), "has length 0; expected a finite number above 0, in m"),
+        (
+            lambda: ARM.with_loop("forearm", "base", length=1.0),
+            "is of kind 'point' and has a length; expected one of a",
+        ),
+    ],
+)
+def test_geometry_that_is_none(given: Any, message: str) -> None:
+    with pytest.raises(RobotError, match=message):
+        given()
+
+
 def test_compliance_and_damping_are_in_the_equations(tmp_path: Path) -> None:
     robot = branched(21, tmp_path)
     first, second = robot.constraints
@@ -463,7 +554,7 @@ def test_contacts_that_hold_the_same_twice(tmp_path: Path) -> None:
         ([("hand",)], "robot 'two_joint_arm' has no frame 'hand'; expected one of upper_arm, forearm, base"),
         ([("base",)], "contact 'base' of robot 'two_joint_arm' is fixed to the base; expected a frame that moves"),
         ([("forearm",)] * 2, "robot 'two_joint_arm' has two constraints that are contact 'forearm'; expected one"),
-        ([("forearm", "plane")], "contact 'forearm' is of kind 'plane'; expected one of point, fixed"),
+        ([("forearm", "hinge")], "contact 'forearm' is of kind 'hinge'; expected one of point, fixed, plane"),
     ],
 )
 def test_contacts_that_are_none(contacts: list[tuple[str, ...]], message: str) -> None:
@@ -479,7 +570,7 @@ def test_contacts_that_are_none(contacts: list[tuple[str, ...]], message: str) -
         (("upper_arm", "hand"), "has no frame 'hand'"),
         (("upper_arm", "upper_arm"), "loop from 'upper_arm' to 'upper_arm' of robot 'two_joint_arm' is between places"),
         (("tip", "forearm"), "loop from 'tip' to 'forearm' of robot 'two_joint_arm' is between places of one link"),
-        (("forearm", "tip", "hinge"), "loop from 'forearm' to 'tip' is of kind 'hinge'; expected one of point, fixed"),
+        (("forearm", "tip", "plane"), "is of kind 'plane'; expected one of point, fixed, hinge, distance"),
         (("base", "upper_arm"), "two constraints that are loop from 'upper_arm' to 'base'; expected one"),
     ],
 )
@@ -541,9 +632,13 @@ def test_the_jacobian_by_active_is_a_graph_too(tmp_path: Path) -> None:
         (["--compliance", "1e-6"], 2, "--compliance without --contact or --loop; expected one"),
         (["--loop", "lf_foot,rf_foot=fixed", "--compliance", "1e-6"], 0, ""),
         (["--loop", "lf_foot,lf_lower_leg"], 1, "is between places of one link"),
-        (["--loop", "lf_foot"], 2, "'lf_foot'; expected FRAME,FRAME or FRAME,FRAME=fixed"),
-        (["--loop", "lf_foot=fixed,rf_foot"], 2, "expected FRAME,FRAME or FRAME,FRAME=fixed"),
-        (["--contact", "lf_foot,"], 2, "''; expected FRAME, FRAME=point or FRAME=fixed, several with commas"),
+        (["--loop", "lf_foot"], 2, "'lf_foot'; expected FRAME,FRAME or FRAME,FRAME=fixed or =hinge"),
+        (["--loop", "lf_foot=fixed,rf_foot"], 2, "expected FRAME,FRAME or FRAME,FRAME=fixed or =hinge"),
+        (
+            ["--contact", "lf_foot,"],
+            2,
+            "''; expected FRAME, FRAME=point or FRAME=fixed or FRAME=plane, several with commas",
+        ),
         (["--contact", "lf_foot=flat"], 2, "'lf_foot=flat'; expected FRAME"),
     ],
 )

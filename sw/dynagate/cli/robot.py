@@ -17,7 +17,7 @@ from dynagate.cli.errors import as_options
 from dynagate.cli.parameters import Named, Value, mapping, one_or_named
 from dynagate.graph.region import LimitError, Region
 from dynagate.robot import Robot, RobotWarning
-from dynagate.robot.model import CONSTRAINT_ROWS
+from dynagate.robot.model import CONTACTS, LOOPS
 
 USUAL_VELOCITY = 1.0
 """rad/s or m/s, of joints without a velocity limit where no design depends on it."""
@@ -97,7 +97,7 @@ def robot_options(
             "--loop",
             multiple=True,
             type=Loop(),
-            metavar="FRAME,FRAME[=fixed]",
+            metavar="FRAME,FRAME[=fixed|hinge]",
             help="Frames or links that are tied to each other, likewise; may be given again.",
         ),
         click.option(
@@ -113,6 +113,7 @@ class Contacts(click.ParamType):
     """FRAME or FRAME=KIND, several with commas between -> (frame, kind) each."""
 
     name = "contact"
+    kinds = tuple(CONTACTS)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[tuple[str, str]]:
         if not isinstance(value, str):
@@ -120,10 +121,10 @@ class Contacts(click.ParamType):
         contacts = []
         for text in value.split(","):
             frame, equals, kind = text.partition("=")
-            if not frame or (equals and kind not in CONSTRAINT_ROWS):
-                kinds = " or ".join(f"FRAME={kind}" for kind in CONSTRAINT_ROWS)
+            if not frame or (equals and kind not in self.kinds):
+                kinds = " or ".join(f"FRAME={kind}" for kind in self.kinds)
                 self.fail(f"'{text}'; expected FRAME, {kinds}, several with commas and no blanks between", param, ctx)
-            contacts.append((frame, kind or next(iter(CONSTRAINT_ROWS))))
+            contacts.append((frame, kind or self.kinds[0]))
         return contacts
 
 
@@ -131,11 +132,12 @@ class Loop(Contacts):
     """FRAME,FRAME or FRAME,FRAME=KIND -> (frame, frame, kind)."""
 
     name = "loop"
+    kinds = tuple(kind for kind in LOOPS if kind != "distance")  # which needs a length
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         ends = super().convert(value, param, ctx)
         if len(ends) != 2 or "=" in value.partition(",")[0]:
-            self.fail(f"'{value}'; expected FRAME,FRAME or FRAME,FRAME=fixed", param, ctx)
+            self.fail(f"'{value}'; expected FRAME,FRAME or FRAME,FRAME=fixed or =hinge", param, ctx)
         (frame, _), (to, kind) = ends
         return frame, to, kind
 

@@ -6,6 +6,8 @@ determinant. The products of a determinant lose digits in a block that is nearly
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 from dynagate.base.naming import label, scope
@@ -13,11 +15,12 @@ from dynagate.dynamics.spatial import Array, Scalar, array, symmetric, zeros
 
 
 class BlockFactor:
-    """S (n, n) = L D Lᵀ, with which S x = b is solved. size: of the pivots, 1 or 3, which divides n."""
+    """S (n, n) = L D Lᵀ, with which S x = b is solved. sizes: of the pivots, 1 or 3 each, which make n."""
 
-    def __init__(self, matrix: Array, size: int) -> None:
-        count = len(matrix) // size
-        self._places = places = [slice(size * k, size * (k + 1)) for k in range(count)]
+    def __init__(self, matrix: Array, sizes: Sequence[int]) -> None:
+        ends = [0, *accumulate(sizes)]
+        self._places = places = [slice(start, stop) for start, stop in pairwise(ends)]
+        count = len(places)
         left = matrix.copy()
         self._lower: dict[tuple[int, int], Array] = {}
         self._inverse: list[Array] = []

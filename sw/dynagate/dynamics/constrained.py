@@ -26,6 +26,7 @@ from dynagate.dynamics import named_frames
 from dynagate.dynamics.added_mass import ball, mass_of
 from dynagate.dynamics.block_ldl import BlockFactor
 from dynagate.dynamics.configuration import normalised
+from dynagate.dynamics.constraint_kinds import Directions, Ends, directions, is_still, opening, threes, turned
 from dynagate.dynamics.coupling import Elimination
 from dynagate.dynamics.frames import Poses, chains, poses
 from dynagate.dynamics.inverse_dynamics import Balance, balance
@@ -68,12 +69,23 @@ class _Held(NamedTuple):
         return "constraint", f"link{self.moving[0].link}"
 
     def in_threes(self) -> list[slice]:
-        """The places of turning, where it holds that, and of moving."""
-        return [slice(k, k + 3) for k in range(self.rows.start, self.rows.stop, 3)]
+        """The places of vectors: of turning, where it holds that whole, and of moving."""
+        return [slice(self.rows.start + k.start, self.rows.start + k.stop) for k in threes(self.constraint.kind)]
 
-    def of(self, turning: Array, moving: Array) -> Array:
-        """What it holds of two vectors (3,)."""
-        return np.concatenate([turning, moving])[-self.constraint.rows :]
+    def pivots(self, size: int) -> list[int]:
+        """Sizes of the pivots of its rows, of which three are taken together where they are a vector and size is 3."""
+        vectors = self.in_threes() if size == 3 else []
+        return [1] * (self.constraint.rows - 3 * len(vectors)) + [3] * len(vectors)
+
+    def where(self, where: Poses) -> Ends:
+        """Its frames in the axes of its rows."""
+        poses = [(end.turn, end.point) if end.link < 0 else _pose(where, end) for end in self.ends]
+        (turn, at), (to_turn, to_at) = poses[0], poses[-1]
+        up = where.base[self.moving[0].link] @ array(self.constraint.normal)
+        return Ends(turn, at, to_turn, to_at, up)
+
+    def directions(self, where: Poses) -> Directions:
+        return directions(self.constraint.kind, self.where(where), self.constraint.length)
 
 
 def _end(tree: Tree, name: str, sign: float) -> _End:
@@ -108,35 +120,65 @@ def _position(where: Poses, end: _End) -> Array:
     return end.point if end.link < 0 else where.position[end.link] + where.rotation[end.link] @ end.point
 
 
+def _pose(where: Poses, end: _End) -> tuple[Array, Array]:
+    return where.rotation[end.link] @ end.turn, _position(where, end)
+
+
+def _columns(tree: Tree, end: _End, at: Array, where: Poses) -> tuple[Array, Array]:
+    """How a link turns, and its point at a place (3,) moves, by q̇: (3, nv) each, in the axes of the rows."""
+    turning, moving = zeros(3, tree.nv), zeros(3, tree.nv)
+    for d in tree.support[end.link]:
+        j = tree.link_of[d]
+        seen = tree.axis_at(d, where.rotation[j], where.position[j] - at)
+        turning[:, d], moving[:, d] = seen.angular, seen.linear
+    return turning, moving
+
+
 def _jacobian(tree: Tree, where: Poses, *, closed: bool = False) -> Array:
     """J (rows, nv) of the robot with its joints free. closed: as if the other end of a loop were where the first is."""
     result = zeros(tree.moving.constraint_rows, tree.nv)
     for held in _held(tree):
+        along = held.directions(where)
+        first = closed and held.constraint.kind != "distance"
         for end in held.moving:
             with scope("constraint", f"link{end.link}"):
-                at = label(_position(where, held.ends[0] if closed else end), "p")
+                at = label(_position(where, held.ends[0] if first else end), "p")
+                rows = along.of(*_columns(tree, end, at, where))
                 for d in tree.support[end.link]:
-                    j = tree.link_of[d]
-                    seen = tree.axis_at(d, where.rotation[j], where.position[j] - at)
-                    result[held.rows, d] = result[held.rows, d] + held.of(*seen) * end.sign
+                    result[held.rows, d] = result[held.rows, d] + rows[:, d] * end.sign
     return result
 
 
-def _acceleration(tree: Tree, where: Poses, motion: Balance) -> Array:
-    """Accelerations of the frames that are held, of loops beside the other ones (rows,)."""
+def _acceleration(tree: Tree, where: Poses, motion: Balance, rates: Sequence[Scalar]) -> Array:
+    """Accelerations of the frames that are held, of loops beside the other ones (rows,). rates: q̇ of the robot with its
+    joints free."""
     result = zeros(tree.moving.constraint_rows)
     for held in _held(tree):
+        along = held.directions(where)
         for end in held.moving:
             i = end.link
             with scope("constraint", f"link{i}"):
                 turning = where.rotation[i] @ motion.turning[i]
                 moving = where.rotation[i] @ motion.of_point(i, end.point)
-                result[held.rows] = result[held.rows] + held.of(turning, moving) * end.sign
+                result[held.rows] = result[held.rows] + along.of(turning, moving) * end.sign
         if len(held.moving) == 1:  # else both fall
             (end,) = held.moving
             fall = where.base[end.link] @ tree.base_acceleration
-            result[held.rows] = result[held.rows] - held.of(zeros(3), fall) * end.sign
+            result[held.rows] = result[held.rows] - along.of(zeros(3), fall) * end.sign
+        if not is_still(held.constraint.kind):
+            with scope(*held.scope):
+                result[held.rows] = result[held.rows] + _turned(tree, held, where, rates)
     return result
+
+
+def _turned(tree: Tree, held: _Held, where: Poses, rates: Sequence[Scalar]) -> Array:
+    """What the turning of a constraint's own directions adds to accelerations (rows,)."""
+    spin, turning, moving = zeros(3), zeros(3), zeros(3)
+    for end in held.moving:
+        turns, moves = (part @ array(list(rates)) for part in _columns(tree, end, _position(where, end), where))
+        turning, moving = turning + turns * end.sign, moving + moves * end.sign
+        spin = turns if end is held.ends[0] else spin
+    return turned(held.constraint.kind, held.where(where), held.constraint.length, spin, (turning, moving))
 
 
 def _stabilised(tree: Tree, where: Poses, rows: Array, velocity: Callable[[slice], Array]) -> Array:
@@ -153,19 +195,14 @@ def _stabilised(tree: Tree, where: Poses, rows: Array, velocity: Callable[[slice
 
 
 def _opening(where: Poses, held: _Held) -> Array:
-    """How far a loop is open: the distance of its frames, and ½ Σ b × a over their axes, which is the angle between
-    them to third order."""
-    turns = [end.turn if end.link < 0 else where.rotation[end.link] @ end.turn for end in held.ends]
-    a, b = (turn.T for turn in turns)
-    angle = (cross(b[0], a[0]) + cross(b[1], a[1]) + cross(b[2], a[2])) * 0.5
-    first, second = (_position(where, end) for end in held.ends)
-    return held.of(angle, first - second)
+    return opening(held.constraint.kind, held.where(where), held.constraint.length)
 
 
 def _in_base(tree: Tree, where: Poses, rows: Array) -> Array:
     """Rows of constraints, numbers or vectors, turned into base axes."""
     result = zeros(*rows.shape)
     for held in _held(tree):
+        result[held.rows] = rows[held.rows]
         for three in held.in_threes():
             result[three] = where.base[held.moving[0].link].T @ rows[three]
     return result
@@ -219,7 +256,7 @@ class Equations:
                     matrix[row, row] = matrix[row, row] + ((1.0 + soft * more) - self._active[k])
                     drift[row] = rows[row] * more
             rhs = [-(d + column @ array(half)) for d, column in zip(drift, scaled, strict=True)]
-            push = BlockFactor(matrix, pivots).solve(rhs)
+            push = BlockFactor(matrix, [size for held in held_rows for size in held.pivots(pivots)]).solve(rhs)
         with scope("solve"):
             pushed = [h + array([column[d] for column in columns]) @ push for d, h in enumerate(half)]
             result = outwards(order, factor, pushed)
@@ -243,8 +280,8 @@ def _masses(tree: Tree) -> list[float]:
     drawn = [normalised(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]
     sizes = np.array([np.square(_weighed(tree.nominal, q)).sum(axis=1) for q in drawn])
     for held in _held(tree):
-        threes = held.in_threes() if len(held.moving) == 1 else []
-        for n, three in enumerate(threes):
+        alone = len(held.moving) == 1 and held.constraint.kind in ("point", "fixed")
+        for n, three in enumerate(held.in_threes() if alone else []):
             soft = held.constraint.compliances[3 * n : 3 * n + 3]
             result[three] = [mass_of(sizes[:, three], soft)] * 3
     return result
@@ -269,7 +306,8 @@ def forward_dynamics(
     """
     bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
     equations = Equations(tree, q, active)
-    rows = _acceleration(tree, equations.where, motion)
+    coupling = tree.coupling
+    rows = _acceleration(tree, equations.where, motion, coupling.rates(qd) if coupling else qd)
     if acceleration is not None:
         rows = rows - array(list(acceleration))
     rows = _stabilised(tree, equations.where, rows, lambda own: equations.jacobian[own] @ array(list(qd)))
@@ -338,7 +376,7 @@ def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
     _, motion = _bias(tree, q, qd, [0.0] * tree.nv, None)
     where = _poses(tree, coupling.configuration(q) if coupling else q)
     velocity = array(coupling.rates(qd) if coupling else list(qd))
-    rows = _acceleration(tree, where, motion)
+    rows = _acceleration(tree, where, motion, list(velocity))
     rows = _stabilised(tree, where, rows, lambda own: _jacobian(tree, where)[own] @ velocity)
     return label(_in_base(tree, where, rows), "constraint_drift")
 
@@ -390,7 +428,7 @@ def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Arr
     matrix, soft = _products(across.T, across.T), array(list(least))
     for k, own in enumerate(least):
         matrix[k, k] = matrix[k, k] + own
-    factor = BlockFactor(matrix, 1)
+    factor = BlockFactor(matrix, [1] * len(matrix))
     first = factor.solve(array(list(load)))
     term = first - factor.solve(first * soft)
     result = term * parts[0]
@@ -440,15 +478,15 @@ def residual(
         for three in held.in_threes():
             with scope(*held.scope):
                 local[three] = where.base[held.moving[0].link] @ local[three]
+        moment, push_by = held.directions(where).push(local[held.rows])
         for end in held.moving:
             i = end.link
             with scope("constraint", f"link{i}"):
-                turned = [(where.rotation[i].T @ local[three]) * end.sign for three in held.in_threes()]
-                moment = cross(end.point, turned[-1]) + (turned[0] if len(turned) == 2 else zeros(3))
-                push = Force(moment, turned[-1])
+                linear = (where.rotation[i].T @ push_by) * end.sign
+                push = Force(cross(end.point, linear) + (where.rotation[i].T @ moment) * end.sign, linear)
                 pushes[i] = pushes[i] + push if i in pushes else push
     motion = balance(tree, q, qd, qdd, external, pushes)
-    rows = _acceleration(tree, where, motion)
+    rows = _acceleration(tree, where, motion, qd)
     rows = _stabilised(tree, where, rows, lambda rows: _jacobian(tree, where)[rows] @ array(list(qd)))
     for held in _held(tree):
         for row, soft in enumerate(held.constraint.compliances, held.rows.start):
@@ -460,7 +498,11 @@ def residual(
 
 def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
     """J (rows, nv) of all constraints, active or not, in base axes: of a point the velocity of the frame's origin by q̇,
-    of a fixed one [angular; linear], and of loops this less that of the other frame."""
+    of a fixed one [angular; linear], and of loops this less that of the other frame; of other kinds what they hold
+    (`constraint_kinds`)."""
+    if any(own.kind not in ("point", "fixed") for own in tree.moving.constraints):
+        where = _poses(tree, q)
+        return label(_in_base(tree, where, _jacobian(tree, where)), "contact_jacobian")
     result = zeros(tree.moving.constraint_rows, tree.nv)
     for held in _held(tree):
         for end, name in zip(held.ends, (held.constraint.frame, held.constraint.to), strict=False):

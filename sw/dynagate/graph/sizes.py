@@ -47,7 +47,8 @@ def typical_sizes(tree: Tree) -> dict[str, Array]:
     torque = inertia * unit / time**2
     force = float((torque / np.where(slides, 1.0, length)).max())
     moves = {"q": unit, "qd": unit / time, "qdd": unit / time**2, "tau": torque}
-    rows = np.concatenate([np.ones(0), *([length] * (c.rows - 3) + [1.0] * 3 for c in tree.moving.constraints)])
+    held = tree.moving.constraints
+    rows = np.concatenate([np.ones(0), *([length] * c.turning_rows + [1.0] * (c.rows - c.turning_rows) for c in held)])
     if coupling:
         moves = {name: size[coupling.leaders] for name, size in moves.items()}
         position, torque, inertia = position[coupling.leaders_q], moves["tau"], inertia[coupling.leaders]

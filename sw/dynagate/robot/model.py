@@ -139,8 +139,15 @@ class Frame:
     translation: Vector3 = (0.0, 0.0, 0.0)
 
 
-CONSTRAINT_ROWS = {"point": 3, "fixed": 6}
-"""Kind of a constraint -> how many directions of its frame it holds: those of the origin alone, or of turning too."""
+CONTACTS = {"point": 3, "fixed": 6, "plane": 1}
+"""Kind of a contact -> how many directions of its frame it holds: those of the origin alone, or of turning too, or of
+the origin along a normal."""
+
+LOOPS = {"point": 3, "fixed": 6, "hinge": 5, "distance": 1}
+"""Kind of a loop -> how many directions of its frames it holds: a hinge leaves turning about z, a distance all but one
+direction of the origins."""
+
+CONSTRAINT_ROWS = CONTACTS | LOOPS
 
 
 LEAST_COMPLIANCE = 1e-12
@@ -152,13 +159,16 @@ class Constraint:
     """A frame of a robot that is held: a contact by something outside, as a foot by the ground, a loop by another frame
     of the robot.
 
-    frame: name of a frame or link. kind: "point" holds the frame's origin and lets it turn, "fixed" holds both.
+    frame: name of a frame or link. kind: "point" holds the frame's origin and lets it turn, "fixed" holds both, the
+    "plane" of a contact holds the origin along a normal and lets it slide. The "hinge" of a loop lets the frame turn
+    about its z axis, and "distance" keeps a distance of the origins, as a rod with balls at its ends.
     to: of a loop, the frame at which it is held; empty for a contact.
     stiffness, damping: k and d of Baumgarte's stabilisation in 1/s² and 1/s. The frame's acceleration is -d times its
     velocity, and of a loop less k times its distance from the other frame, instead of 0.
     compliance: c in 1/kg, and 1/(kg m²) of moments: the frame gives way with an acceleration of -c times the force.
     It is added to the diagonal of J M⁻¹ Jᵀ, which more than 0 keeps invertible where constraints hold the same twice.
     moment_compliance: that of moments alone, where it is another number.
+    normal: of a plane, in base axes, out of what holds the frame; brought to length 1. length: of a distance, m.
     """
 
     frame: str
@@ -168,17 +178,24 @@ class Constraint:
     damping: float = 0.0
     compliance: float = 0.0
     moment_compliance: float | None = None
+    normal: Vector3 = (0.0, 0.0, 1.0)
+    length: float = 0.0
 
     @property
     def rows(self) -> int:
-        """How many directions it holds: of a fixed one three of turning and three of moving, in this order."""
+        """How many directions it holds: first those of turning, then those of moving."""
         return CONSTRAINT_ROWS[self.kind]
+
+    @property
+    def turning_rows(self) -> int:
+        """How many of the rows, the first ones, hold turning."""
+        return {"fixed": 3, "hinge": 2}.get(self.kind, 0)
 
     @property
     def compliances(self) -> list[float]:
         """Of each row."""
         turning = self.compliance if self.moment_compliance is None else self.moment_compliance
-        return ([turning] * 3 + [self.compliance] * 3)[-self.rows :]
+        return [turning] * self.turning_rows + [self.compliance] * (self.rows - self.turning_rows)
 
     @property
     def text(self) -> str:
@@ -362,11 +379,19 @@ class Robot:
         placed = replace(own, rotation=matrix3(without_noise(turn @ np.array(rotation))), translation=vector3(moved))
         return replace(self, frames=(*self.frames, placed))
 
-    def with_contact(self, frame: str, kind: str = "point", *, damping: float = 0.0, compliance: float = 0.0) -> Robot:
+    def with_contact(
+        self,
+        frame: str,
+        kind: str = "point",
+        *,
+        damping: float = 0.0,
+        compliance: float = 0.0,
+        normal: Vector3 = (0.0, 0.0, 1.0),
+    ) -> Robot:
         """With a frame or link that something outside may hold, last of the constraints. frame, kind, damping,
-        compliance: as in `Constraint`. Raises RobotError: there is no such frame or kind, the frame is fixed to the
-        base or has a contact already, or a number is negative or not finite."""
-        own = Constraint(frame, kind, damping=float(damping), compliance=float(compliance))
+        compliance, normal: as in `Constraint`. Raises RobotError: there is no such frame or kind, the frame is fixed
+        to the base or has a contact already, a number is negative or not finite, or a normal is given of no plane."""
+        own = Constraint(frame, kind, damping=float(damping), compliance=float(compliance), normal=normal)
         return replace(self, constraints=(*self.constraints, own))
 
     def with_loop(
@@ -378,17 +403,20 @@ class Robot:
         stiffness: float = 0.0,
         damping: float = 0.0,
         compliance: float = 0.0,
+        length: float = 0.0,
     ) -> Robot:
         """With a loop that a frame or link closes with another, last of the constraints: "point" keeps their origins
-        together, "fixed" their axes too. frame, to, kind, stiffness, damping, compliance: as in `Constraint`. Raises
-        RobotError: there is no such frame or kind, both are on one link, they have a loop already, or a number is
-        negative or not finite."""
-        own = Constraint(frame, kind, to, float(stiffness), float(damping), float(compliance))
+        together, "fixed" their axes too, "hinge" their z axes, and "distance" keeps their origins at a length. frame,
+        to, kind, stiffness, damping, compliance, length: as in `Constraint`. Raises RobotError: there is no such frame
+        or kind, both are on one link, they have a loop already, a number is negative or not finite, or a length is
+        given of no distance, or none of one."""
+        own = Constraint(frame, kind, to, float(stiffness), float(damping), float(compliance), length=float(length))
         return replace(self, constraints=(*self.constraints, own))
 
     def _check_constraint(self, own: Constraint) -> None:
-        if own.kind not in CONSTRAINT_ROWS:
-            raise RobotError(f"{own.text} is of kind '{own.kind}'; expected one of {', '.join(CONSTRAINT_ROWS)}")
+        kinds = LOOPS if own.to else CONTACTS
+        if own.kind not in kinds:
+            raise RobotError(f"{own.text} is of kind '{own.kind}'; expected one of {', '.join(kinds)}")
         link = self.frame(own.frame).link
         if own.to and self.frame(own.to).link == link:
             raise RobotError(f"{own.text} of robot '{self.name}' is between places of one link; expected two links")
@@ -403,8 +431,22 @@ class Robot:
                 raise RobotError(f"{own.text} has {what} {value:g}; expected a finite number, 0 or more")
             if what.endswith("compliance") and 0.0 < value < LEAST_COMPLIANCE:
                 raise RobotError(f"{own.text} has {what} {value:g}; expected 0, or {LEAST_COMPLIANCE:g} or more")
+        self._check_geometry(own)
         if own.stiffness and not own.to:
             raise RobotError(f"{own.text} has stiffness {own.stiffness:g}; expected 0: only loops know where to")
+
+    @staticmethod
+    def _check_geometry(own: Constraint) -> None:
+        size = math.hypot(*own.normal) if len(own.normal) == 3 else math.nan
+        if not (math.isfinite(size) and size > 0.0):
+            raise RobotError(f"{own.text} has normal {own.normal}; expected three finite numbers, not all 0")
+        object.__setattr__(own, "normal", vector3(x / size for x in own.normal))
+        if own.kind != "plane" and own.normal != (0.0, 0.0, 1.0):
+            raise RobotError(f"{own.text} is of kind '{own.kind}' and has a normal; expected one of a plane alone")
+        if own.kind == "distance" and not 0.0 < own.length < math.inf:
+            raise RobotError(f"{own.text} has length {own.length:g}; expected a finite number above 0, in m")
+        if own.kind != "distance" and own.length != 0.0:
+            raise RobotError(f"{own.text} is of kind '{own.kind}' and has a length; expected one of a distance alone")
 
     def with_passive(self, *joints: str) -> Robot:
         """With joints that nothing drives besides those that are passive already, such as all of a closed loop but
