@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -20,16 +18,12 @@ from dynagate.fixedpoint.rows_in_c import IN_C, Exact, entering
 from dynagate.graph import OPS, Port
 from dynagate.graph.region import Region
 from dynagate.graph.slots import slots_of
-from dynagate.native.emit import head_comment, kernel_name
+from dynagate.native.emit import kernel_name
 from dynagate.native.interpreter import ELEMENTARY
-
-SEGMENT = 100
-"""Operations in a C function: compilers take long over longer ones."""
+from dynagate.native.one_state import OneState, wrapped
 
 WITHIN, OUTSIDE = 5, 3
 """States of the test vector in the region, and at the ends of the inputs' formats."""
-
-WIDTH = 118
 
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -37,59 +31,43 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 def emit_integers(formatted: FormattedGraph, region: Region, known: Mapping[str, str] = NOTHING) -> dict[str, str]:
     """The C file by its name. region: where the states of its test vector are. known: by output what is proved of its
     errors, for the comment at the head. Raises NotInCError: the formats need wider types than C has."""
-    graph, name = formatted.graph, f"{kernel_name(formatted.graph)}_integers"
     writer = _Writer(formatted)
-    segments = list(writer.segments())
-    text = "\n".join(
+    name = f"{kernel_name(formatted.graph)}_integers"
+    file = OneState(formatted.graph, name, "word", "int", writer.slot, writer.slots)
+    segments = file.segments(writer.statements, ["    int bad = 0;"], ["    return bad;"])
+    return file.file(
         [
-            *_interface(formatted, name, known),
+            *_interface(file, formatted, known),
             (files("dynagate.native") / ELEMENTARY).read_text(),
             f"typedef dg_{writer.word} word;",
-            f"{_head(formatted, name)};\n",
+            f"{file.head};\n",
             *writer.tables(),
             *segments,
-            *_function(formatted, name, writer, len(segments)),
-            *_check(formatted, region, name),
-            "",
+            *_function(file, formatted, len(segments)),
+            *_check(file, formatted, region),
         ]
     )
-    stamp = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return {f"{name}.c": head_comment(graph, stamp) + text}
 
 
-def _entries(ports: Iterable[Port]) -> list[int]:
-    """The nodes of all entries of ports."""
-    return [i for port in ports for i in port.nodes]
-
-
-def _head(formatted: FormattedGraph, name: str) -> str:
-    inputs, outputs = _entries(formatted.graph.inputs), _entries(formatted.graph.outputs)
-    return f"int {name}(const word input[{len(inputs)}], word output[{len(outputs)}])"
-
-
-def _interface(formatted: FormattedGraph, name: str, known: Mapping[str, str]) -> Iterator[str]:
+def _interface(file: OneState, formatted: FormattedGraph, known: Mapping[str, str]) -> Iterator[str]:
     """The comment for callers: the entries and their formats, and what is known of errors."""
+
+    def formats(port: Port) -> Iterator[str]:
+        return wrapped(" ".join(str(formatted.formats[i]) for i in port.nodes), " *   ", " *   ")
+
     yield "/* A number is integer / 2^frac, and sWIDTH.FRAC its format: a two's complement integer of so many bits."
-    for kind, ports in (("input", formatted.graph.inputs), ("output", formatted.graph.outputs)):
-        at = 0
-        for port in ports:
-            shape = "".join(f"[{n}]" for n in port.shape)
-            yield f" * {kind}[{at}] to {kind}[{at + len(port.nodes) - 1}]: {plain_text(port.name)}{shape}, row by row:"
-            text = " ".join(str(formatted.formats[i]) for i in port.nodes)
-            yield from textwrap.wrap(text, WIDTH, initial_indent=" *   ", subsequent_indent=" *   ")
-            at += len(port.nodes)
+    yield from file.described(formats, ", row by row:")
     for output, text in known.items():
-        head = f" * {plain_text(output)}: "
-        yield from textwrap.wrap(text, WIDTH, initial_indent=head, subsequent_indent=" *   ")
-    yield f" * The function {name}"
+        yield from wrapped(text, f" * {plain_text(output)}: ", " *   ")
+    yield f" * The function {file.name}"
     yield " * returns 0; 1 if a value overflowed, and the results are not usable; 2 if an input does not fit its"
     yield " * format, and nothing is computed. It has no state. Its integers are those of the datapath. The macro"
-    yield f" * {name.upper()}_CHECK"
+    yield f" * {file.name.upper()}_CHECK"
     yield " * adds a main, which returns in how many states of a test vector the results are wrong. */\n"
 
 
 class _Writer:
-    """The segments and the tables that they read."""
+    """The statements and the tables that they read."""
 
     def __init__(self, formatted: FormattedGraph) -> None:
         self.formatted = formatted
@@ -97,20 +75,13 @@ class _Writer:
         self.slot, self.slots = slots_of(formatted.graph, formatted.graph.output_nodes)
         self._tables: dict[tuple[Any, Format, Format], tuple[int, Exact]] = {}
         nodes = enumerate(formatted.graph.nodes)
-        self._statements = [self._statement(i) for i, node in nodes if node.op != "input"]
+        self.statements = [self._statement(i) for i, node in nodes if node.op != "input"]
 
     def tables(self) -> Iterator[str]:
         for k, exact in self._tables.values():
             text = ", ".join(map(str, exact.plan))
-            yield from textwrap.wrap(f"static const dg_64 plan_{k}[] = {{{text}}};", WIDTH, subsequent_indent="    ")
+            yield from wrapped(f"static const dg_64 plan_{k}[] = {{{text}}};")
             yield ""
-
-    def segments(self) -> Iterator[str]:
-        """Functions over the slots m. They return whether a value overflowed."""
-        for s, start in enumerate(range(0, len(self._statements), SEGMENT)):
-            lines = self._statements[start : start + SEGMENT]
-            head = f"__attribute__((noinline)) static int segment_{s}(word *m) {{"
-            yield "\n".join([head, "    int bad = 0;", *lines, "    return bad;", "}\n"])
 
     def _statement(self, i: int) -> str:
         formatted = self.formatted
@@ -163,53 +134,32 @@ def _literal(value: int) -> str:
     return f"{value}LL" if value >= 0 else f"({value}LL)"
 
 
-def _function(formatted: FormattedGraph, name: str, writer: _Writer, segments: int) -> Iterator[str]:
-    graph = formatted.graph
-    inputs, outputs = _entries(graph.inputs), _entries(graph.outputs)
-    yield f"{_head(formatted, name)} {{"
-    limits = ", ".join(f"{{{formatted.formats[i].lowest}, {formatted.formats[i].highest}}}" for i in inputs)
-    text = f"static const word limits[{len(inputs)}][2] = {{{limits}}};"
-    yield from textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="        ")
-    yield f"    word m[{writer.slots}];"
-    yield "    int bad = 0;"
-    yield f"    for (int k = 0; k < {len(inputs)}; k++)"
-    yield "        if (input[k] < limits[k][0] || input[k] > limits[k][1])"
-    yield "            return 2;"
-    for k, i in enumerate(inputs):
-        yield f"    m[{writer.slot[i]}] = input[{k}];"
-    for s in range(segments):
-        yield f"    bad |= segment_{s}(m);"
-    for k, i in enumerate(outputs):
-        yield f"    output[{k}] = m[{writer.slot[i]}];"
-    yield "    return bad;"
-    yield "}\n"
+def _function(file: OneState, formatted: FormattedGraph, segments: int) -> Iterator[str]:
+    count = len(file.inputs)
+    limits = ", ".join(f"{{{formatted.formats[i].lowest}, {formatted.formats[i].highest}}}" for i in file.inputs)
+    table = f"static const word limits[{count}][2] = {{{limits}}};"
+    checked = [
+        "    int bad = 0;",
+        f"    for (int k = 0; k < {count}; k++)",
+        "        if (input[k] < limits[k][0] || input[k] > limits[k][1])",
+        "            return 2;",
+    ]
+    begin = wrapped(table, "    ", "        ")
+    return file.function(segments, "bad |= segment_{}(m)", begin, checked, ["    return bad;"])
 
 
-def _check(formatted: FormattedGraph, region: Region, name: str) -> Iterator[str]:
+def _check(file: OneState, formatted: FormattedGraph, region: Region) -> Iterator[str]:
     """The test vector and a main that compares with it."""
-    graph, random = formatted.graph, np.random.default_rng(1)
-    inputs, outputs, count = _entries(graph.inputs), _entries(graph.outputs), WITHIN + OUTSIDE
+    graph, random, count = file.graph, np.random.default_rng(1), WITHIN + OUTSIDE
     values = quantise_inputs(formatted, region.states(graph, WITHIN, seed=1))
     for i, fmt in ((i, formatted.formats[i]) for i in graph.input_nodes):
         values[i] = np.concatenate([values[i], random.choice([fmt.lowest, fmt.highest, 0, -1], OUTSIDE)])
     expected = evaluate_integers(formatted, values)
-    yield f"#ifdef {name.upper()}_CHECK"
-    for what, nodes, integers in (("in", inputs, values), ("out", outputs, expected.value)):
-        rows = ["{" + ", ".join(str(integers[i][k]) for i in nodes) + "}" for k in range(count)]
-        text = f"static const word check_{what}[{count}][{len(nodes)}] = {{{', '.join(rows)}}};"
-        yield from textwrap.wrap(text, WIDTH, subsequent_indent="    ")
+    inputs, outputs = (
+        [[str(integers[i][k]) for i in nodes] for k in range(count)]
+        for nodes, integers in ((file.inputs, values), (file.outputs, expected.value))
+    )
     flags = ", ".join(str(int(flag)) for flag in expected.overflow)
-    yield f"static const int check_overflow[{count}] = {{{flags}}};"
-    yield f"""
-int main(void) {{
-    word output[{len(outputs)}];
-    int wrong = 0;
-    for (int k = 0; k < {count}; k++) {{
-        int same = {name}(check_in[k], output) == check_overflow[k];
-        for (int j = 0; j < {len(outputs)}; j++)
-            same &= output[j] == check_out[k][j];
-        wrong += !same;
-    }}
-    return wrong;
-}}
-#endif"""
+    overflow = f"static const int check_overflow[{count}] = {{{flags}}};"
+    same = f"int same = {file.name}(check_in[k], output) == check_overflow[k];"
+    yield from file.check(inputs, outputs, same, "\n            same &= output[j] == check_out[k][j];", [overflow])

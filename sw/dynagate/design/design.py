@@ -204,8 +204,23 @@ class RegisterCount:
     bits: int
 
 
+class Named:
+    """What designs and programs are called by."""
+
+    robot: dict[str, Any]
+    function: str
+
+    @property
+    def robot_name(self) -> str:
+        return str(self.robot["name"])
+
+    @property
+    def title(self) -> str:
+        return f"{self.robot_name} {self.function}"
+
+
 @dataclass(frozen=True)
-class Design:
+class Design(Named):
     """hash: sha256 of all but itself and `files`; empty until the design is sealed. files: sha256 of the Verilog.
 
     robot, region, options, arithmetic, counts: as the dataclasses of these names have them, the region without its
@@ -240,14 +255,6 @@ class Design:
     ring: Ring | None = None
     hash: str = ""
     files: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def robot_name(self) -> str:
-        return str(self.robot["name"])
-
-    @property
-    def title(self) -> str:
-        return f"{self.robot_name} {self.function}"
 
     @property
     def device_hash(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.structure import structured
-from dynagate.design.design import AxiStreams, ChosenFormats, DesignFunction, Sides, Stream, Versions
+from dynagate.design.design import AxiStreams, ChosenFormats, DesignFunction, Named, Sides, Stream, Versions
 from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
 from dynagate.design.payload import Words
 from dynagate.design.words import FLOAT64, WORD
@@ -29,7 +29,7 @@ LARGEST_SHAPE = 64
 
 
 @dataclass(frozen=True)
-class ProgramDesign:
+class ProgramDesign(Named):
     """A program for a core. hash: sha256 of all but itself.
 
     robot, region, options: as the dataclasses of these names have them. core: the fields of `hw.processor.shape.Core`;
@@ -63,14 +63,6 @@ class ProgramDesign:
 
     axi: AxiStreams | None = None
     """Of the shell that the program's core is in, while it is open; program.json has none."""
-
-    @property
-    def robot_name(self) -> str:
-        return str(self.robot["name"])
-
-    @property
-    def title(self) -> str:
-        return f"{self.robot_name} {self.function}"
 
     @property
     def device_hash(self) -> int:
