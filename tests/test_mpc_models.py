@@ -15,6 +15,9 @@ import pytest
 from dynagate import robots
 from dynagate.mpc.actions import ActionModel, Step, TerminalModel
 from dynagate.mpc.casadi import casadi_function
+from dynagate.mpc.state import State
+
+from tests.robots import hopper
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ARM = robots.load("two_joint_arm")
@@ -64,14 +67,63 @@ def test_derivatives_of_casadi_functions() -> None:
     np.testing.assert_allclose(second, second.T, rtol=1e-9, atol=1e-12)
 
 
+def on_a_foot(folder: Path) -> dynagate.Robot:
+    return hopper(folder).with_frame("toe", "leg", (0.0, 0.02, -0.4)).with_contact("toe", damping=20.0)
+
+
+def test_derivatives_of_states_with_quaternions(tmp_path: Path) -> None:
+    """Crocoddyl's own differences, at states that are apart by large turns."""
+    state = State(hopper(tmp_path))
+    differences = crocoddyl.StateNumDiff(state)
+    x0, x1 = state.rand(), state.rand()
+    dx = state.diff(x0, x1)
+    np.testing.assert_allclose(state.diff(x0, state.integrate(x0, dx)), dx, atol=1e-12)
+    for ours, other in (
+        (state.Jdiff(x0, x1), differences.Jdiff(x0, x1)),
+        (state.Jintegrate(x0, 0.5 * dx), differences.Jintegrate(x0, 0.5 * dx)),
+    ):
+        for part, expected in zip(ours, other, strict=True):
+            np.testing.assert_allclose(part, expected, atol=1e-5)
+
+
+def test_action_models_of_a_robot_on_its_foot(tmp_path: Path) -> None:
+    """Derivatives on a floating base with a contact, and a solver that lets the body sink while the toe stays."""
+    robot = on_a_foot(tmp_path)
+    step = Step(robot, 0.01, constrained=True)
+    assert step.nu == robot.nv - 6
+    start = np.concatenate([dynagate.neutral(robot), np.zeros(robot.nv)])
+    weights = np.ones(2 * robot.nv)
+    model = ActionModel(step, step.state.rand(), weights, 1e-3 * np.ones(step.nu), active=[1.0])
+    differences = crocoddyl.ActionModelNumDiff(model, True)
+    data, others = model.createData(), differences.createData()
+    x, u = step.state.rand(), np.linspace(-1.0, 1.0, step.nu)
+    for each, at in ((model, data), (differences, others)):
+        each.calc(at, x, u)
+        each.calcDiff(at, x, u)
+    for name in ("Fx", "Fu", "Lx", "Lu"):
+        expected = getattr(others, name)
+        np.testing.assert_allclose(getattr(data, name), expected, atol=1e-4 * np.abs(expected).max(), err_msg=name)
+    bent = start.copy()
+    bent[robot.nq - 1] = 0.3
+    knots = [ActionModel(step, bent, 0.1 * weights, 1e-3 * np.ones(step.nu)) for _ in range(10)]
+    problem = crocoddyl.ShootingProblem(start, knots, TerminalModel(step, bent, 10.0 * weights))
+    solver = crocoddyl.SolverFDDP(problem)
+    idle = [np.zeros(step.nu)] * 10
+    fallen = problem.rollout(idle)
+    before = problem.calc(fallen, idle)
+    solver.solve(fallen, idle, 30)
+    assert solver.cost < 0.9 * before
+    toe = [dynagate.evaluate(dynagate.trace(robot, "frame_pose_toe"), {"q": x[None, : robot.nq]}) for x in solver.xs]
+    places = np.array([each["frame_position"][0] for each in toe])
+    assert np.abs(places - places[0]).max() < 1e-3
+
+
+ONES = (np.ones(4), np.ones(4), np.ones(2))
 REFUSED: list[tuple[Any, type, str]] = [
     (lambda: Step("hyq", 0.01, integrator="rk9"), ValueError, "integrator 'rk9'; expected one of"),
     (lambda: Step(ARM, None), ValueError, "dt=None for a step; expected a constant time step"),  # type: ignore[arg-type]
-    (
-        lambda: Step(robots.load("hyq", floating_base=True), 0.01),
-        dynagate.RobotError,
-        "robot 'hyq' has quaternions; expected joints of one degree of freedom",
-    ),
+    (lambda: Step(ARM, 0.01, constrained=True), dynagate.RobotError, "has no contacts and no loops"),
+    (lambda: ActionModel(Step(ARM, 0.01), *ONES, active=[1.0]), ValueError, "active has shape (1,); expected (0,)"),
     (
         lambda: casadi_function(robots.load("hyq", floating_base=True), "link_positions"),
         dynagate.RobotError,

@@ -11,8 +11,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.extras import brought_by
 from dynagate.integrators.linearised import linearised_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
-from dynagate.native.kernel import Kernel
-from dynagate.robot import RobotError
+from dynagate.mpc.state import Single, State
 from dynagate.robot.checked import RobotOrName, robot_of
 
 with brought_by("mpc", __name__):
@@ -22,58 +21,55 @@ Array = npt.NDArray[np.float64]
 
 
 class Step:
-    """One time step of a robot at a single state, x = (q, q̇) (2 nv,) and torques u (nv,), in C and float64.
+    """One time step of a robot at a single state, x = (q, q̇) (nq + nv,) and torques u (nu,), in C and float64.
 
     robot: also the path of a URDF file, or the name of one that ships. dt: seconds. options: integrator, form,
-    friction, friction_speed, stops and forces without inputs of `dynagate.Rollout`.
-    Raises ValueError: an option is none of these; RobotError: the robot has quaternions; CompileError.
+    friction, friction_speed, stops, constrained and forces without inputs of `dynagate.Rollout`.
+    u has the joints that something drives: not floating ones, and not those of `Robot.with_passive`.
+    nu: how many. state: Crocoddyl's, of directions (2 nv,), along velocities where the robot has quaternions.
+    Raises ValueError: an option is none of these; RobotError: constrained without constraints; CompileError.
     """
 
     def __init__(self, robot: RobotOrName, dt: float, **options: Any) -> None:
         self.robot = robot_of(robot)
-        if self.robot.nq != self.robot.nv:
-            raise RobotError(f"robot '{self.robot.name}' has quaternions; expected joints of one degree of freedom")
         if dt is None:
             raise ArgumentError("dt=None for a step; expected a constant time step in seconds")
         chosen = StepOptions(dt, **options)
-        self._next = _Single(step_graph(self.robot, chosen))
-        self._linear = _Single(linearised_step_graph(self.robot, chosen))
+        undriven = set(self.robot.undriven)
+        self.driven = [d for d in range(self.robot.nv) if d not in undriven]
+        self.nu, self.constraints = len(self.driven), len(self.robot.constraints) if chosen.constrained else 0
+        self.state = State(self.robot) if self.robot.quaternions() else crocoddyl.StateVector(2 * self.robot.nv)
+        self._tau = np.zeros(self.robot.nv)
+        self._next = Single(step_graph(self.robot, chosen))
+        self._linear = Single(linearised_step_graph(self.robot, chosen))
 
-    def next(self, x: Array, u: Array) -> Array:
-        """The next state (2 nv,), from x (2 nv,), rad, m, rad/s and m/s, and u (nv,), N m or N."""
-        results = self._next(x, u)
+    def _inputs(self, x: Array, u: Array, active: Array | None) -> dict[str, Array]:
+        self._tau[self.driven] = u
+        held = {"active": np.ones(self.constraints) if active is None else active} if self.constraints else {}
+        return {"q": x[: self.robot.nq], "qd": x[self.robot.nq :], "tau": self._tau, **held}
+
+    def next(self, x: Array, u: Array, active: Array | None = None) -> Array:
+        """The next state (nq + nv,), from x (nq + nv,), rad, m, rad/s and m/s, and u (nu,), N m or N. active
+        (constraints,): of a constrained step, 1 where one holds and 0 where not; None for all."""
+        results = self._next(**self._inputs(x, u, active))
         return np.concatenate([results["q_next"][0], results["qd_next"][0]])
 
-    def linearised(self, x: Array, u: Array) -> tuple[Array, Array]:
-        """A (2 nv, 2 nv) = ∂x⁺/∂x and B (2 nv, nv) = ∂x⁺/∂u. The arrays are written over by the next call."""
-        results = self._linear(x, u)
-        return results["a"][0], results["b"][0]
-
-
-class _Single:
-    """A step's graph on arrays that stay where they are."""
-
-    def __init__(self, graph: Any) -> None:
-        kernel = Kernel(graph, np.float64)
-        self._inputs, self._outputs = kernel.new_inputs(1), kernel.new_outputs(1)
-        call = kernel.bound(self._inputs, kernel.written(self._outputs), 1)
-        assert call is not None
-        self._call, self._kernel = call, kernel
-
-    def __call__(self, x: Array, u: Array) -> dict[str, Array]:
-        n = len(u)
-        self._inputs["q"][0], self._inputs["qd"][0], self._inputs["tau"][0] = x[:n], x[n:], u
-        self._call()
-        return self._outputs
+    def linearised(self, x: Array, u: Array, active: Array | None = None) -> tuple[Array, Array]:
+        """A (2 nv, 2 nv) = ∂x⁺/∂x and B (2 nv, nu) = ∂x⁺/∂u. A is written over by the next call."""
+        results = self._linear(**self._inputs(x, u, active))
+        b: Array = results["b"][0]
+        return results["a"][0], b if self.nu == self.robot.nv else b[:, self.driven]
 
 
 class ActionModel(crocoddyl.ActionModelAbstract):
-    """A running knot: x⁺ = step(x, u), and the cost ½ (x - target)ᵀ diag(state) (x - target) + ½ uᵀ diag(torque) u.
+    """A running knot: x⁺ = step(x, u), and the cost ½ eᵀ diag(state) e + ½ uᵀ diag(torque) u with e = x - target, along
+    velocities where the robot has quaternions.
 
-    step: shared by all knots of a problem. target: (2 nv,). state_weights: (2 nv,); torque_weights: (nv,), of u - hold.
-    hold: (nv,), zeros unless given. A diverging step gives NaN, which Crocoddyl's line search refuses.
+    step: shared by all knots of a problem. target: (nq + nv,). state_weights: (2 nv,); torque_weights: (nu,), of
+    u - hold. hold: (nu,), zeros unless given. active: (constraints,), 1 for each that a constrained step holds, all
+    unless given. A diverging step gives NaN, which Crocoddyl's line search refuses.
     For costs of another form derive a class and override `calc_cost` and `calc_cost_diff`.
-    Raises ValueError: an array of another shape.
+    Raises ValueError: an array of another shape, or active other than 0 or 1, or without a constrained step.
     """
 
     def __init__(
@@ -83,27 +79,33 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         state_weights: npt.ArrayLike,
         torque_weights: npt.ArrayLike,
         hold: npt.ArrayLike | None = None,
+        *,
+        active: npt.ArrayLike | None = None,
     ) -> None:
-        n = step.robot.nv
-        super().__init__(crocoddyl.StateVector(2 * n), n, 0)
+        n, size = step.robot.nv, step.robot.nq + step.robot.nv
+        super().__init__(step.state, step.nu, 0)
         self.step = step
-        self.target = _of_shape("target", target, 2 * n)
+        self.target = _of_shape("target", target, size)
         self.state_weights = _of_shape("state_weights", state_weights, 2 * n)
-        self.torque_weights = _of_shape("torque_weights", torque_weights, n)
-        self.hold = _of_shape("hold", np.zeros(n) if hold is None else hold, n)
+        self.torque_weights = _of_shape("torque_weights", torque_weights, step.nu)
+        self.hold = _of_shape("hold", np.zeros(step.nu) if hold is None else hold, step.nu)
+        self.active = None if active is None else _of_shape("active", active, step.constraints)
+        if self.active is not None and not np.isin(self.active, (0.0, 1.0)).all():
+            raise ArgumentError(f"active is {self.active}; expected 0 or 1 for each constraint")
 
     def calc(self, data: Any, x: Array, u: Array | None = None) -> None:
-        data.xnext[:] = x if u is None else self.step.next(x, u)
+        data.xnext[:] = x if u is None else self.step.next(x, u, self.active)
         data.cost = self.calc_cost(x, u)
 
     def calcDiff(self, data: Any, x: Array, u: Array | None = None) -> None:
         self.calc_cost_diff(data, x, u)
         if u is not None:
-            data.Fx[:, :], data.Fu[:, :] = self.step.linearised(x, u)
+            by_state, by_torque = self.step.linearised(x, u, self.active)
+            data.Fx[:, :], data.Fu[...] = by_state, by_torque.reshape(data.Fu.shape)  # of one torque a vector
 
     def calc_cost(self, x: Array, u: Array | None) -> float:
-        """The cost of the knot at x (2 nv,) and u (nv,); u is None at the end of a problem."""
-        away = x - self.target
+        """The cost of the knot at x (nq + nv,) and u (nu,); u is None at the end of a problem."""
+        away = self.state.diff(self.target, x)
         cost = 0.5 * float(away @ (self.state_weights * away))
         if u is not None:
             push = u - self.hold
@@ -111,12 +113,17 @@ class ActionModel(crocoddyl.ActionModelAbstract):
         return cost
 
     def calc_cost_diff(self, data: Any, x: Array, u: Array | None) -> None:
-        """Fills data's Lx (2 nv,), Lxx (2 nv, 2 nv), Lu (nv,) and Luu (nv, nv) at x (2 nv,) and u (nv,) or None."""
-        data.Lx[:] = self.state_weights * (x - self.target)
-        data.Lxx[:, :] = np.diag(self.state_weights)
+        """Fills data's Lx (2 nv,), Lxx (2 nv, 2 nv), Lu (nu,) and Luu (nu, nu) at x (nq + nv,) and u (nu,) or None. Lxx
+        leaves out how the derivative of e changes."""
+        weighted = self.state_weights * self.state.diff(self.target, x)
+        if self.step.robot.quaternions():
+            slope = self.state.Jdiff(self.target, x, crocoddyl.Jcomponent.second)
+            data.Lx[:], data.Lxx[:, :] = slope.T @ weighted, slope.T @ (self.state_weights[:, None] * slope)
+        else:
+            data.Lx[:], data.Lxx[:, :] = weighted, np.diag(self.state_weights)
         if u is not None:
             data.Lu[:] = self.torque_weights * (u - self.hold)
-            data.Luu[:, :] = np.diag(self.torque_weights)
+            data.Luu[...] = np.diag(self.torque_weights).reshape(data.Luu.shape)
 
 
 class TerminalModel(ActionModel):
@@ -124,7 +131,7 @@ class TerminalModel(ActionModel):
     Raises ValueError: an array of another shape."""
 
     def __init__(self, step: Step, target: npt.ArrayLike, state_weights: npt.ArrayLike) -> None:
-        super().__init__(step, target, state_weights, np.zeros(step.robot.nv))
+        super().__init__(step, target, state_weights, np.zeros(step.nu))
 
 
 def _of_shape(name: str, value: npt.ArrayLike, size: int) -> Array:

@@ -1,0 +1,118 @@
+"""States of robots with quaternions for Crocoddyl: x = (q, q̇), and their directions, (2 nv,), along velocities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.extras import brought_by
+from dynagate.dynamics import Tree
+from dynagate.dynamics.configuration import advance, between, difference, integrate, neutral, normalised
+from dynagate.graph import Graph
+from dynagate.graph.derivatives import jacobian
+from dynagate.graph.recorder import Recording
+from dynagate.graph.sizes import typical_sizes
+from dynagate.native.kernel import Kernel
+from dynagate.robot import Robot
+
+with brought_by("mpc", __name__):
+    import crocoddyl
+
+Array = npt.NDArray[np.float64]
+
+
+class Single:
+    """A graph in C on one state, on arrays that stay where they are."""
+
+    def __init__(self, graph: Graph) -> None:
+        kernel = Kernel(graph, np.float64)
+        self._inputs, self._outputs = kernel.new_inputs(1), kernel.new_outputs(1)
+        call = kernel.bound(self._inputs, kernel.written(self._outputs), 1)
+        assert call is not None
+        self._call, self._kernel = call, kernel
+
+    def __call__(self, **inputs: Array) -> dict[str, Array]:
+        """Results by name (1, ...), which the next call writes over."""
+        for name, value in inputs.items():
+            self._inputs[name][0] = value
+        self._call()
+        return self._outputs
+
+
+class State(crocoddyl.StateAbstract):
+    """The manifold of x = (q, q̇) (nq + nv,): quaternions move as `dynagate.integrate` says. Directions are (2 nv,)."""
+
+    def __init__(self, robot: Robot) -> None:
+        super().__init__(robot.nq + robot.nv, 2 * robot.nv)
+        self.robot, self._random = robot, np.random.default_rng(0)
+        self._apart = Single(_derivatives(robot, "between"))
+        self._moved = Single(_derivatives(robot, "advance"))
+
+    def _parts(self, x: Array) -> tuple[Array, Array]:
+        return x[: self.robot.nq], x[self.robot.nq :]
+
+    def zero(self) -> Array:
+        """The neutral configuration at rest."""
+        return np.concatenate([neutral(self.robot), np.zeros(self.robot.nv)])
+
+    def rand(self) -> Array:
+        """Numbers between -1 and 1."""
+        drawn = self._random.uniform(-1.0, 1.0, self.robot.nq)
+        return np.concatenate([normalised(self.robot, drawn), self._random.uniform(-1.0, 1.0, self.robot.nv)])
+
+    def diff(self, x0: Array, x1: Array) -> Array:
+        """The direction (2 nv,) from x0 to x1."""
+        (q0, v0), (q1, v1) = self._parts(x0), self._parts(x1)
+        return np.concatenate([difference(self.robot, q0, q1), v1 - v0])
+
+    def integrate(self, x: Array, dx: Array) -> Array:
+        """Where x comes to along a direction (2 nv,)."""
+        q, v = self._parts(x)
+        n = self.robot.nv
+        return np.concatenate([integrate(self.robot, q, dx[:n]), v + dx[n:]])
+
+    def Jdiff(self, x0: Array, x1: Array, firstsecond: Any = None) -> Any:
+        """Derivatives (2 nv, 2 nv) of `diff` by its first and second state."""
+        result = self._apart(q=self._parts(x0)[0], q_next=self._parts(x1)[0])
+        first, second = self._blocks(result["dmoved_dq"][0], -1.0), self._blocks(result["dmoved_dq_next"][0], 1.0)
+        return _asked(firstsecond, first, second)
+
+    def Jintegrate(self, x: Array, dx: Array, firstsecond: Any = None) -> Any:
+        """Derivatives (2 nv, 2 nv) of `integrate` by its state and direction."""
+        q, v = self._parts(x)[0], dx[: self.robot.nv]
+        result = self._moved(q=q, v=v, origin=integrate(self.robot, q, v))
+        first, second = self._blocks(result["dmoved_dq"][0], 1.0), self._blocks(result["dmoved_dv"][0], 1.0)
+        return _asked(firstsecond, first, second)
+
+    def _blocks(self, of_configuration: Array, of_velocity: float) -> Array:
+        n = self.robot.nv
+        result = np.zeros((2 * n, 2 * n))
+        result[:n, :n], result[n:, n:] = of_configuration, of_velocity * np.eye(n)
+        return result
+
+
+def _asked(firstsecond: Any, first: Array, second: Array) -> Any:
+    """What Crocoddyl asks for by its enumeration."""
+    if firstsecond == crocoddyl.Jcomponent.first:
+        return first
+    if firstsecond == crocoddyl.Jcomponent.second:
+        return second
+    return [first, second]
+
+
+def _derivatives(robot: Robot, name: str) -> Graph:
+    """Of "between" ∂moved/∂q and ∂moved/∂q_next of the velocity between two configurations, of "advance" ∂moved/∂q and
+    ∂moved/∂v of where a configuration moves, along velocities there. origin: that place."""
+    recording, sizes = Recording(name, robot.name), typical_sizes(Tree(robot))
+    units = tuple((part.start, part.stop) for part in robot.quaternions())
+    q = recording.input("q", (robot.nq,), sizes["q"], unit_vectors=units)
+    if name == "between":
+        q_next = recording.input("q_next", (robot.nq,), sizes["q"], unit_vectors=units)
+        graph = recording.graph({"moved": between(robot, q, q_next)})
+        return jacobian(graph, inputs=["q", "q_next"], robot=robot)
+    v = recording.input("v", (robot.nv,), sizes["qd"])
+    origin = recording.input("origin", (robot.nq,), sizes["q"], unit_vectors=units)
+    graph = recording.graph({"moved": between(robot, origin, advance(robot, q, v))})
+    return jacobian(graph, inputs=["q", "v"], robot=robot)
