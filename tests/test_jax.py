@@ -336,3 +336,24 @@ def test_functions_of_constraints_have_gradients() -> None:
     expected = evaluate(trace(arm, "constrained_forward_dynamics_vjp"), state)
     np.testing.assert_allclose(by_q, expected["vjp_q"][0], rtol=1e-9)
     np.testing.assert_allclose(by_tau, expected["vjp_tau"][0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "numpy"])
+def test_rollouts_with_contacts(backend: str, floating: Robot) -> None:
+    """Which foot stands in which step is an input without gradient."""
+    robot = floating.with_frame("toe", "leg", (0.0, 0.02, -0.4)).with_contact("toe", damping=2.0)
+    run = rollout(robot, 3, 0.01, backend=backend, constrained=True)
+    q, qd, tau = normal((2, robot.nq), (2, robot.nv), (2, 3, robot.nv))
+    q[:, 3:7] /= np.linalg.norm(q[:, 3:7], axis=1, keepdims=True)
+    active = np.broadcast_to(np.array([[1.0], [0.0], [1.0]]), (2, 3, 1))
+    own = dynagate.Rollout(robot, steps=3, dt=0.01, constrained=True)
+    expected, states = own(q, qd, tau, active=active), jax.jit(run)(q, qd, tau, active)
+    np.testing.assert_allclose(states.q, expected.q, rtol=1e-9, atol=1e-9)
+    assert np.abs(states.q - own(q, qd, tau).q).max() > 1e-6
+    weight = normal((2, 4, robot.nv))[0]
+    got = jax.grad(lambda tau, active: (weight * run(q, qd, tau, active).qd).sum(), argnums=(0, 1))(tau, active)
+    products = own.vjp(expected, tau, np.zeros((2, 4, robot.nv)), weight, active=active)
+    np.testing.assert_allclose(got[0], products["tau"], rtol=1e-8, atol=1e-10)
+    assert not np.any(got[1])
+    if backend == "numpy":
+        check_grads(lambda *x: run(*x, active), (q, qd, tau), 1, modes=("rev",), **LOOSE)

@@ -167,3 +167,17 @@ def test_the_example_trains_a_policy() -> None:
 
     space = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "torch_policy.py"))
     assert space["last"] < 0.05 * space["first"]
+
+
+def test_rollouts_with_contacts(floating: Robot) -> None:
+    """Which foot stands in which step is an input without gradient."""
+    robot = floating.with_frame("toe", "leg", (0.0, 0.02, -0.4)).with_contact("toe", damping=2.0)
+    run = rollout(robot, 3, 0.01, constrained=True, dtype="float64")
+    q, qd, tau = normal((2, robot.nq), (2, robot.nv), (2, 3, robot.nv))
+    active = torch.tensor([[1.0], [0.0], [1.0]], dtype=torch.float64).expand(2, 3, 1).contiguous()
+    own = dynagate.Rollout(robot, steps=3, dt=0.01, constrained=True)
+    start = torch.nn.functional.normalize(q[:, 3:7].detach(), dim=1)
+    placed = torch.cat([q[:, :3].detach(), start, q[:, 7:].detach()], dim=1)
+    expected = own(placed.numpy(), qd.detach().numpy(), tau.detach().numpy(), active=active.numpy())
+    np.testing.assert_allclose(run(placed, qd, tau, active).q.detach(), expected.q, rtol=1e-9, atol=1e-9)
+    assert gradcheck(lambda *x: run(*x, active), (q, qd, tau), **LOOSE)

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
@@ -34,7 +35,8 @@ class RolloutFunction:
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are
-    brought to length 1 first. Returns `States`. A trajectory that diverges is not finite from then on.
+    brought to length 1 first; and, of a constrained rollout, with active (*leading, steps, constraints), 0 or 1, by
+    which nothing is differentiated. Returns `States`. A trajectory that diverges is not finite from then on.
 
     It is differentiated in reverse mode (`grad`, `vjp`, `jacrev`), once. For forward mode and second derivatives scan
     over the function "step": `dynagate.jax.function(robot, "step", dt=..., integrator=...)`.
@@ -52,36 +54,38 @@ class RolloutFunction:
         self.operator.check_dtype(str(inputs[0].dtype))
         return States(*self._run(*inputs))
 
-    def _forward(self, q0: jax.Array, qd0: jax.Array, tau: jax.Array) -> list[jax.Array]:
+    def _forward(self, *inputs: jax.Array) -> list[jax.Array]:
         kernel = self.operator.rollout.kernel
         if kernel is None:
-            leading = q0.shape[:-1]
-            shapes = [(*leading, self.operator.rows, x.shape[-1]) for x in (q0, qd0)]
-            return _called_back(self.operator.forward, shapes, q0, qd0, tau)
-        inputs = {"q": q0, "qd": qd0, "tau": tau}
-        states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, inputs, CARRY)
+            leading = inputs[0].shape[:-1]
+            shapes = [(*leading, self.operator.rows, x.shape[-1]) for x in inputs[:2]]
+            return _called_back(self.operator.forward, shapes, *inputs)
+        named = dict(zip(("q", "qd", "tau", *self.operator.held), inputs, strict=True))
+        states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, named, CARRY)
         return [states[name] for name in CARRY]
 
     def _saving(self, *inputs: jax.Array) -> tuple[list[jax.Array], tuple[jax.Array, ...]]:
         states = self._forward(*inputs)
-        return states, (*states, inputs[2])
+        return states, (*states, *inputs[2:])
 
     def _backward(self, saved: tuple[jax.Array, ...], weights: list[jax.Array]) -> tuple[jax.Array, ...]:
-        (q, qd, tau), (cost_q, cost_qd), operator = saved, weights, self.operator
+        (q, qd, tau, *held), (cost_q, cost_qd), operator = saved, weights, self.operator
         if operator.to_velocities is not None:
             (cost_q,) = bind(operator.to_velocities, q, cost_q)
         loop, kernel = operator.sweep.reverse
         if kernel is None:
             shapes = [(*x.shape[:-2], operator.robot.nv) for x in (q, qd)]
-            by_q, by_qd, by_tau = _called_back(operator.backward, [*shapes, tau.shape], q, qd, tau, cost_q, cost_qd)
+            arrays = [q, qd, tau, *held, cost_q, cost_qd]
+            by_q, by_qd, by_tau = _called_back(operator.backward, [*shapes, tau.shape], *arrays)
         else:
             inputs = {"q": q, "qd": qd, "tau": tau, "cost_q": cost_q, "cost_qd": cost_qd}
             inputs |= {"lam_q": cost_q[..., -1, :], "lam_qd": cost_qd[..., -1, :]}
+            inputs |= dict(zip(operator.held, held, strict=True))
             products = _loop(loop, kernel, operator.steps, inputs, {})
             by_q, by_qd, by_tau = (products[name] for name in ("lam_q_next", "lam_qd_next", "vjp_tau"))
         if operator.to_entries is not None:
             (by_q,) = bind(operator.to_entries, q[..., 0, :], by_q)
-        return by_q, by_qd, by_tau
+        return by_q, by_qd, by_tau, *(jnp.zeros_like(x) for x in held)
 
     def __repr__(self) -> str:
         return f"<dynagate.jax.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
@@ -103,7 +107,7 @@ def rollout(
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: integrator, form, friction,
-    friction_speed, stops and others of `dynagate.Rollout`.
+    friction_speed, stops, constrained and others of `dynagate.Rollout`; contacts= and feedback= have no operator.
 
     Raises ValueError or TypeError: an option is none of these, or dtype float64 in 32-bit mode; RobotError;
     CompileError.

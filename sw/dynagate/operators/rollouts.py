@@ -58,7 +58,7 @@ class RolloutOperator:
             raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
-        for option in ("constrained", "contacts", "feedback"):
+        for option in ("contacts", "feedback"):
             if options.get(option):
                 raise ArgumentError(f"{option}= of an operator; expected `Rollout`, which knows it")
         self.dtype, self.steps = dtype, steps
@@ -69,6 +69,9 @@ class RolloutOperator:
         self.robot, n = self.rollout.robot, self.rollout.robot.nv
         units = tuple((part.start, part.stop) for part in self.robot.quaternions())
         shapes = {"q0": (self.robot.nq,), "qd0": (n,), "tau": (steps, n)}
+        if options.get("constrained"):
+            shapes["active"] = (steps, len(self.robot.constraints))
+        self.held = [name for name in shapes if name == "active"]
         ports = (Port(name, shape, (), units if name == "q0" else ()) for name, shape in shapes.items())
         self.arguments = Arguments(f"a rollout of {self.robot.name}", tuple(ports))
 
@@ -108,19 +111,24 @@ class RolloutOperator:
                 f"inputs of {self.arguments.name} are {dtype}; expected {self.dtype}, or a rollout with dtype='{dtype}'"
             )
 
-    def forward(self, q0: Array, qd0: Array, tau: Array) -> list[Array]:
-        """Trajectories q and qd, on the host. Raises ValueError: an input is not finite, where no C computes them."""
+    def forward(self, q0: Array, qd0: Array, tau: Array, *held: Array) -> list[Array]:
+        """Trajectories q and qd, on the host. held: `active` of a constrained rollout. Raises ValueError: an input is
+        not finite, where no C computes them."""
+        switches = dict(zip(self.held, held, strict=True))
         if self.rollout.kernel is None:
-            trajectories = self.rollout(q0, qd0, tau)
+            trajectories = self.rollout(q0, qd0, tau, **switches)
             return [np.asarray(trajectories.q, self.dtype), np.asarray(trajectories.qd, self.dtype)]
-        leading, arrays = q0.shape[:-1], {"q": q0, "qd": qd0, "tau": tau}
+        leading, arrays = q0.shape[:-1], {"q": q0, "qd": qd0, "tau": tau, **switches}
         batch = math.prod(leading)
         results, _ = self.rollout.marched(
             {name: x.reshape(batch, *x.shape[len(leading) :]) for name, x in arrays.items()}
         )
         return [results[name].reshape(*leading, *results[name].shape[1:]) for name in ("q", "qd")]
 
-    def backward(self, q: Array, qd: Array, tau: Array, cost_q: Array, cost_qd: Array) -> list[Array]:
-        """Gradients by q0 and qd0, (..., nv), and tau, on the host. cost_q: along velocities."""
-        products = self.sweep.swept(q, qd, tau, cost_q, cost_qd)
+    def backward(self, q: Array, qd: Array, tau: Array, *others: Array) -> list[Array]:
+        """Gradients by q0 and qd0, (..., nv), and tau, on the host. others: `active` of a constrained rollout, and the
+        costs of q, along velocities, and qd."""
+        *held, cost_q, cost_qd = others
+        inputs = {name: x.reshape(-1, *x.shape[-2:]) for name, x in zip(self.held, held, strict=True)}
+        products = self.sweep.swept(q, qd, tau, cost_q, cost_qd, inputs or None)
         return [products[name] for name in ("q0", "qd0", "tau")]

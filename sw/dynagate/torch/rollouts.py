@@ -29,7 +29,8 @@ class RolloutFunction:
     """Torques to trajectories; `rollout` makes it.
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype and on the CPU;
-    quaternions are brought to length 1 first. Returns `States`. It is differentiated in reverse mode, once.
+    quaternions are brought to length 1 first; and, of a constrained rollout, with active (*leading, steps,
+    constraints), 0 or 1, which has no gradient. Returns `States`. It is differentiated in reverse mode, once.
 
     What is not finite stays in its trajectory, and raises no error.
 
@@ -41,8 +42,9 @@ class RolloutFunction:
         self.operator = operator
         name = f"{operator.robot.name}_rollout".replace("-", "_").lower()
         derivative = self._differentiate, self._save
-        self._forward = registered(name, 3, 2, self._compute, self._shapes, derivative)
-        self._backward = registered(f"{name}_vjp", 5, 3, self._compute_back, self._shapes_back)
+        held = len(operator.held)
+        self._forward = registered(name, 3 + held, 2, self._compute, self._shapes, derivative)
+        self._backward = registered(f"{name}_vjp", 5 + held, 3, self._compute_back, self._shapes_back)
         to_velocities, to_entries = operator.to_velocities, operator.to_entries
         self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
         self._to_entries = None if to_entries is None else TorchOperator(to_entries)
@@ -72,16 +74,16 @@ class RolloutFunction:
         return [state, state, tuple(tau.shape)]
 
     def _save(self, ctx: Any, inputs: tuple[torch.Tensor, ...], output: tuple[torch.Tensor, ...]) -> None:
-        ctx.save_for_backward(*output, inputs[2])
+        ctx.save_for_backward(*output, *inputs[2:])
 
-    def _differentiate(self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor) -> tuple[torch.Tensor, ...]:
-        q, qd, tau = ctx.saved_tensors
+    def _differentiate(self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        q, qd, tau, *held = ctx.saved_tensors
         if self._to_velocities is not None:
             (cost_q,) = self._to_velocities(q, cost_q)
-        by_q, by_qd, by_tau = self._backward(q, qd, tau, cost_q, cost_qd)
+        by_q, by_qd, by_tau = self._backward(q, qd, tau, *held, cost_q, cost_qd)
         if self._to_entries is not None:
             (by_q,) = self._to_entries(q[..., 0, :].contiguous(), by_q)
-        return by_q, by_qd, by_tau
+        return by_q, by_qd, by_tau, *(None for _ in held)
 
     def __repr__(self) -> str:
         return f"<dynagate.torch.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
@@ -103,7 +105,7 @@ def rollout(
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
     computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form, friction,
-    friction_speed, stops and others of `dynagate.Rollout`.
+    friction_speed, stops, constrained and others of `dynagate.Rollout`; contacts= and feedback= have no operator.
 
     Raises ValueError: an option is none of these; RobotError; CompileError.
     """
