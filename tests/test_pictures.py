@@ -141,5 +141,5 @@ def test_an_environment_renders() -> None:
         picture = environment.render()
     assert picture.shape == (HEIGHT, WIDTH, 3)
     assert (picture < 128).any()
-    with pytest.raises(ValueError, match="render_mode='human'; expected 'rgb_array' or None"):
-        Walking(render_mode="human")
+    with pytest.raises(ValueError, match="render_mode='ansi'; expected 'human', 'rgb_array' or None"):
+        Walking(render_mode="ansi")

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.build import ProcessorBuild
     from dynagate.hw.processor.shape import Core
     from dynagate.hw.request import DesignRequest
+    from dynagate.integrators.browser import View, ViewError, view
     from dynagate.integrators.pictures import draw
 
 __all__ = [
@@ -60,6 +61,8 @@ __all__ = [
     "RolloutOptions",
     "Stages",
     "Trajectories",
+    "View",
+    "ViewError",
     "build",
     "build_request",
     "difference",
@@ -70,6 +73,7 @@ __all__ = [
     "open",
     "robots",
     "trace",
+    "view",
 ]
 
 _LAZY = {
@@ -87,7 +91,10 @@ _LAZY = {
     "Stages": "dynagate.hw.plan",
     "build": "dynagate.hw.build",
     "build_request": "dynagate.hw.build",
+    "View": "dynagate.integrators.browser",
+    "ViewError": "dynagate.integrators.browser",
     "draw": "dynagate.integrators.pictures",
+    "view": "dynagate.integrators.browser",
     "Accelerator": "dynagate.host",
     "BoundCall": "dynagate.host",
     "ChipRollout": "dynagate.host",

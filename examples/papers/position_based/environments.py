@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from examples.papers.position_based.inputs import check_whole
 from examples.papers.position_based.legged import LEGGED
 from examples.papers.position_based.walking import CONTROL as CONTROL  # of this module's users
 from examples.papers.position_based.walking import Flags, Simulator, WalkingTask
+
+if TYPE_CHECKING:
+    from dynagate.integrators.browser import View
 
 try:
     import gymnasium
@@ -67,12 +70,12 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
     rad and speeds in rad/s around the stance (0.02 by default).
 
     robot: "hopper", "walker" or "spider". simulator: "pbfd", or "newton-euler", semi-implicit with dry friction.
-    render_mode: "rgb_array", with which `render` gives a picture.
+    render_mode: "rgb_array", with which `render` gives a picture, or "human", which shows each step in the browser.
     dt: of the simulator, s; None for that of `walking.STEPS`. Raises ValueError: an unknown name, a dt that CONTROL is
     no multiple of, an option of reset that is not there.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": round(1.0 / CONTROL)}  # noqa: RUF012  Gymnasium's
+    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": round(1.0 / CONTROL)}  # noqa: RUF012  Gymnasium's
 
     def __init__(
         self,
@@ -84,8 +87,9 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
         render_mode: str | None = None,
     ) -> None:
         if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ArgumentError(f"render_mode={render_mode!r}; expected 'rgb_array' or None")
+            raise ArgumentError(f"render_mode={render_mode!r}; expected 'human', 'rgb_array' or None")
         self.render_mode = render_mode
+        self._view: View | None = None
         self.task = WalkingTask(robot, simulator, dt, span)
         self.q, self.qd, self._count = self.task.legged.stance.copy(), np.zeros(self.task.legged.robot.nv), 0
         self.observation_space, self.action_space = _spaces(self.task)
@@ -96,6 +100,7 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
         super().reset(seed=seed)
         self.q, self.qd = self.task.start(self.np_random, options)
         self._count = 0
+        self._show()
         return self.task.observations(self.q, self.qd), {"converged": True}
 
     def step(self, action: Numbers) -> tuple[Numbers, float, bool, bool, dict[str, Any]]:
@@ -105,16 +110,32 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
         self._count += 1
         over = self._count >= self.task.actions
         seen = self.task.observations(self.q, self.qd)
+        self._show()
         return seen, float(reward), bool(fallen), over, {"converged": bool(converged)}
 
+    def _show(self) -> None:
+        """With render_mode "human": what `reset` and `step` have led to."""
+        if self.render_mode != "human":
+            return
+        if self._view is None:
+            from dynagate.integrators.browser import view
+
+            self._view = view(self.task.legged.robot, self.q)
+        self._view.q = self.q
+
     def render(self) -> Any:
-        """The robot as lines (480, 640, 3) uint8, with render_mode "rgb_array"; None without. Raises MissingExtraError:
-        Pillow is not installed."""
-        if self.render_mode is None:
+        """The robot as lines (480, 640, 3) uint8, with render_mode "rgb_array"; None without, for "human" shows it in
+        `reset` and `step`. Raises MissingExtraError: Pillow is not installed."""
+        if self.render_mode != "rgb_array":
             return None
         from dynagate.integrators.pictures import pixels
 
         return pixels(self.task.legged.robot, self.q)
+
+    def close(self) -> None:
+        if self._view is not None:
+            self._view.close()
+            self._view = None
 
 
 class WalkingBatch(VectorEnv[Numbers, Numbers, npt.NDArray[Any]]):

@@ -19,7 +19,8 @@ OPTIONS = {
     "Hardware": "ii units core stages axi tlast words choice budget family board clock",
     "Measurement": "states samples steps seed batch threads no-pinocchio pinocchio-float32 boards rtl from to seconds "
     "jobs backend cluster goal simulator",
-    "Output": "folder output open project-folder only-project report json figures cuda integers single pack",
+    "Output": "folder output open turn meshes port project-folder only-project report json figures cuda integers "
+    "single pack",
     "What to remove": "dry-run designs days",
 }
 """The options of each group, in the groups' order in a help text. A command's options keep their own order."""

@@ -14,12 +14,12 @@ from dynagate.cli.look import shown
 from dynagate.cli.options import examples
 from dynagate.cli.parameters import Value
 from dynagate.cli.robot import robot_options
-from dynagate.robot import Robot
+from dynagate.robot import Robot, robots
 
 
 @command(
     short_help="Draw a robot and its motion.",
-    epilog=examples("view iiwa14 --open", "view my_robot.urdf trajectory.npz --output motion.gif"),
+    epilog=examples("view iiwa14 --open", "view my_robot.urdf trajectory.npz --turn"),
 )
 @robot_options
 @click.argument("trajectory", required=False, type=click.Path(path_type=Path))
@@ -37,16 +37,56 @@ from dynagate.robot import Robot
     metavar="SECONDS",
     help="Between steps.",
 )
-@click.option("--open", "opened", is_flag=True, help="Show it in the browser.")
-def view(robot: Robot, trajectory: Path | None, output: Path | None, dt: float, opened: bool) -> None:
-    """Draw ROBOT as lines from joint to joint: the motion in TRAJECTORY, or else one joint after the other.
+@click.option("--open", "opened", is_flag=True, help="Open the file in the browser.")
+@click.option("--turn", is_flag=True, help="Show it in the browser instead, to be turned and played; Ctrl-C ends it.")
+@click.option(
+    "--meshes",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="With --turn: where mesh files must lie.  [default: the robot's package, or its file's folder]",
+)
+@click.option(
+    "--port", default=8080, show_default=True, type=click.IntRange(1, 65535), help="With --turn: of the page."
+)
+@click.pass_context
+def view(
+    context: click.Context,
+    robot: Robot,
+    trajectory: Path | None,
+    output: Path | None,
+    dt: float,
+    opened: bool,
+    turn: bool,
+    meshes: Path | None,
+    port: int,
+) -> None:
+    """Draw ROBOT as lines from joint to joint, or show its shapes in the browser (--turn): the motion in TRAJECTORY, or
+    else one joint after the other.
 
     TRAJECTORY is an .npz file with `q`, (steps, nq) or (batch, steps, nq) in rad and m, as
     numpy.savez(file, q=motion.q) writes it."""
     from dynagate.integrators.pictures import draw, sweep
 
     q = sweep(robot) if trajectory is None else _read(trajectory)
+    if turn:
+        if output or opened:
+            raise click.UsageError("--turn beside --output or --open; expected one: a page is shown, or a file drawn")
+        _turned(robot, context.params["robot"], q if q.ndim < 3 else q[0], dt=dt, meshes=meshes, port=port)
+        return
     shown(draw(robot, q, output or Path(f"{robot.name}.svg"), dt=dt), opened=opened)
+
+
+def _turned(robot: Robot, name: str, q: Any, **options: Any) -> None:
+    """Shows a robot until Ctrl-C. name: of it, or the path of its file, which has shapes where it is a URDF."""
+    from dynagate.integrators import browser
+
+    file = Path(robots.file_of(name))
+    with browser.view(robot, q, file=file if file.suffix == ".urdf" else None, **options) as shown_until:
+        click.echo(f"{shown_until.url}, until Ctrl-C")
+        try:
+            shown_until.wait()
+        except KeyboardInterrupt:
+            click.echo()
 
 
 def _read(file: Path) -> Any:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from dynagate.base.arguments import is_whole
+from dynagate.base.errors import ArgumentError
+from dynagate.robot.checked import RobotOrName
+
+if TYPE_CHECKING:
+    from dynagate.integrators.browser import View
 
 Array = npt.NDArray[Any]
 OUTPUTS = {"q_next": "q", "qd_next": "qd", "a": "a", "b": "b"}
@@ -49,6 +56,22 @@ class Trajectories:
         """(..., steps) bool: whether each step has solved its equations, as those of an explicit method always have; of
         a rollout that gives every k-th state, (..., steps // k), whether all steps since the one before have."""
         return np.ones(self.q[..., 1:, 0].shape, bool) if self._converged is None else self._converged
+
+    def view(self, robot: RobotOrName, *, which: int = 0, dt: float = 0.02, **options: Any) -> View:
+        """Play a motion in the browser: `dynagate.view`. robot: whose motions these are, by a name or path for the
+        shapes in its file. which: of a batch, counted over its leading axes. dt: s between the states, as the rollout
+        has them. options: as `view` takes them.
+
+        Raises as `view` does, and ValueError: there is no such motion; it ends where its numbers are not finite."""
+        from dynagate.integrators.browser import view
+
+        motions = self.q.reshape(-1, *self.q.shape[-2:])
+        if not is_whole(which) or not 0 <= which < len(motions):
+            raise ArgumentError(f"which={which!r}; expected a number from 0 to {len(motions) - 1}")
+        finite = np.isfinite(motions[which]).all(axis=1)
+        return view(
+            robot, motions[which][: len(finite) if finite.all() else max(np.argmin(finite), 1)], dt=dt, **options
+        )
 
     def __repr__(self) -> str:
         linear = "" if self.a is None else ", a, b"

@@ -43,9 +43,12 @@ def load(name_or_path: str | PathLike[str], **options: Unpack[ReadingOptions]) -
     """A shipped robot by name, or any robot by the path of its URDF file: a `Path`, or a text that ends in one of
     SUFFIXES or has a slash. Options as for `Robot.from_urdf`. Raises RobotError, for MJCF and macros too: their readers
     are `Robot.from_mjcf` and `Robot.from_xacro`, for files that the caller trusts."""
-    if isinstance(name_or_path, str) and not is_path(name_or_path):
-        return Robot.from_urdf(path(name_or_path), **options)
-    return Robot.from_urdf(name_or_path, **options)
+    return Robot.from_urdf(file_of(name_or_path), **options)
+
+
+def file_of(name_or_path: str | PathLike[str]) -> str | PathLike[str]:
+    """The path of the file that `load` reads. Raises RobotError: no robot of this name ships."""
+    return path(name_or_path) if isinstance(name_or_path, str) and not is_path(name_or_path) else name_or_path
 
 
 def load_trusted(name_or_path: str, **options: Unpack[ReadingOptions]) -> Robot:

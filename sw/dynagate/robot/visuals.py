@@ -1,0 +1,141 @@
+"""What a URDF file says of how its links look: boxes, cylinders, spheres, mesh files. The dynamics need none of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import unquote
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.robot.markup import numbers, only, parse
+from dynagate.robot.model import RobotError
+from dynagate.robot.rotations import Rounding
+
+PACKAGE = "package.xml"
+"""The file that marks the folder of a ROS package, from which `package://` leads on."""
+
+MOST_BYTES = 64 * 2**20
+MOST_VISUALS = 2000
+SUFFIXES = (".stl", ".obj", ".ply", ".glb", ".dae")
+GREY = (176, 180, 184)
+
+Array = npt.NDArray[np.float64]
+
+
+class Visual(NamedTuple):
+    """A shape on a link, or on the base where `link` is None.
+
+    shape: "box", "cylinder" (along z), "sphere" or "mesh". size: m; the three edges, (radius, length), (radius,), or
+    the scale of a mesh along its axes. rotation (3, 3), translation (3,) in m: its pose in the frame of the link.
+    color: red, green, blue to 255. file: of a mesh, as the URDF file writes it."""
+
+    link: str | None
+    shape: str
+    size: tuple[float, ...]
+    rotation: Array
+    translation: Array
+    color: tuple[int, int, int]
+    file: str = ""
+
+
+def visuals(path: str | PathLike[str]) -> list[Visual]:
+    """The shapes of a URDF file, links in the file's order. Shapes that cannot be understood are left out, for nothing
+    but a picture needs them. Raises RobotError: the file is missing or no URDF."""
+    root, _ = parse(Path(path), lax=True)
+    colors = {material.get("name"): color for material in root.iter("material") if (color := _color(material))}
+    carried = {child.get("link") for child in root.findall("joint/child")}
+    shown: list[Visual] = []
+    for link in root.findall("link"):
+        for visual in link.findall("visual"):
+            if len(shown) < MOST_VISUALS and (shape := _shape(visual)) is not None:
+                material = visual.find("material")
+                color = None if material is None else _color(material) or colors.get(material.get("name"))
+                name = link.get("name", "")
+                link_of = name if name in carried else None
+                shown.append(Visual(link_of, *shape[:2], *_pose(visual), color or GREY, shape[2]))
+    return shown
+
+
+def _shape(visual: Any) -> tuple[str, tuple[float, ...], str] | None:
+    try:
+        for kind, keys in (("box", "size"), ("cylinder", "radius length"), ("sphere", "radius"), ("mesh", "scale")):
+            shape = visual.find(f"geometry/{kind}")
+            if shape is None:
+                continue
+            if kind == "mesh":
+                scale = numbers(shape, "scale", "mesh", 3) if shape.get("scale") else np.ones(3)
+                return kind, tuple(map(float, scale)), shape.get("filename", "")
+            sizes = [float(x) for key in keys.split() for x in numbers(shape, key, kind, 3 if kind == "box" else 1)]
+            return (kind, tuple(sizes), "") if all(0.0 < x < math.inf for x in sizes) else None
+    except RobotError:
+        pass
+    return None
+
+
+def _pose(visual: Any) -> tuple[Array, Array]:
+    """Rotation and translation of a shape; none where the file's cannot be understood."""
+    try:
+        origin = only(visual, "origin", "visual")
+        xyz, rpy = (
+            np.zeros(3) if origin is None or origin.get(key) is None else np.asarray(numbers(origin, key, "visual", 3))
+            for key in ("xyz", "rpy")
+        )
+    except RobotError:
+        xyz = rpy = np.zeros(3)
+    return Rounding(0.0).from_rpy(rpy.tolist(), "visual"), np.asarray(xyz, float)
+
+
+def _color(material: Any) -> tuple[int, int, int] | None:
+    color = material.find("color")
+    try:
+        rgba = None if color is None else numbers(color, "rgba", "color", 4)
+    except RobotError:
+        return None
+    if rgba is None or not np.isfinite(rgba).all():
+        return None
+    red, green, blue = (round(255.0 * min(max(float(x), 0.0), 1.0)) for x in rgba[:3])
+    return red, green, blue
+
+
+def folder_of(path: Path) -> Path:
+    """The folder that a robot's meshes must lie in: that of the nearest `package.xml` above its file, or else that of
+    the file."""
+    own = path.resolve().parent
+    return next((folder for folder in (own, *own.parents) if (folder / PACKAGE).is_file()), own)
+
+
+def mesh_bytes(robot: Path, name: str, folder: Path) -> tuple[bytes, str]:
+    """The content of a mesh's file, and its format. robot: the URDF file. name: as it is written there, a path from
+    that file or `package://PACKAGE/PATH`. folder: which the file must lie in, after all links.
+
+    Raises RobotError: it lies elsewhere, is missing or too large, or has another format."""
+    path = next((place for place in _places(robot, name, folder) if place.is_file()), None)
+    if path is None:
+        raise RobotError(f"mesh {name:.200} is missing in {folder}; expected the robot's package, or --meshes FOLDER")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise RobotError(f"mesh {name:.200} lies outside {folder}; expected a file in there, or --meshes FOLDER")
+    if path.suffix.lower() not in SUFFIXES:
+        raise RobotError(f"mesh {name:.200}; expected a file that ends in {', '.join(SUFFIXES)}")
+    if path.stat().st_size > MOST_BYTES:
+        raise RobotError(f"mesh {name:.200} has more than {MOST_BYTES} bytes and is refused")
+    return path.read_bytes(), path.suffix.lower()[1:]
+
+
+def _places(robot: Path, name: str, folder: Path) -> Iterator[Path]:
+    """Where a mesh may lie. No file of a network is one."""
+    scheme, divided, rest = name.partition("://")
+    if "\0" in name or (divided and scheme not in ("package", "model", "file")):
+        return
+    if scheme == "file" and divided:
+        yield Path(unquote(rest))
+    elif divided:
+        package, _, inside = rest.partition("/")
+        yield from (folder / inside, folder / package / inside)
+        yield from (place / inside for place in folder.parents if place.name == package)
+    else:
+        yield from (robot.resolve().parent / name, folder / name)

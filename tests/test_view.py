@@ -1,0 +1,209 @@
+"""A robot in the browser: shapes are where Pinocchio has the links, files are opened only where they may be, and what
+cannot be shown is said."""
+
+from __future__ import annotations
+
+import re
+import urllib.request
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pinocchio
+import pytest
+import trimesh
+from click.testing import CliRunner
+from dynagate import Robot, RobotError, RobotWarning
+from dynagate.cli import main
+from dynagate.host.rollouts import Trajectories
+from dynagate.integrators import browser
+from dynagate.robot.visuals import folder_of, mesh_bytes, visuals
+
+URDF = """<robot name="crane">
+  <material name="amber"><color rgba="1 0.5 0 1"/></material>
+  <link name="ground"><visual><origin xyz="0 0 0.1"/><geometry><box size="0.4 0.4 0.2"/></geometry></visual></link>
+  <joint name="mast_joint" type="continuous"><parent link="ground"/><child link="mast"/>
+    <origin xyz="0 0 0.2" rpy="0 0 0.3"/><axis xyz="0 0 1"/></joint>
+  <link name="mast"><inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual><origin xyz="0 0 0.5"/><geometry><cylinder radius="0.05" length="1"/></geometry>
+    <material name="amber"/></visual></link>
+  <joint name="jib_joint" type="revolute"><parent link="mast"/><child link="jib"/><origin xyz="0 0.1 1" rpy="0.4 0 0"/>
+    <axis xyz="0.6 0.8 0"/><limit lower="-1" upper="1" velocity="1" effort="10"/></joint>
+  <link name="jib"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+    <visual><origin xyz="0.3 0 0" rpy="0 1.2 0.5"/><geometry><mesh filename="MESH" scale="1 2 1"/></geometry></visual>
+  </link>
+  <joint name="hook_joint" type="fixed"><parent link="jib"/><child link="hook"/><origin xyz="0.6 0 -0.1"/></joint>
+  <link name="hook"><visual><geometry><sphere radius="0.03"/></geometry></visual></link>
+</robot>"""
+Q = np.array([[0.0, 0.0], [0.7, -0.4], [3.0, 0.9]])
+
+
+@pytest.fixture
+def crane(tmp_path: Path) -> Path:
+    """In a package, as ROS has them, with a mesh beside its folder."""
+    package = tmp_path / "crane_description"
+    for name in ("urdf", "meshes"):
+        (package / name).mkdir(parents=True)
+    (package / "package.xml").write_text("<package/>")
+    trimesh.creation.box((0.6, 0.1, 0.1)).export(package / "meshes" / "jib.stl")
+    path = package / "urdf" / "crane.urdf"
+    path.write_text(URDF.replace("MESH", "package://crane_description/meshes/jib.stl"))
+    return path
+
+
+@pytest.fixture
+def shown(crane: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[browser.View]:
+    monkeypatch.setattr(browser.webbrowser, "open", lambda url: True)
+    with dynagate.view(crane, Q, port=18080) as each:
+        each._playing.value = False
+        yield each
+
+
+def test_shapes_are_where_pinocchio_has_the_links(shown: browser.View, crane: Path) -> None:
+    model = pinocchio.buildModelFromUrdf(str(crane))
+    data = model.createData()
+    assert set(shown._links) == {browser.BASE, "mast", "jib", "hook"}
+    assert shown._bones is None
+    for step, (turn, bend) in enumerate(Q):
+        shown._show(step)
+        pinocchio.framesForwardKinematics(model, data, np.array([np.cos(turn), np.sin(turn), bend]))
+        for name, frame in shown._links.items():
+            place = pinocchio.SE3.Identity() if name == browser.BASE else data.oMf[model.getFrameId(name)]
+            rotation = pinocchio.Quaternion(*frame.wxyz).toRotationMatrix()
+            np.testing.assert_allclose(frame.position, place.translation, atol=1e-9)
+            np.testing.assert_allclose(rotation, place.rotation, atol=1e-9)
+    shapes, whole = browser.shapes_of(Robot.from_urdf(crane), crane, None)
+    assert whole
+    by_link = dict(shapes)
+    jib = pinocchio.SE3(pinocchio.rpy.rpyToMatrix(0.0, 1.2, 0.5), np.array([0.3, 0.0, 0.0]))
+    corner = jib.act(np.array([0.3, 0.1, 0.05]))  # of a box whose y is scaled by 2
+    assert np.abs(by_link["jib"].vertices - corner).max(axis=1).min() < 1e-6
+    assert by_link["mast"].bounds == pytest.approx(np.array([[-0.05, -0.05, 0.0], [0.05, 0.05, 1.0]]), abs=1e-6)
+    assert [each.color for each in visuals(crane)][1] == (255, 128, 0)
+
+
+def test_the_page_is_there_for_this_machine_until_it_is_closed(shown: browser.View) -> None:
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", shown.url)
+    assert shown.opened
+    with urllib.request.urlopen(shown.url) as page:
+        assert b"<html" in page.read().lower()
+    shown.q = Q[1]
+    assert shown.q.shape == (1, 2)
+    with pytest.raises(ValueError, match=r"^q has shape \(3,\); expected \(2,\) or \(steps, 2\)$"):
+        shown.q = np.zeros(3)
+    with pytest.raises(ValueError, match=r"^q is not finite at step 1; expected finite numbers$"):
+        shown.q = np.array([[0.0, 0.0], [np.inf, 0.0]])
+    shown.close()
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(shown.url)
+
+
+SECRET = "outside.stl"
+HOSTILE = {
+    "../../outside.stl": r"mesh \S+ lies outside \S+crane_description; expected a file in there, or --meshes FOLDER",
+    "package://crane_description/../outside.stl": r"mesh \S+ lies outside \S+crane_description; expected",
+    "file://FOLDER/outside.stl": r"mesh \S+ lies outside \S+crane_description; expected",
+    "FOLDER/outside.stl": r"mesh \S+ lies outside \S+crane_description; expected",
+    "../meshes/link.stl": r"mesh \S+ lies outside \S+crane_description; expected",
+    "https://example.org/jib.stl": r"mesh https://example.org/jib.stl is missing in \S+; expected the robot's package",
+    "package://crane_description/meshes/none.stl": r"mesh \S+none.stl is missing in \S+; expected the robot's package",
+    "../package.xml": r"mesh ../package.xml; expected a file that ends in .stl, .obj, .ply, .glb, .dae",
+    "../meshes/broken.stl": r"mesh ../meshes/broken.stl cannot be read as .stl \(",
+    "../meshes/broken.dae": r"mesh ../meshes/broken.dae cannot be read as .dae \(",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_meshes_are_read_from_the_robots_folder_alone(name: str, crane: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outside = crane.parent.parent.parent / SECRET
+    trimesh.creation.box().export(outside)
+    meshes = crane.parent.parent / "meshes"
+    (meshes / "link.stl").symlink_to(outside)
+    for kind in ("stl", "dae"):
+        (meshes / f"broken.{kind}").write_bytes(b"no triangles in here")
+    crane.write_text(URDF.replace("MESH", name.replace("FOLDER", str(outside.parent))))
+    with pytest.warns(RobotWarning, match=HOSTILE[name]) as told:
+        shapes, whole = browser.shapes_of(Robot.from_urdf(crane), crane, None)
+    assert str(told[0].message).endswith("; lines are drawn instead")
+    assert not whole
+    assert len(shapes) == 3
+    if "outside" in HOSTILE[name]:  # and allowed where the caller says so
+        content, kind = mesh_bytes(crane, visuals(crane)[2].file, outside.parent)
+        assert (content, kind) == (outside.read_bytes(), "stl")
+
+
+def test_the_folder_of_a_robot_is_its_package_or_its_own(crane: Path) -> None:
+    assert folder_of(crane) == crane.parent.parent
+    (crane.parent.parent / "package.xml").unlink()
+    assert folder_of(crane) == crane.parent
+    with pytest.raises(RobotError, match="lies outside"):
+        mesh_bytes(crane, "../meshes/jib.stl", folder_of(crane))
+
+
+def test_without_shapes_or_a_browser_lines_are_shown_and_the_address_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(url: str) -> bool:
+        raise browser.webbrowser.Error("could not locate runnable browser")
+
+    monkeypatch.setattr(browser.webbrowser, "open", none)
+    with pytest.warns(RobotWarning, match=r"no browser could be opened here; open http://127.0.0.1:\d+ by hand, "):
+        page = dynagate.view("two_joint_arm", np.zeros(2), port=18090)
+    with page:
+        assert page._bones is not None
+        assert not page.opened
+    with pytest.raises(ValueError, match=r"^port=0; expected a number from 1 to 65535$"):
+        dynagate.view("two_joint_arm", np.zeros(2), port=0)
+    with pytest.raises(RobotError, match=r"^/nowhere is no folder; expected the one in which the robot's meshes lie$"):
+        dynagate.view("two_joint_arm", np.zeros(2), meshes="/nowhere")
+
+
+def test_a_trajectory_is_shown_up_to_where_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    q = np.zeros((3, 5, 2))
+    q[1, 2:] = np.nan
+    motions = Trajectories(q, np.zeros_like(q), None, None, np.array([-1, 1, -1]))
+    asked: dict[str, Any] = {}
+    monkeypatch.setattr(browser, "view", lambda robot, q, **options: asked.update(robot=robot, q=q, **options))
+    motions.view("two_joint_arm", which=1, dt=0.1, port=9000)
+    assert (asked["robot"], asked["q"].shape, asked["dt"], asked["port"]) == ("two_joint_arm", (2, 2), 0.1, 9000)
+    motions.view("two_joint_arm")
+    assert asked["q"].shape == (5, 2)
+    with pytest.raises(ValueError, match=r"^which=3; expected a number from 0 to 2$"):
+        motions.view("two_joint_arm", which=3)
+
+
+def test_the_command_shows_a_file_until_it_is_interrupted(crane: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browser.webbrowser, "open", lambda url: True)
+    pages: list[bytes] = []
+
+    def interrupted(self: browser.View) -> None:
+        with urllib.request.urlopen(self.url) as page:
+            pages.append(page.read())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(browser.View, "wait", interrupted)
+    ran = CliRunner().invoke(main, ["view", str(crane), "--turn", "--port", "18070"])
+    assert ran.exit_code == 0, ran.output
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+, until Ctrl-C\n\n", ran.output)
+    assert pages[0]
+    ran = CliRunner().invoke(main, ["view", str(crane), "--turn", "--open"])
+    assert ran.exit_code == 2
+    assert "--turn beside --output or --open; expected one" in ran.output
+
+
+def test_an_environment_for_people_shows_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    pytest.importorskip("numba")
+    import_module("examples.papers.position_based.environments")
+    monkeypatch.setattr(browser.webbrowser, "open", lambda url: True)
+    with gymnasium.make("dynagate/Hopper-v0", render_mode="human") as environment:
+        environment.reset(seed=1)
+        walking = environment.unwrapped
+        page = walking._view
+        for _ in range(2):
+            environment.step(environment.action_space.sample())
+            assert np.array_equal(page.q[0], walking.q)
+        assert walking._view is page
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(page.url)
