@@ -18,6 +18,7 @@ from dynagate.fixedpoint.rows_in_c import IN_C, TYPES, NotInCError
 from dynagate.graph import OPS, Graph, Port
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import FUSED, table
+from dynagate.graph.region import KINDS
 from dynagate.native import interpreter
 
 from tests.robots import floating_robot
@@ -151,6 +152,20 @@ def test_friction_with_its_roots() -> None:
     formatted = formatted_of(ARM, "forward_dynamics", friction=0.2)
     assert "sqrt" in {node.op for node in formatted.graph.nodes}
     assert_equal(formatted, corners(formatted, 2000, seed=10))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics", "forward_dynamics_gradient"])
+@pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14", "hyq"])
+def test_a_million_states(name: str, function: str) -> None:
+    """Uniform, at the region's limits and near rest; one in a hundred at the ends of the formats."""
+    formatted = formatted_of(robots.load(name), function)
+    region = Region.of(robots.load(name), velocity=5.0)
+    for block in range(50):
+        kind = KINDS[block % len(KINDS)]
+        states = quantise_inputs(formatted, region.states(formatted.graph, 19_800, seed=block, kind=kind))
+        others = corners(formatted, 200, seed=block)
+        assert_equal(formatted, {i: np.concatenate([value, others[i]]) for i, value in states.items()})
 
 
 @pytest.fixture
