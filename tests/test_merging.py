@@ -17,7 +17,7 @@ from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.truth import relative_errors
 from dynagate.integrators.linearised import linearised_step_graph
-from dynagate.integrators.position_based_loop import trajectory_loop
+from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.step_vjp import step_vjp_graph
 from dynagate.robot.model import Joint, Link
@@ -160,7 +160,7 @@ def test_every_graph_of_a_robot_knows_the_sizes_of_its_inputs(tmp_path: Path) ->
     forward = trace(legged, "forward_dynamics")
     graphs += [vjp(forward, robot=legged), jvp(forward, robot=legged), jacobian(forward, robot=legged)]
     graphs += [make(legged, options) for make in (step_graph, linearised_step_graph, step_vjp_graph)]
-    searched: list[Graph | Loop] = [trajectory_loop(arm, 0.01, [1.0, 1.0], 5)]
+    searched: list[Graph | Loop] = [PositionBasedMethod().motion(arm, StepOptions(0.01)).loop]
     while searched:
         body = searched.pop()
         if isinstance(body, Loop):

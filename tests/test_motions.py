@@ -59,6 +59,8 @@ def test_variational_rollouts_are_the_integrators(device: str, arm: Robot) -> No
     assert (got.qd[:, 0] == qd0).all()
     assert got.converged.all()
     assert got.converged.shape == (3, STEPS)
+    assert (got.iterations == expected.iterations).all()
+    np.testing.assert_allclose(got.residual, expected.residuals / 1e-8, atol=1e-3)
     few = Rollout(arm, steps=STEPS, dt=0.005, method="variational", device=device, every=4)(q0, qd0, tau)
     assert (few.q == got.q[:, ::4]).all()
     assert few.converged.shape == (3, 3)

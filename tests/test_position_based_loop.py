@@ -14,13 +14,12 @@ from dynagate import Rollout, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.forces.contact import Contact, ContactError, Plane, Point, corners
 from dynagate.forces.servo import Servo
-from dynagate.graph.loop import evaluate_loop
+from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators.position_based_collocation import collocation
-from dynagate.integrators.position_based_loop import trajectory_loop
 from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.integrators.step import StepOptions
 from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.gpu_loop import GpuLoop
-from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
 
 from examples.papers.position_based.integrator import PositionBased
@@ -46,21 +45,24 @@ def test_a_trajectory_is_that_of_the_loops_over_links(dt: float, speed: float, d
     iterations a step, whose number rounding changes."""
     robot = robot_with(damping, 0.1 * damping)
     sim = PositionBased(robot, dt)
-    loop = trajectory_loop(robot, dt, sim._settings.scale, 1000)
     random = np.random.default_rng(0)
     q0, qd0 = random.uniform(-1.0, 1.0, (BATCH, 2)), random.uniform(-speed, speed, (BATCH, 2))
     tau = random.uniform(-1.0, 1.0, (BATCH, STEPS, 2))
-    track = sim.run(q0, qd0, STEPS, tau=tau)
-    assert track.converged.all()
-    assert (track.iterations.max() > 100) == (equal < 1.0)
-    inputs = {"q": q0, "before": q0 - dt * qd0, "tau": tau}
-    kernel = LoopKernel(loop, np.float64)
-    outputs = kernel.new_outputs(BATCH, STEPS)
-    kernel(inputs, outputs, BATCH, STEPS)
-    for results in (evaluate_loop(loop, inputs), outputs):
-        assert np.abs(results["best"] - track.q[:, 1:]).max() < (1e-12 if equal == 1.0 else 1e-5)
-        assert (np.abs(results["counted"] - track.iterations) <= 1).mean() >= equal
-        assert results["rest"].max() <= 1.0
+    expected = sim.run(q0, qd0, STEPS, tau=tau)
+    assert expected.converged.all()
+    assert (expected.iterations.max() > 100) == (equal < 1.0)
+    method = PositionBasedMethod(search="lm")
+    for device in ("numpy", "cpu"):
+        track = Rollout(robot, steps=STEPS, dt=dt, method=method, device=device)(q0, qd0, tau)
+        assert np.abs(track.q - expected.q).max() < (1e-12 if equal == 1.0 else 1e-5)
+        assert (np.abs(track.iterations - expected.iterations) <= 1).mean() >= equal
+        assert track.residual is not None
+        assert track.residual.max() <= 1.0
+
+
+def loop_of(robot: Robot, dt: float, contact: Contact | None, **options: Any) -> Loop:
+    forces = (contact,) if contact else ()
+    return PositionBasedMethod(**options).motion(robot, StepOptions(dt, forces=forces)).loop
 
 
 def sliding_box(**law: Any) -> tuple[Robot, float, Contact, None]:
@@ -93,21 +95,22 @@ TOUCHING = {
 def test_contact_and_servos_are_those_of_the_loops_over_links(name: str) -> None:
     robot, dt, contact, servo = TOUCHING[name]
     sim = PositionBased(robot, dt, contact=contact, servo=servo, objective="forces")
-    loop = trajectory_loop(robot, dt, sim._settings.scale, 200, contact=contact, servo=servo)
+    forces = [force for force in (contact, servo) if force]
+    rollout = Rollout(robot, steps=STEPS, dt=dt, method="position_based", forces=forces, device="numpy")
     random = np.random.default_rng(0)
     stance = hopper().stance if servo else np.array([0.0, 0.245, 0.0])
     n = robot.nv
     q0 = stance + random.uniform(-0.01, 0.01, (BATCH, n))
     qd0 = random.uniform(-0.3, 0.3, (BATCH, n)) + 0.5 * np.eye(n)[0]
-    inputs = {"q": q0, "before": q0 - dt * qd0, "tau": random.uniform(-1.0, 1.0, (BATCH, STEPS, n))}
+    tau, inputs = random.uniform(-1.0, 1.0, (BATCH, STEPS, n)), {}
     if servo:
         inputs["target"] = random.uniform(-0.3, 0.3, (BATCH, STEPS, n)) * (np.arange(n) >= 3)
-    track = sim.run(q0, qd0, STEPS, tau=inputs["tau"], target=inputs.get("target"))
+    expected = sim.run(q0, qd0, STEPS, tau=tau, **inputs)
+    assert expected.converged.all()
+    track = rollout(q0, qd0, tau, **inputs)
+    assert np.abs(track.q - expected.q).max() < 1e-10
+    assert (np.abs(track.iterations - expected.iterations) <= 1).all()
     assert track.converged.all()
-    results = evaluate_loop(loop, inputs)
-    assert np.abs(results["best"] - track.q[:, 1:]).max() < 1e-10
-    assert (np.abs(results["counted"] - track.iterations) <= 1).all()
-    assert results["rest"].max() <= 1.0
 
 
 @pytest.mark.long
@@ -131,11 +134,12 @@ def test_rollouts_are_the_loops_over_links(name: str) -> None:
 def test_the_loop_in_cuda(touching: bool, tmp_path: Path) -> None:
     """As host code: each trajectory's search ends by itself, after other numbers of iterations than its neighbours'."""
     robot, dt, contact, _ = sliding_box() if touching else (robot_with(0.3, 0.03), 0.1, None, None)
-    loop = trajectory_loop(robot, dt, PositionBasedMethod()._scale(robot), 1000, contact=contact)
+    loop = loop_of(robot, dt, contact, search="lm")
     random, n = np.random.default_rng(0), robot.nv
     stance, spread = (np.array([0.0, 0.245, 0.0]), 0.1) if touching else (np.zeros(n), 1.0)
     q0, qd0 = stance + spread * random.uniform(-1.0, 1.0, (BATCH, n)), spread * random.uniform(-4.0, 4.0, (BATCH, n))
     inputs = {"q": q0, "before": q0 - dt * qd0, "tau": random.uniform(-1.0, 1.0, (BATCH, STEPS, n))}
+    inputs["failed"] = np.zeros(BATCH)
     card = GpuLoop(loop, np.float64, STEPS, folder=tmp_path, toolchain=ON_HOST)
     outputs = card.new_outputs(BATCH)
     card(inputs, outputs)
@@ -150,7 +154,7 @@ def test_the_loop_in_cuda(touching: bool, tmp_path: Path) -> None:
 @needs_nvcc
 def test_nvcc_takes_the_loop(tmp_path: Path) -> None:
     robot, dt, contact, _ = sliding_box()
-    loop = trajectory_loop(robot, dt, np.ones(3), 100, contact=contact)
+    loop = loop_of(robot, dt, contact)
     (tmp_path / "loop.cu").write_text(emit_cuda_loop(loop, double=True))
     command = [shutil.which("nvcc") or "nvcc", "-cubin", "-arch=sm_90", "-Xptxas", "-v", tmp_path / "loop.cu"]
     done = subprocess.run([*command, "-o", tmp_path / "loop.cubin"], capture_output=True, text=True, check=False)
@@ -161,16 +165,16 @@ def test_nvcc_takes_the_loop(tmp_path: Path) -> None:
 def test_powers_that_are_not_whole_are_refused() -> None:
     robot, dt, contact, _ = sliding_box(alpha=1.5)
     with pytest.raises(ContactError, match="alpha 1.5, beta 1, gamma 1; a graph takes whole numbers as alph"):
-        trajectory_loop(robot, dt, np.ones(3), 100, contact=contact)
+        loop_of(robot, dt, contact)
     with pytest.raises(ContactError, match="and an even one as beta"):
-        trajectory_loop(robot, dt, np.ones(3), 100, contact=replace(contact, alpha=2.0, printed_exponent=True))
+        loop_of(robot, dt, replace(contact, alpha=2.0, printed_exponent=True))
     with pytest.raises(ContactError, match="contact point on link 'lid', which robot 'planar box' has not"):
-        trajectory_loop(robot, dt, np.ones(3), 100, contact=Contact([Point("lid", (0.0, 0.0, 0.0))]))
+        loop_of(robot, dt, Contact([Point("lid", (0.0, 0.0, 0.0))]))
 
 
 def test_joints_with_quaternions_are_refused() -> None:
     with pytest.raises(ArgumentError, match="joint 'free' of robot '4-link hinge chain' is floating; a loop of pos"):
-        trajectory_loop(swimmer(), 0.05, np.ones(9), 100)
+        loop_of(swimmer(), 0.05, None)
 
 
 @pytest.mark.parametrize(

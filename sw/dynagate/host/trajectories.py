@@ -27,14 +27,18 @@ class Trajectories:
     a, b: (..., steps, 2 nv, 2 nv) and (..., steps, 2 nv, nv), ∂x⁺/∂x and ∂x⁺/∂τ of the state x = (q, q̇) by each step;
     None unless asked for.
     impulse: (..., steps, pairs, 3), of a rollout with rigid contact: what each point had from each plane in a step,
-    normal and tangents (`contact_step.axes_of`), N s; sweeps: (..., steps) of the search for them. Else None. Of a
-    rollout that gives every k-th state alone, those of every k-th step.
+    normal and tangents (`contact_step.axes_of`), N s. Else None.
+    iterations: (..., steps) that each step took to solve its equations (evaluations of the variational residual, sweeps
+    over contacts). residual: (..., steps) what it left of them, over the method's tolerance: 1 or less has converged.
+    Both have no meaning after a step that ended a motion, and are None of methods that solve none; contacts have no
+    residual.
+    Of a rollout that gives every k-th state alone, impulse, iterations and residual are those of every k-th step.
     tau: (..., steps, nv), N m or N, of a rollout with feedback: what it gave in each step. Else None.
     converged: (..., steps) whether each step has solved its equations.
     diverged: (...) the first step whose result is given and infinite or no number; -1 where all are finite.
     """
 
-    __slots__ = ("_converged", "a", "b", "diverged", "impulse", "q", "qd", "sweeps", "tau")
+    __slots__ = ("_converged", "a", "b", "diverged", "impulse", "iterations", "q", "qd", "residual", "tau")
 
     def __init__(
         self,
@@ -45,11 +49,13 @@ class Trajectories:
         diverged: Array,
         converged: Array | None = None,
         impulse: Array | None = None,
-        sweeps: Array | None = None,
+        iterations: Array | None = None,
+        residual: Array | None = None,
         tau: Array | None = None,
     ) -> None:
         self.q, self.qd, self.a, self.b, self.diverged, self._converged = q, qd, a, b, diverged, converged
-        self.impulse, self.sweeps, self.tau = impulse, sweeps, tau
+        self.impulse, self.tau = impulse, tau
+        self.iterations, self.residual = iterations, residual
 
     @property
     def converged(self) -> Array:

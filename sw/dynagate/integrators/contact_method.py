@@ -39,6 +39,6 @@ class ContactMethod(Method):
             constants={"failed": 0.0},
             zeros={"r": 3 * self.contact.pairs},
             failed="failed_next",
-            extras={"impulse": ("swept", (self.contact.pairs, 3)), "sweeps": ("counted", ())},
+            extras={"impulse": ("swept", (self.contact.pairs, 3)), "iterations": ("counted", ())},
             in_float32=True,
         )

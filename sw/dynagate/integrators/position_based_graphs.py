@@ -21,7 +21,6 @@ from dynagate.forces.servo import Servo
 from dynagate.graph import Graph
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
-from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_joints import Joints, joints_of
 from dynagate.integrators.position_based_search import MEMORY, Damping
 from dynagate.robot import Robot
@@ -251,23 +250,6 @@ def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array
     weighted = turn @ inertia.second + np.outer(shift, inertia.first)
     pushed = turn @ inertia.first + shift * inertia.mass
     return weighted, pushed, sum(np.ravel(weighted * turn)) + sum(pushed * shift)
-
-
-def ending(model: Model) -> Graph:
-    """best and start (nv,), the configurations at a step's ends, and past to energy (), kinetic and potential in J."""
-    robot, tree = model.robot, model.tree
-    recording = Recording("ending", robot.name)
-    best, start = (recording.input(name, (robot.nq,), typical_sizes(tree)["q"]) for name in ("best", "start"))
-    past = _past(recording, tree)
-    oldest, middle, last = (weight / model.dt for weight in collocation(2).first)
-    middle = middle + 2.0 * oldest  # of T_k, of which `past` has -2
-    total: Scalar = 0.0
-    for i, ((r, p), (r0, p0)) in enumerate(zip(poses_of(tree, best), poses_of(tree, start), strict=True)):
-        inertia = tree.inertias[i]
-        turn = past[i, :9].reshape(3, 3) * oldest + r0 * middle + r * last
-        _, _, motion = _weighted(inertia, turn, past[i, 9:] * oldest + p0 * middle + p * last)
-        total = total + 0.5 * motion + tree.base_acceleration @ (r @ inertia.first + p * inertia.mass)
-    return recording.graph({"energy": scalar(total)})
 
 
 def _places(model: Model, poses: Poses) -> list[Array]:

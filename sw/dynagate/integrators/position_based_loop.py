@@ -14,19 +14,15 @@ import numpy as np
 from dynagate.dynamics.mass_matrix import factorise, mass_matrix, solve
 from dynagate.dynamics.spatial import array, select
 from dynagate.dynamics.tree import Tree
-from dynagate.forces.contact import Contact
-from dynagate.forces.servo import Servo
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
-from dynagate.graph.loop import Count, Loop, Until
+from dynagate.graph.loop import Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.position_based_graphs import (
     Model,
-    begin,
     chosen,
     damp,
-    ending,
     evaluation,
     largest_over,
     next_damping,
@@ -36,37 +32,6 @@ from dynagate.integrators.position_based_graphs import (
 from dynagate.integrators.position_based_root import root_search
 from dynagate.integrators.position_based_search import ENERGY
 from dynagate.robot import Robot
-
-
-def trajectory_loop(
-    robot: Robot,
-    dt: float,
-    scale: Sequence[float],
-    iterations: int,
-    *,
-    contact: Contact | None = None,
-    servo: Servo | None = None,
-) -> Loop:
-    """A loop over the steps of a trajectory: each the minimum of an energy or, with contact, a root of the forces.
-
-    Inputs: q and before (nq,), the configurations at the start and one step before; tau (nv,) of each step, N m or N;
-    with a servo target (nv,) of each step, rad or m.
-    Kept of every step: best (nq,), the configuration at its end; energy (), kinetic and potential in J; counted (), its
-    iterations; rest (), the largest force left over its scale: 1 or less has converged.
-    dt: s. scale (nv,): as in `Settings`. iterations: most of them a step.
-    Raises RobotError: joints that mimic others; ValueError: a joint with a quaternion; ContactError: a point on no link
-    of the robot, or a law with powers that are not whole.
-    """
-    model = Model(robot, dt, contact, servo)
-    return Loop(
-        "position_based",
-        robot.name,
-        (begin(model), search(model, scale, iterations), ending(model)),
-        {"best": "q", "start": "before"},
-        Count(),
-        per_turn=("tau", "target") if servo else ("tau",),
-        kept=("best", "energy", "counted", "rest"),
-    )
 
 
 def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool = False) -> Loop:

@@ -67,10 +67,11 @@ class PositionBasedMethod(Method):
             {"best": "q", "start": "before", "failed_next": "failed"},
             Count(),
             ("tau", *model.given),
-            ("best", "qd_next", "failed_next"),
+            ("best", "qd_next", "failed_next", "counted", "rest"),
             every=every,
         )
-        return Motion(loop, ("best", "qd_next"), _before(robot, options.dt), failed="failed_next")
+        extras: dict[str, tuple[str, tuple[int, ...]]] = {"iterations": ("counted", ()), "residual": ("rest", ())}
+        return Motion(loop, ("best", "qd_next"), _before(robot, options.dt), failed="failed_next", extras=extras)
 
     def _takes_hessian(self, dt: float) -> bool:
         return dt > FULL_ABOVE if self.search is None else self.search == "lm-full"

@@ -15,13 +15,13 @@ from dynagate.base.arguments import is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import Argument, Function, Tree
 from dynagate.dynamics.mass_matrix import check_invertible
-from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, select, zeros
+from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, select, sqrt, zeros
 from dynagate.dynamics.spatial import Motion as Twist
 from dynagate.forces import Forces
 from dynagate.forces.checks import check_above_zero
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
-from dynagate.graph.loop import Count, Loop, Until
+from dynagate.graph.loop import TURNS, Count, Loop, Until
 from dynagate.integrators.motion import Method, Motion, forces_of
 from dynagate.integrators.step import StepOptions
 from dynagate.integrators.variational_graphs import (
@@ -78,11 +78,12 @@ class VariationalMethod(Method):
             carried,
             Count(),
             ("tau", *forces.inputs),
-            ("q_next", "qd_next", "failed_next"),
+            ("q_next", "qd_next", "failed_next", TURNS, "left"),
             every=every,
         )
+        extras: dict[str, tuple[str, tuple[int, ...]]] = {"iterations": (TURNS, ()), "residual": ("left", ())}
         constants = {"dt": options.dt, "limit": (self.tolerance * options.dt) ** 2}
-        return Motion(loop, begin=_begin(robot), constants=constants, failed="failed_next", ends=True)
+        return Motion(loop, begin=_begin(robot), constants=constants, failed="failed_next", ends=True, extras=extras)
 
     def _solve(self, robot: Robot, forces: Forces) -> Loop:
         """The iterations of a step."""
@@ -154,15 +155,17 @@ def _pushed_iteration(forces: Forces, tree: Tree, q: Any, turn: Any, increment: 
 
 
 def _finish() -> Function:
-    """`FINISH`, with qd_next (nv,), the mean velocity of the step, and failed_next ()."""
+    """`FINISH`, with qd_next (nv,), the mean velocity of the step, failed_next () and left (), the norm of the residual
+    over the tolerance."""
 
     def counted(tree: Tree, *values: Any) -> tuple[Any, ...]:
         *own, dt, failed = values
         *carried, good = finish(tree, *own)
         wrong = select(failed - 0.5, 1.0, 1.0 - good)
-        return (*carried, array([x * (1.0 / dt) for x in carried[1]]), failed + wrong)
+        return (*carried, array([x * (1.0 / dt) for x in carried[1]]), failed + wrong, sqrt(own[-2]))
 
-    outputs = (*FINISH.outputs[:-1], Argument("qd_next", "vector", like="qd"), Argument("failed_next", "scalar"))
+    scalars = Argument("failed_next", "scalar"), Argument("left", "scalar")
+    outputs = (*FINISH.outputs[:-1], Argument("qd_next", "vector", like="qd"), *scalars)
     return Function(
         "variational_finish", (*FINISH.inputs, Argument("dt", "scalar"), FAILED), outputs, {"": counted}, {}
     )
