@@ -391,7 +391,7 @@ def weighted(state: State, by: dict[str, np.ndarray]) -> State:
     return result
 
 
-@pytest.mark.parametrize("form", ["blocks", "single_pivots"])
+@pytest.mark.parametrize("form", ["blocks", pytest.param("single_pivots", marks=pytest.mark.long)])
 def test_derivatives_are_the_complex_steps(form: str, tmp_path: Path) -> None:
     robot = branched(21, tmp_path)
     first, second = robot.constraints

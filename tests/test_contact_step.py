@@ -6,12 +6,15 @@ import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree as xml
 
 import dynagate
+import mujoco
 import numpy as np
 import pytest
 from dynagate import Robot, Rollout, evaluate, neutral, robots, trace
 from dynagate.base.errors import ArgumentError
+from dynagate.bench.mujoco_peer import model_text
 from dynagate.forces.contact import ContactError, corners
 from dynagate.graph.loop import Loop, evaluate_loop
 from dynagate.integrators import Plane, Point, RigidContact
@@ -118,6 +121,72 @@ def test_a_standing_quadruped_has_the_forces_of_statics() -> None:
     np.testing.assert_allclose(forces[:, 0], expected[:, 2], rtol=5e-2)
     np.testing.assert_allclose(np.linalg.norm(forces, axis=1), np.linalg.norm(expected, axis=1), rtol=5e-2)
     assert np.abs(result.qd[0, -1]).max() < 1e-2
+
+
+def in_mujoco_on_the_ground(hyq: Robot, dt: float) -> Any:
+    """HyQ in MuJoCo, with a ball of 1 mm at each foot and a floor as far below the world's."""
+    root = xml.fromstring(model_text(robots.load("hyq"), dt))
+    option, world = root.find("option"), root.find("worldbody")
+    assert option is not None
+    assert world is not None
+    option.remove(option[0])
+    option.set("cone", "elliptic")
+    trunk = xml.Element("body", pos="0 0 0")
+    xml.SubElement(trunk, "freejoint")
+    own, flat = hyq.links[0], np.array(hyq.links[0].inertia)
+    about = " ".join(repr(float(flat[a, b])) for a, b in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
+    com = " ".join(map(repr, own.com))
+    xml.SubElement(trunk, "inertial", pos=com, mass=repr(own.mass), fullinertia=about)
+    legs = list(world)
+    for leg in legs:
+        world.remove(leg)
+        trunk.append(leg)
+    world.append(trunk)
+    xml.SubElement(world, "geom", type="plane", size="5 5 1", pos="0 0 -0.001", friction="1 0 0", condim="3")
+    bodies = [body for leg in legs for body in leg.iter("body")]
+    for foot in feet():
+        body = bodies[[link.name for link in hyq.links[1:]].index(foot.link)]
+        place = " ".join(map(repr, foot.position))
+        xml.SubElement(body, "geom", type="sphere", size="0.001", pos=place, friction="1 0 0", condim="3")
+    return mujoco.MjModel.from_xml_string(xml.tostring(root, encoding="unicode"))
+
+
+def test_a_falling_quadruped_comes_to_rest_as_in_mujoco() -> None:
+    """From 2 cm, with servos at its joints: its feet's forces at rest, and where it stands."""
+    hyq, dt, steps = robots.load("hyq", floating_base=True), 1e-3, 800
+    q, weight = neutral(hyq), GRAVITY * sum(link.mass for link in hyq.links)
+    q[[8, 11, 14, 17]], q[[9, 12, 15, 18]] = [0.6, 0.6, -0.6, -0.6], [-1.2, -1.2, 1.2, 1.2]
+    q[2] = 0.02 - min(
+        evaluate(trace(hyq, f"frame_pose_{foot}"), {"q": q[None]})["frame_position"][0, 2] for foot in FEET
+    )
+    target = q[7:]
+
+    def servo(joints: np.ndarray, speeds: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.zeros(6), 2000.0 * (target - joints) - 20.0 * speeds])
+
+    rollout = Rollout(hyq, steps=1, dt=dt, contacts=RigidContact(feet(), friction=1.0))
+    at, speed, forces = q, np.zeros(18), []
+    for _ in range(steps):
+        result = rollout(at, speed, servo(at[7:], speed[6:])[None])
+        assert result.impulse is not None
+        at, speed = result.q[-1], result.qd[-1]
+        forces.append(result.impulse[-1] / dt)
+    model = in_mujoco_on_the_ground(hyq, dt)
+    data = mujoco.MjData(model)
+    data.qpos[:] = np.concatenate([q[:3], q[[6, 3, 4, 5]], q[7:]])
+    for _ in range(steps):
+        data.qfrc_applied[:] = servo(data.qpos[7:], data.qvel[6:])
+        mujoco.mj_step(model, data)
+    mujoco.mj_forward(model, data)
+    pressed = np.zeros((data.ncon, 6))
+    for k, row in enumerate(pressed):
+        mujoco.mj_contactForce(model, data, k, row)
+    assert data.ncon == 4
+    ours = np.mean(forces[-50:], axis=0)[:, 0]
+    np.testing.assert_allclose(ours.sum(), weight, rtol=1e-2)
+    np.testing.assert_allclose(np.sort(ours), np.sort(pressed[:, 0]), rtol=5e-2)
+    np.testing.assert_allclose(at[7:], data.qpos[7:], atol=0.02)
+    assert max(force[:, 0].sum() for force in forces) > 1.5 * weight  # it fell
 
 
 def inputs_of(loop: Loop, batch: int, steps: int) -> dict[str, np.ndarray]:

@@ -32,6 +32,8 @@ from dynagate.forces import (
     as_text,
     of_text,
 )
+from dynagate.graph.truth import STEP
+from dynagate.integrators.linearised import linearised_step_graph
 from dynagate.integrators.step import StepOptions, step_graph
 from dynagate.integrators.turn import graph_of
 
@@ -234,6 +236,33 @@ def test_derivatives_on_a_floating_base(tmp_path: Path) -> None:
     by_state = np.einsum("bi,bij->bj", lam, linear.a[:, 0]) + np.concatenate([cost_q[:, 0], cost_qd[:, 0]], axis=1)
     got = np.concatenate([back["q0"], back["qd0"]], axis=1)
     np.testing.assert_allclose(got, by_state, atol=1e-9 * np.abs(by_state).max())
+
+
+@pytest.mark.parametrize("count", [10_000, pytest.param(1_000_000, marks=pytest.mark.long)])
+def test_compliant_contact_is_finite_and_its_derivatives_exact(count: int, tmp_path: Path) -> None:
+    """In random states far above and far below the ground, at rest and at 100 m/s; derivatives by complex steps."""
+    robot = floating_robot(4, tmp_path)
+    points = [Point(link.name, (0.1, 0.0, -0.2)) for link in robot.links[:3]]
+    contact = CompliantContact(points, [Plane((0.3, 0.0, 1.0))], 1e4, exponent=2)
+    rollout = Rollout(robot, steps=1, dt=1e-4, forces=[contact])
+    random = np.random.default_rng(5)
+    for start in range(0, count, 100_000):
+        n = min(100_000, count - start)
+        q, qd = normalised(robot, random.normal(size=(n, robot.nq))), random.normal(size=(n, robot.nv))
+        q[::4, :3], qd[1::4] = 0.0, 0.0  # at the ground, and at rest
+        qd[2::4] *= 100.0
+        after = rollout(q, qd, np.zeros((n, 1, robot.nv)))
+        assert np.isfinite(after.qd).all()
+        assert np.isfinite(after.q).all()
+    q, qd, tau = q[:64], qd[:64], np.zeros((64, robot.nv))
+    options = StepOptions(1e-4, forces=(contact,))
+    exact = evaluate(linearised_step_graph(robot, options), {"q": q, "qd": qd, "tau": tau})["a"]
+    body = step_graph(robot, options)
+    for j in range(2 * robot.nv):
+        unit = 1j * STEP * np.eye(2 * robot.nv)[j]
+        moved = {"q": integrate(robot, q, unit[: robot.nv]), "qd": qd + unit[robot.nv :], "tau": tau}
+        column = evaluate(body, moved)["qd_next"].imag / STEP
+        np.testing.assert_allclose(exact[:, robot.nv :, j], column, rtol=1e-8, atol=1e-8 * np.abs(column).max())
 
 
 @dataclass(frozen=True)
