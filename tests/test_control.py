@@ -77,7 +77,7 @@ def crocoddyls(robot: Robot, path: str, q0: np.ndarray, goal: np.ndarray, tau: n
 
 def assert_equal_iterates(robot: Robot, path: str, solver: Ilqr, count: int) -> None:
     inputs = problems(robot, count)
-    tau = solver._holding(inputs["q0"])
+    tau = solver.holding(inputs["q0"])
     ours = solver(**inputs, tau=tau)
     for k in range(count):
         peer, order = crocoddyls(robot, path, inputs["q0"][k], inputs["goal"][k], tau[k], solver.options.iterations)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,17 +16,17 @@ import numpy.typing as npt
 
 from dynagate.base.naming import scope
 from dynagate.control.cost import Cost, CostGraphs, Expansion
+from dynagate.control.forward import CARRY, named, stepped, with_cost
 from dynagate.control.riccati import Value, moved, riccati
 from dynagate.dynamics.configuration import directions_of
 from dynagate.dynamics.spatial import select, zeros
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import output_values
-from dynagate.graph.graph import Port
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.explicit_method import step_inputs
 from dynagate.integrators.linearised import linearised_step_graph
-from dynagate.integrators.step import StepOptions, step_graph
+from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
@@ -112,16 +112,12 @@ class _Builder:
         return Loop("search", self.robot.name, steps, {"alpha_next": "alpha"}, Until("refused", 0.5, TRIALS), last=last)
 
     def _forward(self) -> Loop:
-        step = _named(
-            step_graph(self.robot, self.options.step),
-            {"q": "q0", "qd": "qd0", "tau": "u_try"},
-            {"q_next": "q_end", "qd_next": "qd_end"},
-        )
+        step, running = stepped(self.costs, self.options.step, "u_try")
         return Loop(
             "forward",
             self.robot.name,
-            (self._torques(), step, self._running()),
-            {"q_end": "q0", "qd_end": "qd0", "total_next": "total"},
+            (self._torques(), step, running),
+            CARRY,
             Count(self.options.knots),
             ("qs", "qds", "us", "gains", "feeds", *self.each),
             ("q_try", "qd_try", "u_try"),
@@ -153,15 +149,6 @@ class _Builder:
         low, high = (bound.tolist() for bound in self.options.bounds)
         return np.array([bounded(x, a, b) for x, a, b in zip(u, low, high, strict=True)], dtype=object)
 
-    def _running(self) -> Graph:
-        names = {"q": "q0", "qd": "qd0", "tau": "u_try"}
-
-        def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
-            total = recording.input("total", ())[()]
-            return {"total_next": total + self.costs.running.value(recording, values)}
-
-        return _named(self._with_cost("running", False, record), names, {})
-
     def _judge(self) -> Graph:
         """Whether the rollout's cost is low enough."""
 
@@ -183,7 +170,7 @@ class _Builder:
                 "alpha_next": alpha * 0.5,
             }
 
-        return _named(self._with_cost("judge", True, record), {"q": "q_end", "qd": "qd_end"}, {})
+        return named(with_cost(self.costs, "judge", True, record), {"q": "q_end", "qd": "qd_end"}, {})
 
     def _choice(self) -> Loop:
         """The trajectory that was accepted, or the one before."""
@@ -235,7 +222,7 @@ class _Builder:
     def _backward(self) -> Loop:
         """Backward passes with more and more regularisation, until all pivots are positive."""
         linear = linearised_step_graph(self.robot, self.options.step)
-        linear = _only(_named(linear, {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}, {}), ("a", "b"))
+        linear = _only(named(linear, {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}, {}), ("a", "b"))
         sweep = Loop(
             "sweep",
             self.robot.name,
@@ -268,7 +255,7 @@ class _Builder:
                 curvature[i, i] = curvature[i, i] + reg
             return {"slope": cost.by_x, "curvature": curvature}
 
-        return _named(self._with_cost("end", True, record), {"q": "q_last_new", "qd": "qd_last_new"}, {})
+        return named(with_cost(self.costs, "end", True, record), {"q": "q_last_new", "qd": "qd_last_new"}, {})
 
     def _knot(self) -> Graph:
         n, nx = self.nv, 2 * self.nv
@@ -302,7 +289,7 @@ class _Builder:
             }
 
         names = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
-        return _named(self._with_cost("riccati", False, record), names, {})
+        return named(with_cost(self.costs, "riccati", False, record), names, {})
 
     def _actuated(self, cost: Expansion) -> Expansion:
         """Passive joints have torques that nothing moves: their equation is that they do not change."""
@@ -362,15 +349,6 @@ class _Builder:
             outputs = record(values)
         return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
 
-    def _with_cost(
-        self, name: str, last: bool, record: Callable[[Recording, dict[str, Array]], Mapping[str, Any]]
-    ) -> Graph:
-        recording = Recording(name, self.robot.name)
-        values = self.costs.record(recording, last)
-        with scope(name):
-            outputs = record(recording, values)
-        return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
-
 
 def _chosen(accepted: Any, one: Array, other: Array) -> Array:
     return np.array([select(accepted, a, b) for a, b in zip(one, other, strict=True)], dtype=object)
@@ -382,15 +360,6 @@ def _least(x: Any, bound: float) -> Any:
 
 def _most(x: Any, bound: float) -> Any:
     return select(bound - x, x, bound)
-
-
-def _named(graph: Graph, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Graph:
-    """The graph with other names at its edge."""
-
-    def renamed(ports: Sequence[Port], names: Mapping[str, str]) -> tuple[Port, ...]:
-        return tuple(replace(port, name=names.get(port.name, port.name)) for port in ports)
-
-    return replace(graph, inputs=renamed(graph.inputs, inputs), outputs=renamed(graph.outputs, outputs))
 
 
 def _only(graph: Graph, names: Sequence[str]) -> Graph:

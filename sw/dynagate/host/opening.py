@@ -21,6 +21,7 @@ from dynagate.host.devices.face import Device, Step
 from dynagate.host.devices.options import DESIGN, FUNCTION, ROLLOUT_DESIGN, DesignSource
 from dynagate.host.devices.registry import LABELS, check_options, chosen_device, opening
 from dynagate.host.ilqr import ILQR, Ilqr
+from dynagate.host.mppi import MPPI, Mppi
 from dynagate.host.opened import Opened
 from dynagate.host.processor import PROGRAM_DEVICES, is_program
 from dynagate.host.rollout_options import NAMES
@@ -36,7 +37,7 @@ ALGORITHM = [name for name in AlgorithmOptions.__dataclass_fields__ if name not 
 """Options of a function's algorithm."""
 OF_ROLLOUT = NAMES
 """Options of a robot's rollout on every device."""
-SOLVERS: dict[str, type[Opened]] = {ILQR: Ilqr}
+SOLVERS: dict[str, type[Opened]] = {ILQR: Ilqr, MPPI: Mppi}
 """Controllers by the name of their function."""
 
 
@@ -91,8 +92,8 @@ def open(
     `dynagate.host.devices`. algorithm: the options of the function's algorithm in one object.
     options: by name instead: of the device, as the fields of those classes, such as `dtype="float32"` or `threads=2`;
     of the algorithm, as the fields of `dynagate.AlgorithmOptions`; and for the function "rollout" as `dynagate.Rollout`
-    takes them, which `open` then returns; without dt, each of its calls says it; for "ilqr" those of
-    `dynagate.host.ilqr.Ilqr`. None is an option's default.
+    takes them, which `open` then returns; without dt, each of its calls says it; for "ilqr" and "mppi" those
+    of `dynagate.host.ilqr.Ilqr` and `dynagate.host.mppi.Mppi`. None is an option's default.
     link="sim" is a design's simulation with its AXI shell.
     overflow: "mask", so that results say which samples overflowed; or "raise", so that a batch with one raises
     OverflowedError.

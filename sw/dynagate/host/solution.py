@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,22 +41,19 @@ class Solution:
     def shifted(self, knots: int = 1) -> Solution:
         """The motion from a later knot on, whose last torques and gains stay: the guess of the next problem, where a
         controller solves one after the other. Raises ValueError: it has not so many knots."""
-        if not is_whole(knots) or not 0 <= knots < self.tau.shape[-2]:
-            raise ArgumentError(f"shifted by {knots!r}; expected 0 to {self.tau.shape[-2] - 1} knots")
-
-        def moved(array: Array, axis: int) -> Array:
-            size = array.shape[axis]
-            return np.take(array, np.minimum(np.arange(size) + knots, size - 1), axis=axis)
-
         axes = {"q": -2, "qd": -2, "tau": -2, "gains": -3}
-        return replace(self, **{name: moved(getattr(self, name), axis) for name, axis in axes.items()})
-
-    def write(self, other: Solution) -> None:
-        """Writes another's numbers into its own arrays."""
-        for each in fields(self):
-            getattr(self, each.name)[...] = getattr(other, each.name)
+        return replace(self, **{name: after(getattr(self, name), knots, axis) for name, axis in axes.items()})
 
     def __repr__(self) -> str:
         shape = self.cost.shape
         counts = f"{int(self.converged.sum())} converged, {int(self.failed.sum())} failed"
         return f"<Solution of {shape or 'one'}, {self.tau.shape[-2]} knots, {counts}>"
+
+
+def after(array: Array, knots: int, axis: int) -> Array:
+    """What comes after so many knots along an axis, whose last entries stay. Raises ValueError: there are not so
+    many."""
+    size = array.shape[axis]
+    if not is_whole(knots) or not 0 <= knots < size:
+        raise ArgumentError(f"shifted by {knots!r}; expected 0 to {size - 1} knots")
+    return np.take(array, np.minimum(np.arange(size) + knots, size - 1), axis=axis)

@@ -1,0 +1,56 @@
+"""A motion forwards with its cost: the graphs of a knot, which every solver has in its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.naming import scope
+from dynagate.control.cost import CostGraphs
+from dynagate.graph import Graph
+from dynagate.graph.graph import Port
+from dynagate.graph.recorder import Recording
+from dynagate.integrators.step import StepOptions, step_graph
+
+Array = npt.NDArray[Any]
+
+CARRY = {"q_end": "q0", "qd_end": "qd0", "total_next": "total"}
+"""The state from knot to knot, and the sum of the running cost."""
+
+
+def stepped(costs: CostGraphs, options: StepOptions, torque: str) -> tuple[Graph, Graph]:
+    """The step from q0 and qd0 to q_end and qd_end under the torques of this name, and the running cost of it, which is
+    added to `total` in `total_next`."""
+    step = step_graph(costs.robot, options)
+    names = {"q": "q0", "qd": "qd0", "tau": torque}
+
+    def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
+        total = recording.input("total", ())[()]
+        return {"total_next": total + costs.running.value(recording, values)}
+
+    running = with_cost(costs, "running", False, record)
+    return named(step, names, {"q_next": "q_end", "qd_next": "qd_end"}), named(running, names, {})
+
+
+def with_cost(
+    costs: CostGraphs, name: str, last: bool, record: Callable[[Recording, dict[str, Array]], Mapping[str, Any]]
+) -> Graph:
+    """A graph of the inputs of a cost, of the last knot or of others, and of what it records besides."""
+    recording = Recording(name, costs.robot.name)
+    values = costs.record(recording, last)
+    with scope(name):
+        outputs = record(recording, values)
+    return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
+
+
+def named(graph: Graph, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Graph:
+    """The graph with other names at its edge."""
+
+    def renamed(ports: Sequence[Port], names: Mapping[str, str]) -> tuple[Port, ...]:
+        return tuple(replace(port, name=names.get(port.name, port.name)) for port in ports)
+
+    return replace(graph, inputs=renamed(graph.inputs, inputs), outputs=renamed(graph.outputs, outputs))

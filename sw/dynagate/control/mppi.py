@@ -1,0 +1,50 @@
+"""The rollouts of model-predictive path integral control as one loop, and what becomes of their costs.
+
+Williams, Aldrich & Theodorou, "Model predictive path integral control: from theory to parallel computation", 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.control.cost import Cost, CostGraphs
+from dynagate.control.forward import CARRY, named, stepped, with_cost
+from dynagate.graph.loop import Count, Loop
+from dynagate.graph.recorder import Recording
+from dynagate.integrators.explicit_method import step_inputs
+from dynagate.integrators.step import StepOptions
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+
+def sampled_loop(robot: Robot, cost: Cost, step: StepOptions, knots: int) -> Loop:
+    """From q0 (nq,), qd0 (nv,), the torques tau (knots, nv), total = 0 and the inputs of the cost to the `cost` () of
+    the motion."""
+    costs = CostGraphs(robot, cost, step.dt or 0.0)
+    per_turn = ("tau", *step_inputs(robot, step))
+    ends = ("q_end", "qd_end", "total_next")
+    forward = Loop("forward", robot.name, stepped(costs, step, "tau"), CARRY, Count(knots), per_turn, (), ends)
+
+    def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
+        total = recording.input("total_next", ())[()]
+        return {"cost": total + costs.final.value(recording, values)}
+
+    end = named(with_cost(costs, "end", True, record), {"q": "q_end", "qd": "qd_end"}, {})
+    return Loop(f"mppi_{knots}", robot.name, (forward, end), {}, Count(1), last=("cost",))
+
+
+def weights(cost: Array, temperature: float) -> tuple[Array, Array]:
+    """exp(-(cost - least) / temperature), which add to 1, of costs (batch, samples), and the least of each (batch,).
+    Costs that are not finite have no weight; where all are so, the least one is infinite and all weights are 0."""
+    finite = np.isfinite(cost)
+    least = np.where(finite, cost, np.inf).min(axis=1)
+    known = np.isfinite(least)
+    above = np.where(finite, cost - np.where(known, least, 0.0)[:, None], np.inf)
+    share = np.exp(-above / temperature)
+    total = share.sum(axis=1)
+    return share / np.where(total > 0.0, total, 1.0)[:, None], least

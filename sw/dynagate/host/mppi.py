@@ -1,0 +1,197 @@
+"""Model-predictive path integral control of a robot: noise, rollouts, costs and their weighted mean in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.arguments import check_positive, is_whole, real
+from dynagate.base.errors import ArgumentError
+from dynagate.control.cost import Cost
+from dynagate.control.mppi import sampled_loop, weights
+from dynagate.dynamics.friction import SPEED
+from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.forces import Force
+from dynagate.host.devices import Cpu, DeviceOptions
+from dynagate.host.solution import after
+from dynagate.host.solver import Solver, check_counts
+from dynagate.native import noise
+from dynagate.robot.checked import RobotOrName
+
+Array = npt.NDArray[Any]
+MPPI = "mppi"
+BITS = 2**64
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """The mean torques of each problem; leading axes are those of q0 without its last.
+
+    tau (..., knots, nv), N m or N: by their weights. cost (...): the weighted mean of the samples'. least (...): the
+    lowest of them. effective (...): how many samples count, 1 / Σ w². failed (...): no sample had a finite cost, and
+    tau is the guess.
+    """
+
+    tau: Array
+    cost: Array
+    least: Array
+    effective: Array
+    failed: Array
+
+    def shifted(self, knots: int = 1) -> Array:
+        """The torques (..., knots, nv) from a later knot on, whose last ones stay: the next guess. Raises ValueError:
+        it has not so many knots."""
+        return after(self.tau, knots, -2)
+
+    def __repr__(self) -> str:
+        shape = self.cost.shape
+        return f"<Sampled of {shape or 'one'}, {self.tau.shape[-2]} knots, {int(self.failed.sum())} failed>"
+
+
+class Mppi(Solver):
+    """A controller that weighs random torques by the cost of their rollouts (Williams et al. 2017). Call it; use it as
+    a context.
+
+    robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. dt: seconds of
+    each. cost: `dynagate.control.Cost`. samples: rollouts of a problem; the first one is the guess itself.
+    temperature: how much more cost gives a sample 1 / e of the weight. spread: standard deviation of the torques, N m
+    or N, one or (nv,). nodes: points of the horizon at which they are drawn, with straight lines between; as many as
+    knots unless given. iterations: draws of a call, each about the mean of the one before.
+    seed: of the noise, which is the same on every machine (`native.noise`): draw k of a seed has the same integers.
+    bounds: of torques, as of `Ilqr`; integrator, form, friction, friction_speed, forces, constrained: as of a
+    `Rollout`.
+    device: "cpu", samples side by side in vectors; "cuda"; or "numpy". options: of the device, by name.
+
+    Raises ValueError or TypeError naming an option that is not right, before any work.
+    """
+
+    results = Sampled
+
+    def __init__(
+        self,
+        robot: RobotOrName,
+        *,
+        knots: int,
+        dt: float,
+        cost: Cost,
+        temperature: float,
+        spread: npt.ArrayLike,
+        samples: int = 1024,
+        nodes: int | None = None,
+        iterations: int = 1,
+        seed: int = 0,
+        bounds: Any = None,
+        integrator: str = DEFAULT_INTEGRATOR,
+        form: str | None = None,
+        friction: bool | float | tuple[float, ...] = 0.0,
+        friction_speed: float = SPEED,
+        forces: Sequence[Force] = (),
+        constrained: bool = False,
+        device: str | DeviceOptions = Cpu.name,
+        **options: Any,
+    ) -> None:
+        nodes = knots if nodes is None else nodes
+        check_counts(knots=knots, samples=samples, nodes=nodes, iterations=iterations)
+        check_positive("temperature", temperature, "a cost of more than 0")
+        _check_below("seed", seed)
+        self._lines = noise.Lines(int(nodes), int(knots))
+        step = {
+            "integrator": integrator,
+            "form": form,
+            "friction": friction,
+            "friction_speed": friction_speed,
+            "forces": forces,
+            "constrained": constrained,
+        }
+        super().__init__(MPPI, robot, cost, device, options, knots=knots, dt=dt, bounds=bounds, step=step)
+        self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)
+        self.temperature = float(temperature)
+        self._scale = _spread(spread, self.robot.nv) / noise.DEVIATION
+        self.draws = 0
+        self.compile(lambda: sampled_loop(self.robot, cost, self.step, self.knots))
+
+    def __call__(
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike | None = None,
+        *,
+        draw: int | None = None,
+        **inputs: npt.ArrayLike,
+    ) -> Sampled:
+        """q0 (..., nq), rad, m and unit quaternions, qd0 (..., nv), rad/s or m/s, and the guess tau (..., knots, nv),
+        N m or N, or its last axes; None for torques that hold the robot where it starts.
+        draw: which numbers of the seed; the next ones after those of the last call unless given.
+        inputs: those of the cost, and of forces and constraints in each knot, with axes that may be left out in front.
+
+        Raises ValueError or TypeError: an input is missing, unknown, of another shape or not finite. A problem of
+        several whose start is not finite is flagged in `failed`, and harms no other.
+        """
+        self.check_open()
+        arrays, leading = self.start(q0, qd0)
+        batch, n = len(arrays["q0"]), self.robot.nv
+        if tau is None:
+            mean = self.holding(arrays["q0"])
+        else:
+            mean = np.broadcast_to(self.spread("tau", tau, leading, (self.knots, n)), (batch, self.knots, n))
+        each = {name: self._of_samples(x, batch) for name, x in self.inputs_by_name(inputs, leading).items()}
+        each |= {name: self._of_samples(x, batch) for name, x in arrays.items()}
+        each["total"] = np.zeros(1, self.dtype)
+        first = self.draws if draw is None else draw
+        _check_below("draw", first)
+        self.draws = (first + self.iterations) % BITS
+        for k in range(self.iterations):
+            result = self._once(mean, each, (first + k) % BITS)
+            mean = result.tau
+        parts = {name: getattr(result, name) for name in self.outputs}
+        return Sampled(**{name: array.reshape((*leading, *array.shape[1:])) for name, array in parts.items()})
+
+    def _once(self, mean: Array, inputs: dict[str, Array], draw: int) -> Sampled:
+        """One draw about the mean torques (batch, knots, nv)."""
+        batch = len(mean)
+        torques = self.torques(mean, draw)
+        if self.bounds is not None:
+            np.clip(torques, *self.bounds, out=torques)
+        tau = torques.reshape(-1, *torques.shape[2:])
+        cost = self.computed({**inputs, "tau": tau}, len(tau))["cost"].reshape(batch, self.samples)
+        share, least = weights(cost.astype(np.float64), self.temperature)
+        failed = ~np.isfinite(least)
+        weighted = np.matmul(share[:, None].astype(self.dtype), torques.reshape(batch, self.samples, -1))
+        better = np.where(failed[:, None, None], mean, weighted.reshape(mean.shape))
+        with np.errstate(all="ignore"):
+            average = np.where(share > 0.0, share * cost, 0.0).sum(axis=1)
+            effective = np.where(failed, 0.0, 1.0 / (share**2).sum(axis=1))
+        return Sampled(better, np.where(failed, np.nan, average), np.where(failed, np.nan, least), effective, failed)
+
+    def torques(self, mean: Array, draw: int) -> Array:
+        """Those of a draw (batch, samples, knots, nv) about mean ones (batch, knots, nv), N m or N. The first sample is
+        the mean itself."""
+        n, batch, lines = self.robot.nv, len(mean), self._lines
+        reference = self.device == "numpy"
+        numbers = noise.integers if reference else noise.compiled
+        drawn = numbers(batch * self.samples * lines.nodes * n, self.seed, draw)
+        drawn = drawn.reshape(batch, self.samples, lines.nodes, n)
+        drawn[:, 0] = 0
+        about = lines.about if reference else lines.compiled
+        each = [about(mean[k], drawn[k], self._scale) for k in range(batch)]
+        return each[0][None] if batch == 1 else np.stack(each)
+
+    def _of_samples(self, array: Array, batch: int) -> Array:
+        """An input for each sample of each problem."""
+        return array if len(array) == 1 or batch == 1 else np.repeat(array, self.samples, axis=0)
+
+
+def _check_below(name: str, value: object) -> None:
+    if not is_whole(value) or not 0 <= value < BITS:
+        raise ArgumentError(f"{name}={value!r}; expected a whole number, 0 or more, of 64 bits")
+
+
+def _spread(value: npt.ArrayLike, n: int) -> Array:
+    array = real("spread", value).astype(np.float64)
+    if array.shape not in ((), (n,)) or not (np.isfinite(array) & (array >= 0.0)).all():
+        raise ArgumentError(f"spread={value!r}; expected one standard deviation of 0 or more, or ({n},)")
+    return np.broadcast_to(array, (n,))

@@ -1,0 +1,187 @@
+"""MPPI: noise against published numbers and between backends, weights, means, failed problems, refusals."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from dynagate import robots
+from dynagate.control import Cost
+from dynagate.control.mppi import weights
+from dynagate.host.mppi import Mppi
+from dynagate.native import noise
+
+ARM = robots.load("two_joint_arm")
+KNOTS, DT = 20, 0.02
+COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=100.0)
+OPTIONS: dict[str, Any] = {
+    **{"knots": KNOTS, "dt": DT, "cost": COST, "samples": 300, "temperature": 1.0},
+    **{"spread": [2.0, 0.5], "nodes": 5, "seed": 7},
+}
+
+
+@pytest.fixture(scope="module")
+def sampler() -> Iterator[Mppi]:
+    opened = dynagate.open(ARM, "mppi", **OPTIONS)
+    assert isinstance(opened, Mppi)
+    with opened:
+        yield opened
+
+
+def starts(count: int) -> dict[str, Any]:
+    q0, goal = np.random.default_rng(0).uniform(-1.0, 1.0, (2, count, 2))
+    return {"q0": q0, "qd0": np.zeros((count, 2)), "goal": goal}
+
+
+@pytest.mark.parametrize(
+    ("counter", "key", "expected"),
+    [
+        ((0, 0, 0, 0), 0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"),
+        ((2**32 - 1,) * 4, 2**64 - 1, "408f276d 41c83b0e a20bc7c6 6d5451fd"),
+        (
+            (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+            0x299F31D0A4093822,
+            "d16cfe09 94fdcceb 5001e420 24126ea1",
+        ),
+    ],
+)
+def test_philox_has_the_numbers_that_its_authors_publish(counter: Any, key: int, expected: str) -> None:
+    (block,) = noise.philox(np.array([counter], np.uint32), key)
+    assert " ".join(f"{x:08x}" for x in block) == expected
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33, 1001])
+def test_integers_are_the_same_in_c(count: int) -> None:
+    seed, draw = 2**63 + 12345, 2**40 + 7
+    expected = noise.integers(count, seed, draw)
+    np.testing.assert_array_equal(noise.compiled(count, seed, draw), expected)
+    np.testing.assert_array_equal(noise.integers(2000, seed, draw)[:count], expected)
+    assert not np.array_equal(noise.compiled(count, seed, draw + 1), expected)
+    assert not np.array_equal(noise.compiled(count, seed + 1, draw), expected)
+
+
+def test_numbers_are_nearly_normal() -> None:
+    x = noise.compiled(400_000, 3, 0) / noise.DEVIATION
+    assert abs(x.mean()) < 0.01
+    assert abs(x.std() - 1.0) < 0.01
+    assert abs((x**4).mean() - 2.7) < 0.05  # of a sum of four uniform numbers
+    assert abs(np.corrcoef(x[:-1], x[1:])[0, 1]) < 0.01
+
+
+@pytest.mark.parametrize(("nodes", "knots"), [(5, 20), (20, 20), (2, 3), (1, 1)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lines_in_c_are_those_of_numpy(nodes: int, knots: int, dtype: Any) -> None:
+    lines, width = noise.Lines(nodes, knots), 3
+    numbers = noise.integers(200 * nodes * width, 1, 2).reshape(200, nodes, width)
+    mean = np.arange(knots * width, dtype=dtype).reshape(knots, width)
+    scale = np.array([1.0, 0.1, 0.0]) / noise.DEVIATION
+    expected = lines.about(mean, numbers, scale)
+    result = lines.compiled(mean, numbers, scale)
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result, expected, rtol=1e-5 if dtype == np.float32 else 1e-12)
+    np.testing.assert_array_equal(result[..., 2], np.broadcast_to(mean[:, 2], (200, knots)))
+    assert abs((expected - mean)[..., 0].std() - 1.0) < 0.1
+
+
+def test_a_call_is_the_mean_by_weights_of_rollouts(sampler: Mppi) -> None:
+    """From the noise on, by a rollout and the cost's formula."""
+    inputs = starts(3)
+    guess = np.random.default_rng(1).normal(size=(3, KNOTS, 2))
+    result = sampler(**inputs, tau=guess, draw=5)
+    torques = sampler.torques(guess, 5)
+    np.testing.assert_array_equal(torques[:, 0], guess)
+    for k in range(3):
+        samples = len(torques[k])
+        q0, qd0 = np.tile(inputs["q0"][k], (samples, 1)), np.zeros((samples, 2))
+        motion = dynagate.Rollout(ARM, steps=KNOTS, dt=DT)(q0, qd0, torques[k])
+        away = motion.q - inputs["goal"][k]
+        rate = 0.5 * (away**2 + 0.1 * motion.qd**2).sum(axis=2)
+        cost = DT * (rate[:, :-1].sum(axis=1) + 0.5e-2 * (torques[k] ** 2).sum(axis=(1, 2))) + 100.0 * rate[:, -1]
+        weight = np.exp(-(cost - cost.min()))
+        weight /= weight.sum()
+        np.testing.assert_allclose(result.tau[k], np.einsum("s,sij->ij", weight, torques[k]), rtol=1e-8)
+        np.testing.assert_allclose(result.least[k], cost.min(), rtol=1e-9)
+        np.testing.assert_allclose(result.cost[k], weight @ cost, rtol=1e-8)
+        np.testing.assert_allclose(result.effective[k], 1.0 / (weight**2).sum(), rtol=1e-8)
+
+
+def test_numpy_is_the_reference(sampler: Mppi) -> None:
+    inputs = starts(2)
+    with dynagate.open(ARM, "mppi", device="numpy", **OPTIONS) as reference:
+        expected = reference(**inputs, draw=3)
+    result = sampler(**inputs, draw=3)
+    for name in ("tau", "cost", "least", "effective"):
+        np.testing.assert_allclose(getattr(result, name), getattr(expected, name), rtol=1e-7, err_msg=name)
+
+
+def test_draws_follow_one_another_and_iterations_are_calls(sampler: Mppi) -> None:
+    inputs = starts(1)
+    first = sampler(**inputs, draw=10)
+    second = sampler(**inputs, tau=first.tau)
+    assert sampler.draws == 12
+    with dynagate.open(ARM, "mppi", **{**OPTIONS, "iterations": 2}) as twice:
+        np.testing.assert_array_equal(twice(**inputs, draw=10).tau, second.tau)
+    mean = first
+    for _ in range(30):
+        mean = sampler(**inputs, tau=mean.tau)
+    assert mean.least[0] < 0.5 * first.least[0]
+    np.testing.assert_array_equal(first.shifted(2)[:, :-2], first.tau[:, 2:])
+
+
+def test_one_failed_problem_harms_no_other(sampler: Mppi) -> None:
+    inputs = starts(4)
+    alone = sampler(**inputs, draw=1)
+    inputs["q0"] = inputs["q0"].copy()
+    inputs["q0"][2] = np.nan
+    result = sampler(**inputs, draw=1)
+    assert result.failed.tolist() == [False, False, True, False]
+    assert np.isnan(result.cost[2])
+    assert result.effective[2] == 0.0
+    np.testing.assert_array_equal(result.tau[[0, 1, 3]], alone.tau[[0, 1, 3]])
+
+
+def test_bounds_hold(sampler: Mppi) -> None:
+    with dynagate.open(ARM.with_passive("elbow"), "mppi", bounds=[1.5, 9.0], **OPTIONS) as bounded:
+        result = bounded(**starts(3))
+    assert abs(result.tau[..., 0]).max() <= 1.5
+    assert (result.tau[..., 1] == 0.0).all()
+
+
+def test_weights_leave_out_what_is_not_finite() -> None:
+    share, least = weights(np.array([[1.0, np.nan, 2.0, np.inf], [np.nan, np.inf, np.nan, np.nan]]), 0.5)
+    expected = np.array([1.0, 0.0, np.exp(-2.0), 0.0])
+    np.testing.assert_allclose(share, [expected / expected.sum(), np.zeros(4)])
+    assert least.tolist() == [1.0, np.inf]
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"samples": 0}, "samples=0; expected a whole number, 1 or more"),
+        ({"temperature": 0.0}, "temperature=0.0; expected a cost of more than 0"),
+        ({"spread": -1.0}, "spread=-1.0; expected one standard deviation of 0 or more, or (2,)"),
+        ({"nodes": 21}, "nodes=21; expected 2 to 20, as many as knots"),
+        ({"nodes": 1}, "nodes=1; expected 2 to 20"),
+        ({"seed": -1}, "seed=-1; expected a whole number, 0 or more, of 64 bits"),
+        ({"tolerance": 1.0}, "mppi on device 'cpu' takes no option 'tolerance'"),
+        ({"device": "sim"}, "device 'sim' of mppi; expected 'cpu', 'cuda' or 'numpy'"),
+    ],
+)
+def test_options_refused(changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(text)):
+        dynagate.open(ARM, "mppi", **{**OPTIONS, **changes})
+
+
+def test_calls_refused(sampler: Mppi) -> None:
+    start = {name: x[0] for name, x in starts(1).items()}
+    for changes, text in [
+        ({"draw": 1.5}, "draw=1.5; expected a whole number"),
+        ({"tau": np.zeros((3, 2))}, "tau has shape (3, 2); expected (20, 2), or its last axes"),
+        ({"target": 1.0}, "mppi has no input 'target'; expected goal, hold"),
+    ]:
+        with pytest.raises(ValueError, match=re.escape(text)):
+            sampler(**{**start, **changes})
