@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := sw hw sim fixedpoint tests examples packaging docs/conf.py docs/hooks.py docs/docstrings.py
+SOURCES := sw hw sim fixedpoint tests examples packaging docs/*.py
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-rtl test-torch fuzz synth bench docs lint format constraints wheel clean

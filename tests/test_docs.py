@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ from dynagate.host.report import check_on_simulator
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-LONG = ("legged.md",)
+LONG = ("legged.md", "hour.md")
+WRITES = "hour.md"
 APART = "contributing.md"
 """It adds to the tables of operations and functions, so `test_contributing` runs it in interpreters of its own."""
 
@@ -27,9 +29,10 @@ APART = "contributing.md"
         if page.name != APART
     ],
 )
-def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, designs: Path) -> None:
+def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, designs: Path, tmp_path: Path) -> None:
     """And, of a tutorial, its commands between."""
-    monkeypatch.chdir(designs.parent.parent)  # where `make run` keeps its design too
+    # where `make run` keeps its design too, but for a page that writes files
+    monkeypatch.chdir(tmp_path if page.name == WRITES else designs.parent.parent)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     space: dict[str, object] = {}
     languages = "python|sh" if page.parent.name == "tutorials" else "python"
@@ -41,6 +44,10 @@ def test_python_on_the_page_runs(page: Path, monkeypatch: pytest.MonkeyPatch, de
                 monkeypatch.setenv(*line.split("=", 1))
         else:
             exec(compile(block, page.name, "exec"), space)
+    pictures = runpy.run_path(str(ROOT / "docs" / "draw_pictures.py"))
+    for path, drawn in pictures["of_page"](os.path.relpath(page, ROOT / "docs")):
+        difference = pictures["differs"](drawn(space).rstrip() + "\n", path.read_text())
+        assert not difference, f"{path.name} is not what {page.name} computes: {difference}; docs/draw_pictures.py"
 
 
 def test_readme_shows_what_make_run_prints(designs: Path) -> None:

@@ -19,6 +19,7 @@ NAMES = {
     "robotics": 'robots.path("two_joint_arm")',
     "learning": 'robot = "two_joint_arm"',
     "hardware": "export ROBOT=two_joint_arm",
+    "hour": "export ROBOT=two_joint_arm",
 }
 """What a reader replaces, by page."""
 
@@ -78,6 +79,7 @@ def follow(page: str, robot: Path, folder: Path) -> str:
         "robotics": repr(str(robot)),
         "learning": f"robot = {str(robot)!r}",
         "hardware": f"export ROBOT={robot}",
+        "hour": f"export ROBOT={robot}",
     }
     script, shell = folder / "follow.py", ["set -e"]
     parts = []
@@ -104,7 +106,7 @@ def test_pages_name_the_robot_once() -> None:
         code = "\n".join(block for _, block in blocks(TUTORIALS / f"{page}.md", "sh|python"))
         assert code.count(replaced) == 1
         others = [line for line in code.splitlines() if "two_joint_arm" in line and replaced not in line]
-        if page == "hardware":  # its figures are the arm's, and its Python has the shell's name
+        if page in ("hardware", "hour"):  # its figures are the arm's, and its Python has the shell's name
             others = [line for line in others if "if robot ==" not in line and "os.environ" not in line]
         assert not others, f"{page}: {others}"
         assert f"{replaced})  # or the path" in code or f"{replaced}  # or the path" in code
@@ -148,3 +150,19 @@ def test_an_example_is_for_any_robot(command: str, robot: Path, tmp_path: Path) 
     )
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert "nan" not in done.stdout
+
+
+def test_one_hour_leads_from_a_urdf_to_a_report(tmp_path: Path) -> None:
+    """The whole way on a robot that does not ship."""
+    robot = tmp_path / "slider.urdf"
+    robot.write_text(SMALL["slider"])
+    assert "PASS" in follow("hour", robot, tmp_path)
+    for name in ("robot.svg", "fall.svg", "reach.svg"):
+        assert "<animate " in (tmp_path / name).read_text()
+    assert "<svg" in (tmp_path / "report.html").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("robot", ["two_hands", "ur3"], indirect=True)
+def test_one_hour_is_for_any_robot(robot: Path, tmp_path: Path) -> None:
+    assert "PASS" in follow("hour", robot, tmp_path)
