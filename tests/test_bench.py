@@ -13,7 +13,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, evaluate, robots, trace
-from dynagate.bench import boards, codegen, comparison, deadline, figures, grid, measure, peers, report, rollouts
+from dynagate.bench import (
+    boards,
+    codegen,
+    comparison,
+    deadline,
+    figures,
+    grid,
+    measure,
+    peers,
+    report,
+    rollouts,
+    solvers,
+)
 from dynagate.cli import main
 from dynagate.design.words import sample_bytes
 from dynagate.fixedpoint.assign import Policy, assign
@@ -31,6 +43,8 @@ def result() -> dict[str, Any]:
     patch.setattr(measure, "SECONDS", 0.01)
     patch.setattr(comparison, "THROUGHPUT_BATCHES", (128, 256))
     patch.setattr(rollouts, "ROUNDS", 1)
+    patch.setattr(solvers, "ROUNDS", 1)
+    patch.setattr(solvers, "PROBLEMS", 16)
     robot = robots.load("two_joint_arm")
     found = comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
     patch.undo()
@@ -53,6 +67,22 @@ def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
     assert again["fpga_modelled"]["batches"][1]["ns"] > again["fpga_modelled"]["batches"][0]["ns"]
 
 
+def test_solver_is_measured_beside_crocoddyl_on_the_same_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(solvers, "ROUNDS", 1)
+    monkeypatch.setattr(solvers, "PROBLEMS", 16)
+    arm = robots.load("two_joint_arm")
+    figures = solvers.measured(arm, Region.of(arm))
+    assert isinstance(figures, dict)
+    assert figures["cost"] < 1e-9
+    assert min(figures[name]["ns"] for name in ("one", "many", "crocoddyl")) > 0.0
+    assert re.search(r"one problem +\d+\.\d +\d+\.\d\n", solvers.text(figures))
+    legged = robots.load("hyq", floating_base=True)
+    why = solvers.measured(legged, Region.of(arm))
+    assert solvers.text(why) == (
+        "iLQR is not measured: expected at most 14 joints of one degree of freedom that mimic no other"
+    )
+
+
 def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) -> None:
     text = report.text(result)
     assert "ratios to Pinocchio's C++ in double, one core, single calls (not asked for)" in text
@@ -61,6 +91,7 @@ def test_text_says_what_is_modelled_and_what_is_missing(result: dict[str, Any]) 
     assert "128               256    256, 2 threads" in text
     assert "FPGA (modelled)" in text
     assert "rollouts by semi-implicit Euler, 1024 trajectories of 50 steps, one thread" in text
+    assert re.search(r"Crocoddyl, SolverDDP +not asked for\none problem +\d+\.\d\neach of 16 problems +\d", text)
     assert re.search(r"pinocchio +not asked for\nmujoco +\d", text)
     assert re.search(r"step / forward dynamics, float32 +\d", text)
     assert "nothing of it was measured on a board" in text

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.bench import codegen, gpu, peers, rollouts
+from dynagate.bench import codegen, gpu, peers, rollouts, solvers
 from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
@@ -83,6 +83,8 @@ def compare(
     }
     say("rollouts")
     result["rollouts"] = rollouts.measured(robot, region, pinocchio=pinocchio)
+    say("the solver of optimal control")
+    result["solver"] = solvers.measured(robot, region, crocoddyl=pinocchio)
     say("the GPU, if there is one")
     result["cuda"] = gpu.measured(robot, region, batches, _options)
     say("accuracy")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynagate.bench import deadline, rollouts
+from dynagate.bench import deadline, rollouts, solvers
 
 GRADIENT = "forward_dynamics_gradient"
 
@@ -34,7 +34,7 @@ def text(result: dict[str, Any]) -> str:
     lines += ["", *_throughput(result, times)]
     lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
     lines += _resident(card)
-    lines += ["", rollouts.text(result["rollouts"])]
+    lines += ["", rollouts.text(result["rollouts"]), "", solvers.text(result["solver"])]
     lines += [
         "",
         "relative L2 error over all states      " + "".join(f"{b:>10}" for b in result["accuracy"]["float32"]),

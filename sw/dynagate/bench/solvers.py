@@ -1,0 +1,152 @@
+"""iLQR: an iteration of ours, of one problem and of many, beside one of Crocoddyl's SolverDDP on the same problems.
+
+Both begin from the same torques, take the same iterations (the costs are compared) and have one thread. The figures are
+processor time, and the calls take turns, so that what else the machine does falls on all alike.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.extras import install
+from dynagate.control import Cost
+from dynagate.graph.region import Region
+from dynagate.host.ilqr import Ilqr
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+KNOTS, DT, ITERATIONS, PROBLEMS, SEED = 50, 0.02, 10, 1024, 1
+ROUNDS = 5
+LARGEST = 14
+"""Degrees of freedom up to which the solver is compiled for the comparison."""
+POSITION, SPEED, TORQUE, LAST = 1.0, 0.1, 1e-2, 100.0
+"""Weights of the running cost, and how much more the last state counts."""
+AWAY = 0.5
+"""rad or m: how far starts are from the middle of the region, and goals from the starts, at most."""
+
+
+def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[str, Any] | str:
+    """Nanoseconds of an iteration and problem: `one`, `many` (PROBLEMS in a call), and `crocoddyl`, or why there is
+    none; `cost`: the largest relative difference of the costs of both after ITERATIONS. Or why nothing is measured."""
+    if robot.nq != robot.nv or robot.followers or robot.nv > LARGEST:
+        return f"expected at most {LARGEST} joints of one degree of freedom that mimic no other"
+    undamped = replace(robot, links=tuple(replace(x, joint=replace(x.joint, damping=0.0)) for x in robot.links))
+    cost = Cost.quadratic(q=POSITION, qd=SPEED, tau=TORQUE, final=LAST)
+    solver = Ilqr(undamped, knots=KNOTS, dt=DT, cost=cost, iterations=ITERATIONS, tolerance=1e-12)
+    q0, goal = _problems(region, robot.nv)
+    tau, still = solver.holding(q0), np.zeros((PROBLEMS, robot.nv))
+    calls: dict[str, Callable[[], int]] = {
+        "one": lambda: int(solver(q0[:1], still[:1], tau[:1], goal=goal[:1]).iterations.sum()),
+        "many": lambda: int(solver(q0, still, tau, goal=goal).iterations.sum()),
+    }
+    result: dict[str, Any] = {"problems": PROBLEMS, "knots": KNOTS, "iterations": ITERATIONS}
+    peer: Any = _peer(undamped, q0[0], goal[0], tau[0]) if crocoddyl else "not asked for"
+    if isinstance(peer, str):
+        result["crocoddyl"] = peer
+    else:
+        calls["crocoddyl"] = lambda: peer()[0]
+        ours, theirs = solver(q0[0], still[0], tau[0], goal=goal[0]).cost, peer()[1]
+        result["cost"] = abs(float(ours) / theirs - 1.0)
+    return result | _in_turns(calls)
+
+
+def _in_turns(calls: Mapping[str, Callable[[], int]]) -> dict[str, Any]:
+    """Of calls that say how many iterations they took, the median of rounds; the first counts not."""
+    taken: dict[str, list[float]] = {name: [] for name in calls}
+    for turn in range(ROUNDS + 1):
+        for name, call in calls.items():
+            start = time.process_time_ns()
+            iterations = call()
+            if turn:
+                taken[name].append((time.process_time_ns() - start) / max(iterations, 1))
+    return {name: {"ns": float(np.median(each))} for name, each in taken.items()}
+
+
+def _problems(region: Region, n: int) -> tuple[Array, Array]:
+    """Starts and goals (PROBLEMS, nv) within the region."""
+    random = np.random.default_rng(SEED)
+    low, high = np.array(region.lower), np.array(region.upper)
+    start = np.clip(np.clip(0.0, low, high) + random.uniform(-AWAY, AWAY, (PROBLEMS, n)), low, high)
+    return start, np.clip(start + random.uniform(-AWAY, AWAY, (PROBLEMS, n)), low, high)
+
+
+def _peer(robot: Robot, q0: Array, goal: Array, tau: Array) -> Callable[[], tuple[int, float]] | str:
+    """Crocoddyl's solver on a problem: a call gives its iterations and cost. Or why there is none."""
+    try:
+        import crocoddyl
+        import pinocchio
+    except ImportError:
+        return f"Crocoddyl is not installed: {install('mpc')}"
+    model, order = _model(robot, pinocchio)
+    state = crocoddyl.StateMultibody(model)
+    actuation = crocoddyl.ActuationModelFull(state)
+    activation = crocoddyl.ActivationModelWeightedQuad(np.repeat([POSITION, SPEED], robot.nv))
+    zero = np.zeros(robot.nv)
+    target = crocoddyl.ResidualModelState(state, np.concatenate([goal[order], zero]), robot.nv)
+    away = crocoddyl.CostModelResidual(state, activation, target)
+    torque = crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, robot.nv))
+    running, last = crocoddyl.CostModelSum(state, robot.nv), crocoddyl.CostModelSum(state, robot.nv)
+    running.addCost("away", away, 1.0)
+    running.addCost("torque", torque, TORQUE)
+    last.addCost("away", away, LAST)
+    models = []
+    for costs, dt in ((running, DT), (last, 0.0)):
+        motion = crocoddyl.DifferentialActionModelFreeFwdDynamics(state, actuation, costs)
+        motion.armature = np.array(model.armature)
+        models.append(crocoddyl.IntegratedActionModelEuler(motion, dt))
+    problem = crocoddyl.ShootingProblem(np.concatenate([q0[order], zero]), [models[0]] * KNOTS, models[1])
+    problem.nthreads = 1
+    solver = crocoddyl.SolverDDP(problem)
+    solver.th_stop = 1e-12
+    torques = list(tau[:, order])
+    states = list(problem.rollout(torques))
+
+    def solve() -> tuple[int, float]:
+        solver.solve(states, torques, ITERATIONS, True)
+        return int(solver.iter), float(solver.cost)
+
+    return solve
+
+
+def _model(robot: Robot, pinocchio: Any) -> tuple[Any, Sequence[int]]:
+    """The robot in Pinocchio, joint by joint, and the places of its degrees of freedom in ours."""
+    kinds = {"prismatic": pinocchio.JointModelPrismaticUnaligned}
+    model = pinocchio.Model()
+    model.gravity = pinocchio.Motion(np.array(robot.gravity), np.zeros(3))
+    ids: list[int] = []
+    for link in robot.links:
+        joint = link.joint
+        placement = pinocchio.SE3(np.array(joint.rotation), np.array(joint.translation))
+        kind = kinds.get(joint.type, pinocchio.JointModelRevoluteUnaligned)(np.array(joint.axis))
+        ids.append(model.addJoint(ids[link.parent] if link.parent >= 0 else 0, kind, placement, joint.name))
+        body = pinocchio.Inertia(link.mass, np.array(link.com), np.array(link.inertia))
+        model.appendBodyToJoint(ids[-1], body, pinocchio.SE3.Identity())
+        model.armature[model.joints[ids[-1]].idx_v] = joint.armature
+    places = {model.joints[id].idx_v: v.start for id, (_, _, v) in zip(ids, robot.slices(), strict=True)}
+    return model, [places[k] for k in range(robot.nv)]
+
+
+def text(result: dict[str, Any] | str) -> str:
+    """A table of the figures, and their ratios to Crocoddyl's."""
+    if isinstance(result, str):
+        return f"iLQR is not measured: {result}"
+    lines = [
+        f"iLQR, {result['knots']} knots, {result['iterations']} iterations, one thread, processor time",
+        f"{'':<34}{'µs an iteration':>16}{'Crocoddyl / ours':>18}",
+    ]
+    peer = result["crocoddyl"]
+    known = not isinstance(peer, str)
+    lines.append(f"{'Crocoddyl, SolverDDP':<34}" + (f"{peer['ns'] / 1e3:>16.1f}" if known else f"  {peer}"))
+    for name, label in (("one", "one problem"), ("many", f"each of {result['problems']} problems")):
+        ratio = f"{peer['ns'] / result[name]['ns']:>18.1f}" if known else ""
+        lines.append(f"{label:<34}{result[name]['ns'] / 1e3:>16.1f}{ratio}")
+    if known:
+        lines.append(f"costs after the last iteration differ by {result['cost']:.0e}")
+    return "\n".join(lines)
