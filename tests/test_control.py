@@ -6,6 +6,7 @@ import json
 import re
 import runpy
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -332,6 +333,37 @@ def run_example(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *optio
 def test_cart_pole_swings_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cost = run_example("control_cartpole", tmp_path, monkeypatch)["cost"]  # it ends upright, or fails
     assert cost[-1] < 0.3 < 100.0 < cost[0]
+
+
+def test_quaternions_move_on_their_group() -> None:
+    """The slope of the cost is zero in the end, by differences; gains are those of a rollout with feedback."""
+    upper, forearm = ARM.links
+    shoulder = replace(upper.joint, type="spherical", axis=(0.0, 0.0, 1.0), lower=None, upper=None)
+    ball = replace(ARM, links=(replace(upper, joint=shoulder), forearm))
+    random = np.random.default_rng(0)
+    q0 = dynagate.integrate(ball, dynagate.neutral(ball), 0.7 * random.normal(size=(3, 4)))
+    goal, still = dynagate.integrate(ball, q0, 0.7 * random.normal(size=(3, 4))), np.zeros((3, 4))
+    with dynagate.open(ball, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=60) as opened:
+        solution = opened(q0, still, goal=goal)
+        assert solution.converged.all()
+
+        def slope(tau: np.ndarray, knot: int, joint: int) -> np.ndarray:
+            h = np.zeros_like(tau)
+            h[:, knot, joint] = 1e-5
+            there, before = (opened(q0, still, tau + sign * h, goal=goal).costs[:, 0] for sign in (1.0, -1.0))
+            return (there - before) / 2e-5
+
+        for place in ((0, 0), (10, 1), (19, 2)):
+            assert (abs(slope(solution.tau, *place)) < 1e-4 * abs(slope(0.0 * solution.tau, *place))).all()
+        near = dynagate.integrate(ball, q0, 0.05 * random.normal(size=(3, 4)))
+        again = opened(near, still, goal=goal, warm=solution)
+    follow = {"gain": solution.gains, "q_ref": solution.q[:, :-1], "qd_ref": solution.qd[:, :-1]}
+    held = dynagate.Rollout(ball, steps=KNOTS, dt=DT, feedback=True)(near, still, solution.tau, **follow)
+    away = dynagate.difference(ball, goal[:, None], held.q)
+    rate = (away**2 + 0.1 * held.qd**2).sum(axis=2) * 0.5
+    first = DT * (rate[:, :-1].sum(axis=1) + 0.5e-2 * (held.tau**2).sum(axis=(1, 2))) + 100.0 * rate[:, -1]
+    np.testing.assert_allclose(again.costs[:, 0], first, rtol=2e-2)  # the cost has 2 sin of half the turn
+    assert (again.cost < again.costs[:, 0]).all()
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from dynagate.base.naming import scope
 from dynagate.control.cost import Cost, CostGraphs, Expansion
 from dynagate.control.forward import CARRY, named, stepped, with_cost
 from dynagate.control.riccati import Value, moved, riccati
-from dynagate.dynamics.configuration import directions_of
+from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import select, zeros
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import output_values
@@ -130,7 +130,7 @@ class _Builder:
         shapes = {"q0": (robot.nq,), "qd0": (n,), "qs": (robot.nq,), "qds": (n,), "us": (n,)}
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
-            away = np.concatenate([directions_of(robot, x["qs"], x["q0"] - x["qs"]), x["qd0"] - x["qds"]])
+            away = np.concatenate([between(robot, x["qs"], x["q0"]), x["qd0"] - x["qds"]])
             u = x["us"] + x["feeds"] * x["alpha"][()] + x["gains"] @ away
             return {"u_try": self._bounded(u), "q_try": x["q0"], "qd_try": x["qd0"]}
 

@@ -114,7 +114,10 @@ class Ilqr(Solver):
         arrays, leading = self.start(q0, qd0)
         shapes = {"us": (knots, n), "qs": (knots, robot.nq), "qds": (knots, n), "gains": (knots, n, 2 * n)}
         arrays |= {name: np.zeros((1, *shape), self.dtype) for name, shape in shapes.items()}
-        arrays |= {"feeds": arrays["us"], "q_last": arrays["qs"][:, 0], "qd_last": arrays["qds"][:, 0]}
+        arrays["qs"] = np.repeat(
+            arrays["q0"][:, None], knots, axis=1
+        )  # where quaternions have no length, ⊖ has no value
+        arrays |= {"feeds": arrays["us"], "q_last": arrays["q0"], "qd_last": arrays["qds"][:, 0]}
         if warm is not None and tau is not None:
             raise ArgumentError("tau beside warm; expected one guess")
         if warm is not None:

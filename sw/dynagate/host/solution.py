@@ -20,7 +20,7 @@ class Solution:
 
     q (..., knots + 1, nq), rad, m and unit quaternions; qd (..., knots + 1, nv), rad/s or m/s; tau (..., knots, nv),
     N m or N: what the solver ended with. gains (..., knots, nv, 2 nv): near it the torques are tau + gains (x - x̄),
-    with x = (q, q̇), of a quaternion as `Knot.away` has it.
+    with x = (q, q̇); of configurations - is `dynagate.difference`, as a `Rollout` with feedback has it.
     cost (...). costs (..., iterations + 1): before each iteration and after the last one, then NaN.
     iterations (...): those that a problem took. converged (...): the cost's expected fall is within the tolerance.
     failed (...): the rollout of the guess is not finite, or no regularisation up to the largest one leads further. Then
