@@ -25,6 +25,8 @@ from dynagate.graph.recorder import Recording
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.solution import Solution
 
+from tests.robots import hopper
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ARM = robots.load("two_joint_arm", damping=False)
 KNOTS, DT = 20, 0.02
@@ -364,6 +366,27 @@ def test_quaternions_move_on_their_group() -> None:
     first = DT * (rate[:, :-1].sum(axis=1) + 0.5e-2 * (held.tau**2).sum(axis=(1, 2))) + 100.0 * rate[:, -1]
     np.testing.assert_allclose(again.costs[:, 0], first, rtol=2e-2)  # the cost has 2 sin of half the turn
     assert (again.cost < again.costs[:, 0]).all()
+
+
+@pytest.mark.long
+def test_a_hopper_pushes_off_while_its_foot_holds(tmp_path: Path) -> None:
+    """A floating base that nothing drives, and a contact that is active in some knots alone."""
+    robot = hopper(tmp_path).with_frame("toe", "leg", (0.0, 0.02, -0.4)).with_contact("toe", damping=20.0)
+    weights = [1.0, 1.0, 20.0, 5.0, 5.0, 5.0, 0.1]
+    cost = Cost.quadratic(q=weights, qd=0.05, tau=1e-3, final=20.0)
+    q0, still, knots = dynagate.neutral(robot), np.zeros(7), 40
+    goal = q0 + 0.1 * np.eye(8)[2]
+    stance = (np.arange(knots) < 25).astype(float)[:, None]
+    with dynagate.open(robot, "ilqr", knots=knots, dt=0.01, cost=cost, constrained=True, iterations=20) as opened:
+        plans = [opened(q0, still, np.zeros((knots, 7)), goal=goal, active=x) for x in (stance, 0.0 * stance)]
+    rollout = dynagate.Rollout(robot, steps=knots, dt=0.01, constrained=True)
+    for plan, active in zip(plans, (stance, 0.0 * stance), strict=True):
+        motion = rollout(q0, still, plan.tau, active=active)
+        np.testing.assert_allclose(plan.q, motion.q, atol=1e-9)
+        assert (plan.tau[:, :6] == 0.0).all()
+        assert (np.diff(plan.costs[: plan.iterations + 1]) <= 0.0).all()
+    assert plans[0].q[25, 2] > plans[1].q[25, 2] + 0.1  # one stands, the other falls
+    assert plans[0].cost < plans[0].costs[0]
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dynagate.base.progress import showing
 from dynagate.control.cost import Cost, Input
 from dynagate.dynamics import ROLLOUT
 from dynagate.forces.force import check_forces
-from dynagate.graph import trace
+from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import check_unit_vectors, evaluate
 from dynagate.graph.loop import Loop
 from dynagate.host.devices import DeviceOptions
@@ -143,12 +144,16 @@ class Solver(Opened):
         check_unit_vectors("q0", units, arrays["q0"][finite])
         return arrays, leading
 
+    @cached_property
+    def _inverse(self) -> Graph:
+        return trace(self.robot, "inverse_dynamics")
+
     def holding(self, q: Array) -> Array:
         """The torques (batch, knots, nv) that hold a robot at rest, within the bounds."""
         zero = np.zeros((len(q), self.robot.nv))
         with np.errstate(all="ignore"):
             still = {"q": q.astype(np.float64), "qd": zero, "qdd": zero}
-            torque = np.nan_to_num(evaluate(trace(self.robot, "inverse_dynamics"), still)["tau"])
+            torque = np.nan_to_num(evaluate(self._inverse, still)["tau"])
         if self.bounds is not None:
             torque = np.clip(torque, *self.bounds)
         return np.repeat(torque[:, None].astype(self.dtype), self.knots, axis=1)
