@@ -18,12 +18,15 @@ import pytest
 from dynagate import Robot, robots
 from dynagate.control import Cost
 from dynagate.control.cost import CostGraphs
+from dynagate.control.ilqr import IlqrOptions, ilqr_loop
 from dynagate.dynamics.spatial import cos
 from dynagate.forces import Servo
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.recorder import Recording
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.solution import Solution
+from dynagate.integrators.step import StepOptions
+from dynagate.native.loop_text import graphs
 
 from tests.robots import hopper
 
@@ -266,6 +269,44 @@ def test_derivatives_of_costs(exact: bool) -> None:
     jacobian = (results[:6] - results[6:]).T / (2 * h)
     np.testing.assert_allclose(ours, 0.1 * jacobian.T @ jacobian, atol=1e-7)
     assert abs(ours - curved).max() > 1e-3
+
+
+def test_regularisation_follows_the_step_length() -> None:
+    """Crocoddyl's rule: over 10 above a half, times 10 up to a hundredth, within its range; not before a step."""
+    options = IlqrOptions(3, StepOptions(DT), 4, 1e-9, 1e-5, 1e-1)
+    (rule,) = [graph for graph in graphs(ilqr_loop(ARM, COST, options)) if graph.name == "rule"]
+    cases = [
+        (1.0, 1e-3, 0.0, 1e-4),
+        (0.5, 1e-3, 0.0, 1e-3),
+        (2.0**-6, 1e-3, 0.0, 1e-3),
+        (2.0**-7, 1e-3, 0.0, 1e-2),
+        (2.0**-9, 1e-1, 0.0, 1e-1),
+        (1.0, 1e-5, 0.0, 1e-5),
+        (1.0, 1e-3, 1.0, 1e-3),
+    ]
+    length, before, fresh, expected = np.array(cases).T
+    inputs = {port.name: np.ones((len(cases), *port.shape)) for port in rule.inputs}
+    results = evaluate(rule, {**inputs, "length": length, "reg": before, "fresh": fresh})
+    np.testing.assert_allclose(results["reg_now"], expected, rtol=1e-12)
+
+
+def test_a_cost_that_is_not_convex_is_regularised_and_told() -> None:
+    """Beyond a quarter of a turn from the goal the final cost bends down: exact second derivatives are indefinite."""
+
+    def final(knot: Any) -> Any:
+        return sum((1.0 - cos(a - b)) * 20.0 for a, b in zip(knot.q, knot["goal"], strict=True))
+
+    own = Cost(lambda knot: sum(u * u for u in knot.tau) * 1e-3, final, inputs={"goal": (2,)})
+    options: dict[str, Any] = {"knots": KNOTS, "dt": DT, "cost": own, "device": "numpy", "tolerance": 1e-6}
+    q0, still = np.array([[2.4, -2.2], [0.1, 0.1]]), np.zeros((2, 2))
+    with dynagate.open(ARM, "ilqr", iterations=1, **options) as opened:
+        first = opened(q0, still, np.zeros((2, KNOTS, 2)), goal=np.zeros(2))
+    assert first.regularisation[0] > 1e-9 == first.regularisation[1]
+    assert not first.failed.any()
+    with dynagate.open(ARM, "ilqr", iterations=100, **options) as opened:
+        last = opened(q0, still, np.zeros((2, KNOTS, 2)), goal=np.zeros(2))
+    assert not last.failed.any()
+    assert (last.cost < 0.1 * last.costs[:, 0]).all()
 
 
 OPTIONS: dict[str, Any] = {"knots": 5, "dt": 0.01, "cost": COST}
