@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import runpy
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -192,6 +193,19 @@ def test_one_failed_problem_harms_no_other(solver: Ilqr) -> None:
     assert np.isnan(solution.q[[2, 5]]).all()
     rest = [k for k in range(9) if k not in (2, 5)]
     np.testing.assert_array_equal(solution.tau[rest], alone.tau[rest])
+
+
+def test_a_motion_beyond_the_limits_is_told_once() -> None:
+    upper, forearm = ARM.links
+    tight = replace(ARM, links=(upper, replace(forearm, joint=replace(forearm.joint, lower=-0.5, upper=0.5))))
+    inputs = problems(ARM, 1)
+    inputs["q0"][0, 1], inputs["goal"][0, 1] = 0.4, 1.5
+    with dynagate.open(tight, "ilqr", knots=KNOTS, dt=DT, cost=COST, device="numpy") as opened:
+        with pytest.warns(dynagate.RobotWarning, match="joint 'elbow' of robot 'two_joint_arm' passes its limits"):
+            opened(**inputs)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            opened(**inputs)
 
 
 def test_bounds_hold_and_passive_joints_have_no_torque() -> None:

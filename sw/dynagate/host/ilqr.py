@@ -14,11 +14,12 @@ from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions, begin, ilqr_loop
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
-from dynagate.forces import Force
+from dynagate.forces import Force, Limits
 from dynagate.graph.loop import TURNS
 from dynagate.host.devices import Cpu, DeviceOptions
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts
+from dynagate.integrators.limits import warn_beyond_limits
 from dynagate.robot.checked import RobotOrName
 
 Array = npt.NDArray[Any]
@@ -78,6 +79,7 @@ class Ilqr(Solver):
         self.options = IlqrOptions(
             self.knots, self.step, int(iterations), float(tolerance), smallest, largest, self.bounds
         )
+        self._unlimited = not any(isinstance(force, Limits) for force in forces)
         self.compile(lambda: ilqr_loop(self.robot, cost, self.options))
 
     def __call__(
@@ -95,11 +97,14 @@ class Ilqr(Solver):
         inputs: those of the cost, and of forces and constraints in each knot, with axes that may be left out in front.
 
         Raises ValueError or TypeError: an input is missing, unknown, of another shape or not finite. A problem of
-        several whose start is not finite is flagged in `failed`, and harms no other.
+        several whose start is not finite is flagged in `failed`, and harms no other. Gives a RobotWarning, once, where
+        a motion passes the limits of joints; the force `Limits`, or a cost, keeps them.
         """
         self.check_open()
         arrays, leading = self._checked(q0, qd0, tau, warm, inputs)
-        return _solution(self.computed(arrays, len(arrays["q0"])), leading)
+        solution = _solution(self.computed(arrays, len(arrays["q0"])), leading)
+        self._unlimited = self._unlimited and not warn_beyond_limits(self.robot, solution.q)
+        return solution
 
     def _checked(
         self,
