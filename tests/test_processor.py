@@ -425,7 +425,6 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
         ({"units": 4, "budget": dynagate.Budget(dsp=3)}, r"^budget of a program; expected it left out: a processor"),
         ({"units": 4, "goal": dynagate.Goal(1e-3)}, r"^goal of a program; expected it left out: a processor"),
         ({"units": 4, "policy": Policy(ranges="proved")}, r"^proved ranges of a program; expected ranges='sampled'$"),
-        ({"units": 4, "function": "rollout"}, r"^a program of rollout; expected one function of one state$"),
         ({"units": 4, "function": "all"}, r"^a program of .*; expected one function of one state$"),
     ],
     ids=str,
@@ -516,7 +515,7 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
         (("run", "--units", 9), "9"),
         (("build", "--units", 4, "--axi", 64), "--units with --axi; expected --units without it"),
         (("build", "--units", 4, "--budget", "dsp=3"), "--units with --budget; expected --units without it"),
-        (("run", "--units", 4, "--function", "rollout"), "a program of rollout; expected one function of one state"),
+        (("run", "--units", 4, "--steps", 3), "--steps of forward_dynamics_gradient; expected it left out"),
     ],
     ids=str,
 )

@@ -14,14 +14,14 @@ from dynagate.base.errors import ArgumentError, Error
 from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
 from dynagate.design.files import DesignError
-from dynagate.design.program import ProgramDesign
+from dynagate.design.program import ProgramDesign, ProgramLoop
 from dynagate.design.source import source_digest
 from dynagate.design.words import WORD
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.fuse import angle_format, fused
-from dynagate.graph import Graph, trace
+from dynagate.graph import Graph
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parts_of
@@ -31,6 +31,8 @@ from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import LARGEST_WORD, SMALLEST_WORD, Core
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
+from dynagate.integrators.step import CARRY
+from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
 DATASHEET = "datasheet.md"
@@ -110,7 +112,7 @@ def scheduled_program(
     request: DesignRequest, core: Core | int, region: Region, policy: Policy, say: Say
 ) -> tuple[Schedule, Certificate | None]:
     """The schedule of a request, and what its results are certified with."""
-    graph = trace(request.robot, request.function, **request.algorithm.as_dict())
+    graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
     formatted = assign(graph, region, policy)
     asked = policy.word - 1 - angle_format(formatted, policy.word).frac
     shape = Core(units=core, word=policy.word, angle_bits=asked) if isinstance(core, int) else core
@@ -125,11 +127,20 @@ def scheduled_program(
         machine = Machine(shape.word, lambda graph: fused(graph, shape.angle))
         formatted, certificate = certified(formatted, region, policy, machine)
     say("fusing and scheduling")
-    scheduled = schedule(instructions(fused(formatted, shape.angle)), shape)
+    whole = fused(formatted, shape.angle)
+    scheduled = schedule(instructions(whole, _carried(whole.graph)), shape)
     if isinstance(core, int):
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)
     return scheduled, certificate
+
+
+def _carried(graph: Graph) -> dict[int, int]:
+    """Of a turn of a rollout, nodes of results -> those of the inputs that they are in the next turn."""
+    if graph.name != ROLLOUT:
+        return {}
+    sources, targets = ({port.name: port.nodes for port in ports} for ports in (graph.outputs, graph.inputs))
+    return {s: t for a, b in CARRY.items() for s, t in zip(sources[a], targets[b], strict=True)}
 
 
 def _large_enough(scheduled: Schedule) -> Core:
@@ -157,7 +168,7 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
     for name, value in refused.items():
         if value is not None:
             raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
-    if request.function == ROLLOUT or parts_of(request.function):
+    if parts_of(request.function):
         raise ArgumentError(f"a program of {request.function}; expected one function of one state")
     if request.algorithm.variable:
         raise ArgumentError("variable links of a program; expected them left out")
@@ -199,7 +210,18 @@ def _described(
         places=scheduled.depths,
         stream=Sides(_input_stream(scheduled), _output_stream(scheduled)),
         program=program.digest(words),
+        loop=_loop(scheduled),
     ).sealed()
+
+
+def _loop(scheduled: Schedule) -> ProgramLoop | None:
+    """What the host knows of a loop."""
+    program_of, graph = scheduled.instructions, scheduled.instructions.formatted.graph
+    if program_of.start is None:
+        return None
+    strides = {result: len(results) for results in scheduled.outputs for result in results}
+    outputs = tuple(strides[program_of.outputs[i]] for i in graph.result_nodes)
+    return ProgramLoop(tuple(CARRY.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
 
 
 def _input_stream(scheduled: Schedule) -> Stream:
@@ -213,20 +235,24 @@ def _input_stream(scheduled: Schedule) -> Stream:
     ports = tuple(
         Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches) for p in graph.inputs
     )
-    return Stream(WORD * (1 + len(fields)), fields, ports)
+    return Stream(WORD * (1 + scheduled.inputs), fields, ports)
 
 
 def _output_stream(scheduled: Schedule) -> Stream:
     formatted, outputs = scheduled.instructions.formatted, scheduled.instructions.outputs
     graph = formatted.graph
-    position = {result: k for k, result in enumerate(result for unit in scheduled.outputs for result in unit)}
+    position: dict[int, int] = {}
+    first = 0
+    for results in scheduled.outputs:  # a unit's results of all turns follow each other
+        position |= {result: first + k for k, result in enumerate(results)}
+        first += scheduled.turns * len(results)
     place = {i: k for k, i in enumerate(graph.result_nodes)}
     fields = tuple(
         Field(graph.nodes[i].name, WORD * position[outputs[i]], formatted.formats[i].width, formatted.formats[i].frac)
         for i in graph.result_nodes
     )
     ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in graph.outputs)
-    return Stream(WORD * (len(position) + 1), fields, ports, WORD * len(position), (SCOPE,))
+    return Stream(WORD * (first + 1), fields, ports, WORD * first, (SCOPE,))
 
 
 def _is_whole(folder: Path, design: ProgramDesign) -> bool:
@@ -259,7 +285,7 @@ def datasheet(built: ProcessorBuild) -> str:
         ("core", core.text),
         ("instructions", f"{design.instructions}, {design.functions_used} of them functions"),
         ("cycles", f"{design.latency} from the first program word to the last result"),
-        ("cycles between samples", f"{design.period}"),
+        (f"cycles between {'samples' if design.loop is None else 'turns'}", f"{design.period}"),
         ("slots used", f"{scheduled.use:.0%}"),
         ("program", f"{design.words} of {1 << core.program_bits} words of {core.program_word} bits"),
         (

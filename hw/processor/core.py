@@ -20,8 +20,9 @@ MOST_SAMPLES = 4
 class Processor(wiring.Component):
     """A core of some shape. Its stream carries packets (`words`); those of a program wait until no sample is under way.
 
-    A sample's results are words of 32 bits, those of unit 0 first, after them 1 where a value overflowed, and the
-    sample's tag. A packet of messages is answered by a word and its tag. Every packet has an answer, in order.
+    A sample's results are words of 32 bits, those of unit 0 first, turn by turn; after them a word whose bit 0 is 1
+    where a value overflowed, and whose others say in which turn the first one did; and the sample's tag. A packet of
+    messages is answered by a word and its tag. Every packet has an answer, in order.
 
     =========  ===  ==========================================================
     i          in   stream of words
@@ -82,19 +83,20 @@ class Processor(wiring.Component):
             loader.taken.eq(sequencer.taken),
             sequencer.full.eq(loader.full),
             sequencer.sent.eq(sender.sent),
-            *(getattr(sequencer, name).eq(register) for name, register in registers.items()),
+            *(getattr(sequencer, name).eq(register) for name, register in registers.items() if name != "length"),
             machine.address.eq(sequencer.address),
             machine.running.eq(sequencer.running),
-            machine.sample.eq(sequencer.sample),
+            machine.phase.eq(Cat(sequencer.sample, Mux(sequencer.sample, sequencer.turn[1], sequencer.turn[0])[0])),
+            *(sender.turn[k].eq(sequencer.turn[k]) for k in range(2)),
             machine.part.eq(loader.part),
             machine.part_address.eq(loader.address),
             machine.part_value.eq(loader.value),
             machine.copying.eq(sequencer.copying),
             machine.copied.eq(sequencer.copied),
-            machine.input_value.eq(loader.input_value),
+            machine.input_value.eq(Mux(sequencer.is_zero, 0, loader.input_value)),
             machine.inputs_from.eq(loader.inputs_from),
             sequencer.stalls.eq(machine.takes_port),
-            loader.input_address.eq(Cat(sequencer.copied, sequencer.copies_from)),
+            loader.input_address.eq(sequencer.copies_from),
             sender.answer.eq(loader.answer),
             sender.right.eq(loader.right),
             sender.answer_tag.eq(loader.tag),

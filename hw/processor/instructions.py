@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -22,10 +23,11 @@ class ProgramError(Error, ValueError):
 
 
 class Source(NamedTuple):
-    """Where an operand comes from: the node that has its bits, or an integer."""
+    """Where an operand comes from: the node that has its bits, or an integer. previous: its bits of the turn before."""
 
     node: int | None
     integer: int = 0
+    previous: bool = False
 
 
 ZERO, ONE = Source(None, 0), Source(None, 1)
@@ -36,7 +38,8 @@ class Instruction:
     """result: the node whose bits it makes; numbers above the graph's are copies, of what units do not make.
 
     kind: SUM, or one of ELEMENTARY, of operand a. select: b where a is positive (product_negative: where it is not),
-    else c. shift: of a reciprocal, how far the binary points are apart. out: whether it is a result.
+    else c. shift: of a reciprocal, how far the binary points are apart. out: whether it is a result. after: results of
+    instructions that must have been there before.
     """
 
     result: int
@@ -51,6 +54,7 @@ class Instruction:
     down: int = 0
     shift: int = 0
     out: bool = False
+    after: tuple[int, ...] = ()
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -59,18 +63,26 @@ class Instruction:
     @property
     def reads(self) -> tuple[int, ...]:
         """The nodes among its operands."""
-        return tuple(source.node for source in self.sources if source.node is not None)
+        return tuple(source.node for source in self.sources if source.node is not None and not source.previous)
 
 
 @dataclass(frozen=True)
 class Instructions:
     """formatted: the graph. listed: operands before readers. inputs: nodes. outputs: node of the graph -> the result
-    of an instruction that has its bits."""
+    of an instruction that has its bits. Of a loop: start is the input, a number above the graph's nodes, that is 1 in
+    the first turn, else 0; kept are results that the next turn reads; per_turn are the inputs that each turn has."""
 
     formatted: FormattedGraph
     listed: tuple[Instruction, ...]
     inputs: tuple[int, ...]
     outputs: Mapping[int, int]
+    start: int | None = None
+    kept: frozenset[int] = frozenset()
+    per_turn: frozenset[int] = frozenset()
+
+    def rank(self, node: int) -> int:
+        """In which order kinds of inputs come: the start, those of all turns, those of each turn."""
+        return 0 if node == self.start else 1 + (node in self.per_turn)
 
     def integers(self) -> list[int]:
         """The constants, each once."""
@@ -78,13 +90,21 @@ class Instructions:
         return sorted(integers | {0})
 
 
-def instructions(formatted: FormattedGraph) -> Instructions:
-    """Of a graph that `fixedpoint.fuse` made. Raises ProgramError naming a node that the units do not compute."""
-    graph = formatted.graph
+def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = None) -> Instructions:
+    """Of a graph that `fixedpoint.fuse` made. carry: of a turn of a loop, node of a result -> node of the input that it
+    is in the next turn. Raises ProgramError naming a node that the units do not compute."""
+    graph, carried = formatted.graph, {target: source for source, target in (carry or {}).items()}
+    fresh = itertools.count(len(graph))
+    start = next(fresh) if carried else None
     sources: list[Source] = []
     listed: list[Instruction] = []
+    states: dict[int, int] = {}  # node of an input -> the instruction that has the state
     for i, node in enumerate(graph.nodes):
-        if node.op == "input":
+        if node.op == "input" and i in carried:
+            states[i] = next(fresh)
+            listed.append(_state(formatted, states[i], Source(start), i, carried[i]))
+            sources.append(Source(states[i]))
+        elif node.op == "input":
             sources.append(Source(i))
         elif node.op == "const":
             sources.append(Source(None, formatted.constants[i][0]))
@@ -93,21 +113,61 @@ def instructions(formatted: FormattedGraph) -> Instructions:
         else:
             listed.append(_instruction(formatted, i, node, [sources[a] for a in node.args]))
             sources.append(Source(i))
+    outputs = _results(graph.result_nodes, sources, listed, states.values(), fresh)
+    if carried:
+        after = {outputs[source]: () for source in carried.values()}
+        for target, source in carried.items():
+            after[outputs[source]] += (states[target],)  # type: ignore[assignment]
+        own = {state: outputs[carried[target]] for target, state in states.items()}
+        listed = [_linked(each, own, after) for each in listed]
+    results = set(outputs.values())
+    listed = [replace(each, out=each.result in results) for each in listed]
+    inputs = (*([] if start is None else [start]), *graph.input_nodes)
+    kept = frozenset(outputs[source] for source in carried.values())
+    per_turn = frozenset(set(graph.input_nodes) - carried.keys()) if carried else frozenset()
+    return Instructions(formatted, tuple(listed), inputs, outputs, start, kept, per_turn)
+
+
+def _results(
+    nodes: Sequence[int],
+    sources: Sequence[Source],
+    listed: list[Instruction],
+    states: Collection[int],
+    fresh: Iterator[int],
+) -> dict[int, int]:
+    """Node of a result -> the instruction that brings it out; copies are added where none does. states: instructions
+    that do not."""
     places = {each.result: k for k, each in enumerate(listed)}
     outputs: dict[int, int] = {}
     copies: dict[Source, int] = {}
-    for i in graph.result_nodes:
+    for i in nodes:
         source = sources[i]
-        if source.node in places and listed[places[source.node]].kind == SUM:
+        if source.node in places and source.node not in states and listed[places[source.node]].kind == SUM:
             outputs[i] = source.node
             continue
         if source not in copies:  # only units bring results out
-            copies[source] = len(graph) + len(copies)
+            copies[source] = next(fresh)
             listed.append(Instruction(copies[source], SUM, source, ONE))
         outputs[i] = copies[source]
-    results = set(outputs.values())
-    listed = [replace(each, out=each.result in results) for each in listed]
-    return Instructions(formatted, tuple(listed), graph.input_nodes, outputs)
+    return outputs
+
+
+def _state(formatted: FormattedGraph, result: int, start: Source, target: int, source: int) -> Instruction:
+    """A state of a turn: the input in the first one, else the result of the turn before, rounded to the input's format.
+    That operand is the node's, which `_linked` replaces by what brings it out."""
+    own, previous = formatted.formats[target].frac, formatted.formats[source].frac
+    values = Source(target), Source(source, 0, True)
+    fine = previous > own
+    one = Instruction(result, SUM, start, values[fine], values[not fine], fine, select=True)
+    return replace(one, up=abs(previous - own), down=max(previous - own, 0))
+
+
+def _linked(each: Instruction, states: Mapping[int, int], after: Mapping[int, tuple[int, ...]]) -> Instruction:
+    """With what it reads of the turn before, and what it waits for."""
+    if each.result in states:
+        previous = Source(states[each.result], 0, True)
+        each = replace(each, b=previous if each.b.previous else each.b, c=previous if each.c.previous else each.c)
+    return replace(each, after=after.get(each.result, ()))
 
 
 def _instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[Source]) -> Instruction:

@@ -14,6 +14,10 @@ def listing(scheduled: Schedule) -> str:
     def name(source: Source) -> str:
         if source.node is None:
             return str(source.integer)
+        if source.node == scheduled.instructions.start:
+            return "start"
+        if source.previous:
+            return f"previous {name(Source(source.node))}"
         return graph.nodes[source.node].name if source.node < len(graph) else f"copy{source.node - len(graph)}"
 
     def place(slot: Slot) -> str:

@@ -40,8 +40,11 @@ class Loader(wiring.Component):
     checksum       out  of the program; 0 where there is none
     words          out  of the program
     period         out  cycles from a sample to the next
-    inputs         out  of a sample
+    inputs         out  of a turn
     ahead          out  samples under way at a time
+    length         out  inputs of a sample
+    fixed          out  of a turn, those that all turns have
+    turns          out  of a sample
     results        out  of each unit
     =============  ===  =====================================================================================
     """
@@ -74,6 +77,9 @@ class Loader(wiring.Component):
                 "period": Out(core.program_bits + 2),
                 "inputs": Out(core.input_bits + 1),
                 "ahead": Out(2),
+                "length": Out(core.input_bits + 1),
+                "fixed": Out(core.input_bits + 1),
+                "turns": Out(core.input_bits + 1),
                 "results": Out(core.output_bits + 1).array(core.units),
             }
         )
@@ -107,7 +113,7 @@ class Loader(wiring.Component):
                 m.d.comb += [self.i_ready.eq(1), written.eq(self.i_valid)]
                 with m.If(self.i_valid):
                     m.d.sync += count.eq(count + 1)
-                    with m.If(count + 1 == self.inputs):
+                    with m.If(count + 1 == self.length):
                         m.next = "tag"
                 with m.If(self.i_cut):
                     m.next = "head"

@@ -14,6 +14,8 @@ from dynagate.hw.units.rescale import BLOCK_RAM, delayed
 
 FETCH = 2
 """Cycles from a program address to the word: memory and its register."""
+PHASES = 4
+"""Of two samples, in even and odd turns."""
 LOOKUP_PLACES = 8
 """Address bits of a memory that need not be a block: on devices with large lookup tables it is made of these."""
 
@@ -73,7 +75,7 @@ class Machine(wiring.Component):
     ============  ===  =========================================================
     address       in   of a program word
     running       in   the program has that word
-    sample        in   which of two samples it computes
+    phase         in   which of two samples it computes, and whether the turn is odd
     part          in   a part of a program is here, a bit for each region
     part_address  in   its address
     part_value    in   its number
@@ -84,7 +86,7 @@ class Machine(wiring.Component):
     takes_port    out  a function's result is written to that memory next
     value         out  results of the units
     out           out  which of them leave the core
-    overflows     out  a value of this sample does not fit, a bit for each of two
+    overflows     out  a value does not fit, a bit for each phase
     ============  ===  =========================================================
     """
 
@@ -94,7 +96,7 @@ class Machine(wiring.Component):
             {
                 "address": In(core.program_bits),
                 "running": In(1),
-                "sample": In(1),
+                "phase": In(2),
                 "part": In(len(Region)),
                 "part_address": In(REGION_SHIFT),
                 "part_value": In(LANE),
@@ -105,7 +107,7 @@ class Machine(wiring.Component):
                 "takes_port": Out(1),
                 "value": Out(signed(core.word)).array(core.units),
                 "out": Out(core.units),
-                "overflows": Out(2),
+                "overflows": Out(PHASES),
             }
         )
 
@@ -114,11 +116,11 @@ class Machine(wiring.Component):
         core = self.core
         word = self._fetched(m)
         running = delayed(m, self.running, FETCH, "running", reset=True)
-        sample = delayed(m, self.sample, FETCH, "sample")
+        phase = delayed(m, self.phase, FETCH, "phase")
         banks = core.units + 1
         writes, places = Signal(banks), [Signal(core.place_bits, name=f"place{k}") for k in range(banks)]
         values = [Signal(signed(core.word), name=f"value{k}") for k in range(banks)]
-        unfit: list[list[Value]] = [[], []]
+        unfit: list[list[Value]] = [[] for _ in range(PHASES)]
         low = 0
         for u in range(core.units):
             fields = {}
@@ -138,7 +140,7 @@ class Machine(wiring.Component):
             late = READ + unit.latency
             writes_it = delayed(m, fields["write"] & running, late, f"write{u}", reset=True)
             is_out = delayed(m, fields["out"] & running, late, f"out{u}", reset=True)
-            whose = delayed(m, sample, late, f"sample{u}")
+            whose = delayed(m, phase, late, f"phase{u}")
             m.d.comb += [
                 writes[u].eq(writes_it),
                 places[u].eq(delayed(m, fields["place"], late, f"place{u}")),
@@ -148,11 +150,11 @@ class Machine(wiring.Component):
             ]
             flagged = delayed(m, writes_it | is_out, 1, f"computes{u}", reset=True) & unit.overflow
             whose = delayed(m, whose, 1, f"flagged{u}")
-            unfit[0].append(flagged & ~whose)
-            unfit[1].append(flagged & whose)
+            for k, flags in enumerate(unfit):
+                flags.append(flagged & (whose == k))
             if u == 0:
                 argument = operands["a"].o
-        self._functions(m, word[low:], argument, running, sample, unfit)
+        self._functions(m, word[low:], argument, running, phase, unfit)
         self._shared(m, writes, places, values)
         m.d.sync += self.overflows.eq(Cat(Cat(*flags).any() for flags in unfit))
         return m
@@ -178,7 +180,7 @@ class Machine(wiring.Component):
         return Cat(*lanes)
 
     def _functions(
-        self, m: Module, field: Value, argument: Value, running: Value, sample: Value, unfit: list[list[Value]]
+        self, m: Module, field: Value, argument: Value, running: Value, phase: Value, unfit: list[list[Value]]
     ) -> None:
         core = self.core
         m.submodules.functions = self.functions = functions = Functions(core)
@@ -195,12 +197,12 @@ class Machine(wiring.Component):
         ]
         # a function of one sample ends before the next one's begin, but for the flag
         shortest = READ + min(core.elementary.values())
-        whose = delayed(m, sample, shortest, "function_sample")
+        whose = delayed(m, phase, shortest, "function_phase")
         flagged = Signal(name="function_flagged")
-        whose_flag = Signal(name="function_flagged_sample", reset_less=True)
+        whose_flag = Signal(2, name="function_flagged_phase", reset_less=True)
         m.d.sync += [flagged.eq(functions.valid & functions.overflow), whose_flag.eq(whose)]
-        unfit[0].append(flagged & ~whose_flag)
-        unfit[1].append(flagged & whose_flag)
+        for k, flags in enumerate(unfit):
+            flags.append(flagged & (whose_flag == k))
 
     def _shared(self, m: Module, writes: Signal, places: list[Signal], values: list[Signal]) -> None:
         """The shared memory's write port: a function's result, else an input, else a constant of a program."""

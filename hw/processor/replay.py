@@ -22,11 +22,18 @@ class Replayed(NamedTuple):
     overflow: npt.NDArray[np.bool_]
 
 
-def replay(scheduled: Schedule, inputs: dict[int, Integers]) -> Replayed:
-    """The program of a schedule on inputs by node, (batch,) each."""
+Memory = dict[tuple[int, int], Integers]
+"""What is at each place of each memory, (batch,)."""
+
+
+def replay(scheduled: Schedule, inputs: dict[int, Integers], memory: Memory | None = None) -> Replayed:
+    """The program of a schedule on inputs by node, (batch,) each. memory: what the turn before has left, where this one
+    is not the first of a loop."""
     core = scheduled.core
     batch = len(next(iter(inputs.values())))
-    memory: dict[tuple[int, int], Integers] = {}
+    if scheduled.instructions.start is not None:
+        inputs = {**inputs, scheduled.instructions.start: np.full(batch, not memory, dtype=np.int64)}
+    memory = {} if memory is None else memory
     writes: dict[int, list[tuple[int, int, Integers]]] = defaultdict(list)
     for source, place in scheduled.fixed.items():
         if source.node is None:
@@ -51,9 +58,7 @@ def replay(scheduled: Schedule, inputs: dict[int, Integers]) -> Replayed:
                 done = _function(core, name, a, kind["shift"])
                 writes[cycle + core.latency_of(name) - 1].append((core.shared, kind["place"], done.value))
             else:
-                assert a is not None
-                assert b is not None
-                assert c is not None
+                a, b, c = (np.zeros(batch, np.int64) if each is None else each for each in (a, b, c))
                 done = _sum(core, fields, a, b, c)
                 if fields["out"]:
                     results[unit].append(done.value)

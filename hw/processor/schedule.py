@@ -15,6 +15,8 @@ from functools import cached_property
 from dynagate.hw.processor.instructions import SUM, Instruction, Instructions, ProgramError, Source
 from dynagate.hw.processor.shape import Core
 
+MOST_TURNS = 8
+"""Of a loop in a sample."""
 SENDING = 9
 """Cycles that the sender takes for a sample besides those for each result and each unit."""
 
@@ -47,10 +49,27 @@ class Schedule:
         """Of the program."""
         return max(slot.cycle for slot in self.slots) + 1
 
-    @property
+    @cached_property
     def period(self) -> int:
-        """Cycles from a sample to the next."""
-        return max(self.words, max(self.arrivals.values(), default=0) + 1)
+        """Cycles from a sample, or a turn of a loop, to the next."""
+        kept = self.instructions.kept
+        back = [slot.cycle + self.core.latency for slot in self.slots if slot.instruction.result in kept]
+        return max(self.words, max(self.arrivals.values(), default=0) + 1, *back)
+
+    @property
+    def turns(self) -> int:
+        """Of a sample, which has the inputs and results of so many: as many as the core holds, MOST_TURNS at most."""
+        per_turn, out = len(self.instructions.per_turn), max(map(len, self.outputs))
+        if not self.instructions.kept:
+            return 1
+        fixed = len(self.instructions.inputs) - per_turn
+        room = ((1 << self.core.input_bits) - fixed) // max(per_turn, 1), (1 << self.core.output_bits) // max(out, 1)
+        return max(min(MOST_TURNS, *room), 1)
+
+    @property
+    def inputs(self) -> int:
+        """Words of a sample's inputs."""
+        return len(self.instructions.inputs) + (self.turns - 1) * len(self.instructions.per_turn)
 
     @cached_property
     def cycles(self) -> int:
@@ -60,7 +79,7 @@ class Schedule:
     @property
     def cycles_per_sample(self) -> int:
         """Cycles from a sample to the next where results are taken at once: the sender may be slower than the units."""
-        return max(self.period, sum(map(len, self.outputs)) + self.core.units + SENDING)
+        return max(self.period * self.turns, self.turns * sum(map(len, self.outputs)) + 2 * self.core.units + SENDING)
 
     @property
     def use(self) -> float:
@@ -82,7 +101,7 @@ class Schedule:
 
     def location(self, source: Source) -> tuple[int, int]:
         """Memory and place of an operand."""
-        if source in self.fixed:
+        if source in self.fixed and not source.previous:
             return self.core.shared, self.fixed[source]
         slot = self.by_result[source.node]  # type: ignore[index]
         assert slot.place is not None
@@ -95,18 +114,28 @@ class Schedule:
         held: dict[tuple[int, int], Source] = {
             (core.shared, place): source for source, place in self.fixed.items() if source.node is None
         }
+        kept = self.instructions.kept
+        for turn in range(2 if kept else 1):
+            self._verify(held, turn)
+            held = {where: value for where, value in held.items() if value.node is None or value.node in kept}
+        return self
+
+    def _verify(self, held: dict[tuple[int, int], Source], turn: int) -> None:
+        """One turn. held: what each memory's places hold."""
+        core = self.core
         writes: dict[int, list[tuple[int, int, Source]]] = defaultdict(list)
         for node, cycle in self.arrivals.items():
             writes[cycle].append((core.shared, self.fixed[Source(node)], Source(node)))
         words: dict[int, list[Slot]] = defaultdict(list)
         readers: dict[Source, int] = defaultdict(int)
+        previous: dict[Source, int] = defaultdict(int)
         for slot in self.slots:
             words[slot.cycle].append(slot)
             done = slot.cycle + core.latency_of(slot.instruction.kind) - 1
             assert slot.place is not None or slot.bank != core.shared, f"{slot} has no place"
             writes[done].append((slot.bank, -1 if slot.place is None else slot.place, Source(slot.instruction.result)))
             for source in slot.instruction.sources:
-                readers[source] += source.node is not None
+                (previous if source.previous else readers)[source._replace(previous=False)] += source.node is not None
         for cycle in range(max(writes) + 1):
             units = [slot.unit for slot in words[cycle]]
             assert len(units) == len(set(units)), f"cycle {cycle}: a unit has two instructions"
@@ -115,21 +144,26 @@ class Schedule:
                 assert slot.instruction.kind == SUM or slot.unit == 0, f"{slot} is not in the slot of unit 0"
                 for source in slot.instruction.sources:
                     bank, place = self.location(source)
-                    holds = held.get((bank, place))
-                    assert holds == source, f"cycle {cycle}: place {place} of {bank} holds {holds}, expected {source}"
-                    readers[source] -= source.node is not None
+                    holds, value = held.get((bank, place)), source._replace(previous=False)
+                    if source.previous:
+                        previous[value] -= 1
+                        if turn == 0:
+                            continue
+                    assert holds == value, f"cycle {cycle}: place {place} of {bank} holds {holds}, expected {source}"
+                    readers[value] -= source.node is not None and not source.previous
             banks = [bank for bank, _, _ in writes[cycle]]
             assert len(banks) == len(set(banks)), f"cycle {cycle}: a memory is written twice"
             for bank, place, source in writes[cycle]:
                 if place < 0:
                     continue
                 assert cycle < self.period, f"cycle {cycle}: {source} is written when the next sample runs"
+                assert not previous[source], f"cycle {cycle}: {source} of the turn before is overwritten"
                 old = held.get((bank, place))
-                assert old is None or not readers[old], f"cycle {cycle}: {old} is overwritten, {readers[old]} read it"
+                read = old not in (None, source) and readers[old]
+                assert not read, f"cycle {cycle}: {old} is overwritten, {read} read it"
                 assert old is None or old.node is not None, f"cycle {cycle}: the constant {old} is overwritten"
                 held[bank, place] = source
         assert not any(readers.values()), "an operand is never read"
-        return self
 
 
 def schedule(program: Instructions, core: Core) -> Schedule:
@@ -148,13 +182,13 @@ class _Timing:
         self.latency = [core.latency_of(each.kind) for each in self.listed]
         self.users: dict[int, list[int]] = defaultdict(list)
         for k, each in enumerate(self.listed):
-            for node in dict.fromkeys(each.reads):
+            for node in dict.fromkeys((*each.reads, *each.after)):
                 self.users[node].append(k)
         self.length = [0] * len(self.listed)
         for k in reversed(range(len(self.listed))):
             follow = (self.length[u] for u in self.users[self.listed[k].result])
             self.length[k] = self.latency[k] + max(follow, default=0)
-        self.waits = [len(set(each.reads)) for each in self.listed]
+        self.waits = [len({*each.reads, *each.after}) for each in self.listed]
         self.readers = {each.result: len(self.users[each.result]) for each in self.listed}
         self.ready = [0] * len(self.listed)
         self.events = [(0, k) for k, count in enumerate(self.waits) if not count]
@@ -207,7 +241,7 @@ class _Timing:
 def _timed(program: Instructions, core: Core) -> tuple[list[Slot], dict[int, int]]:
     timing = _Timing(program, core)
     longest = {node: max((timing.length[k] for k in timing.users[node]), default=0) for node in program.inputs}
-    waiting = sorted(program.inputs, key=lambda node: -longest[node])[::-1]
+    waiting = sorted(program.inputs, key=lambda node: (program.rank(node), -longest[node]))[::-1]
     arrivals: dict[int, int] = {}
     taken: set[int] = set()
     cycle = 0
@@ -237,9 +271,15 @@ def _placed(
         depth = len(fixed) if bank == core.shared else 0
         free: list[int] = []
         busy: list[tuple[int, int]] = []
+        for slot in slots:
+            if slot.bank == bank and slot.instruction.result in program.kept:  # its place is nobody else's
+                placed.append(Slot(slot.cycle, slot.unit, bank, slot.instruction, depth))
+                depth += 1
         own = [(slot.cycle + core.latency_of(slot.instruction.kind) - 1, slot) for slot in slots if slot.bank == bank]
         for written, slot in sorted(own, key=lambda pair: pair[0]):
             until = last.get(slot.instruction.result)
+            if slot.instruction.result in program.kept:
+                continue
             if until is None:
                 placed.append(slot)
                 continue

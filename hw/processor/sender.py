@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Array, Module, Signal, signed
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
+from dynagate.hw.processor.machine import PHASES
 from dynagate.hw.processor.shape import LANE, Core
 
 FLAG_CYCLES = 4
@@ -13,12 +14,14 @@ FLAG_CYCLES = 4
 
 
 class Sender(wiring.Component):
-    """Results of samples, those of unit 0 first, then the flag and the tag; and the answer to messages, and its tag.
+    """Results of samples, those of unit 0 first, the flag and the first turn that has it, and the tag; the answer to
+    messages, and its tag.
 
     ==========  ===  =========================================================
     value       in   results of the units
     out         in   which of them are to be sent
-    overflows   in   a value of this sample does not fit, a bit for each of two
+    overflows   in   a value does not fit, a bit for each of two samples in even turns, then in odd ones
+    turn        in   of both samples, the one that runs or ran last
     results     in   of each unit in a sample
     under_way   in   samples whose results have not all left
     sent        out  all of a sample's have
@@ -41,7 +44,8 @@ class Sender(wiring.Component):
             {
                 "value": In(signed(core.word)).array(core.units),
                 "out": In(core.units),
-                "overflows": In(2),
+                "overflows": In(PHASES),
+                "turn": In(core.input_bits + 1).array(2),
                 "results": In(core.output_bits + 1).array(core.units),
                 "under_way": In(2),
                 "sent": Out(1),
@@ -66,25 +70,37 @@ class Sender(wiring.Component):
         sample = Signal()
         flags = Signal(2)
         m.d.comb += self.flagged.eq(flags.bit_select(sample, 1))
-        m.d.sync += flags.eq(flags | self.overflows)
+        first = [Signal(core.input_bits + 1, name=f"first{k}", reset_less=True) for k in range(2)]
+        overflows = Signal(2)
+        m.d.comb += overflows.eq(self.overflows[:2] | self.overflows[2:])
+        m.d.sync += flags.eq(flags | overflows)
+        for k, turn in enumerate(first):  # an overflow is told when the next turn may have begun
+            with m.If(overflows[k] & ~flags[k]):
+                late = Mux(self.turn[k][0], self.overflows[k], self.overflows[2 + k])
+                m.d.sync += turn.eq(self.turn[k] - late)
         fifos = []
         for u in range(core.units):
             m.submodules[f"results{u}"] = fifo = SyncFIFOBuffered(width=core.word, depth=1 << core.output_bits)
             m.d.comb += [fifo.w_data.eq(self.value[u]), fifo.w_en.eq(self.out[u])]
             fifos.append(fifo)
         wait = Signal(range(FLAG_CYCLES + 1))
+        flag = Cat(self.flagged, Array(first)[sample] & self.flagged.replicate(len(first[0])))
         here, ready = Signal(signed(core.word)), Signal()
         m.d.comb += [here.eq(Array(fifo.r_data for fifo in fifos)[unit]), ready.eq(Array(f.r_rdy for f in fifos)[unit])]
         with m.FSM(name="results"):
             with m.State("idle"):
-                m.d.sync += [unit.eq(0), count.eq(0), wait.eq(0)]
+                m.d.sync += [unit.eq(0), wait.eq(0)]
                 with m.If(self.answer):
                     m.next = "answer"
                 with m.Elif(self.under_way != 0):
-                    m.next = "values"
+                    m.next = "unit"
+            with m.State("unit"):
+                m.d.sync += count.eq(Array(self.results[u] for u in range(core.units))[unit])
+                m.next = "values"
             with m.State("values"):
-                with m.If(count == Array(self.results[u] for u in range(core.units))[unit]):
-                    m.d.sync += [count.eq(0), unit.eq(unit + 1)]
+                with m.If(count == 0):
+                    m.d.sync += unit.eq(unit + 1)
+                    m.next = "unit"
                     with m.If(unit == core.units - 1):
                         m.next = "wait"
                 with m.Else():
@@ -92,20 +108,20 @@ class Sender(wiring.Component):
                     for u, fifo in enumerate(fifos):
                         m.d.comb += fifo.r_en.eq(self.o_ready & ready & (unit == u))
                     with m.If(self.o_ready & ready):
-                        m.d.sync += count.eq(count + 1)
+                        m.d.sync += count.eq(count - 1)
             with m.State("wait"):
                 m.d.sync += wait.eq(wait + 1)
                 with m.If(wait == FLAG_CYCLES):
                     m.next = "flag"
             with m.State("flag"):
-                m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.flagged)]
+                m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(flag)]
                 with m.If(self.o_ready):
                     m.next = "tag"
             with m.State("tag"):
                 m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.tag), self.ends.eq(1)]
                 with m.If(self.o_ready):
                     m.d.comb += self.sent.eq(1)
-                    m.d.sync += [flags.eq((flags | self.overflows) & ~(1 << sample)), sample.eq(~sample)]
+                    m.d.sync += [flags.eq((flags | overflows) & ~(1 << sample)), sample.eq(~sample)]
                     m.next = "idle"
             with m.State("answer"):
                 m.d.comb += [self.o_valid.eq(1), self.o_payload.eq(self.right)]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from amaranth.hdl import Array, Cat, Const, Module, Mux, ResetInserter, Signal
 from amaranth.lib import wiring
+from amaranth.lib.fifo import SyncFIFO, SyncFIFOBuffered
 from amaranth.lib.wiring import In, Out
 from dynagate.base.errors import ArgumentError
 from dynagate.design.words import FIXED
@@ -17,6 +20,8 @@ from dynagate.hw.shell import Accelerator, Events
 
 TOP = "accelerator"
 MOST_CORES = 32
+SLICE = 2
+"""Beats or words that wait between a port and the cores."""
 BATCH_BIT = 16
 """Of register `stream`: TLAST ends a batch."""
 
@@ -127,6 +132,15 @@ class Beats(wiring.Component):
         return m
 
 
+class _Beat(NamedTuple):
+    """The signals of a stream."""
+
+    tdata: Signal
+    tvalid: Signal
+    tready: Signal
+    tlast: Signal
+
+
 class CoreShell(Accelerator):
     """Cores of one shape in the accelerator's interfaces. They take samples in turn, so that results keep their order;
     a program goes to all of them. Its Verilog depends on the shape, the streams and the number of cores alone."""
@@ -140,10 +154,11 @@ class CoreShell(Accelerator):
         reset, clear = self._clocked(m)
         m.submodules.words = words = ResetInserter(reset)(Words(self.axi.width))
         m.submodules.beats = beats = ResetInserter(reset)(Beats(self.axi.width))
+        source = self._slice(m, words, reset)
         processors = [Processor(self.core) for _ in range(self.cores)]
         for k, processor in enumerate(processors):
             m.submodules[f"processor{k}"] = ResetInserter(reset)(processor)
-        events = self._dealt(m, processors, words, beats)
+        events = self._dealt(m, processors, words, beats, reset)
         self._offer(m, beats, reset)
         first = processors[0]
         values = {
@@ -155,14 +170,29 @@ class CoreShell(Accelerator):
             "checksum": first.checksum,
         }
         self._controlled(m, reset, clear, AxiLite(values))
-        m.d.comb += self._at_the_ports(words, reset)
+        m.d.comb += self._at_the_ports(source, reset)
         return m
 
-    def _dealt(self, m: Module, processors: list[Processor], words: Words, beats: Beats) -> Events:
+    def _slice(self, m: Module, words: Words, reset: Signal) -> _Beat:
+        """The stream before `words`, and a few beats between, so that no path goes through both."""
+        source = _Beat(Signal(self.axi.width), *(Signal() for _ in range(3)))
+        m.submodules.before = fifo = ResetInserter(reset)(SyncFIFOBuffered(width=self.axi.width + 1, depth=SLICE))
+        m.d.comb += [
+            fifo.w_data.eq(Cat(source.tdata, source.tlast)),
+            fifo.w_en.eq(source.tvalid),
+            source.tready.eq(fifo.w_rdy),
+            Cat(words.tdata, words.tlast).eq(fifo.r_data),
+            words.tvalid.eq(fifo.r_rdy),
+            fifo.r_en.eq(words.tready),
+        ]
+        return source
+
+    def _dealt(self, m: Module, processors: list[Processor], words: Words, beats: Beats, reset: Signal) -> Events:
         """Samples to the cores in turn, results from them in turn; messages to all, of which the first answers."""
         to, out_of = Signal(range(max(self.cores, 2))), Signal(range(max(self.cores, 2)))
         is_head, goes_on, to_all = Signal(init=1), Signal(), Signal()
         taken = Signal()
+        m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=SLICE))
         ready = Cat(each.i.ready for each in processors)
         m.d.comb += [
             to_all.eq(Mux(is_head, words.word[KIND_SHIFT:] != Kind.SAMPLE, goes_on)),
@@ -183,14 +213,16 @@ class CoreShell(Accelerator):
                 each.i.valid.eq(taken & chosen),
                 each.i_last.eq(words.last),
                 each.i_cut.eq(words.cut & chosen),
-                each.o.ready.eq(Mux(each.o_answers & (k != 0), 1, beats.ready & (out_of == k))),
+                each.o.ready.eq(Mux(each.o_answers & (k != 0), 1, behind.w_rdy & (out_of == k))),
             ]
-        ways = {name: Array(getattr(each, name) for each in processors)[out_of] for name in ("o_last", "o_ends")}
+        answers = [(each.o_last, each.o_ends, each.o.payload, each.o.valid) for each in processors]
+        last, ends, word, valid = (Array(ways)[out_of] for ways in zip(*answers, strict=True))
         m.d.comb += [
-            beats.word.eq(Array(each.o.payload for each in processors)[out_of]),
-            beats.valid.eq(Array(each.o.valid for each in processors)[out_of]),
-            beats.ends.eq(ways["o_ends"]),
-            beats.last.eq(ways["o_last"] | (self.axi.last != PER_BATCH)),
+            behind.w_data.eq(Cat(word, ends, last | (self.axi.last != PER_BATCH))),
+            behind.w_en.eq(valid),
+            Cat(beats.word, beats.ends, beats.last).eq(behind.r_data),
+            beats.valid.eq(behind.r_rdy),
+            behind.r_en.eq(beats.ready),
         ]
         sent = Cat(each.sent for each in processors).any()
         with m.If(sent):

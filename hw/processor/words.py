@@ -42,8 +42,9 @@ class Region(IntEnum):
 
 KIND_SHIFT, REGION_SHIFT = 28, 24
 """Lowest bits of the kind in a head, and of the region in an address."""
-REGISTERS = ("words", "period", "inputs", "ahead")
-"""The registers in order; after them the number of results of each unit. ahead: samples under way at a time."""
+REGISTERS = ("words", "period", "inputs", "ahead", "length", "fixed", "turns")
+"""The registers in order; after them the number of results of each unit. inputs: of a turn. ahead: samples under way at
+a time. length: inputs of a sample. fixed: of a turn, those that all turns have. turns: of a sample."""
 
 
 def pack_fields(values: Mapping[str, int], fields: Mapping[str, int]) -> int:
@@ -85,7 +86,8 @@ def program_words(scheduled: Schedule) -> list[int]:
 
 def ahead(scheduled: Schedule) -> int:
     """Samples that may be under way: two where the results of both can wait to be sent."""
-    return 2 if 2 * max(map(len, scheduled.outputs)) <= 1 << scheduled.core.output_bits else 1
+    most = scheduled.turns * max(map(len, scheduled.outputs))
+    return 2 if 2 * most <= 1 << scheduled.core.output_bits else 1
 
 
 def messages(scheduled: Schedule) -> Words:
@@ -98,8 +100,10 @@ def messages(scheduled: Schedule) -> Words:
     for source, place in scheduled.fixed.items():
         if source.node is None:
             parts.append((_address(Region.CONSTANTS, place), source.integer & 0xFFFFFFFF))
-    values = [scheduled.words, scheduled.period, len(scheduled.instructions.inputs), ahead(scheduled)]
-    for k, value in enumerate([*values, *map(len, scheduled.outputs)]):
+    inputs, per_turn = len(scheduled.instructions.inputs), len(scheduled.instructions.per_turn)
+    values = [scheduled.words, scheduled.period, inputs, ahead(scheduled)]
+    values += [scheduled.inputs, inputs - per_turn, scheduled.turns]
+    for k, value in enumerate([*values, *(scheduled.turns * len(results) for results in scheduled.outputs)]):
         parts.append((_address(Region.REGISTERS, k), value))
     begin = [(Kind.BEGIN << KIND_SHIFT, core.device_hash & 0xFFFFFFFF)]
     body = np.array(parts, dtype=np.uint64).astype(np.uint32)

@@ -304,11 +304,17 @@ def run(
     from dynagate.host.rollout_report import rollout_report
 
     if units is not None:
-        from dynagate.host.processor_report import processor_report
+        from dynagate.host.processor_report import processor_report, program_rollout_report
 
-        asked = {key: request[key] for key in ("word", "certificate", "folder", "states", "seed")}
+        _check_steps(name, steps)
+        asked = {key: request[key] for key in ("word", "folder", "states", "seed")}
+        program: Any
         with Steps() as step:
-            program = processor_report(robot, name, units=units, region=region, step=step, **asked, **algorithm)
+            asked |= {"units": units, "region": region, "step": step, **algorithm}
+            if name == ROLLOUT:
+                program = program_rollout_report(robot, steps=steps or DEFAULT_STEPS, **asked)
+            else:
+                program = processor_report(robot, name, certificate=request["certificate"], **asked)
         click.echo(program.text())
         sys.exit(0 if program.passed else 1)
     if name == ROLLOUT:
@@ -323,12 +329,17 @@ def run(
             )
         click.echo(report.text())
         sys.exit(0 if report.passed else 1)
-    if steps is not None:
-        raise click.UsageError(f"--steps of {name}; expected it left out, or --function {ROLLOUT}")
+    _check_steps(name, steps)
     with Steps() as step:
         reports = reports_on_simulator(robot, name, region=region, step=step, **request, **algorithm)
     click.echo("\n\n".join(report.text() for report in reports))
     sys.exit(0 if all(report.passed for report in reports) else 1)
+
+
+def _check_steps(name: str, steps: int | None) -> None:
+    """Raises UsageError: steps of a function of one state."""
+    if steps is not None and name != ROLLOUT:
+        raise click.UsageError(f"--steps of {name}; expected it left out, or --function {ROLLOUT}")
 
 
 def core_option(command: Any) -> Any:

@@ -38,7 +38,7 @@ WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 ii_option = click.option(
     "--ii", default=8, show_default=True, type=count(LONGEST_INTERVAL), metavar="CYCLES", help="Cycles between samples."
 )
-FORBIDDEN_WITH_UNITS = ("ii", "errors", "target", "floor", "near_rest", "formats", "proved", "stages", "steps")
+FORBIDDEN_WITH_UNITS = ("ii", "errors", "target", "floor", "near_rest", "formats", "proved", "stages")
 """Options of a pipeline, and of what a program does not have."""
 
 

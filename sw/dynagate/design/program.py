@@ -29,6 +29,20 @@ LARGEST_SHAPE = 64
 
 
 @dataclass(frozen=True)
+class ProgramLoop:
+    """A step whose state stays in the core. carry: output -> input of the next turn. turns: of a sample. start: the
+    word of a sample that is 1 where its first turn has the state of the inputs, 0 where it goes on. inputs: words from
+    a turn's own inputs to those of the next turn. outputs: words from a field to the same one of the next turn, by
+    field. `stream` has the fields of the first turn."""
+
+    carry: tuple[tuple[str, str], ...]
+    turns: int
+    start: int
+    inputs: int
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class ProgramDesign(Named):
     """A program for a core. hash: sha256 of all but itself.
 
@@ -60,6 +74,8 @@ class ProgramDesign(Named):
 
     functions: tuple[DesignFunction, ...] = ()
     """A program has one function."""
+
+    loop: ProgramLoop | None = None
 
     axi: AxiStreams | None = None
     """Of the shell that the program's core is in, while it is open; program.json has none."""
@@ -158,9 +174,35 @@ def _faults(design: ProgramDesign) -> Iterator[str]:
         yield f"core has numbers out of 0 to {LARGEST_SHAPE - 1}"
     for side, first in (("input", 1), ("output", 0)):
         yield from _of_stream(side, getattr(design.stream, side), first)
+    if design.loop is not None:
+        yield from _of_loop(design, design.loop)
     sink = design.output
     if sink.overflow != sink.bits - WORD or len(sink.scopes) != 1:
         yield f"stream.output has its flag at bit {sink.overflow}; expected {sink.bits - WORD}, of one scope"
+
+
+def _of_loop(design: ProgramDesign, loop: ProgramLoop) -> Iterator[str]:
+    inputs, outputs = ({port.name: port for port in side.ports} for side in (design.input, design.output))
+    for source, target in loop.carry:
+        if source not in outputs or target not in inputs or outputs[source].shape != inputs[target].shape:
+            yield f"loop carries '{source}' to '{target}'; expected an output and an input of one shape"
+    last = loop.turns - 1
+    if not (1 <= loop.turns <= 1 << 12 and loop.inputs >= 0 and 1 <= loop.start < design.input.words):
+        yield f"loop has {loop.turns} turns of {loop.inputs} inputs, its start at word {loop.start}"
+    carried = {target for _, target in loop.carry}
+    ends = [
+        design.input.fields[k].lsb + WORD * (1 + last * loop.inputs)
+        for port in design.input.ports
+        for k in port.fields
+        if port.name not in carried
+    ]
+    if max(ends, default=0) > design.input.bits:
+        yield "loop has inputs beyond its stream"
+    strides = zip(design.output.fields, loop.outputs, strict=False)
+    if len(loop.outputs) != len(design.output.fields) or any(
+        stride < 0 or each.lsb + WORD * (1 + last * stride) > design.output.overflow for each, stride in strides
+    ):
+        yield "loop has results beyond its stream"
 
 
 def _of_stream(side: str, stream: Stream, first: int) -> Iterator[str]:

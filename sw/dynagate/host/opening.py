@@ -129,7 +129,11 @@ def _opened_as_asked(
     chosen = _device(robot is not None, device, asked)
     check_overflow(overflow)
     if robot is None and is_program(what):
-        return Accelerator(_of_program(what, function, chosen, asked, step), overflow=overflow)
+        program = _of_program(what, function, chosen, asked, step)
+        if isinstance(program, TurnDevice):
+            _check_overflow_of_rollout(overflow)
+            return ChipRollout(program)
+        return Accelerator(program, overflow=overflow)
     if robot is None:
         return _of_design(DesignSource(_design(what)), function, chosen, overflow, step, asked)
     options_of_algorithm = {name: asked.pop(name) for name in ALGORITHM if name in asked}

@@ -8,18 +8,24 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import numpy as np
+import numpy.typing as npt
+
 from dynagate.base.errors import ArgumentError
 from dynagate.design import program
-from dynagate.design.design import AxiStreams, Design, Sides
+from dynagate.design.design import AxiStreams, Design, Port, Sides
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign
 from dynagate.design.source import source_digest
 from dynagate.design.words import FIXED, PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats
+from dynagate.dynamics import ROLLOUT
+from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.host.board_links import LINKS, LinkText
-from dynagate.host.devices import Device, FixedDevice, NumpyDevice, StreamDevice
-from dynagate.host.devices.face import Step
+from dynagate.host.devices import Device, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
+from dynagate.host.devices.face import Overflow, Step
 from dynagate.host.drivers import ShellDriver
+from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, Link
 from dynagate.host.sim_links import SimShellLink
 from dynagate.host.tags import check_tags, tags_from
@@ -113,6 +119,81 @@ class ProgramDriver(ShellDriver):
             )
 
 
+class ProgramTurns(TurnDevice):
+    """A rollout as a program: cores that keep the states, several turns in a sample."""
+
+    def __init__(self, folder: Path, design: ProgramDesign, link: Link, *, progress: bool = False) -> None:
+        try:
+            self.driver = ProgramDriver(design, program.load_words(folder, design), link, progress=progress)
+            self.cores = self.driver.registers.read("cores")
+        except BaseException:
+            link.close()
+            raise
+        assert design.loop is not None
+        self.design, self.loop, self.carry = design, design.loop, dict(design.loop.carry)
+        self.robot, self.function, self.text = design.robot_name, design.function, link.text
+        self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, self.driver.dtype
+        bounds = [(field.range, field.format.step) for field in design.input.fields]
+        self.bounds = {port.name: [bounds[k] for k in port.fields] for port in design.input.ports}
+
+    def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        turns = next(iter(outputs.values())).shape[1]
+        pieces = max(-(-turns // self.loop.turns), 1)
+        rows = -(-batch // self.cores) * self.cores  # each core goes on with a trajectory of its own
+        order = np.arange(rows * pieces).reshape(rows // self.cores, self.cores, pieces).swapaxes(1, 2).ravel()
+        samples = np.zeros((rows, pieces, self.design.input.words), np.uint32)
+        samples[:, 0, self.loop.start] = 1
+        for port in self.inputs:
+            self._fill(port, arrays[port.name], samples[:batch])
+        whole = np.zeros((rows * pieces, *self.driver.sample), np.uint32)
+        flat = whole.reshape(len(whole), whole.shape[1] * whole.shape[2])
+        flat[:, : samples.shape[2]] = samples.reshape(rows * pieces, samples.shape[2])[order]
+        answers = self.driver.stream(whole)
+        words = answers.reshape(len(answers), answers.shape[1] * answers.shape[2])[np.argsort(order)]
+        words = words.reshape(rows, pieces, words.shape[1])[:batch]
+        self.transfer = self.driver.transfer
+        self._take(words, outputs, turns)
+        return self._flagged(words[:, :, self.design.output.overflow // WORD], turns)
+
+    def _fill(self, port: Port, array: npt.NDArray[Any], samples: Words) -> None:
+        """An input's words in samples (batch, pieces, words)."""
+        batch, pieces = samples.shape[:2]
+        own = port.name not in self.carry.values()
+        flat = array.reshape(batch, -1, len(port.fields)).astype(np.float64)
+        per_sample = self.loop.turns if own else 1
+        for k, index in enumerate(port.fields):
+            field = self.design.input.fields[index]
+            exact = brought(port, k, flat[:, :, k].ravel(), field.range, field.format, None).reshape(batch, -1)
+            integers = quantise(exact, field.format).value
+            columns = np.zeros((batch, pieces * per_sample), np.int64)
+            columns[:, : integers.shape[1]] = integers
+            for turn in range(per_sample):
+                place = field.lsb // WORD + turn * self.loop.inputs
+                samples[:, :, place] = columns[:, turn::per_sample].astype(np.int64) & 0xFFFFFFFF
+
+    def _take(self, words: Words, outputs: Arrays, turns: int) -> None:
+        """Results of samples (batch, pieces, words)."""
+        fields = self.design.output.fields
+        batch, pieces = words.shape[:2]
+        values = np.zeros((batch, pieces, self.loop.turns, len(fields) + 1))  # the last one is what ZERO means
+        for k, (field, stride) in enumerate(zip(fields, self.loop.outputs, strict=True)):
+            for turn in range(self.loop.turns):
+                integers = words[:, :, field.lsb // WORD + turn * stride].view(np.int32).astype(np.int64)
+                values[:, :, turn, k] = to_float(integers, field.format)
+        flat = values.reshape(batch, pieces * self.loop.turns, len(fields) + 1)[:, :turns]
+        for port in self.outputs:
+            outputs[port.name][...] = flat[:, :, list(port.fields)].reshape(batch, turns, *port.shape)
+
+    def _flagged(self, flags: Words, turns: int) -> Overflow:
+        """From which turn on a value has not fitted. flags: words of the samples (batch, pieces)."""
+        first = self.loop.turns * np.arange(flags.shape[1]) + (flags >> 1)
+        first = np.where(flags & 1, first, turns).min(axis=1)
+        return np.asarray(np.arange(turns) >= first[:, None])
+
+    def close(self) -> None:
+        self.driver.close()
+
+
 class ProgramDevice(StreamDevice):
     """A processor with a program. `load` gives it another one."""
 
@@ -181,7 +262,12 @@ def open_sim(
     behind_it = behind(content, streams.width, streams.last)
     library = core_library(core, streams, cores, step=step)
     link = SimShellLink(library, cast("Design", behind_it), pauses=pauses, seed=seed)
-    return ProgramDevice(folder, behind_it, link, progress=step is not None)
+    return _device(folder, behind_it, link, step)
+
+
+def _device(folder: Path, design: ProgramDesign, link: Link, step: Step | None) -> Device:
+    kind = ProgramDevice if design.loop is None else ProgramTurns
+    return kind(folder, design, link, progress=step is not None)
 
 
 def open_board(
@@ -202,7 +288,7 @@ def open_board(
         opened.close()
         behind_it = behind(content, _width(opened, shown), last)
         opened = text.opened(cast("Design", behind_it))
-    return ProgramDevice(folder, behind_it, opened, progress=step is not None)
+    return _device(folder, behind_it, opened, step)
 
 
 def _width(link: Link, shown: int) -> int:
@@ -214,7 +300,8 @@ def _width(link: Link, shown: int) -> int:
 
 def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
     """The integers of a program."""
-    return FixedDevice(_formatted(design))
+    formatted = _formatted(design)
+    return IntegerTurns(formatted) if formatted.graph.name == ROLLOUT else FixedDevice(formatted)
 
 
 def open_numpy(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:

@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH
-from dynagate.graph.region import Kind, Region
+from dynagate.graph.region import KINDS, Kind, Region
+from dynagate.host.devices import IntegerTurns, TurnDevice
 from dynagate.host.opening import open
+from dynagate.host.processor import open_sim
 from dynagate.host.report import Block, blocks_of, error_lines
+from dynagate.host.rollout_report import drift_of, equal_results, run_turns, start_inputs
 from dynagate.hw.processor.build import ProcessorBuild, build_program
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.request import DesignRequest
@@ -50,11 +55,7 @@ class ProcessorReport:
         core = scheduled.core
         lines = [
             f"{self.built.robot.name} {design.function}, {core.word}-bit words, {core.units} units",
-            f"  instructions    {design.instructions}, {design.functions_used} of them functions (sin, cos, 1/x, root)",
-            f"  cycles          {scheduled.cycles} from the first program word to the last result; "
-            f"{scheduled.use:.0%} of the slots used",
-            f"  program         {design.words} of {1 << core.program_bits} words of {core.program_word} bits",
-            f"  values          {max(scheduled.depths)} of {1 << core.place_bits} places at most",
+            *_of_program(self.built),
             f"  throughput      {self.cycles_per_sample:.4g} cycles per result measured over "
             f"{sum(self.states.values())} states",
             "  overflows       "
@@ -63,6 +64,61 @@ class ProcessorReport:
             "PASS" if self.passed else "FAIL",
         ]
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class ProgramRolloutReport:
+    """trajectories, flagged: by the kind of state that they start from. cycles_per_turn: measured, streams included.
+    drift, exact: as of `RolloutReport`."""
+
+    built: ProcessorBuild
+    steps: int
+    cycles_per_turn: float
+    trajectories: dict[Kind, int]
+    flagged: dict[Kind, int]
+    drift: npt.NDArray[np.float64]
+    exact: bool
+
+    @property
+    def passed(self) -> bool:
+        """Every integer and flag is equal, and turns came at full speed."""
+        scheduled = self.built.schedule
+        return self.exact and self.cycles_per_turn * scheduled.turns <= scheduled.cycles_per_sample
+
+    def text(self) -> str:
+        design, scheduled = self.built.design, self.built.schedule
+        integrator, dt = design.options.get("integrator", "semi_implicit_euler"), design.options.get("dt", 1e-3)
+        flags = ", ".join(f"{self.flagged[k]} of {n} from {k} states" for k, n in self.trajectories.items())
+        worst = f"{np.quantile(self.drift, 0.99):.1e}" if len(self.drift) else "-"
+        median = f"{np.median(self.drift):.1e}" if len(self.drift) else "-"
+        return "\n".join(
+            [
+                f"{self.built.robot.name} {ROLLOUT}, {scheduled.core.word}-bit words, {scheduled.core.units} units, "
+                f"{integrator}, {'at most ' if 'variable_dt' in design.options else ''}{dt:g} s a step",
+                *_of_program(self.built),
+                f"  loop            {scheduled.turns} turns in a sample; {self.cycles_per_turn:.4g} cycles a turn "
+                "measured",
+                f"  checked         {sum(self.trajectories.values())} trajectories of {self.steps} steps: integers and "
+                f"flags {'equal' if self.exact else 'DIFFER'}",
+                f"  flagged         {flags}",
+                f"  drift           {median} median, {worst} for 99 % of the others: distance of the last state from "
+                "float64's over the way there",
+                "PASS" if self.passed else "FAIL",
+            ]
+        )
+
+
+def _of_program(built: ProcessorBuild) -> list[str]:
+    """Lines of a report that say what a program takes."""
+    design, scheduled = built.design, built.schedule
+    core = scheduled.core
+    return [
+        f"  instructions    {design.instructions}, {design.functions_used} of them functions (sin, cos, 1/x, root)",
+        f"  cycles          {scheduled.cycles} from the first program word to the last result; "
+        f"{scheduled.use:.0%} of the slots used",
+        f"  program         {design.words} of {1 << core.program_bits} words of {core.program_word} bits",
+        f"  values          {max(scheduled.depths)} of {1 << core.place_bits} places at most",
+    ]
 
 
 def processor_report(
@@ -103,4 +159,49 @@ def processor_report(
         {kind: int(results.overflow[place].sum()) for kind, place in places.items()},
         cycles,
         blocks_of(built, built.formatted, inputs, results, places, None),
+    )
+
+
+def program_rollout_report(
+    robot: Robot,
+    *,
+    units: int | Core,
+    steps: int = 50,
+    word: int | None = None,
+    region: Region | None = None,
+    folder: str | PathLike[str],
+    states: int = 1024,
+    seed: int = 1,
+    step: Callable[[str], Any] | None = None,
+    **algorithm: Any,
+) -> ProgramRolloutReport:
+    """Build a rollout's program, load it into a simulated core, and stream `states` trajectories of so many steps, a
+    third each from states of each kind. algorithm: as `AlgorithmOptions` has it. The errors are those of `build` and
+    `open`."""
+    say = step or (lambda text: None)
+    policy = None if word is None else Policy(word=word)
+    request = DesignRequest(robot, ROLLOUT, policy=policy, region=region, algorithm=AlgorithmOptions(**algorithm))
+    built = build_program(request, units, folder=Path(folder), step=say)
+    counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
+    arrays = start_inputs(built, counts, steps, seed)
+    device = open_sim(built, step=say)
+    assert isinstance(device, TurnDevice)
+    try:
+        say(f"streaming {sum(counts.values())} trajectories of {steps} steps")
+        simulated = run_turns(device, arrays)
+        cycles = device.transfer.per_sample / built.schedule.turns
+    finally:
+        device.close()
+    say("comparing")
+    integers = run_turns(IntegerTurns(built.formatted), arrays)
+    flagged = np.asarray(integers.flagged.any(axis=1))
+    ends = np.cumsum(list(counts.values()))
+    return ProgramRolloutReport(
+        built,
+        steps,
+        cycles,
+        counts,
+        {kind: int(flagged[end - n : end].sum()) for (kind, n), end in zip(counts.items(), ends, strict=True)},
+        drift_of(built, arrays, integers, ~flagged),
+        equal_results(simulated, integers),
     )

@@ -20,6 +20,7 @@ from dynagate.host.devices.options import DesignSource
 from dynagate.host.devices.turns import EVERY, STEPS
 from dynagate.hw.build import Build, build_request
 from dynagate.hw.plan import Stages
+from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.request import DesignRequest
 from dynagate.robot import Robot
 
@@ -106,23 +107,23 @@ def rollout_report(
     )
     built = build_request(request, folder=folder, step=say)
     counts: dict[Kind, int] = {kind: max(states // len(KINDS), 1) for kind in KINDS}
-    arrays = _inputs(built, counts, steps, seed)
+    arrays = start_inputs(built, counts, steps, seed)
     assert built.design.ring is not None
     chip = Sim().of_design(DesignSource(built), say)
     assert isinstance(chip, TurnDevice)
     try:
         say(f"streaming {sum(counts.values())} trajectories of {steps} steps")
-        simulated = _run(chip, arrays)
+        simulated = run_turns(chip, arrays)
         latency = chip.transfer.latency
         say("counting slots and cycles of a turn")
-        _run(chip, _first(arrays, built.design.ring.capacity, FULL_RING))
+        run_turns(chip, _first(arrays, built.design.ring.capacity, FULL_RING))
         slots = built.plan.ii / chip.transfer.per_sample
-        _run(chip, _first(arrays, 1, FULL_RING))
+        run_turns(chip, _first(arrays, 1, FULL_RING))
         turn = chip.transfer.per_sample
     finally:
         chip.close()
     say("comparing")
-    integers = _run(IntegerTurns(built.formatted), arrays)
+    integers = run_turns(IntegerTurns(built.formatted), arrays)
     flagged = np.asarray(integers.flagged.any(axis=1))
     ends = np.cumsum(list(counts.values()))
     return RolloutReport(
@@ -133,12 +134,12 @@ def rollout_report(
         slots,
         counts,
         {kind: int(flagged[end - n : end].sum()) for (kind, n), end in zip(counts.items(), ends, strict=True)},
-        _drift(built, arrays, integers, ~flagged),
-        _equal(simulated, integers),
+        drift_of(built, arrays, integers, ~flagged),
+        equal_results(simulated, integers),
     )
 
 
-def _inputs(built: Build, counts: dict[Kind, int], steps: int, seed: int) -> dict[str, Array]:
+def start_inputs(built: Build | ProcessorBuild, counts: dict[Kind, int], steps: int, seed: int) -> dict[str, Array]:
     """Start states, and torques and time steps that stay as they are."""
     samples = [built.region.states(built.graph, count, seed, kind) for kind, count in counts.items()]
     state = {name: np.concatenate([sample[name] for sample in samples]) for name in samples[0]}
@@ -155,26 +156,28 @@ def _first(arrays: dict[str, Array], count: int, steps: int) -> dict[str, Array]
     }
 
 
-class _Results(NamedTuple):
+class Results(NamedTuple):
     """values: (batch, turns, *shape) by name. flagged: (batch, turns)."""
 
     values: dict[str, Array]
     flagged: Array
 
 
-def _run(device: TurnDevice, arrays: dict[str, Array]) -> _Results:
+def run_turns(device: TurnDevice, arrays: dict[str, Array]) -> Results:
     batch, steps = arrays["tau"].shape[:2]
     values = device.new_turns(batch, steps)
     own = {**arrays, STEPS: np.full(batch, steps), EVERY: np.asarray(1)}
-    return _Results(values, device.run(own, values, batch))
+    return Results(values, device.run(own, values, batch))
 
 
-def _equal(a: _Results, b: _Results) -> bool:
+def equal_results(a: Results, b: Results) -> bool:
     values = all(np.array_equal(a.values[name], x) for name, x in b.values.items())
     return values and np.array_equal(a.flagged, b.flagged)
 
 
-def _drift(built: Build, arrays: dict[str, Array], integers: _Results, kept: Array) -> npt.NDArray[np.float64]:
+def drift_of(
+    built: Build | ProcessorBuild, arrays: dict[str, Array], integers: Results, kept: Array
+) -> npt.NDArray[np.float64]:
     q, qd = arrays["q"][kept], arrays["qd"][kept]
     way = np.zeros(len(q))
     for k in range(arrays["tau"].shape[1]):
@@ -186,7 +189,7 @@ def _drift(built: Build, arrays: dict[str, Array], integers: _Results, kept: Arr
     return _distance(built, (q, qd), last) / np.maximum(way, np.finfo(float).tiny)
 
 
-def _distance(built: Build, a: tuple[Array, Array], b: tuple[Array, Array]) -> npt.NDArray[np.float64]:
+def _distance(built: Build | ProcessorBuild, a: tuple[Array, Array], b: tuple[Array, Array]) -> npt.NDArray[np.float64]:
     """Of two states, their speeds counted over a second."""
     moved = b[0] - a[0]
     for joint, iq, _ in built.robot.moving():
