@@ -143,7 +143,7 @@ class ProgramTurns(TurnDevice):
         order = np.arange(rows * pieces).reshape(rows // self.cores, self.cores, pieces).swapaxes(1, 2).ravel()
         samples = np.zeros((rows, pieces, self.design.input.words), np.uint32)
         samples[:, 0, self.loop.start] = 1
-        for port in self.inputs:
+        for port in self.design.input.ports:
             self._fill(port, arrays[port.name], samples[:batch])
         whole = np.zeros((rows * pieces, *self.driver.sample), np.uint32)
         flat = whole.reshape(len(whole), whole.shape[1] * whole.shape[2])
@@ -181,8 +181,8 @@ class ProgramTurns(TurnDevice):
                 integers = words[:, :, field.lsb // WORD + turn * stride].view(np.int32).astype(np.int64)
                 values[:, :, turn, k] = to_float(integers, field.format)
         flat = values.reshape(batch, pieces * self.loop.turns, len(fields) + 1)[:, :turns]
-        for port in self.outputs:
-            outputs[port.name][...] = flat[:, :, list(port.fields)].reshape(batch, turns, *port.shape)
+        for port in self.design.output.ports:
+            outputs[port.name][...] = flat[:, :, np.array(port.fields)].reshape(batch, turns, *port.shape)
 
     def _flagged(self, flags: Words, turns: int) -> Overflow:
         """From which turn on a value has not fitted. flags: words of the samples (batch, pieces)."""
