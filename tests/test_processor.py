@@ -266,6 +266,22 @@ def test_batches_follow_each_other_and_a_reset_keeps_the_program(
     np.testing.assert_array_equal(accelerator(**inputs).qdd, first.qdd)
 
 
+def test_a_soft_reset_within_packets_keeps_the_program(
+    accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild]
+) -> None:
+    """As DMA links reset: by a register, while the streams stand still."""
+    driver = accelerator.device.driver  # type: ignore[attr-defined]
+    link, size = driver.link, driver.sample[0]
+    for count in (size, 3):
+        link.write(link.buffer((2, count, 1)))
+        for _ in range(40):  # nobody takes results, which wait for the reset
+            driver.read_counters()
+        driver.reset()
+        link._stream = link._new_stream()
+        link._under_way.clear()
+        check(accelerator, programs["arm"], 5)
+
+
 def test_a_link_that_breaks_while_it_loads_leaves_no_program_and_loads_again(
     accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
 ) -> None:

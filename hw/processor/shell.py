@@ -191,7 +191,7 @@ class CoreShell(Accelerator):
         """Samples to the cores in turn, results from them in turn; messages to all, of which the first answers."""
         to, out_of = Signal(range(max(self.cores, 2))), Signal(range(max(self.cores, 2)))
         is_head, goes_on, to_all = Signal(init=1), Signal(), Signal()
-        taken = Signal()
+        taken, room = Signal(), Signal()
         m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=SLICE))
         ready = Cat(each.i.ready for each in processors)
         m.d.comb += [
@@ -213,20 +213,27 @@ class CoreShell(Accelerator):
                 each.i.valid.eq(taken & chosen),
                 each.i_last.eq(words.last),
                 each.i_cut.eq(words.cut & chosen),
-                each.o.ready.eq(Mux(each.o_answers & (k != 0), 1, behind.w_rdy & (out_of == k))),
+                each.o.ready.eq(Mux(each.o_answers & (k != 0), 1, room & (out_of == k))),
             ]
         answers = [(each.o_last, each.o_ends, each.o.payload, each.o.valid) for each in processors]
+        # blocks of memory answer late in the cycle: a register before what chooses among words
+        held, held_valid = Signal(LANE + 2, reset_less=True), Signal()
         last, ends, word, valid = (Array(ways)[out_of] for ways in zip(*answers, strict=True))
         m.d.comb += [
-            behind.w_data.eq(Cat(word, ends, last | (self.axi.last != PER_BATCH))),
-            behind.w_en.eq(valid),
+            room.eq(~held_valid | behind.w_rdy),
+            behind.w_data.eq(held),
+            behind.w_en.eq(held_valid),
             Cat(beats.word, beats.ends, beats.last).eq(behind.r_data),
             beats.valid.eq(behind.r_rdy),
             behind.r_en.eq(beats.ready),
         ]
+        with m.If(room):
+            m.d.sync += [held_valid.eq(valid), held.eq(Cat(word, ends, last | (self.axi.last != PER_BATCH)))]
         sent = Cat(each.sent for each in processors).any()
         with m.If(sent):
             m.d.sync += out_of.eq(Mux(out_of == self.cores - 1, 0, out_of + 1))
+        with m.If(reset):
+            m.d.sync += [to.eq(0), out_of.eq(0), is_head.eq(1), goes_on.eq(0), held_valid.eq(0)]
         flagged = Array(each.flagged for each in processors)[out_of]
         entered = Cat(each.entered for each in processors).any()
         return Events(entered, sent, Const(0), flagged, flagged, taken & words.cut)
