@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -279,6 +279,10 @@ def test_a_soft_reset_within_packets_keeps_the_program(
         driver.reset()
         link._stream = link._new_stream()
         link._under_way.clear()
+        if count == size:  # the beat that is offered stays
+            with suppress(DeviceError):
+                link.read(link.buffer((1, 1, 1)))
+        link._stream = link._new_stream()
         check(accelerator, programs["arm"], 5)
 
 
