@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dynagate.forces.checks import ForceError
 from dynagate.forces.compliant_contact import CompliantContact
-from dynagate.forces.contact import Contact, ContactError, Plane, Point, along, corners
+from dynagate.forces.contact import Contact, ContactError, Plane, Point, along, contact_points, corners
 from dynagate.forces.damping import Damping
 from dynagate.forces.drag import Drag, DragError
 from dynagate.forces.force import Force, Forces, Now, Wrench
@@ -54,6 +54,7 @@ __all__ = [
     "Wrench",
     "along",
     "as_text",
+    "contact_points",
     "corners",
     "of_text",
 ]

@@ -44,7 +44,7 @@ class CompliantContact(Force):
 
     def check(self, robot: Robot) -> None:
         """Raises ContactError: a point on no link of the robot."""
-        check_points(robot, self.points)
+        check_points(robot, self.points, balls=True)
 
     def torque(self, now: Now) -> Array:
         return touching(now, self.points, self.planes, self._force)

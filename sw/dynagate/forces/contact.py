@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from dynagate.base.arguments import is_whole
 from dynagate.base.errors import Error
 from dynagate.base.naming import scope
 from dynagate.dynamics.spatial import Array, Scalar, array, select, zeros
@@ -16,6 +17,7 @@ from dynagate.forces.checks import are_finite, is_finite, shown
 from dynagate.forces.force import Force, Now, Wrench
 from dynagate.robot import Robot
 from dynagate.robot.model import Vector3, vector3
+from dynagate.robot.shapes import Shape
 
 
 class ContactError(Error, ValueError):
@@ -47,12 +49,19 @@ class Plane:
 
 @dataclass(frozen=True)
 class Point:
-    """A point of a link that may touch: the link's name, and the position in its frame in m."""
+    """A point of a link that may touch: the link's name, and the position in its frame in m. radius: m, of a ball
+    around it, whose nearest point touches a plane; compliant and rigid contact take it."""
 
     link: str
     position: Vector3
+    radius: float = 0.0
 
     def __post_init__(self) -> None:
+        if not (is_finite(self.radius) and self.radius >= 0.0):
+            raise ContactError(
+                f"contact point on link '{self.link}' has radius {shown(self.radius)}; expected a finite number, "
+                "0 or more"
+            )
         if not are_finite(self.position, 3):
             raise ContactError(
                 f"contact point on link '{self.link}' is at {self.position}; expected three finite numbers"
@@ -129,7 +138,7 @@ class Contact(Force):
     def check(self, robot: Robot) -> None:
         """Raises ContactError: a point on no link of the robot, or a law with powers that a graph has no operation
         for."""
-        check_points(robot, self.points)
+        check_points(robot, self.points, balls=True)
         sliding = self.beta if self.printed_exponent else self.beta - 1.0
         if not (self.alpha % 1.0 == self.gamma % 1.0 == 0.0 and sliding % 2.0 == 0.0):
             even = "an even" if self.printed_exponent else "an odd"
@@ -163,10 +172,15 @@ def touching(
 ) -> Array:
     """The generalised force (nv,) of a law on points: law(plane, place, velocity), all (3,) in the base frame."""
     wrenches = []
-    for k, (i, point) in enumerate(zip(check_points(now.robot, points), points, strict=True)):
+    for k, (i, point) in enumerate(zip(check_points(now.robot, points, balls=True), points, strict=True)):
         with scope(f"point{k}"):
             rotation, position = now.poses[i]
             place = position + rotation @ now.tree.point(i, point.position)
+            if point.radius:
+                for plane in planes:
+                    nearest = place - array(list(plane.normal)) * point.radius
+                    wrenches.append((i, Wrench.at(nearest, law(plane, nearest, now.velocity(i, nearest)))))
+                continue
             velocity = now.velocity(i, place)
             force = sum((law(plane, place, velocity) for plane in planes), zeros(3))
             wrenches.append((i, Wrench.at(place, force)))
@@ -197,13 +211,43 @@ def along(link: str, begin: Vector3, end: Vector3, count: int) -> list[Point]:
     return [Point(link, vector3(p)) for p in np.linspace(begin, end, count)]
 
 
-def check_points(robot: Robot, points: Sequence[Point]) -> list[int]:
-    """The indices of the points' links. Raises ContactError for a link that the robot has not."""
+def contact_points(shapes: Sequence[Shape], around: int = 8) -> list[Point]:
+    """Points of shapes (`robot.shapes.collision_shapes`) that may touch a plane: a box's corners, a ball for a sphere
+    and for each end of a capsule, and so many points around each rim of a cylinder, 3 or more, the first along its x.
+    Exact but for a cylinder on its side, which touches at one of these points or between two of them.
+
+    Raises ContactError: `around` is below 3."""
+    if not (is_whole(around) and around >= 3):
+        raise ContactError(f"around={around!r}; expected a whole number, 3 or more")
+    points: list[Point] = []
+    for shape in shapes:
+        radius, half = shape.size[0], 0.5 * shape.size[-1]
+        if shape.kind == "box":
+            own = [point.position for point in corners(shape.link, vector3(shape.size))]
+        elif shape.kind == "cylinder":
+            turns = 2.0 * np.pi * np.arange(around) / around
+            own = [(radius * np.cos(a), radius * np.sin(a), z) for z in (-half, half) for a in turns]
+        else:
+            own = [(0.0, 0.0, 0.0)] if shape.kind == "sphere" else [(0.0, 0.0, -half), (0.0, 0.0, half)]
+        ball = radius if shape.kind in ("sphere", "capsule") else 0.0
+        turned = np.array(own) @ np.array(shape.rotation).T + np.array(shape.translation)
+        points += [Point(shape.link, vector3(place), ball) for place in turned]
+    return points
+
+
+def check_points(robot: Robot, points: Sequence[Point], *, balls: bool = False) -> list[int]:
+    """The indices of the points' links. balls: points may have radii. Raises ContactError for a link that the robot has
+    not, or a radius."""
     names = {link.name: i for i, link in enumerate(robot.links)}
     for point in points:
         if point.link not in names:
             raise ContactError(
                 f"contact point on link '{point.link}', which robot '{robot.name}' has not; expected one of "
                 f"{', '.join(names)}"
+            )
+        if point.radius and not balls:
+            raise ContactError(
+                f"contact point on link '{point.link}' has radius {point.radius:g}, which this law does not take; "
+                "expected 0, or a CompliantContact or RigidContact"
             )
     return [names[point.link] for point in points]

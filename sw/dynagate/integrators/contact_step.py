@@ -98,7 +98,7 @@ def contact_loop(robot: Robot, contact: RigidContact, dt: float, *, every: int =
     check_time_step(dt)
     robot.check_uncoupled("a step with rigid contact")
     check_invertible(Tree(robot))
-    links = check_points(robot, contact.points)
+    links = check_points(robot, contact.points, balls=True)
     return Loop(
         f"contact{f'_every_{every}' if every > 1 else ''}",
         robot.name,
@@ -159,16 +159,24 @@ def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses)
     for point, link in zip(contact.points, links, strict=True):
         with scope("constraint", f"link{link}"):
             at = where.position[link] + where.rotation[link] @ tree.point(link, point.position)
-            columns = zeros(3, tree.nv)
-            for d in tree.support[link]:
-                j = tree.link_of[d]
-                columns[:, d] = tree.axis_at(d, where.rotation[j], where.position[j] - at).linear
+            columns = _columns(tree, link, where, at)
             for plane in contact.planes:
                 axes = array(axes_of(plane))
+                if point.radius:
+                    columns = _columns(tree, link, where, at - axes[0] * point.radius)
                 result[place : place + 3] = axes @ columns
-                gaps.append(label(axes[0] @ at - plane.offset, "gap"))
+                gaps.append(label(axes[0] @ at - (plane.offset + point.radius), "gap"))
                 place += 3
     return result, gaps
+
+
+def _columns(tree: Tree, link: int, where: Poses, at: Array) -> Array:
+    """∂velocity/∂q̇ (3, nv) of the point of a link that is at a place (3,)."""
+    columns = zeros(3, tree.nv)
+    for d in tree.support[link]:
+        j = tree.link_of[d]
+        columns[:, d] = tree.axis_at(d, where.rotation[j], where.position[j] - at).linear
+    return columns
 
 
 def _inverse_steepness(w: Array) -> Array:

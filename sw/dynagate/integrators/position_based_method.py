@@ -86,8 +86,10 @@ class PositionBasedMethod(Method):
 
 
 def _model(robot: Robot, dt: float, forces: tuple[Force, ...]) -> Model:
-    """The first contact of displacements and the first servo as the papers have them, other forces as they are."""
-    contact = next((force for force in forces if isinstance(force, Contact)), None)
+    """The first contact of displacements, at points without radii, and the first servo as the papers have them, other
+    forces as they are."""
+    sharp = [f for f in forces if isinstance(f, Contact) and not any(point.radius for point in f.points)]
+    contact = next(iter(sharp), None)
     servo = next((force for force in forces if isinstance(force, Servo) and force.inputs), None)
     others = Forces(robot, [force for force in forces if force is not contact and force is not servo])
     return Model(robot, dt, contact, servo, others if others.forces else None)

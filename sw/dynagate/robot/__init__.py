@@ -2,5 +2,18 @@
 
 from dynagate.robot import robots
 from dynagate.robot.model import Constraint, Frame, Joint, Link, Mimic, Robot, RobotError, RobotWarning
+from dynagate.robot.shapes import Shape, collision_shapes
 
-__all__ = ["Constraint", "Frame", "Joint", "Link", "Mimic", "Robot", "RobotError", "RobotWarning", "robots"]
+__all__ = [
+    "Constraint",
+    "Frame",
+    "Joint",
+    "Link",
+    "Mimic",
+    "Robot",
+    "RobotError",
+    "RobotWarning",
+    "Shape",
+    "collision_shapes",
+    "robots",
+]
