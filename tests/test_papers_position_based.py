@@ -22,7 +22,7 @@ from dynagate.robot import Robot
 from dynagate.robot.model import Joint
 
 from examples.papers.position_based.complementarity import StewartTrinkle
-from examples.papers.position_based.drag_points import drag_points
+from examples.papers.position_based.drag_points import drag_points, printed
 from examples.papers.position_based.equation_5 import energy_and_slope, newton_step
 from examples.papers.position_based.equation_7 import forces_and_jacobian
 from examples.papers.position_based.inertia import (
@@ -247,7 +247,7 @@ def test_drag_is_the_papers_integral() -> None:
     """Equal drag in all directions: D/dt² (I(b, b) - 2 I(a, b) + I(a, a)) with M̃ of the volume."""
     robot = tree()
     coefficient, dt, density = 7.0, 0.05, 800.0
-    drag = Drag.printed(coefficient, dt, density)
+    drag = printed(coefficient, dt, density)
     m = Mechanics(drag=drag)
     dry = Mechanics()
     extra = m.energy(np.zeros(robot.nv))[0] - dry.energy(np.zeros(robot.nv))[0]
@@ -470,7 +470,7 @@ def test_inputs_that_are_refused() -> None:
         ),
         ("drag has density 0", lambda: Drag((1.0, 1.0), 0.0)),
         (r"drag has viscosity \(1.0,\); expected two", lambda: Drag((1.0,))),  # type: ignore[arg-type]
-        ("dt is 0; expected a finite number above 0", lambda: Drag.printed(1.0, 0.0)),
+        ("dt is 0; expected a finite number above 0", lambda: printed(1.0, 0.0)),
         ("plane with normal", lambda: Plane((0.0, 0.0, 0.0))),
         ("contact point on link 'box' is at .* expected three", lambda: Point("box", (np.nan, 0.0, 0.0))),
         (r"contact point on link 'box' is at \(0.0, 1.0\)", lambda: Point("box", (0.0, 1.0))),  # type: ignore[arg-type]

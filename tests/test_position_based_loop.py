@@ -15,13 +15,13 @@ from dynagate.base.errors import ArgumentError
 from dynagate.forces.contact import Contact, ContactError, Plane, Point, corners
 from dynagate.forces.servo import Servo
 from dynagate.graph.loop import Loop, evaluate_loop
-from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.integrators.step import StepOptions
 from dynagate.native.cuda_loop import emit_cuda_loop
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Robot
 
+from examples.papers.position_based.collocation import collocation
 from examples.papers.position_based.integrator import PositionBased
 from examples.papers.position_based.legged import hopper
 from examples.papers.position_based.robots import planar_box, swimmer

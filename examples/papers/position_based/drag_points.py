@@ -1,4 +1,4 @@
-"""Drag as forces on points, for loops over links."""
+"""Drag as forces on points, for loops over links, and as the paper prints it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import numpy as np
 from dynagate.forces.drag import Drag
 from dynagate.robot import Robot
 
+from examples.papers.position_based.inputs import check_positive
 from examples.papers.position_based.links import Floats
+
+
+def printed(coefficient: float, dt: float, density: float = 1000.0) -> Drag:
+    """Q = D |ΔP/dt|² for each m³ as the paper of 2018 has it: the viscosity is 2 D/dt in all directions. Raises
+    PositionBasedError: dt."""
+    check_positive("dt", dt)
+    return Drag((2.0 * coefficient / dt, 2.0 * coefficient / dt), density)
 
 
 def drag_points(robot: Robot, drag: Drag) -> tuple[list[int], Floats, Floats]:

@@ -18,10 +18,10 @@ from dynagate.forces.contact import Contact
 from dynagate.forces.drag import Drag
 from dynagate.forces.servo import Servo
 from dynagate.integrators.limits import warn_beyond_limits
-from dynagate.integrators.position_based_collocation import collocation
 from dynagate.integrators.position_based_joints import joints_of
 from dynagate.robot import Robot
 
+from examples.papers.position_based.collocation import collocation
 from examples.papers.position_based.equation_5 import run_energy
 from examples.papers.position_based.equation_7 import run_residual
 from examples.papers.position_based.inputs import (

@@ -43,14 +43,6 @@ class Drag(Force):
         if not (are_finite(self.direction, 3) and abs(math.hypot(*self.direction) - 1.0) < 1e-9):
             raise DragError(f"drag has direction {self.direction}; expected a unit vector")
 
-    @classmethod
-    def printed(cls, coefficient: float, dt: float, density: float = 1000.0) -> Drag:
-        """Q = D |ΔP/dt|² for each m³ as the paper of 2018 has it: the viscosity is 2 D/dt in all directions. Raises
-        DragError: dt."""
-        if not (is_finite(dt) and dt > 0.0):
-            raise DragError(f"dt is {shown(dt)}; expected a finite number above 0")
-        return cls((2.0 * coefficient / dt, 2.0 * coefficient / dt), density)
-
     def matrix(self) -> Floats:
         """N s/m for each m³ (3, 3), in the link's frame."""
         line = np.outer(self.direction, self.direction)

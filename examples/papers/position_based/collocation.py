@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
 from dynagate.integrators.position_based_links import Floats
 
 
