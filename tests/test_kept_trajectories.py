@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from dynagate import Robot, RobotWarning, Rollout, robots
+from dynagate.forces import Contact, Force, Plane, Point, Servo
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.motion import Method
 from dynagate.integrators.position_based_method import PositionBasedMethod
@@ -35,6 +37,12 @@ FILES = {
     "solo12": "solo_description/robots/solo12.urdf",
     "ur10": "ur_description/urdf/ur10_robot.urdf",
 }
+FORCES: dict[str, Force] = {
+    "servo": Servo(30.0, 2.0),
+    "contact": Contact([Point("forearm", (0.0, 0.0, 0.3))], [Plane((0.0, 0.0, 1.0), 0.8)], 1e4, 1e3),
+}
+"""On the arm, in position-based steps. The servo's target is TARGET."""
+TARGET = 0.2
 QUICK = ("two_joint_arm", "tree", "ur10")
 NAMES = (*QUICK, "bolt", "hyq", "iiwa14", "jaco", "solo12")
 
@@ -57,12 +65,13 @@ def inputs(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return q0, qd0, random.uniform(-1.0, 1.0, (BATCH, STEPS, robot.nv))
 
 
-def moved(robot: Robot, method: str, device: str = "numpy") -> dict[str, Any]:
+def moved(robot: Robot, method: str, forces: Sequence[Force] = ()) -> dict[str, Any]:
     """q and q̇ (batch, nv) after the last step."""
-    rollout = Rollout(robot, steps=STEPS, dt=DT, method=KEPT_METHODS[method], device=device)
+    rollout = Rollout(robot, steps=STEPS, dt=DT, method=KEPT_METHODS[method], device="numpy", forces=forces)
+    targets = {name: np.full(robot.nv, TARGET) for name in rollout.force_inputs}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RobotWarning)
-        track = rollout(*inputs(robot))
+        track = rollout(*inputs(robot), **targets)
     assert track.converged.all()
     return {"q": track.q[:, -1], "qd": track.qd[:, -1]}
 
@@ -75,16 +84,31 @@ def keep(folder: Path) -> None:
         for method in KEPT_METHODS
         for of, array in moved(robot_of(name, folder), method).items()
     }
+    rows |= {
+        f"two_joint_arm {name} {of}": [float(f"{x:.13g}") for x in np.ravel(array)]
+        for name, force in FORCES.items()
+        for of, array in moved(robots.load("two_joint_arm"), "position_based", [force]).items()
+    }
     KEPT.write_text("{\n" + ",\n".join(f'"{key}": {json.dumps(row)}' for key, row in rows.items()) + "\n}\n")
+
+
+def check(name: str, results: dict[str, Any]) -> None:
+    kept = json.loads(KEPT.read_text())
+    for of, array in results.items():
+        expected = np.reshape(kept[f"{name} {of}"], array.shape)
+        np.testing.assert_allclose(array, expected, rtol=0, atol=1e-9 * max(1.0, np.abs(expected).max()))
 
 
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.long) for n in NAMES[len(QUICK) :])])
 def test_trajectories_stay(name: str, tmp_path: Path) -> None:
-    kept, robot = json.loads(KEPT.read_text()), robot_of(name, tmp_path)
+    robot = robot_of(name, tmp_path)
     for method in KEPT_METHODS:
-        for of, array in moved(robot, method).items():
-            expected = np.reshape(kept[f"{name} {method} {of}"], array.shape)
-            np.testing.assert_allclose(array, expected, rtol=0, atol=1e-9 * max(1.0, np.abs(expected).max()))
+        check(f"{name} {method}", moved(robot, method))
+
+
+@pytest.mark.parametrize("name", FORCES)
+def test_trajectories_under_forces_stay(name: str) -> None:
+    check(f"two_joint_arm {name}", moved(robots.load("two_joint_arm"), "position_based", [FORCES[name]]))
 
 
 if __name__ == "__main__":

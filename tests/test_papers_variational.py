@@ -383,6 +383,8 @@ def test_order_and_floors() -> None:
     floors = measurements.floors((10, 100))
     assert floors["increment"][100] < 1e-10
     assert floors["printed"][100] > 100 * floors["increment"][100]
+    batch = measurements.rolled(4, 8, 10)
+    assert 1.0 < batch["IG4"]["iterations"] < batch["IG3"]["iterations"] + 1.0 < 8.0
 
 
 def test_fixed_point_inverse_costs_iterations_and_no_accuracy() -> None:

@@ -11,7 +11,9 @@ from typing import Any
 
 import dynagate
 import numpy as np
+from dynagate import Rollout
 from dynagate.fixedpoint.assign import Policy
+from dynagate.integrators.variational_method import VariationalMethod
 
 from examples.papers.compiled import fused
 from examples.papers.variational.articulated import pose
@@ -88,19 +90,28 @@ def residuals(sizes: tuple[int, ...] = (10, 100)) -> dict[str, Any]:
     return table
 
 
-def batch(links: int = 10, size: int = 1024, steps: int = 200) -> dict[str, Any]:
-    """Time of a step in µs a trajectory, of a batch on one core by the traced C kernels, tolerance 1e-8; and that of
-    one call of Pinocchio's articulated-body algorithm in C++ on this machine."""
+def rolled(links: int, size: int, steps: int) -> dict[str, Any]:
+    """By guess: µs of processor time a step and trajectory of a batch of rollouts in C, tolerance 1e-8; iterations."""
     table: dict[str, Any] = {}
+    q0, qd0 = states(links, size)
     for guess in (3, 4):
-        integrator = Variational(chain(links), dt=1e-3, tolerance=1e-8, guess=guess, backend="cpu")
-        state = integrator.start(*states(links, size))
-        trajectory = integrator.advance(state, steps)
-        taken = best(lambda: integrator.advance(state, steps), 5)  # noqa: B023
+        method = VariationalMethod(guess=guess, tolerance=1e-8)
+        rollout = Rollout(chain(links), steps=steps, dt=1e-3, method=method)
+        inputs = q0, qd0, np.zeros((size, steps, links))
+        trajectories = rollout(*inputs)
+        assert trajectories.iterations is not None
+        taken = best(lambda: rollout(*inputs), 5)  # noqa: B023
         table[f"IG{guess}"] = {
             "microseconds": taken / steps / size * 1e6,
-            "iterations": float(trajectory.iterations.mean()),
+            "iterations": float(trajectories.iterations.mean()),
         }
+    return table
+
+
+def batch(links: int = 10, size: int = 1024, steps: int = 200) -> dict[str, Any]:
+    """Time of a step in µs a trajectory, of a batch on one core by a rollout in C, tolerance 1e-8; and that of
+    one call of Pinocchio's articulated-body algorithm in C++ on this machine."""
+    table = rolled(links, size, steps)
     from dynagate.bench.peers import Peer, pinocchio
 
     peer = pinocchio(chain(links))
