@@ -186,7 +186,7 @@ except dynagate.Error as error:
     [
         ("scipy", "dynagate.build", "dynagate.build needs the module 'scipy'; pip install 'dynagate[hw]'"),
         ("scipy", "dynagate.open('two_joint_arm', device='sim')", "device 'sim' needs the module 'scipy'; pip install"),
-        ("crocoddyl", "import dynagate.mpc.actions", "dynagate.mpc.actions needs the module 'crocoddyl'; pip install"),
+        ("crocoddyl", "import dynagate.mpc.actions", "dynagate.mpc.state needs the module 'crocoddyl'; pip install"),
         ("casadi", "import dynagate.mpc.casadi", "dynagate.mpc.casadi needs the module 'casadi'; pip install 'dynagat"),
     ],
 )

@@ -259,10 +259,11 @@ def _shape(visual: Visual, file: Path, folder: Path) -> Any:
         try:
             # without a resolver, so that no other file is opened
             shape = trimesh.load(io.BytesIO(content), file_type=kind, force="mesh", resolver=None, process=False)
-            if not np.isfinite(shape.vertices).all() or not len(shape.faces):
-                raise ValueError("no triangles")
+            fault = "" if np.isfinite(shape.vertices).all() and len(shape.faces) else "no triangles"
         except Exception as error:  # of any of its readers
-            raise RobotError(f"mesh {visual.file:.200} cannot be read as .{kind} ({str(error)[:100]})") from None
+            fault = str(error)[:100] or type(error).__name__
+        if fault:
+            raise RobotError(f"mesh {visual.file:.200} cannot be read as .{kind} ({fault})")
         shape.apply_scale(visual.size)
     elif visual.shape == "box":
         shape = trimesh.creation.box(visual.size)

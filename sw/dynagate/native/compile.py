@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -82,6 +82,8 @@ def _program(variable: str, usual: str, language: str, expected: str) -> str:
 
 
 C = Toolchain(compiler, C_FLAGS, ".c", ("-march=native", "-dM", "-E", "-x", "c", os.devnull))
+STRAIGHT = replace(C, flags=(*C.flags, "-O1", "-fexpensive-optimizations"))
+"""For functions without loops, which it makes as fast as -O2 does, in two thirds of the time."""
 CUDA = Toolchain(nvcc, NVCC_FLAGS, ".cu")
 
 

@@ -16,7 +16,7 @@ from dynagate.base.arguments import check_fits, check_written, real
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.native.arrays import TYPES, check, good_stride, in_planes, laid_out, lies, new_arrays, of_type, stride_of
-from dynagate.native.compile import CompileError, library
+from dynagate.native.compile import STRAIGHT, CompileError, library
 from dynagate.native.emit import Source, emit
 from dynagate.native.pool import Pool
 
@@ -76,7 +76,7 @@ class Kernel:
             raise ArgumentError(f"{threads} threads; expected 1 or more")
         self.graph, self.layout = graph, layout
         self.source: Source = emit(graph)
-        path = library(self.source, double=self.dtype == np.float64, folder=folder)
+        path = library(self.source, double=self.dtype == np.float64, folder=folder, toolchain=STRAIGHT)
         try:
             loaded = ctypes.CDLL(str(path))
             suffix = TYPES[self.dtype]
