@@ -275,6 +275,7 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.base.progress",
         "dynagate.design.program",  # how a program is kept
         "dynagate.robot.helical",
+        "dynagate.robot.shapes",  # read from the file again
         "dynagate.robot.limits",
         "dynagate.hw.bench",  # verifies what was built
         "dynagate.hw.bench.vectors",

@@ -189,6 +189,7 @@ def test_a_chain_has_a_link() -> None:
         random_chain(0, 1)
 
 
+@pytest.mark.long
 def test_the_example_draws_its_figures(tmp_path: Path) -> None:
     script = Path(__file__).parent.parent / "examples" / "parallel_forward_dynamics.py"
     command = [sys.executable, str(script), "--quick", "--folder", str(tmp_path)]

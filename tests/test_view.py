@@ -192,6 +192,7 @@ def test_the_command_shows_a_file_until_it_is_interrupted(crane: Path, monkeypat
     assert "--turn beside --output or --open; expected one" in ran.output
 
 
+@pytest.mark.long  # the environment is compiled
 def test_an_environment_for_people_shows_each_step(monkeypatch: pytest.MonkeyPatch) -> None:
     gymnasium = pytest.importorskip("gymnasium")
     pytest.importorskip("numba")
