@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from amaranth.back import rtlil, verilog
-from dynagate.hw.yosys import YosysError
+from amaranth.back import rtlil
+from dynagate.hw.rtlil import modules_of
+from dynagate.hw.verilog import verilog_of
 
 _MODULE = re.compile(r"^(?:attribute [^\n]*\n)*module \\(\S+)\n.*?^end\n", flags=re.M | re.S)
 _CELL_BLOCK = re.compile(r"^\s*cell \\(\S+) .*?^\s*end\n", flags=re.M | re.S)
@@ -27,11 +28,6 @@ _ZEROS = re.compile(
     flags=re.M,
 )
 """A cell that gives a memory the value 0."""
-_VERILOG_MODULE = re.compile(r"^(module [^;]*;\n)(.*?)(^endmodule\n)", flags=re.M | re.S)
-_YOSYS_START = re.compile(r"^  reg (\\\$auto\$verilog_backend\S+) +(?:= 0)?;\n", flags=re.M)
-_BARE_ALWAYS = re.compile(r"^  always @\*\n    (\S[^;]*;)\n", flags=re.M)
-START = "dynagate_start"
-"""A register that every `always @*` block reads and that changes once, when simulation starts."""
 
 
 @contextmanager
@@ -54,38 +50,11 @@ def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
 
 
 def verilog_text(component: Any, name: str, platform: Any = None, *, blank: bool = False) -> str:
-    """blank: memories of zeros begin with no value. Raises YosysError: Amaranth's Yosys failed, on a full disk say."""
+    """blank: memories of zeros begin with no value."""
     text = rtlil_text(component, name, platform)
     if blank:
         text = _ZEROS.sub("", text)
-    try:
-        # `verilog.convert` has no place for a pass between its two steps
-        return _started(verilog._convert_rtlil_text(text, strip_internal_attrs=True))
-    except verilog.YosysError as error:
-        last = str(error).strip().rpartition("\n")[2]
-        raise YosysError(f"Amaranth's Yosys wrote no Verilog of '{name}': {last}") from None
-
-
-def _started(text: str) -> str:
-    """The Verilog with blocks that all run when simulation starts.
-
-    An `always @*` block runs when something that it reads changes. Where that is a constant, or a register that keeps
-    its initial value, the block never runs, and what it should set stays X. Yosys lets most blocks read a register, but
-    sets it where it declares it, which SystemVerilog does before any block waits (IEEE 1800, 6.8). The nonblocking
-    assignment here changes it when all blocks wait.
-    """
-    return _VERILOG_MODULE.sub(lambda m: m[1] + _with_start(m[2]) + m[3], text)
-
-
-def _with_start(body: str) -> str:
-    """The body of one module."""
-    declared = _YOSYS_START.search(body)
-    if declared:
-        body = body.replace(declared[0], "", 1).replace(f"{declared[1]} ", START)
-    body, bare = _BARE_ALWAYS.subn(
-        lambda m: f"  always @* begin\n    if ({START}) begin end\n    {m[1]}\n  end\n", body
-    )
-    return f"  reg {START};\n  initial {START} <= 0;\n{body}" if declared or bare else body
+    return verilog_of(modules_of(text))
 
 
 def _merged(text: str, top: str) -> str:

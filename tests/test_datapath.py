@@ -81,21 +81,21 @@ def _a_slot_early(match: re.Match[str]) -> str:
 
 FAULTS: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
     # results are written into a full FIFO and lost
-    "credit is not spent": (r"= credit - accept;", "= credit;"),
+    "credit is not spent": (r"= credit - accept;", "= {1'b0, credit};"),
     # a sample comes out twice, or one that never went in
-    "valid bit stays": (r"(in_slot\[0\] \?) \S+ +: valid_0\[0\]", r"\1 1'b1 : valid_0[0]"),
+    "valid bit stays": (r"(in_slot\[0\] \?) [^:;]+ : valid_0\[0\]", r"\1 1'b1 : valid_0[0]"),
     # an output leaves although nobody takes it
     "output ignores ready": (r"taken = o_valid & o_ready", "taken = o_valid"),
     "samples enter in any slot": (r"i_ready = in_slot\[0\] &", "i_ready ="),
     "results are written a slot early": (r"w_en = valid_0\[(\d+)\] & in_slot\[(\d)\]", _a_slot_early),
     "a sum is one too large": (r"(assign id_\w+_exact = [^;]* \+ [^;]*);", r"\1 + 32;"),
     "a register is loaded in another slot": (r"if \(in_slot\[1\]\) begin", "if (in_slot[2]) begin"),
-    "a product is not rounded": (r"(sum0 <= )\S+ (\[\d+:0\])?;", r"\1product0;"),
+    "a product is not rounded": (r"(sum0 <= )[^;]+;", r"\1product0;"),
     "an operand is a cycle late": (r"a0_d1 <= a;", "a0_d1 <= a0_d1;"),
-    "the sine's sign is lost": (r"second_half_d1 <= second_half;", "second_half_d1 <= 1'h0;"),
-    "a cosine is a sine": (r"wants_cosine_d1 <= 1'h1;", "wants_cosine_d1 <= 1'h0;"),
+    "the sine's sign is lost": (r"second_half_d1 <= second_half;", "second_half_d1 <= 1'b0;"),
+    "a cosine is a sine": (r"wants_cosine_d1 <= 1'b1;", "wants_cosine_d1 <= 1'b0;"),
     "the reciprocal is that of the segment's centre": (r"offset_d1 <= [^;]*;", "offset_d1 <= 0;"),
-    "an overflow bit is lost": (r"(overflow_0_late_1) <= \S+;", r"\1 <= 1'h0;"),
+    "an overflow bit is lost": (r"(overflow_0_late_1) <= \S+;", r"\1 <= 1'b0;"),
 }
 
 
@@ -146,9 +146,10 @@ def test_every_signal_has_our_name(designs: Path) -> None:
     for name, body in modules.items():
         if name.startswith(("datapath.flow", "datapath.units")):
             continue
-        found[name] = set(re.findall(r"^  reg (?:signed )?(?:\[\d+:0\] )?([a-z]\w*) = ", body, flags=re.M))
+        found[name] = set(re.findall(r"^  (?:output )?reg (?:\[\d+:0\] )?([a-z]\w*)", body, flags=re.M))
         # registers without a name of ours would be called after the temporaries of the Verilog writer
-        assert set(re.findall(r"^    (\S+) <= ", body, flags=re.M)) <= found[name]
+        assert set(re.findall(r"^ +(\S+) <= ", body, flags=re.M)) <= found[name]
+        assert not re.search(r"\b(register|value)_\d+\b", " ".join(found[name]))
         assert "if (rst)" not in body  # which is the flow's and the slot counters' alone
     assert "if (rst)" in modules["datapath.flow"]
     assert {"q_0", "qd_1"} <= found["datapath"]
