@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -49,12 +49,14 @@ def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
     return _merged(text, name)
 
 
-def verilog_text(component: Any, name: str, platform: Any = None, *, blank: bool = False) -> str:
-    """blank: memories of zeros begin with no value."""
+def verilog_text(
+    component: Any, name: str, platform: Any = None, *, blank: bool = False, shown: Collection[str] = ()
+) -> str:
+    """blank: memories of zeros begin with no value. shown: names of values that stay though nothing reads them."""
     text = rtlil_text(component, name, platform)
     if blank:
         text = _ZEROS.sub("", text)
-    return verilog_of(modules_of(text))
+    return verilog_of(modules_of(text), shown)
 
 
 def _merged(text: str, top: str) -> str:

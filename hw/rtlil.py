@@ -85,9 +85,7 @@ class Module:
     memories: dict[str, Memory] = field(default_factory=dict)
 
 
-_PART = re.compile(
-    r"(?P<digits>\d+'[01x-]*)|(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\](?=\s|$))?|[{}]"
-)
+_PART = re.compile(r"(?P<digits>\d+'[01x-]*)|(?P<name>[\\$]\S+)(?: \[(?P<high>\d+)(?::(?P<low>\d+))?\](?=\s|$))?|[{}]")
 
 
 def modules_of(text: str) -> list[Module]:
@@ -106,7 +104,17 @@ def modules_of(text: str) -> list[Module]:
         elif word != "end":
             _statement(modules[-1], word, rest, attributes, lines)
         attributes = {}
+    for module in modules:
+        _drop_empty(module)
     return modules
+
+
+def _drop_empty(module: Module) -> None:
+    """Takes out what makes values of no bits."""
+    module.cells = [c for c in module.cells if () not in (c.ports.get(port) for port in ("Y", "Q", "DATA"))]
+    module.processes = [p for p in module.processes if not isinstance(p[0], Assign) or p[0].target]
+    module.connections = [c for c in module.connections if c.target]
+    module.memories = {name: memory for name, memory in module.memories.items() if memory.width and memory.size}
 
 
 def _statement(module: Module, word: str, rest: str, attributes: dict[str, str], lines: Iterator[str]) -> None:
@@ -117,10 +125,11 @@ def _statement(module: Module, word: str, rest: str, attributes: dict[str, str],
         init = attributes.get("\\init")
         module.wires[name] = Wire(name, width, kind, None if init is None else init.partition("'")[2])
     elif word == "memory":
-        _, width, _, size, name = rest.split()
-        module.memories[name] = Memory(name, int(width), int(size), attributes)
+        _, bits, _, size, name = rest.split()
+        module.memories[name] = Memory(name, int(bits), int(size), attributes)
     elif word == "cell":
-        module.cells.append(_cell(module, *rest.split(), lines))
+        kind, name = rest.split()
+        module.cells.append(_cell(module, kind, name, lines))
     elif word == "process":
         module.processes.append(_body(module, lines)[0])
     elif word == "connect":

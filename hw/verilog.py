@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import NamedTuple
 
 from dynagate.hw.rtlil import Assign, Bits, Body, Cell, Memory, Module, Signal, Switch, width_of
 
@@ -40,32 +41,35 @@ _NAMES = {
     "$mul": "product",
     "$mux": "choice",
     "$dff": "register",
-    "$adff": "register",
     "$memrd_v2": "word",
 }
 """What a value without a name is called, by the cell that makes it."""
-_KEYWORDS = frozenset(
-    "always and assign automatic begin buf case casex casez cell config deassign default defparam design disable edge else"
-    " end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify endtable endtask event for force"
-    " forever fork function generate genvar highz0 highz1 if ifnone incdir include initial inout input instance integer"
-    " join large liblist library localparam macromodule medium module nand negedge nmos nor not or output parameter pmos"
-    " posedge primitive pull0 pull1 pulldown pullup real realtime reg release repeat rtran scalared signed small specify"
-    " specparam strong0 strong1 supply0 supply1 table task time tran tri tri0 tri1 triand trior trireg unsigned use vectored"
-    " wait wand weak0 weak1 while wire wor xnor xor bit byte logic int do final interface package program property ref"
-    " return sequence static string struct type typedef union unique var virtual void with within expect cover assert"
-    " assume before bind bins break checker class clocking const constraint context continue dist enum export extends"
-    " extern first_match foreach global implies import inside intersect let local matches new null priority protected pure"
-    " rand randc randcase restrict s_always soft solve strong super tagged this throughout timeprecision timeunit until"
-    " wait_order weak wildcard shortint shortreal longint cross covergroup".split()
-)
+_KEYWORD_LINES = """
+always and assign automatic begin buf case casex casez cell config deassign default defparam design disable edge
+else end endcase endconfig endfunction endgenerate endmodule endprimitive endspecify endtable endtask event for
+force forever fork function generate genvar highz0 highz1 if ifnone incdir include initial inout input instance
+integer join large liblist library localparam macromodule medium module nand negedge nmos nor not or output
+parameter pmos posedge primitive pull0 pull1 pulldown pullup real realtime reg release repeat rtran scalared signed
+small specify specparam strong0 strong1 supply0 supply1 table task time tran tri tri0 tri1 triand trior trireg
+unsigned use vectored wait wand weak0 weak1 while wire wor xnor xor bit byte logic int do final interface package
+program property ref return sequence static string struct type typedef union unique var virtual void with within
+expect cover assert assume before bind bins break checker class clocking const constraint context continue dist
+enum export extends extern first_match foreach global implies import inside intersect let local matches new null
+priority protected pure rand randc randcase restrict s_always soft solve strong super tagged this throughout
+timeprecision timeunit until wait_order weak wildcard shortint shortreal longint cross covergroup
+"""
+_KEYWORDS = frozenset(_KEYWORD_LINES.split())
+"""Of Verilog and SystemVerilog."""
 
 
 Driver = Cell | Body | Signal
 
 
-def verilog_of(modules: Sequence[Module]) -> str:
-    """Verilog-2001 of modules."""
+def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> str:
+    """Verilog-2001 of modules, the first of which is the top. shown: names of values that stay though nothing reads
+    them."""
     known = {module.name: module for module in modules}
+    _prune(known, modules[0], frozenset(f"\\{name}" for name in shown))
     ports = _Ports(known)
     writers: dict[str, _Writer] = {}
     for module in modules:
@@ -84,31 +88,85 @@ def _range(width: int) -> str:
     return "" if width == 1 else f"[{width - 1}:0] "
 
 
+def _wires(signal: Signal) -> list[str]:
+    return [part.name for part in signal if part.low >= 0]
+
+
+def _wires_of(body: Body) -> list[str]:
+    """What a process reads."""
+    wires: list[str] = []
+    for statement in body:
+        if isinstance(statement, Assign):
+            wires += _wires(statement.value)
+        else:
+            wires += _wires(statement.test)
+            for case in statement.cases:
+                wires += _wires_of(case.body)
+    return wires
+
+
+def _wires_into(cell: Cell) -> list[str]:
+    """What a cell reads; of an instance, all that is connected to it."""
+    result = {"$memrd_v2": "DATA", "$dff": "Q"}.get(cell.kind, "Y" if cell.kind.startswith("$") else "")
+    return [wire for port, signal in cell.ports.items() if port != result for wire in _wires(signal)]
+
+
 def _reads(module: Module) -> Counter[str]:
     """How often each wire is read."""
     reads: Counter[str] = Counter()
-
-    def read(signal: Signal) -> None:
-        reads.update(part.name for part in signal if part.low >= 0)
-
-    def body(statements: Body) -> None:
-        for statement in statements:
-            if isinstance(statement, Assign):
-                read(statement.value)
-            else:
-                read(statement.test)
-                for case in statement.cases:
-                    body(case.body)
-
     for cell in module.cells:
-        for port, signal in cell.ports.items():
-            if not cell.kind.startswith("$") or port not in ("Y", "Q") and (cell.kind, port) != ("$memrd_v2", "DATA"):
-                read(signal)
+        reads.update(_wires_into(cell))
     for process in module.processes:
-        body(process)
+        reads.update(_wires_of(process))
     for connection in module.connections:
-        read(connection.value)
+        reads.update(_wires(connection.value))
     return reads
+
+
+def _is_step(name: str) -> bool:
+    """Whether a wire is a step on the way to a value, and none that anybody looks for: one without a name, the double
+    of a name, a field of a port, an exact result (`units.rescale.fit`)."""
+    return "$" in name or "." in name or name.endswith("_exact")
+
+
+def _prune(known: Mapping[str, Module], top: Module, shown: Collection[str]) -> None:
+    """Takes out what nothing reads, and inputs of modules that nothing in them reads."""
+    unread: dict[str, set[str]] = {}
+
+    def visit(module: Module) -> None:
+        for cell in module.cells:
+            kind = cell.kind.removeprefix("\\")
+            if kind in known and kind not in unread:
+                visit(known[kind])
+            for port in unread.get(kind, ()):
+                cell.ports.pop(port, None)
+        reads = _without_unread(module, shown)
+        inputs = [name for name, wire in module.wires.items() if wire.kind == "input" and not reads[name]]
+        if module is not top:
+            unread[module.name] = {name.removeprefix("\\") for name in inputs}
+            for name in inputs:
+                del module.wires[name]
+
+    visit(top)
+
+
+def _without_unread(module: Module, shown: Collection[str]) -> Counter[str]:
+    """Takes out of a module the operations and names that nothing reads; returns how often each wire is read."""
+    reads = _reads(module)
+
+    def idle(name: str) -> bool:
+        return reads[name] <= 0 and name not in shown and not module.wires[name].kind
+
+    while True:
+        connections = [c for c in module.connections if idle(c.target[0].name)]
+        cells = [c for c in module.cells if "Y" in c.ports and c.kind.startswith("$") and idle(c.ports["Y"][0].name)]
+        if not connections and not cells:
+            return reads
+        reads.subtract(wire for connection in connections for wire in _wires(connection.value))
+        reads.subtract(wire for cell in cells for wire in _wires_into(cell))
+        gone = {id(c) for c in (*connections, *cells)}
+        module.connections = [c for c in module.connections if id(c) not in gone]
+        module.cells = [c for c in module.cells if id(c) not in gone]
 
 
 def _drivers(module: Module) -> dict[str, Driver]:
@@ -125,8 +183,7 @@ def _drivers(module: Module) -> dict[str, Driver]:
         assert isinstance(first, Assign)
         drivers[first.target[0].name] = process
     for target, value in module.connections:
-        if target:
-            drivers[target[0].name] = value
+        drivers[target[0].name] = value
     return drivers
 
 
@@ -150,6 +207,93 @@ def _instance_outputs(
             if drives:
                 outputs[wire] = cell, port
     return outputs
+
+
+_Block = tuple[Signal, Signal]
+"""A clock, and the enable or nothing: registers of both are set together."""
+
+
+class _Update(NamedTuple):
+    """The statements that set a register, what enables all of them, if anything does, and the process that has them."""
+
+    body: Body
+    enable: Signal = ()
+    process: Body | None = None
+
+
+def _update(cell: Cell, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> _Update:
+    source, own = cell.ports["D"], cell.ports["Q"]
+    process = drivers.get(source[0].name) if len(source) == 1 else None
+    named = not source[0].name.startswith("$")
+    if not isinstance(process, list) or named or reads[source[0].name] != 1:
+        return _Update([Assign(own, source)])
+    first, *others = process
+    assert isinstance(first, Assign)
+    if first.value != own or not first.target[0].width == width_of(own) == width_of(source):
+        return _Update(process, (), process)
+    if len(others) == 1 and isinstance(switch := others[0], Switch) and _is_enable(switch):
+        return _Update(switch.cases[0].body, switch.test, process)
+    return _Update(others, (), process)
+
+
+def _is_enable(switch: Switch) -> bool:
+    """Whether it is one bit, with a case for 1 alone."""
+    return width_of(switch.test) == 1 and [case.patterns for case in switch.cases] == [("1",)]
+
+
+def _blocks(module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> dict[str, _Block]:
+    """The steps that the registers of one block alone read, and that block. A simulator that computes them there does
+    so in cycles in which they are taken, and not whenever what they depend on changes."""
+    readers = _readers(module, drivers, reads)
+    blocks: dict[str, _Block | None] = {}
+
+    def block_of(wire: str) -> _Block | None:
+        if wire not in blocks:
+            blocks[wire] = None
+            step = _is_step(wire) and not module.wires[wire].kind and _is_expression(drivers.get(wire))
+            if step and readers[wire]:
+                found = {block_of(by) if isinstance(by, str) else by for by in readers[wire]}
+                blocks[wire] = found.pop() if len(found) == 1 else None
+        return blocks[wire]
+
+    for wire in module.wires:
+        block_of(wire)
+    return {wire: block for wire, block in blocks.items() if block is not None}
+
+
+def _readers(
+    module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]
+) -> dict[str, set[str | _Block | None]]:
+    """What reads each wire: a block, by an operation or a name another wire, or something else."""
+    readers: dict[str, set[str | _Block | None]] = defaultdict(set)
+    inside: set[int] = set()  # processes that are written as a register's statements
+    for cell in module.cells:
+        if cell.kind == "$dff":
+            body, enable, process = _update(cell, drivers, reads)
+            inside.add(id(process))
+            for wire in _wires_of(body):
+                readers[wire].add((cell.ports["CLK"], enable))
+            for wire in _wires(enable):
+                readers[wire].add(None)
+        else:
+            plain = cell.kind.startswith("$") and "Y" in cell.ports
+            for wire in _wires_into(cell):
+                readers[wire].add(cell.ports["Y"][0].name if plain else None)
+    for process in module.processes:
+        if id(process) not in inside:
+            for wire in _wires_of(process):
+                readers[wire].add(None)
+    for target, value in module.connections:
+        for wire in _wires(value):
+            readers[wire].add(target[0].name)
+    return readers
+
+
+def _is_expression(driver: Driver | None) -> bool:
+    """Whether it is one operation, or a connection."""
+    if isinstance(driver, Cell):
+        return driver.kind not in ("$dff", "$memrd_v2")
+    return isinstance(driver, tuple)
 
 
 class _Ports:
@@ -197,18 +341,14 @@ class _Ports:
 class _Writer:
     """Verilog of a module. Expressions are unsigned; what reads one as a signed number says so."""
 
-    def __init__(
-        self, module: Module, ports: _Ports, writers: Mapping[str, _Writer]
-    ) -> None:
+    def __init__(self, module: Module, ports: _Ports, writers: Mapping[str, _Writer]) -> None:
         self.module = module
         self.ports, self.writers = ports, writers
         self.wires = module.wires
         self.reads = _reads(module)
         self.drivers = ports.drivers[module.name]
         self.outputs = ports.outputs[module.name]
-        self.clocked = {
-            cell.ports["Q"][0].name: cell for cell in module.cells if cell.kind in ("$dff", "$adff")
-        }
+        self.clocked = {cell.ports["Q"][0].name: cell for cell in module.cells if cell.kind == "$dff"}
         self.taken = {START}
         self.names: dict[str, str] = {}
         self.numbers: Counter[str] = Counter()
@@ -217,6 +357,9 @@ class _Writer:
             self.names[name] = self._free(ports.name(module, name))
         self.memories = {name: self._free(name.removeprefix("\\")) for name in module.memories}
         self.asked: list[str] = []  # wires without names of ours that something reads, in the order of the first reader
+        self.blocks = _blocks(module, self.drivers, self.reads)
+        self.steps: list[str] | None = None  # where steps on the way to the next register's value are written
+        self.block: _Block | None = None
         self.ready: dict[str, str] = {}  # expressions that were too long to stand where they are read
         self.variables: set[str] = set(self.clocked)  # what blocks set
         self.started = False
@@ -226,9 +369,9 @@ class _Writer:
         registers = self._registers()
         memories = [line for memory in module.memories.values() for line in self._memory(memory)]
         instances = [self._instance(cell) for cell in module.cells if not cell.kind.startswith("$")]
-        logic = [self._logic(name) for name in named if name in self.drivers and name not in self.clocked]
+        logic = [self._logic(name) for name in named if self._is_logic(name)]
         for name in self.asked:  # which grows meanwhile
-            if name in self.drivers and name not in self.clocked:
+            if self._is_logic(name):
                 logic.append(self._logic(name))
         start = f"  reg {START};\n  initial {START} <= 0;\n" if self.started else ""
         parts = [self._head(), start, *self._declarations(), *memories, *logic, *instances, *registers]
@@ -257,13 +400,11 @@ class _Writer:
     # names
 
     def _has_a_name(self, name: str) -> bool:
-        """Whether it is called and declared by what its RTLIL says. Fields of a port, and doubles of a name, that
-        nothing reads are left out."""
+        """Whether it is called and declared by what its RTLIL says. Steps that nothing reads are left out."""
         wire = self.wires[name]
         if name.startswith("$") or not wire.width:
             return False
-        made_up = "." in name or "$" in name
-        return not made_up or bool(wire.kind) or self.reads[name] > 0 or name in self.clocked
+        return bool(wire.kind) or self.reads[name] > 0 or name in self.drivers
 
     def _free(self, wanted: str) -> str:
         """A name that no other thing of the module has, as it stands in Verilog."""
@@ -285,7 +426,19 @@ class _Writer:
                 base = f"{kind}_{self.numbers[kind]}"
             self.names[wire] = self._free(base)
             self.asked.append(wire)
+        if wire in self.blocks and wire not in self.variables:
+            self._step(wire)
         return self.names[wire]
+
+    def _step(self, wire: str) -> None:
+        """Sets a variable in the block whose registers alone read it, before the first of them."""
+        assert self.steps is not None
+        assert self.block is not None
+        assert self.block == self.blocks[wire], wire
+        self.variables.add(wire)
+        cell = self.drivers[wire]
+        text = self._computed(cell) if isinstance(cell, Cell) else self._value(cell)  # type: ignore[arg-type]
+        self.steps.append(f"{'      ' if self.block[1] else '    '}{self.names[wire]} = {text};\n")
 
     # expressions
 
@@ -357,7 +510,7 @@ class _Writer:
         if len(signal) == 1 and signal[0].low < 0:
             digits = signal[0].name
             return f"{len(digits)}'sh{int(digits, 2):x}"
-        return f"$signed({self._operand(signal)})"
+        return f"$signed({_bare(self._operand(signal))})"
 
     def _computed(self, cell: Cell) -> str:
         """The operation of a cell."""
@@ -382,6 +535,9 @@ class _Writer:
         raise ValueError(f"{kind} in module '{self.module.name}'; expected an operation that hw/verilog.py can write")
 
     # logic
+
+    def _is_logic(self, name: str) -> bool:
+        return name in self.drivers and name not in self.clocked and name not in self.blocks
 
     def _logic(self, name: str) -> str:
         """What drives a wire."""
@@ -458,7 +614,9 @@ class _Writer:
         test = self._operand(switch.test)
         if width_of(switch.test) == 1 and [case.patterns for case in switch.cases] in ([("1",)], [("1",), ()]):
             first, *others = switch.cases
-            text = f"{space}if ({_bare(test)}) begin\n{self._statements(first.body, called, sign, indent + 1)}{space}end"
+            text = (
+                f"{space}if ({_bare(test)}) begin\n{self._statements(first.body, called, sign, indent + 1)}{space}end"
+            )
             if others and others[0].body:
                 text += f" else begin\n{self._statements(others[0].body, called, sign, indent + 1)}{space}end"
             return text + "\n"
@@ -478,8 +636,13 @@ class _Writer:
             if name.startswith("$") and not self.reads[name]:
                 continue
             edge = "posedge" if cell.parameters["CLK_POLARITY"] == "1" else "negedge"
-            enable, body = self._update(cell)
-            by_clock[f"{edge} {self._operand(cell.ports['CLK'])}"][enable].append(body)
+            body, enable, _ = _update(cell, self.drivers, self.reads)
+            test = _bare(self._operand(enable)) if enable else ""
+            self.block = cell.ports["CLK"], enable
+            self.steps = by_clock[f"{edge} {self._operand(cell.ports['CLK'])}"][test]
+            called, indent = self._name(name), 3 if enable else 2
+            self.steps.append(self._statements(body, called, "<=", indent))
+            self.steps = self.block = None
         return [self._block(clock, by_enable) for clock, by_enable in by_clock.items()]
 
     def _block(self, clock: str, by_enable: Mapping[str, list[str]]) -> str:
@@ -490,23 +653,6 @@ class _Writer:
             else:
                 lines += bodies
         return "".join(lines) + "  end\n"
-
-    def _update(self, cell: Cell) -> tuple[str, str]:
-        """When a register is set, if not always, and the statements that set it."""
-        source, own = cell.ports["D"], cell.ports["Q"]
-        called, process = self._name(own[0].name), self.drivers.get(source[0].name) if len(source) == 1 else None
-        if not isinstance(process, list) or source[0].name in self.names or self.reads[source[0].name] != 1:
-            return "", f"    {called} <= {self._value(source)};\n"
-        first, *others = process
-        assert isinstance(first, Assign)
-        if first.value != own or not first.target[0].width == width_of(own) == width_of(source):
-            return "", self._statements(process, called, "<=", 2)
-        if len(others) == 1 and isinstance(others[0], Switch) and width_of(others[0].test) == 1:
-            (switch,) = others
-            if [case.patterns for case in switch.cases] == [("1",)]:
-                body = self._statements(switch.cases[0].body, called, "<=", 3)
-                return _bare(self._operand(switch.test)), body
-        return "", self._statements(others, called, "<=", 2)
 
     # memories and instances
 
@@ -556,10 +702,12 @@ class _Writer:
         called = self._free(cell.name.removeprefix("\\").replace("$", "_"))
         other = self.writers.get(kind)
         names = {port: port if other is None else other.names.get(f"\\{port}", port) for port in cell.ports}
-        ports = [
-            f"    .{names[port]}({_bare(self._operand(signal))})" for port, signal in cell.ports.items() if signal
-        ]
-        return f"  {_escaped(kind).rstrip()}{f' #({given})' if given else ''} {called} (\n" + ",\n".join(ports) + "\n  );\n"
+        ports = [f"    .{names[port]}({_bare(self._operand(signal))})" for port, signal in cell.ports.items() if signal]
+        return (
+            f"  {_escaped(kind).rstrip()}{f' #({given})' if given else ''} {called} (\n"
+            + ",\n".join(ports)
+            + "\n  );\n"
+        )
 
 
 def _memory_of(cell: Cell) -> str:
