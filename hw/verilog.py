@@ -10,8 +10,8 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
+from dynagate.hw.readers import Block, Driver, blocks_of, count_reads, drivers_of, instance_outputs, prune, update_of
 from dynagate.hw.rtlil import Assign, Bits, Body, Cell, Memory, Module, Signal, Switch, width_of
 
 START = "dynagate_start"
@@ -62,14 +62,11 @@ _KEYWORDS = frozenset(_KEYWORD_LINES.split())
 """Of Verilog and SystemVerilog."""
 
 
-Driver = Cell | Body | Signal
-
-
 def verilog_of(modules: Sequence[Module], shown: Collection[str] = ()) -> str:
     """Verilog-2001 of modules, the first of which is the top. shown: names of values that stay though nothing reads
     them."""
     known = {module.name: module for module in modules}
-    _prune(known, modules[0], frozenset(f"\\{name}" for name in shown))
+    prune(known, modules[0], frozenset(f"\\{name}" for name in shown))
     ports = _Ports(known)
     writers: dict[str, _Writer] = {}
     for module in modules:
@@ -88,214 +85,6 @@ def _range(width: int) -> str:
     return "" if width == 1 else f"[{width - 1}:0] "
 
 
-def _wires(signal: Signal) -> list[str]:
-    return [part.name for part in signal if part.low >= 0]
-
-
-def _wires_of(body: Body) -> list[str]:
-    """What a process reads."""
-    wires: list[str] = []
-    for statement in body:
-        if isinstance(statement, Assign):
-            wires += _wires(statement.value)
-        else:
-            wires += _wires(statement.test)
-            for case in statement.cases:
-                wires += _wires_of(case.body)
-    return wires
-
-
-def _wires_into(cell: Cell) -> list[str]:
-    """What a cell reads; of an instance, all that is connected to it."""
-    result = {"$memrd_v2": "DATA", "$dff": "Q"}.get(cell.kind, "Y" if cell.kind.startswith("$") else "")
-    return [wire for port, signal in cell.ports.items() if port != result for wire in _wires(signal)]
-
-
-def _reads(module: Module) -> Counter[str]:
-    """How often each wire is read."""
-    reads: Counter[str] = Counter()
-    for cell in module.cells:
-        reads.update(_wires_into(cell))
-    for process in module.processes:
-        reads.update(_wires_of(process))
-    for connection in module.connections:
-        reads.update(_wires(connection.value))
-    return reads
-
-
-def _is_step(name: str) -> bool:
-    """Whether a wire is a step on the way to a value, and none that anybody looks for: one without a name, the double
-    of a name, a field of a port, an exact result (`units.rescale.fit`)."""
-    return "$" in name or "." in name or name.endswith("_exact")
-
-
-def _prune(known: Mapping[str, Module], top: Module, shown: Collection[str]) -> None:
-    """Takes out what nothing reads, and inputs of modules that nothing in them reads."""
-    unread: dict[str, set[str]] = {}
-
-    def visit(module: Module) -> None:
-        for cell in module.cells:
-            kind = cell.kind.removeprefix("\\")
-            if kind in known and kind not in unread:
-                visit(known[kind])
-            for port in unread.get(kind, ()):
-                cell.ports.pop(port, None)
-        reads = _without_unread(module, shown)
-        inputs = [name for name, wire in module.wires.items() if wire.kind == "input" and not reads[name]]
-        if module is not top:
-            unread[module.name] = {name.removeprefix("\\") for name in inputs}
-            for name in inputs:
-                del module.wires[name]
-
-    visit(top)
-
-
-def _without_unread(module: Module, shown: Collection[str]) -> Counter[str]:
-    """Takes out of a module the operations and names that nothing reads; returns how often each wire is read."""
-    reads = _reads(module)
-
-    def idle(name: str) -> bool:
-        return reads[name] <= 0 and name not in shown and not module.wires[name].kind
-
-    while True:
-        connections = [c for c in module.connections if idle(c.target[0].name)]
-        cells = [c for c in module.cells if "Y" in c.ports and c.kind.startswith("$") and idle(c.ports["Y"][0].name)]
-        if not connections and not cells:
-            return reads
-        reads.subtract(wire for connection in connections for wire in _wires(connection.value))
-        reads.subtract(wire for cell in cells for wire in _wires_into(cell))
-        gone = {id(c) for c in (*connections, *cells)}
-        module.connections = [c for c in module.connections if id(c) not in gone]
-        module.cells = [c for c in module.cells if id(c) not in gone]
-
-
-def _drivers(module: Module) -> dict[str, Driver]:
-    """What makes each wire, but for outputs of instances. A cell, a process and a connection drive a wire whole."""
-    drivers: dict[str, Driver] = {}
-    for cell in module.cells:
-        for port in ("Y", "Q", "DATA") if cell.kind.startswith("$") and not cell.kind.startswith("$mem") else ():
-            if port in cell.ports:
-                drivers[cell.ports[port][0].name] = cell
-        if cell.kind == "$memrd_v2":
-            drivers[cell.ports["DATA"][0].name] = cell
-    for process in module.processes:
-        first = process[0]
-        assert isinstance(first, Assign)
-        drivers[first.target[0].name] = process
-    for target, value in module.connections:
-        drivers[target[0].name] = value
-    return drivers
-
-
-def _instance_outputs(
-    module: Module, known: Mapping[str, Module], drivers: Mapping[str, Driver]
-) -> dict[str, tuple[Cell, str]]:
-    """Of wires that instances drive, the instance and its port. What a module from elsewhere drives is what nothing
-    else does."""
-    outputs: dict[str, tuple[Cell, str]] = {}
-    instances = [cell for cell in module.cells if not cell.kind.startswith("$")]
-    for cell in sorted(instances, key=lambda cell: cell.kind.removeprefix("\\") not in known):
-        other = known.get(cell.kind.removeprefix("\\"))
-        for port, signal in cell.ports.items():
-            if len(signal) != 1 or signal[0].low:
-                continue
-            wire = signal[0].name
-            if other is not None:
-                drives = other.wires[f"\\{port}"].kind == "output"
-            else:
-                drives = wire not in outputs and wire not in drivers and module.wires[wire].kind != "input"
-            if drives:
-                outputs[wire] = cell, port
-    return outputs
-
-
-_Block = tuple[Signal, Signal]
-"""A clock, and the enable or nothing: registers of both are set together."""
-
-
-class _Update(NamedTuple):
-    """The statements that set a register, what enables all of them, if anything does, and the process that has them."""
-
-    body: Body
-    enable: Signal = ()
-    process: Body | None = None
-
-
-def _update(cell: Cell, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> _Update:
-    source, own = cell.ports["D"], cell.ports["Q"]
-    process = drivers.get(source[0].name) if len(source) == 1 else None
-    named = not source[0].name.startswith("$")
-    if not isinstance(process, list) or named or reads[source[0].name] != 1:
-        return _Update([Assign(own, source)])
-    first, *others = process
-    assert isinstance(first, Assign)
-    if first.value != own or not first.target[0].width == width_of(own) == width_of(source):
-        return _Update(process, (), process)
-    if len(others) == 1 and isinstance(switch := others[0], Switch) and _is_enable(switch):
-        return _Update(switch.cases[0].body, switch.test, process)
-    return _Update(others, (), process)
-
-
-def _is_enable(switch: Switch) -> bool:
-    """Whether it is one bit, with a case for 1 alone."""
-    return width_of(switch.test) == 1 and [case.patterns for case in switch.cases] == [("1",)]
-
-
-def _blocks(module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]) -> dict[str, _Block]:
-    """The steps that the registers of one block alone read, and that block. A simulator that computes them there does
-    so in cycles in which they are taken, and not whenever what they depend on changes."""
-    readers = _readers(module, drivers, reads)
-    blocks: dict[str, _Block | None] = {}
-
-    def block_of(wire: str) -> _Block | None:
-        if wire not in blocks:
-            blocks[wire] = None
-            step = _is_step(wire) and not module.wires[wire].kind and _is_expression(drivers.get(wire))
-            if step and readers[wire]:
-                found = {block_of(by) if isinstance(by, str) else by for by in readers[wire]}
-                blocks[wire] = found.pop() if len(found) == 1 else None
-        return blocks[wire]
-
-    for wire in module.wires:
-        block_of(wire)
-    return {wire: block for wire, block in blocks.items() if block is not None}
-
-
-def _readers(
-    module: Module, drivers: Mapping[str, Driver], reads: Mapping[str, int]
-) -> dict[str, set[str | _Block | None]]:
-    """What reads each wire: a block, by an operation or a name another wire, or something else."""
-    readers: dict[str, set[str | _Block | None]] = defaultdict(set)
-    inside: set[int] = set()  # processes that are written as a register's statements
-    for cell in module.cells:
-        if cell.kind == "$dff":
-            body, enable, process = _update(cell, drivers, reads)
-            inside.add(id(process))
-            for wire in _wires_of(body):
-                readers[wire].add((cell.ports["CLK"], enable))
-            for wire in _wires(enable):
-                readers[wire].add(None)
-        else:
-            plain = cell.kind.startswith("$") and "Y" in cell.ports
-            for wire in _wires_into(cell):
-                readers[wire].add(cell.ports["Y"][0].name if plain else None)
-    for process in module.processes:
-        if id(process) not in inside:
-            for wire in _wires_of(process):
-                readers[wire].add(None)
-    for target, value in module.connections:
-        for wire in _wires(value):
-            readers[wire].add(target[0].name)
-    return readers
-
-
-def _is_expression(driver: Driver | None) -> bool:
-    """Whether it is one operation, or a connection."""
-    if isinstance(driver, Cell):
-        return driver.kind not in ("$dff", "$memrd_v2")
-    return isinstance(driver, tuple)
-
-
 class _Ports:
     """Names for ports that Amaranth numbers: after the instance that drives the output, or what is connected to the
     input."""
@@ -306,8 +95,8 @@ class _Ports:
         self.drivers: dict[str, dict[str, Driver]] = {}
         self.outputs: dict[str, dict[str, tuple[Cell, str]]] = {}
         for module in modules.values():
-            self.drivers[module.name] = _drivers(module)
-            self.outputs[module.name] = _instance_outputs(module, modules, self.drivers[module.name])
+            self.drivers[module.name] = drivers_of(module)
+            self.outputs[module.name] = instance_outputs(module, modules, self.drivers[module.name])
             for cell in module.cells:
                 self.places[cell.kind.removeprefix("\\")].append((module, cell))
 
@@ -345,7 +134,7 @@ class _Writer:
         self.module = module
         self.ports, self.writers = ports, writers
         self.wires = module.wires
-        self.reads = _reads(module)
+        self.reads = count_reads(module)
         self.drivers = ports.drivers[module.name]
         self.outputs = ports.outputs[module.name]
         self.clocked = {cell.ports["Q"][0].name: cell for cell in module.cells if cell.kind == "$dff"}
@@ -357,9 +146,9 @@ class _Writer:
             self.names[name] = self._free(ports.name(module, name))
         self.memories = {name: self._free(name.removeprefix("\\")) for name in module.memories}
         self.asked: list[str] = []  # wires without names of ours that something reads, in the order of the first reader
-        self.blocks = _blocks(module, self.drivers, self.reads)
+        self.blocks = blocks_of(module, self.drivers, self.reads)
         self.steps: list[str] | None = None  # where steps on the way to the next register's value are written
-        self.block: _Block | None = None
+        self.block: Block | None = None
         self.ready: dict[str, str] = {}  # expressions that were too long to stand where they are read
         self.variables: set[str] = set(self.clocked)  # what blocks set
         self.started = False
@@ -406,12 +195,12 @@ class _Writer:
             return False
         return bool(wire.kind) or self.reads[name] > 0 or name in self.drivers
 
-    def _free(self, wanted: str) -> str:
+    def _free(self, proposal: str) -> str:
         """A name that no other thing of the module has, as it stands in Verilog."""
-        name, k = wanted, 1
+        name, k = proposal, 1
         while name in self.taken:
             k += 1
-            name = f"{wanted}_{k}"
+            name = f"{proposal}_{k}"
         self.taken.add(name)
         return _escaped(name)
 
@@ -636,7 +425,7 @@ class _Writer:
             if name.startswith("$") and not self.reads[name]:
                 continue
             edge = "posedge" if cell.parameters["CLK_POLARITY"] == "1" else "negedge"
-            body, enable, _ = _update(cell, self.drivers, self.reads)
+            body, enable, _ = update_of(cell, self.drivers, self.reads)
             test = _bare(self._operand(enable)) if enable else ""
             self.block = cell.ports["CLK"], enable
             self.steps = by_clock[f"{edge} {self._operand(cell.ports['CLK'])}"][test]
@@ -698,13 +487,13 @@ class _Writer:
 
     def _instance(self, cell: Cell) -> str:
         kind = cell.kind.removeprefix("\\")
-        given = ", ".join(f".{key}({_parameter(value)})" for key, value in cell.parameters.items())
+        settings = ", ".join(f".{key}({_parameter(value)})" for key, value in cell.parameters.items())
         called = self._free(cell.name.removeprefix("\\").replace("$", "_"))
         other = self.writers.get(kind)
         names = {port: port if other is None else other.names.get(f"\\{port}", port) for port in cell.ports}
         ports = [f"    .{names[port]}({_bare(self._operand(signal))})" for port, signal in cell.ports.items() if signal]
         return (
-            f"  {_escaped(kind).rstrip()}{f' #({given})' if given else ''} {called} (\n"
+            f"  {_escaped(kind).rstrip()}{f' #({settings})' if settings else ''} {called} (\n"
             + ",\n".join(ports)
             + "\n  );\n"
         )

@@ -369,7 +369,7 @@ def test_a_full_disk_is_named_by_the_simulator(built: Build, tmp_path: Path) -> 
     disk, cache = tmp_path / "disk", tmp_path / "cache"
     disk.mkdir()
     program = PROGRAM.format(work=f"dynagate.open({str(built.folder)!r})", error="RuntimeError")
-    said = on_disk("size=400k", disk, program, DYNAGATE_CACHE=str(cache), TMPDIR=str(disk))
+    said = on_disk("size=32k", disk, program, DYNAGATE_CACHE=str(cache), TMPDIR=str(disk))
     assert "SimulationError" in said
     assert f"in {disk} (No space left on device); set TMPDIR to a folder that can be written" in said
     assert said.splitlines()[-1] == "[]"

@@ -60,7 +60,7 @@ def test_compare_names_the_first_node_of_a_planted_fault(designs: Path, tmp_path
     graph, plan = built.graph, built.plan
     node = next(i for i, n in enumerate(graph.nodes) if n.op == "sub" and graph.users[i])
     name = plan.signal_names[node]
-    verilog = faulty(built, tmp_path, rf"(assign {name}_exact = .*?) ?;", r"\1 + 16;")
+    verilog = faulty(built, tmp_path, rf"({name}_exact = .*?) ?;", r"\1 + 16;")
     found = first_difference(built, inputs, verilog=verilog)
     assert found is not None
     assert (found.node, found.signal, found.cycle, found.sample) == (graph.nodes[node].name, name, plan.ready(node), 0)
@@ -88,7 +88,7 @@ FAULTS: dict[str, tuple[str, str | Callable[[re.Match[str]], str]]] = {
     "output ignores ready": (r"taken = o_valid & o_ready", "taken = o_valid"),
     "samples enter in any slot": (r"i_ready = in_slot\[0\] &", "i_ready ="),
     "results are written a slot early": (r"w_en = valid_0\[(\d+)\] & in_slot\[(\d)\]", _a_slot_early),
-    "a sum is one too large": (r"(assign id_\w+_exact = [^;]* \+ [^;]*);", r"\1 + 32;"),
+    "a sum is one too large": (r"(id_\w+_exact = [^;]* \+ [^;]*);", r"\1 + 32;"),
     "a register is loaded in another slot": (r"if \(in_slot\[1\]\) begin", "if (in_slot[2]) begin"),
     "a product is not rounded": (r"(sum0 <= )[^;]+;", r"\1product0;"),
     "an operand is a cycle late": (r"a0_d1 <= a;", "a0_d1 <= a0_d1;"),

@@ -56,7 +56,8 @@ CORE = (
     *(f"hw/processor/{name}.py" for name in ("core", "elementary", "loader", "machine", "sender", "sequencer")),
     *(f"hw/processor/{name}.py" for name in ("shape", "shell", "unit", "words")),
     *(f"hw/{name}.py" for name in ("axi_lite", "regmap", "shell")),
-    *("fixedpoint/elementary.py", "fixedpoint/format.py", "hw/netlist.py", "hw/rtlil.py", "hw/verilog.py", "hw/units/"),
+    *(f"hw/{name}.py" for name in ("netlist", "readers", "rtlil", "verilog")),
+    *("fixedpoint/elementary.py", "fixedpoint/format.py", "hw/units/"),
 )
 """What decides a processor's core, which programs of other versions of the generator share."""
 
