@@ -117,7 +117,7 @@ def verify(
     Raises DesignError: the design is damaged, a file of its bench was edited, or vectors are another design's.
     SimulationError: a simulator is missing, or what it is told does not compile.
     """
-    folder, say = Path(folder), step or (lambda text: None)
+    folder, say = Path(folder).absolute(), step or (lambda text: None)
     if unknown := [name for name in simulators if name not in SIMULATORS]:
         raise ArgumentError(f"simulator '{unknown[0]}'; expected some of {', '.join(SIMULATORS)}")
     check_simulators(simulators)
