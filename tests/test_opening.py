@@ -69,6 +69,8 @@ def test_options_that_a_device_does_not_take_are_refused_before_any_work(
                 dynagate.open(what, device=device, **{option: EVERY[option]})
     with pytest.raises(TypeError, match="unexpected keyword argument 'treads'"):
         dynagate.open(ARM, device=device, treads=2)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'scans'"):  # a device says it, nobody chooses it
+        dynagate.open(ARM, device=device, scans=True)  # type: ignore[call-arg]
 
 
 def test_options_of_a_device_reach_it(designs: Path) -> None:

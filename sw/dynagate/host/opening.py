@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -151,7 +152,7 @@ def _opened_as_asked(
 def _check_names(options: Mapping[str, Any]) -> None:
     """Raises TypeError: an option has a name that is none of any device, algorithm or rollout."""
     own = ("device", "algorithm", "overflow", "step")
-    of_devices = [name for each in DEVICES.values() for name in each.__dataclass_fields__]
+    of_devices = [each.name for device in DEVICES.values() for each in fields(device)]
     of_solvers = [name for each in SOLVERS.values() for name in _keywords(each)]
     known = dict.fromkeys((*own, *of_devices, *AlgorithmOptions.__dataclass_fields__, *OF_ROLLOUT, *of_solvers))
     for name in options:
