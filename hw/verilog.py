@@ -78,7 +78,7 @@ def constant(digits: str) -> str:
     """A number of these digits, 0, 1 and x, with its width."""
     if len(digits) < 5 or set(digits) - {"0", "1"}:
         return f"{len(digits)}'b{digits}"
-    return f"{len(digits)}'h{int(digits, 2):x}"
+    return f"{len(digits)}'h{int(digits, 2):0{-(-len(digits) // 4)}x}"
 
 
 def _range(width: int) -> str:
