@@ -19,7 +19,7 @@ from dynagate.control.cost import Cost, CostGraphs, Expansion
 from dynagate.control.forward import CARRY, named, stepped, with_cost
 from dynagate.control.riccati import Value, moved, riccati
 from dynagate.dynamics.configuration import between
-from dynagate.dynamics.spatial import select, zeros
+from dynagate.dynamics.spatial import array, chosen, select, zeros
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop, Until
@@ -147,7 +147,7 @@ class _Builder:
             return select(low - x, low, x) if math.isfinite(low) else x
 
         low, high = (bound.tolist() for bound in self.options.bounds)
-        return np.array([bounded(x, a, b) for x, a, b in zip(u, low, high, strict=True)], dtype=object)
+        return array([bounded(x, a, b) for x, a, b in zip(u, low, high, strict=True)])
 
     def _judge(self) -> Graph:
         """Whether the rollout's cost is low enough."""
@@ -182,7 +182,7 @@ class _Builder:
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             accepted = x["accepted"][()]
-            return {f"{name}_new": _chosen(accepted, x[tried], x[name]) for name, (tried, _) in pairs.items()}
+            return {f"{name}_new": chosen(accepted, x[tried], x[name]) for name, (tried, _) in pairs.items()}
 
         names = tuple(name for name in shapes if name != "accepted")
         graph = self._graph("choice", shapes, record)
@@ -206,8 +206,8 @@ class _Builder:
             reached = select(accepted, tried, cost)
             flat = select(o.tolerance - fall * 0.5, 1.0, 0.0)
             return {
-                "q_last_new": _chosen(accepted, x["q_end"], x["q_last"]),
-                "qd_last_new": _chosen(accepted, x["qd_end"], x["qd_last"]),
+                "q_last_new": chosen(accepted, x["q_end"], x["q_last"]),
+                "qd_last_new": chosen(accepted, x["qd_end"], x["qd_last"]),
                 "cost_new": reached,
                 "costs_new": np.append(x["costs"][1:], reached),
                 "reg_now": reg,
@@ -312,7 +312,7 @@ class _Builder:
 
         def held(slope: Array) -> Array:
             each = [one(x, a, b, g) for x, a, b, g in zip(u, *inner, slope, strict=True)]
-            return np.array([-1.0 if i in self.passive else x for i, x in enumerate(each)], dtype=object)
+            return array([-1.0 if i in self.passive else x for i, x in enumerate(each)])
 
         return held
 
@@ -348,10 +348,6 @@ class _Builder:
         with scope(name):
             outputs = record(values)
         return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
-
-
-def _chosen(accepted: Any, one: Array, other: Array) -> Array:
-    return np.array([select(accepted, a, b) for a, b in zip(one, other, strict=True)], dtype=object)
 
 
 def _least(x: Any, bound: float) -> Any:

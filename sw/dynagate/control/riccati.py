@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from dynagate.base.naming import scope
 from dynagate.control.cost import Expansion
-from dynagate.dynamics.spatial import select, zeros
+from dynagate.dynamics.spatial import array, select, symmetric, zeros
 
 Array = npt.NDArray[Any]
 Held = Callable[[Array], Array]
@@ -45,7 +45,7 @@ def moved(value: Value, dt: float) -> Value:
     qq, qv, vv = curvature[:n, :n], curvature[:n, n:], curvature[n:, n:]
     with scope("riccati"):
         right = qv + qq * dt
-        below = _symmetric(n, lambda a, b: vv[a, b] + (qv[a, b] + qv[b, a]) * dt + qq[a, b] * (dt * dt))
+        below = symmetric(lambda a, b: vv[a, b] + (qv[a, b] + qv[b, a]) * dt + qq[a, b] * (dt * dt), n)
         curved = np.block([[qq, right], [right.T, below]])
         return Value(np.concatenate([slope[:n], slope[n:] + slope[:n] * dt]), curved)
 
@@ -64,8 +64,8 @@ def riccati(
         by_x = cost.by_x + a.T @ value.slope
         by_u = cost.by_u + b.T @ value.slope
         by_ux = cost.by_ux + b.T @ ahead
-        by_xx = _symmetric(nx, lambda i, j: cost.by_xx[i, j] + a[:, i] @ ahead[:, j])
-        by_uu = _symmetric(nu, lambda i, j: cost.by_uu[i, j] + b[:, i] @ pushed[:, j])
+        by_xx = symmetric(lambda i, j: cost.by_xx[i, j] + a[:, i] @ ahead[:, j], nx)
+        by_uu = symmetric(lambda i, j: cost.by_uu[i, j] + b[:, i] @ pushed[:, j], nu)
         for i in range(nu):
             by_uu[i, i] = by_uu[i, i] + regularisation
         if held is not None:
@@ -75,10 +75,10 @@ def riccati(
         scaled = half * inverse[:, None]
         both = -_backward(lower, scaled)
         fall = scaled[:, nx] @ half[:, nx]
-        curvature = _symmetric(nx, lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j])
+        curvature = symmetric(lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j], nx)
         for i in range(nx):
             curvature[i, i] = curvature[i, i] + regularisation
-        slope = np.array([by_x[i] - scaled[:, nx] @ half[:, i] for i in range(nx)], dtype=object)
+        slope = array([by_x[i] - scaled[:, nx] @ half[:, i] for i in range(nx)])
     return Value(slope, curvature), Gains(both[:, :nx], both[:, nx], fall, right)
 
 
@@ -89,9 +89,9 @@ def _zero_if(held: Any, value: Any) -> Any:
 def _without(held: Array, by_u: Array, by_ux: Array, by_uu: Array) -> tuple[Array, Array, Array]:
     """Torques that are held have an equation of their own: they do not change."""
     n = len(held)
-    slope = np.array([_zero_if(h, x) for h, x in zip(held, by_u, strict=True)], dtype=object)
-    mixed = np.array([[_zero_if(h, x) for x in row] for h, row in zip(held, by_ux, strict=True)], dtype=object)
-    curved = _symmetric(n, lambda i, j: _zero_if(held[i], _zero_if(held[j], by_uu[i, j])))
+    slope = array([_zero_if(h, x) for h, x in zip(held, by_u, strict=True)])
+    mixed = array([[_zero_if(h, x) for x in row] for h, row in zip(held, by_ux, strict=True)])
+    curved = symmetric(lambda i, j: _zero_if(held[i], _zero_if(held[j], by_uu[i, j])), n)
     for i in range(n):
         curved[i, i] = select(held[i], 1.0, by_uu[i, i])
     return slope, mixed, curved
@@ -126,12 +126,3 @@ def _backward(lower: Array, right: Array) -> Array:
         for i in range(k + 1, len(lower)):
             solved[k] = solved[k] - solved[i] * lower[i, k]
     return solved
-
-
-def _symmetric(n: int, entry: Any) -> Array:
-    """From entry(a, b), asked for a <= b alone."""
-    result = zeros(n, n)
-    for i in range(n):
-        for j in range(i, n):
-            result[i, j] = result[j, i] = entry(i, j)
-    return result

@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from dynagate.base.naming import label, scope
-from dynagate.dynamics.spatial import Array, Scalar, array, symmetric, zeros
+from dynagate.dynamics.spatial import Array, Scalar, array, symmetric
 
 
 class BlockFactor:
@@ -53,11 +53,7 @@ class BlockFactor:
 
 def _less(block: Array, factor: Array, column: Array) -> Array:
     """A - L Cᵀ where both are symmetric, each pair of entries once."""
-    result = zeros(*block.shape)
-    for a in range(len(block)):
-        for b in range(a, len(block)):
-            result[a, b] = result[b, a] = block[a, b] - factor[a] @ column[b]
-    return result
+    return symmetric(lambda a, b: block[a, b] - factor[a] @ column[b], len(block))
 
 
 def _inverse(block: Array) -> Array:

@@ -52,6 +52,11 @@ def select(condition: Scalar, positive: Scalar, otherwise: Scalar) -> Scalar:
     return _operation("select", _select, condition, positive, otherwise)
 
 
+def chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:
+    """`select` of each entry of two vectors."""
+    return array([select(condition, a, b) for a, b in zip(positive, otherwise, strict=True)])
+
+
 def _select(condition: Any, positive: Any, otherwise: Any) -> Any:
     chosen: Any = np.where(np.real(condition) > 0.0, positive, otherwise)
     return chosen[()]  # a number where all operands are numbers
@@ -81,11 +86,11 @@ def skew(a: Array) -> Array:
     return array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
-def symmetric(entry: Any) -> Array:
-    """A symmetric 3 × 3 matrix from entry(a, b), asked for a <= b alone."""
-    result = zeros(3, 3)
-    for a in range(3):
-        for b in range(a, 3):
+def symmetric(entry: Any, n: int = 3) -> Array:
+    """A symmetric n × n matrix from entry(a, b), asked for a <= b alone."""
+    result = zeros(n, n)
+    for a in range(n):
+        for b in range(a, n):
             result[a, b] = result[b, a] = entry(a, b)
     return result
 

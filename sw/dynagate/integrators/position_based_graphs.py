@@ -153,11 +153,6 @@ def largest(values: Sequence[Scalar]) -> Scalar:
     return result
 
 
-def chosen(condition: Scalar, positive: Array, otherwise: Array) -> Array:
-    """`select` of each entry."""
-    return array([select(condition, a, b) for a, b in zip(positive, otherwise, strict=True)])
-
-
 def next_damping(rule: Damping, damping: Scalar, better: Scalar) -> Scalar:
     """The damping after an iteration that was accepted or rejected."""
     reduced = select(damping - rule.least, rule.shrink * damping, 0.0)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dynagate.dynamics.mass_matrix import factorise, mass_matrix, solve
-from dynagate.dynamics.spatial import array, select
+from dynagate.dynamics.spatial import array, chosen, select
 from dynagate.dynamics.tree import Tree
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
@@ -21,7 +21,6 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.position_based_graphs import (
     Model,
-    chosen,
     damp,
     evaluation,
     largest_over,

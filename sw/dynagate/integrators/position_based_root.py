@@ -8,7 +8,7 @@ import numpy as np
 
 from dynagate.dynamics import Tree
 from dynagate.dynamics.mass_matrix import factorise, solve
-from dynagate.dynamics.spatial import array, select
+from dynagate.dynamics.spatial import array, chosen, select
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import Loop, Until
@@ -16,7 +16,6 @@ from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.position_based_graphs import (
     Model,
-    chosen,
     damp,
     evaluation,
     largest,
