@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH
 from dynagate.graph.region import KINDS, Kind, Region
-from dynagate.host.devices import IntegerTurns, TurnDevice
+from dynagate.host.devices import TurnDevice
 from dynagate.host.opening import open
 from dynagate.host.processor import open_sim
 from dynagate.host.report import Block, blocks_of, error_lines
-from dynagate.host.rollout_report import drift_of, equal_results, run_turns, start_inputs
+from dynagate.host.rollout_report import CheckedTrajectories, run_turns, start_inputs, step_text
 from dynagate.hw.processor.build import ProcessorBuild, build_program
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.request import DesignRequest
@@ -68,41 +67,28 @@ class ProcessorReport:
 
 @dataclass(frozen=True)
 class ProgramRolloutReport:
-    """trajectories, flagged: by the kind of state that they start from. cycles_per_turn: measured, streams included.
-    drift, exact: as of `RolloutReport`."""
+    """cycles_per_turn: measured, streams included."""
 
     built: ProcessorBuild
-    steps: int
     cycles_per_turn: float
-    trajectories: dict[Kind, int]
-    flagged: dict[Kind, int]
-    drift: npt.NDArray[np.float64]
-    exact: bool
+    trajectories: CheckedTrajectories
 
     @property
     def passed(self) -> bool:
         """Every integer and flag is equal, and turns came at full speed."""
         scheduled = self.built.schedule
-        return self.exact and self.cycles_per_turn * scheduled.turns <= scheduled.cycles_per_sample
+        return self.trajectories.exact and self.cycles_per_turn * scheduled.turns <= scheduled.cycles_per_sample
 
     def text(self) -> str:
         design, scheduled = self.built.design, self.built.schedule
-        integrator, dt = design.options.get("integrator", "semi_implicit_euler"), design.options.get("dt", 1e-3)
-        flags = ", ".join(f"{self.flagged[k]} of {n} from {k} states" for k, n in self.trajectories.items())
-        worst = f"{np.quantile(self.drift, 0.99):.1e}" if len(self.drift) else "-"
-        median = f"{np.median(self.drift):.1e}" if len(self.drift) else "-"
         return "\n".join(
             [
                 f"{self.built.robot.name} {ROLLOUT}, {scheduled.core.word}-bit words, {scheduled.core.units} units, "
-                f"{integrator}, {'at most ' if 'variable_dt' in design.options else ''}{dt:g} s a step",
+                f"{step_text(design.options)}",
                 *_of_program(self.built),
                 f"  loop            {scheduled.turns} turns in a sample; {self.cycles_per_turn:.4g} cycles a turn "
                 "measured",
-                f"  checked         {sum(self.trajectories.values())} trajectories of {self.steps} steps: integers and "
-                f"flags {'equal' if self.exact else 'DIFFER'}",
-                f"  flagged         {flags}",
-                f"  drift           {median} median, {worst} for 99 % of the others: distance of the last state from "
-                "float64's over the way there",
+                *self.trajectories.lines(),
                 "PASS" if self.passed else "FAIL",
             ]
         )
@@ -193,15 +179,4 @@ def program_rollout_report(
     finally:
         device.close()
     say("comparing")
-    integers = run_turns(IntegerTurns(built.formatted), arrays)
-    flagged = np.asarray(integers.flagged.any(axis=1))
-    ends = np.cumsum(list(counts.values()))
-    return ProgramRolloutReport(
-        built,
-        steps,
-        cycles,
-        counts,
-        {kind: int(flagged[end - n : end].sum()) for (kind, n), end in zip(counts.items(), ends, strict=True)},
-        drift_of(built, arrays, integers, ~flagged),
-        equal_results(simulated, integers),
-    )
+    return ProgramRolloutReport(built, cycles, CheckedTrajectories.checked(built, counts, arrays, simulated))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any, NamedTuple
@@ -30,48 +30,83 @@ FULL_RING = 20
 
 
 @dataclass(frozen=True)
-class RolloutReport:
-    """turn: cycles of a trajectory alone from one turn to its next one. slots: how many of the pipeline's slots hold a
-    step while as many trajectories as the chip holds are under way. trajectories, flagged: by the kind of state that
-    they start from. drift: of each trajectory that is never flagged, the distance of its last state from float64's
-    over the length of its way there. exact: every integer and flag is the integer executor's."""
+class CheckedTrajectories:
+    """Trajectories of so many steps that a chip computed, beside the integers and float64.
 
-    built: Build
+    count, flagged: by the kind of state that they start from. drift: of each trajectory that is never flagged, the
+    distance of its last state from float64's over the length of its way there. exact: every integer and flag is the
+    integer executor's."""
+
     steps: int
-    latency: int
-    turn: float
-    slots: float
-    trajectories: dict[Kind, int]
+    count: dict[Kind, int]
     flagged: dict[Kind, int]
     drift: npt.NDArray[np.float64]
     exact: bool
 
+    @classmethod
+    def checked(
+        cls, built: Build | ProcessorBuild, count: dict[Kind, int], arrays: dict[str, Array], simulated: Results
+    ) -> CheckedTrajectories:
+        """simulated: what the chip made of these inputs, which begin with the states of each kind in turn."""
+        integers = run_turns(IntegerTurns(built.formatted), arrays)
+        flagged = np.asarray(integers.flagged.any(axis=1))
+        ends = np.cumsum(list(count.values()))
+        return cls(
+            arrays["tau"].shape[1],
+            count,
+            {kind: int(flagged[end - n : end].sum()) for (kind, n), end in zip(count.items(), ends, strict=True)},
+            drift_of(built, arrays, integers, ~flagged),
+            equal_results(simulated, integers),
+        )
+
+    def lines(self) -> list[str]:
+        """Of a report."""
+        flags = ", ".join(f"{self.flagged[k]} of {n} from {k} states" for k, n in self.count.items())
+        worst = f"{np.quantile(self.drift, 0.99):.1e}" if len(self.drift) else "-"
+        median = f"{np.median(self.drift):.1e}" if len(self.drift) else "-"
+        return [
+            f"  checked         {sum(self.count.values())} trajectories of {self.steps} steps: integers and flags "
+            f"{'equal' if self.exact else 'DIFFER'}",
+            f"  flagged         {flags}",
+            f"  drift           {median} median, {worst} for 99 % of the others: distance of the last state from "
+            "float64's over the way there",
+        ]
+
+
+def step_text(options: Mapping[str, Any]) -> str:
+    """The integrator and the time step of a design's options."""
+    integrator, dt = options.get("integrator", "semi_implicit_euler"), options.get("dt", 1e-3)
+    return f"{integrator}, {'at most ' if 'variable_dt' in options else ''}{dt:g} s a step"
+
+
+@dataclass(frozen=True)
+class RolloutReport:
+    """turn: cycles of a trajectory alone from one turn to its next one. slots: how many of the pipeline's slots hold a
+    step while as many trajectories as the chip holds are under way."""
+
+    built: Build
+    latency: int
+    turn: float
+    slots: float
+    trajectories: CheckedTrajectories
+
     @property
     def passed(self) -> bool:
-        return self.exact
+        return self.trajectories.exact
 
     def text(self) -> str:
         design, plan = self.built.design, self.built.plan
         assert design.ring is not None
-        integrator, dt = design.options.get("integrator", "semi_implicit_euler"), design.options.get("dt", 1e-3)
-        total = sum(self.trajectories.values())
-        flags = ", ".join(f"{self.flagged[k]} of {n} from {k} states" for k, n in self.trajectories.items())
-        worst = f"{np.quantile(self.drift, 0.99):.1e}" if len(self.drift) else "-"
-        median = f"{np.median(self.drift):.1e}" if len(self.drift) else "-"
         return "\n".join(
             [
-                f"{self.built.robot.name} {ROLLOUT}, {design.formats.word}-bit words, II = {plan.ii}, {integrator}, "
-                f"{'at most ' if 'variable_dt' in design.options else ''}{dt:g} s a step",
+                f"{self.built.robot.name} {ROLLOUT}, {design.formats.word}-bit words, II = {plan.ii}, "
+                f"{step_text(design.options)}",
                 f"  units           {design.units.get('multiply', 0)} multipliers, {design.dsp_blocks} DSP48E2 blocks "
                 f"(counted); {design.registers.bits} register bits",
                 f"  ring            up to {design.ring.capacity} trajectories; latency {self.latency} cycles measured, "
                 f"a turn of one alone {self.turn:g}",
                 f"  slots           {self.slots:.1%} hold a step with {design.ring.capacity} trajectories",
-                f"  checked         {total} trajectories of {self.steps} steps: integers and flags "
-                f"{'equal' if self.exact else 'DIFFER'}",
-                f"  flagged         {flags}",
-                f"  drift           {median} median, {worst} for 99 % of the others: distance of the last state from "
-                "float64's over the way there",
+                *self.trajectories.lines(),
                 "PASS" if self.passed else "FAIL",
             ]
         )
@@ -123,20 +158,7 @@ def rollout_report(
     finally:
         chip.close()
     say("comparing")
-    integers = run_turns(IntegerTurns(built.formatted), arrays)
-    flagged = np.asarray(integers.flagged.any(axis=1))
-    ends = np.cumsum(list(counts.values()))
-    return RolloutReport(
-        built,
-        steps,
-        latency,
-        turn,
-        slots,
-        counts,
-        {kind: int(flagged[end - n : end].sum()) for (kind, n), end in zip(counts.items(), ends, strict=True)},
-        drift_of(built, arrays, integers, ~flagged),
-        equal_results(simulated, integers),
-    )
+    return RolloutReport(built, latency, turn, slots, CheckedTrajectories.checked(built, counts, arrays, simulated))
 
 
 def start_inputs(built: Build | ProcessorBuild, counts: dict[Kind, int], steps: int, seed: int) -> dict[str, Array]:
