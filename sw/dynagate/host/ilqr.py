@@ -15,11 +15,13 @@ from dynagate.control.ilqr import IlqrOptions, begin, ilqr_loop
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force, Limits
+from dynagate.forces.force import check_forces
 from dynagate.graph.loop import TURNS
 from dynagate.host.devices import Cpu, DeviceOptions
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts
 from dynagate.integrators.limits import warn_beyond_limits
+from dynagate.integrators.step import StepOptions
 from dynagate.robot.checked import RobotOrName
 
 Array = npt.NDArray[Any]
@@ -66,15 +68,10 @@ class Ilqr(Solver):
     ) -> None:
         check_counts(knots=knots, iterations=iterations)
         _check(tolerance, regularisation)
-        step = {
-            "integrator": integrator,
-            "form": form,
-            "friction": friction,
-            "friction_speed": friction_speed,
-            "forces": forces,
-            "constrained": constrained,
-        }
-        super().__init__(ILQR, robot, cost, device, options, knots=knots, dt=dt, bounds=bounds, step=step)
+        step = StepOptions(
+            dt, integrator, form, friction, friction_speed, forces=check_forces(forces), constrained=constrained
+        )
+        super().__init__(ILQR, robot, cost, device, options, knots=knots, bounds=bounds, step=step)
         smallest, largest = (float(x) for x in regularisation)
         self.options = IlqrOptions(
             self.knots, self.step, int(iterations), float(tolerance), smallest, largest, self.bounds

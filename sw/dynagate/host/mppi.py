@@ -16,9 +16,11 @@ from dynagate.control.mppi import sampled_loop, weights
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
 from dynagate.forces import Force
+from dynagate.forces.force import check_forces
 from dynagate.host.devices import Cpu, DeviceOptions
 from dynagate.host.solution import after
 from dynagate.host.solver import Solver, check_counts
+from dynagate.integrators.step import StepOptions
 from dynagate.native import noise
 from dynagate.robot.checked import RobotOrName
 
@@ -99,15 +101,10 @@ class Mppi(Solver):
         check_positive("temperature", temperature, "a cost of more than 0")
         _check_below("seed", seed)
         self._lines = noise.Lines(int(nodes), int(knots))
-        step = {
-            "integrator": integrator,
-            "form": form,
-            "friction": friction,
-            "friction_speed": friction_speed,
-            "forces": forces,
-            "constrained": constrained,
-        }
-        super().__init__(MPPI, robot, cost, device, options, knots=knots, dt=dt, bounds=bounds, step=step)
+        step = StepOptions(
+            dt, integrator, form, friction, friction_speed, forces=check_forces(forces), constrained=constrained
+        )
+        super().__init__(MPPI, robot, cost, device, options, knots=knots, bounds=bounds, step=step)
         self.samples, self.iterations, self.seed = int(samples), int(iterations), int(seed)
         self.temperature = float(temperature)
         self._scale = _spread(spread, self.robot.nv) / noise.DEVIATION

@@ -17,7 +17,6 @@ from dynagate.base.nearest import nearest
 from dynagate.base.progress import showing
 from dynagate.control.cost import Cost, Input
 from dynagate.dynamics import ROLLOUT
-from dynagate.forces.force import check_forces
 from dynagate.graph import Graph, trace
 from dynagate.graph.evaluate import check_unit_vectors, evaluate
 from dynagate.graph.loop import Loop
@@ -36,8 +35,8 @@ Array = npt.NDArray[Any]
 class Solver(Opened):
     """A solver on a device that computes loops.
 
-    robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. dt: seconds of
-    each. cost: `dynagate.control.Cost`. bounds: of torques. forces, step: options of `StepOptions` besides.
+    robot: also the path of a URDF file, or the name of a robot that ships. knots: how many torques. step: from each to
+    the next. cost: `dynagate.control.Cost`. bounds: of torques.
     Raises ValueError or TypeError naming an option that is not right.
     """
 
@@ -52,12 +51,10 @@ class Solver(Opened):
         options: Mapping[str, Any],
         *,
         knots: int,
-        dt: float,
         bounds: Any,
-        step: Mapping[str, Any],
+        step: StepOptions,
     ) -> None:
-        check_counts(knots=knots)
-        if dt is None:
+        if step.dt is None:
             raise ArgumentError(f"dt=None of {function}; expected the seconds of a knot")
         if not isinstance(cost, Cost):
             raise ArgumentTypeError(f"cost is {type(cost).__name__}; expected a dynagate.control.Cost")
@@ -65,8 +62,8 @@ class Solver(Opened):
         if self._chosen.keeps_states:
             raise ArgumentError(f"device '{self._chosen.name}' of {function}; expected 'cpu', 'cuda' or 'numpy'")
         self.robot, self.device, self.knots = robot_of(robot), self._chosen.name, int(knots)
-        self.step = StepOptions(dt, **{**step, "forces": check_forces(step.get("forces", ()))})
-        self.step.friction_of(self.robot)
+        step.friction_of(self.robot)
+        self.step = step
         self.bounds = _bounds(self.robot, bounds)
         self.inputs: dict[str, Input] = cost.inputs_of(self.robot)
         self.step_inputs = step_inputs(self.robot, self.step)
