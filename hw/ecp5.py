@@ -188,8 +188,7 @@ def bitstream(
     step: Callable[[str], Any] | None = None,
 ) -> Routed:
     """The bitstream of a design, or of cores, in its AXI shell, in folder/<board>.bit. Beside it are netlist.v, the
-    constraints,
-    nextpnr's report and log, and bitstream.json, which holds the result.
+    constraints, nextpnr's report and log, and bitstream.json, which holds the result.
 
     megahertz: the clock to try first; the fastest that the routed design allows where that is not met. baud: of the
     serial line; the board's unless given. seeds: of the placement, tried until one meets the clock. step: called with

@@ -217,7 +217,6 @@ class Equations:
     def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
         coupling = tree.coupling
         self._tree, self._active = tree, active
-        coupling = tree.coupling
         self._order: Elimination = coupling or tree
         position = coupling.configuration(q) if coupling else q
         self.where = _poses(tree, position)

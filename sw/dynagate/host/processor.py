@@ -228,9 +228,6 @@ class ProgramDevice(StreamDevice):
         driver = ProgramDriver(behind(other, axi.width, axi.last), words, link, progress=self._progress)
         StreamDevice.__init__(self, driver)
 
-    def close(self) -> None:
-        self.driver.close()
-
 
 def _program(design: ProcessorBuild | str | PathLike[str]) -> tuple[Path, ProgramDesign, Core]:
     """The folder of a program, its design and its core. Raises DesignError."""

@@ -76,7 +76,6 @@ def start(
     tau: Sequence[Scalar],
     dt: Scalar,
     share: Scalar,
-    external: Rows | None = None,
     *,
     guess: int,
     resisting: Array | None = None,
@@ -91,17 +90,17 @@ def start(
     packed = factor.lower.copy()
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse
-    load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share, external)
+    load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share)
     turn = array([(1.0, 0.0)] * tree.nv)
     for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True):
         if _turns(link):
             turn[part.start] = cos(own[0]), sin(own[0])
     past = (last, second, third, fourth)
-    increment = _guesses(tree, guess, q, past, tau, dt, external)
+    increment = _guesses(tree, guess, q, past, tau, dt)
     return increment, load, impulse_of_joints, packed, turn
 
 
-def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: Scalar, external: Any) -> list[Scalar]:
+def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: Scalar) -> list[Scalar]:
     """IG1, IG2 or IG3 of §3.3, or the increments of the last steps extrapolated."""
     last = past[0]
     if guess == 1:
@@ -111,7 +110,7 @@ def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: 
     if guess == EXTRAPOLATED:
         return [sum(c * x for c, x in zip(EXTRAPOLATION, row, strict=True)) for row in zip(*past, strict=True)]
     rate = 1.0 / dt
-    qdd = forward_dynamics(tree, q, [rate * x for x in last], tau, external)
+    qdd = forward_dynamics(tree, q, [rate * x for x in last], tau)
     return [x + dt * (dt * a) for x, a in zip(last, qdd, strict=True)]
 
 
@@ -123,7 +122,6 @@ def prepare(
     tau: Sequence[Scalar],
     dt: Scalar,
     share: Scalar,
-    external: Rows | None = None,
 ) -> tuple[Rows, list[Scalar]]:
     """load and impulse: what stays while the increment is sought."""
     joints = tree.transforms(q)
@@ -135,8 +133,6 @@ def prepare(
             p, inertia = tree.parents[i], tree.inertias[i]
             fall.append(joints[i].to_link(fall[p] if p >= 0 else array([-a for a in tree.base_acceleration])))
             force = Force(cross(inertia.first, fall[i]), fall[i] * inertia.mass)
-            if external is not None:
-                force = force + tree.external_force(i, external)
             load[i, :3] = momentum[i, :3] + force.angular * reach
             load[i, 3:] = momentum[i, 3:] + force.linear * reach
     joint_impulse = []

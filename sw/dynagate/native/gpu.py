@@ -55,12 +55,6 @@ def has_driver() -> bool:
     return find_library("cuda") is not None
 
 
-def require_driver(asked: str, other: str) -> None:
-    """Raises GpuError, before anything is compiled for a GPU, that says what was asked and what there is instead."""
-    if not has_driver():
-        raise GpuError(f"{asked} needs an NVIDIA GPU and its driver, which is not installed here; expected {other}")
-
-
 @dataclass(frozen=True)
 class GpuText:
     """What is compiled for a GPU. inputs, outputs: ports in the shapes that a sample has. turns: of a loop, 1 of a
