@@ -12,17 +12,10 @@ import numpy as np
 
 from dynagate.base.nearest import nearest
 from dynagate.robot.arguments import path_of
-from dynagate.robot.markup import numbers, only, parse
+from dynagate.robot.geometry import SIZES, origin_of, sizes_of
+from dynagate.robot.markup import only, parse
 from dynagate.robot.model import IDENTITY, Frame, Matrix3, Robot, RobotError, RobotWarning, Vector3, matrix3, vector3
 from dynagate.robot.rotations import Rounding
-
-SIZES: dict[str, tuple[tuple[str, int], ...]] = {
-    "box": (("size", 3),),
-    "sphere": (("radius", 1),),
-    "cylinder": (("radius", 1), ("length", 1)),
-    "capsule": (("radius", 1), ("length", 1)),
-}
-"""Kind of a shape -> its attributes, and how many numbers each has."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +39,8 @@ def collision_shapes(path: str | PathLike[str], robot: Robot, parts: Sequence[st
     """The <collision> shapes of a URDF file on the links of the robot that was read from it, in the file's order.
 
     parts: names of the file's links to take; None for all that move. A RobotWarning says how many meshes are left out.
-    Raises RobotError: the file cannot be read, a part is none of its links or moves not, or a shape is none of `SIZES`
-    or has sizes that are not above 0.
+    Raises RobotError: the file cannot be read, a part is none of its links or moves not, or a shape has another
+    kind than those of `Shape` or sizes that are not above 0.
     """
     path = path_of(path, "collision_shapes")
     try:
@@ -84,16 +77,10 @@ def _shape(collision: Any, robot: Robot, place: Frame) -> Shape | None:
     if len(kinds) != 1 or kinds[0] not in SIZES:
         raise RobotError(f"{where} is {' and '.join(kinds) or 'nothing'}; expected one of {', '.join(SIZES)}, mesh")
     element = only(geometry, kinds[0], where)
-    size = tuple(float(x) for key, count in SIZES[kinds[0]] for x in numbers(element, key, where, count))
+    size = sizes_of(element, where)
     if not min(size) > 0.0:
         raise RobotError(f"{where} is a {kinds[0]} with sizes {size}; expected numbers above 0 (m)")
-    origin = only(collision, "origin", where)
-    rotation, translation = np.eye(3), np.zeros(3)
-    if origin is not None:
-        if origin.get("xyz") is not None:
-            translation = numbers(origin, "xyz", where, 3)
-        if origin.get("rpy") is not None:
-            rotation = Rounding(1e-9).from_rpy(numbers(origin, "rpy", where, 3).tolist(), where)
+    rotation, translation = origin_of(collision, where, Rounding(1e-9))
     turn = np.array(place.rotation)
     translation = np.array(place.translation) + turn @ translation
     link = robot.links[place.link].name

@@ -17,6 +17,7 @@ import numpy as np
 
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.faults import Faults, warn_of_friction
+from dynagate.robot.geometry import origin_of
 from dynagate.robot.kinds import KINDS, kind_of, single_kinds
 from dynagate.robot.markup import attribute, number, numbers, only, parse
 from dynagate.robot.mimicry import NoLeader, followed
@@ -255,7 +256,7 @@ class _Reader:
             for below in reversed(children[place.name]):
                 turn, shift = np.eye(3), np.zeros(3)
                 with _Collected(self):
-                    turn, shift = self._origin(self.joint_elements[below], f"joint '{below}'")
+                    turn, shift = origin_of(self.joint_elements[below], f"joint '{below}'", self.rounding)
                 rotation = self.rounding.rotation(place.rotation @ turn, f"joint '{below}'")
                 translation = place.rotation @ shift + place.translation
                 child = self.joint_elements[below].find("child").get("link")
@@ -415,15 +416,6 @@ class _Reader:
             raise RobotError(f"{where} has axis {axis.tolist()}; expected a direction that is not zero")
         return self.rounding.axis(axis, where)
 
-    def _origin(self, element: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
-        """Rotation and translation of <origin>; the identity where it is absent."""
-        origin = only(element, "origin", where)
-        if origin is None:
-            return np.eye(3), np.zeros(3)
-        xyz = numbers(origin, "xyz", where, 3) if origin.get("xyz") is not None else np.zeros(3)
-        rpy = numbers(origin, "rpy", where, 3) if origin.get("rpy") is not None else np.zeros(3)
-        return self.rounding.from_rpy(rpy.tolist(), where), xyz
-
     def _link(self, name: str, owner: int, joint: Joint) -> None:
         """A moving link with its own (mass, centre of mass, inertia about it); zeros where it is a mere frame."""
         mass, com, inertia = NOTHING
@@ -459,7 +451,7 @@ class _Reader:
             number(inertia_element, key, where) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
         )
         inertia = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        rotation, com = self._origin(inertial, where)
+        rotation, com = origin_of(inertial, where, self.rounding)
         return mass, com, rotation @ inertia @ rotation.T
 
     def _check_masses(self) -> None:

@@ -12,7 +12,8 @@ from urllib.parse import unquote
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.robot.markup import numbers, only, parse
+from dynagate.robot.geometry import origin_of, sizes_of
+from dynagate.robot.markup import numbers, parse
 from dynagate.robot.model import RobotError
 from dynagate.robot.rotations import Rounding
 
@@ -23,6 +24,7 @@ MOST_BYTES = 64 * 2**20
 MOST_VISUALS = 2000
 SUFFIXES = (".stl", ".obj", ".ply", ".glb", ".dae")
 GREY = (176, 180, 184)
+KINDS = ("box", "cylinder", "sphere", "mesh")
 
 Array = npt.NDArray[np.float64]
 
@@ -63,15 +65,15 @@ def visuals(path: str | PathLike[str]) -> list[Visual]:
 
 def _shape(visual: Any) -> tuple[str, tuple[float, ...], str] | None:
     try:
-        for kind, keys in (("box", "size"), ("cylinder", "radius length"), ("sphere", "radius"), ("mesh", "scale")):
+        for kind in KINDS:
             shape = visual.find(f"geometry/{kind}")
             if shape is None:
                 continue
             if kind == "mesh":
                 scale = numbers(shape, "scale", "mesh", 3) if shape.get("scale") else np.ones(3)
                 return kind, tuple(map(float, scale)), shape.get("filename", "")
-            sizes = [float(x) for key in keys.split() for x in numbers(shape, key, kind, 3 if kind == "box" else 1)]
-            return (kind, tuple(sizes), "") if all(0.0 < x < math.inf for x in sizes) else None
+            sizes = sizes_of(shape, kind)
+            return (kind, sizes, "") if all(0.0 < x < math.inf for x in sizes) else None
     except RobotError:
         pass
     return None
@@ -80,14 +82,9 @@ def _shape(visual: Any) -> tuple[str, tuple[float, ...], str] | None:
 def _pose(visual: Any) -> tuple[Array, Array]:
     """Rotation and translation of a shape; none where the file's cannot be understood."""
     try:
-        origin = only(visual, "origin", "visual")
-        xyz, rpy = (
-            np.zeros(3) if origin is None or origin.get(key) is None else np.asarray(numbers(origin, key, "visual", 3))
-            for key in ("xyz", "rpy")
-        )
+        return origin_of(visual, "visual", Rounding(0.0))
     except RobotError:
-        xyz = rpy = np.zeros(3)
-    return Rounding(0.0).from_rpy(rpy.tolist(), "visual"), np.asarray(xyz, float)
+        return np.eye(3), np.zeros(3)
 
 
 def _color(material: Any) -> tuple[int, int, int] | None:

@@ -1,0 +1,39 @@
+"""Shapes and poses as URDF files write them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.robot.markup import numbers, only
+from dynagate.robot.rotations import Rounding
+
+Array = npt.NDArray[np.float64]
+
+SIZES: dict[str, tuple[tuple[str, int], ...]] = {
+    "box": (("size", 3),),
+    "sphere": (("radius", 1),),
+    "cylinder": (("radius", 1), ("length", 1)),
+    "capsule": (("radius", 1), ("length", 1)),
+}
+"""Kind of a shape -> its attributes, and how many numbers each has."""
+
+
+def sizes_of(element: Any, where: str) -> tuple[float, ...]:
+    """The sizes of an element of <geometry> whose tag is in `SIZES`, m. Raises RobotError: one is missing or not so
+    many numbers."""
+    return tuple(float(x) for key, count in SIZES[element.tag] for x in numbers(element, key, where, count))
+
+
+def origin_of(element: Any, where: str, rounding: Rounding) -> tuple[Array, Array]:
+    """Rotation (3, 3) and translation (3,), m, of an element's <origin>; the identity where it is absent. Raises
+    RobotError: there are several, or they are not numbers."""
+    origin = only(element, "origin", where)
+    if origin is None:
+        return np.eye(3), np.zeros(3)
+    xyz, rpy = (
+        numbers(origin, key, where, 3) if origin.get(key) is not None else np.zeros(3) for key in ("xyz", "rpy")
+    )
+    return rounding.from_rpy(rpy.tolist(), where), xyz
