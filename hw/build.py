@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -46,6 +46,7 @@ from dynagate.graph import Port as GraphPort
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parameter_ports, part_graph, parts_of
 from dynagate.graph.region import Region, limits_of
+from dynagate.hw import boards
 from dynagate.hw.axi import Axi, check_words
 from dynagate.hw.bench import bench_faults, bench_files
 from dynagate.hw.bench.vectors import vectors
@@ -56,6 +57,7 @@ from dynagate.hw.plan import Plan, plan
 from dynagate.hw.recirculate import capacity
 from dynagate.hw.regmap import IDENTITY, VERSION, registers_of, with_ring
 from dynagate.hw.request import DesignRequest
+from dynagate.hw.scripts import OUT_OF_CONTEXT, out_of_context
 from dynagate.hw.units.float16 import TO_HALF_LATENCY
 from dynagate.hw.units.float32 import FROM_FLOAT_LATENCY, to_float_latency
 from dynagate.hw.units.raw import FromWord, ToWord
@@ -73,6 +75,8 @@ if TYPE_CHECKING:
 TOP = "datapath"
 SHELL_TOP = "accelerator"
 RING_TOP = "rollout"
+ALONE_ON = "vcu118"
+"""The board whose device and clock `ooc.tcl` has in the folder of a design that is for no board."""
 WIDEST_STREAM = 65000
 """Bits of a payload: a cell of Amaranth's netlists has fewer than 2¹⁶, and control takes some."""
 
@@ -90,7 +94,7 @@ class BuildError(Error, RuntimeError):
 class Build:
     """What was built and from what.
 
-    folder: holds datapath.v, design.json, datasheet.md, the benches in tests and, with a shell, accelerator.v.
+    folder: holds datapath.v, design.json, datasheet.md, ooc.tcl, the benches in tests and, with a shell, accelerator.v.
     robot, region: of the request.
     formatted: the graph with a format for each node. plan: the schedule, and the units that compute it. design: what
     design.json holds.
@@ -242,9 +246,10 @@ def build_request(
 
 
 def _is_whole(result: Build) -> bool:
-    """Whether the folder holds the design with its datasheet and its bench, none of it damaged."""
+    """Whether the folder holds the design with its datasheet, scripts and bench, none of it damaged."""
     folder = result.folder
-    if not (is_whole(folder, result.design) and (folder / DATASHEET).is_file()):
+    beside = (DATASHEET, *OUT_OF_CONTEXT)
+    if not (is_whole(folder, result.design) and all((folder / name).is_file() for name in beside)):
         return False
     return next(bench_faults(load(folder), folder), None) is None
 
@@ -292,13 +297,22 @@ def _write(result: Build, say: Callable[[str], Any]) -> None:
         verilog = _verilog(result, top, say)
         say("vectors and benches")
         bench = bench_files(result.design, top.late, vectors(result))
-        texts = {**verilog, **bench, DATASHEET: datasheet(result, top.late)}
+        texts = {**verilog, **bench, **_alone(result, verilog), DATASHEET: datasheet(result, top.late)}
         texts[FILE] = text_of(with_files(result.design, {**verilog, **bench}))
         draft = place / target.name
         for name, text in texts.items():
             (draft / name).parent.mkdir(parents=True, exist_ok=True)
             (draft / name).write_text(text, encoding="utf-8")
         storage.put(draft, target, last=FILE)
+
+
+def _alone(result: Build, verilog: Mapping[str, str]) -> dict[str, str]:
+    """What synthesises the outermost module of the Verilog alone, by name."""
+    design, board = result.design, boards.load(ALONE_ON)
+    top = SHELL_TOP if design.axi is not None else RING_TOP if design.ring is not None else TOP
+    clock = "aclk" if top == SHELL_TOP else "clk"
+    title = f"{untrusted.plain_text(result.robot.name)} {result.graph.name}"
+    return out_of_context(title, design.hash, tuple(verilog), top, clock, part=board.part, clock_mhz=board.clock_mhz)
 
 
 def _verilog(result: Build, top: Datapath, say: Callable[[str], Any]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from pynqmetadata.frontends import Metadata
 from pynqmetadata.views.runtime.runtime_metadata_parser import RuntimeMetadataParser
 
 from tests import tcl
-from tests.projects import FUNCTION, SCRIPTS, VENDOR, designed, project
+from tests.projects import FUNCTION, SCRIPTS, VENDOR, designed, designed_for, project
 from tests.tcl import TclError
 from tests.test_untrusted import ONE_LINE
 from tests.vivado import Vivado
@@ -168,6 +169,61 @@ def test_a_broken_script_is_refused(name: str, old: str, new: str, message: str,
     assert not (folder / "accelerator.bit").exists()
 
 
+# a module alone
+
+REPORTS = {"timing.txt", "utilization.txt", "cdc.txt", "methodology.txt", "fanout.txt", "resets.txt"}
+
+
+def test_a_design_is_implemented_alone(designs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the folder of a design, and from a board's project by `make ooc`."""
+    folder = tmp_path / "design"
+    shutil.copytree(designed_for("kv260", designs).folder, folder)
+    vivado = Vivado(folder).run("ooc.tcl", engine())
+    assert vivado.printed == ["worst slack 0.1 ns on xcvu9p-flga2104-2L-e; reports in ooc"]
+    assert {path.name for path in (folder / "ooc").iterdir()} == {*REPORTS, "accelerator.dcp"}
+    assert vivado.properties["MAX_FANOUT"] == "400"
+    assert {path.name for path in vivado.sources} == {path.name for path in folder.glob("*.v")}
+    monkeypatch.setenv("PART", "xc7z020clg400-1")
+    assert Vivado(folder).run("ooc.tcl", engine()).part == "xc7z020clg400-1"
+    monkeypatch.delenv("PART")
+    own = project("kv260", designs, tmp_path).folder
+    vivado = Vivado(own).run("ooc.tcl", engine())
+    assert vivado.part == boards.load("kv260").part
+    assert (own / "ooc" / "dynagate.dcp").is_file()
+    assert "create_clock -period 5.000 -name aclk" in (own / "ooc.xdc").read_text()
+    text = subprocess.run(["make", "-n", "-C", str(own), "ooc"], capture_output=True, text=True, check=True).stdout
+    assert "-source ooc.tcl" in text
+
+
+ALONE = [
+    ("ooc.tcl", "-top accelerator", "-top accelerate", "no module accelerate"),
+    ("ooc.tcl", "-mode out_of_context -keep", "-keep", "synth_design"),
+    ("ooc.tcl", "synth_design -top", "# synth_design -top", "too early: expected synth_design"),
+    ("ooc.tcl", "place_design\nphys", "phys", "too early: expected place_design"),
+    ("ooc.tcl", "route_design\n", "", "too early: expected route_design"),
+    ("ooc.tcl", "report_cdc -details", "report_cdc -detail", "no option -detail"),
+    ("ooc.tcl", "read_xdc", "# read_xdc", "no clock"),
+    ("ooc.xdc", "[get_ports aclk]", "[get_ports clk]", "no ports"),
+    ("ooc.xdc", "-period 4.000", "-period 0", "create_clock"),
+    ("ooc.xdc", ' && NAME != "aclk"', "", "not the clock's"),
+    ("ooc.xdc", "{DIRECTION == OUT}", "{DIRECTION == IN}", "ports of one way"),
+]
+"""UG835 has the commands and their options, UG892 the order, UG903 what constraints may name."""
+
+
+@pytest.mark.parametrize(("name", "old", "new", "message"), ALONE, ids=range(len(ALONE)))
+def test_a_broken_script_of_a_module_alone_is_refused(
+    name: str, old: str, new: str, message: str, designs: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "design"
+    shutil.copytree(designed_for("kv260", designs).folder, folder, ignore=shutil.ignore_patterns("tests"))
+    text = (folder / name).read_text()
+    assert old in text
+    (folder / name).write_text(text.replace(old, new))
+    with pytest.raises(TclError, match=message):
+        Vivado(folder).run("ooc.tcl", engine())
+
+
 @pytest.mark.parametrize("old", ["s_axil RVALID", "m_axis TLAST", "aclk CLK", "ASSOCIATED_BUSIF s_axis:"])
 def test_a_wrapper_with_a_wrong_attribute_is_refused(old: str, designs: Path, tmp_path: Path) -> None:
     folder = project("vcu118", designs, tmp_path).folder
@@ -196,7 +252,7 @@ def test_scripts_hold_no_name_of_the_robot_but_in_comments(case: str, designs: P
     hostile = replace(built, robot=replace(arm, name=name))
     plain = write_project(built, choice, tmp_path / "plain").folder
     other = write_project(hostile, choice, tmp_path / "a b $(touch CANARY) [exec touch CANARY]").folder
-    for file in ("build.tcl", "Makefile", "board.xdc", "dynagate.v"):
+    for file in ("build.tcl", "Makefile", "board.xdc", "dynagate.v", "ooc.tcl", "ooc.xdc"):
         own, usual = ((folder / file).read_text().splitlines() for folder in (other, plain))
         differ = [line for line, reference in zip(own, usual, strict=True) if line != reference]
         assert len(differ) <= 1

@@ -182,6 +182,8 @@ def test_builds_stay_in_their_folder_and_hold_the_name_as_text_alone(case: str, 
         "accelerator.v",
         "datapath.v",
         "datasheet.md",
+        "ooc.tcl",
+        "ooc.xdc",
         "design.json",
         "tests",
     }

@@ -109,6 +109,9 @@ class Vivado:
     steps: list[str] = field(default_factory=list)
     registers: dict[str, int] = field(default_factory=dict)
     core: dict[str, Any] = field(default_factory=dict)
+    alone: list[ModulePort] = field(default_factory=list)
+    clocks: set[str] = field(default_factory=set)
+    engine: str = ""
     printed: list[str] = field(default_factory=list)
 
     def run(self, script: str, engine: str) -> Vivado:
@@ -118,6 +121,7 @@ class Vivado:
             for name in dir(self)
             if name.startswith("do_")
         }
+        self.engine = engine
         tcl.run(self.folder / script, commands, engine)
         return self
 
@@ -127,10 +131,12 @@ class Vivado:
         self.printed.append(arguments[-1])
 
     def do_create_project(self, *arguments: str) -> None:
-        options, (name, folder) = parsed(arguments, flags="force in_memory", values="part", least=2, most=2)
-        self._in_folder(folder)
+        options, rest = parsed(arguments, flags="force in_memory", values="part", most=2)
         self.part = options["part"]
-        self.steps.append(f"project {name}")
+        if "in_memory" not in options:
+            name, folder = rest
+            self._in_folder(folder)
+            self.steps.append(f"project {name}")
 
     def do_close_project(self, *arguments: str) -> None:
         parsed(arguments, flags="delete")
@@ -191,6 +197,10 @@ class Vivado:
             if name not in ("board_part", "board_connections", "target_language"):
                 raise TclError(f"a project has no property {name}")
             self.properties[name] = value
+        elif kind == "net" and name == "MAX_FANOUT":
+            if not int(value) > 1:
+                raise TclError(f"MAX_FANOUT {value}")
+            self.properties[name] = value
         elif kind == "sources" and name == "top":
             self.properties[name] = value
         elif kind in ("core", "map", "block", "register", "bus"):
@@ -209,6 +219,8 @@ class Vivado:
 
     def do_get_property(self, *arguments: str) -> str:
         _, (name, target) = parsed(arguments, least=2, most=2)
+        if (name, target) == ("SLACK", "path worst"):
+            return f"{self.slack}"
         results = {"PROGRESS": "100%", "STATS.WNS": f"{self.slack}", "STATS.WHS": "0.01"}
         if name not in results or target not in ("run synth_1", "run impl_1"):
             raise TclError(f"no property {name} of {target}")
@@ -508,14 +520,14 @@ class Vivado:
         self._after(f"ran {name}")
 
     def do_report_timing_summary(self, *arguments: str) -> None:
-        self._report("timing", arguments)
+        self._report("timing", arguments, flags="report_unconstrained")
 
     def do_report_utilization(self, *arguments: str) -> None:
-        self._report("utilization", arguments)
+        self._report("utilization", arguments, flags="hierarchical")
 
-    def _report(self, name: str, arguments: tuple[str, ...]) -> None:
-        self._after("ran impl_1")
-        options, _ = parsed(arguments, values="file")
+    def _report(self, name: str, arguments: tuple[str, ...], *, flags: str = "", values: str = "") -> None:
+        self._after("route_design" if self.alone else "ran impl_1")
+        options, _ = parsed(arguments, flags=flags, values=f"file {values}")
         self._in_folder(options["file"]).write_text(name)
         self.steps.append(name)
 
@@ -528,6 +540,109 @@ class Vivado:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         return path
+
+    # a module alone: what UG835 has of the commands, in the order of UG892's example of the non-project flow
+
+    def do_read_verilog(self, *arguments: str) -> None:
+        _, (names,) = parsed(arguments, flags="sv", values="library", least=1, most=1)
+        self.do_add_files(names)
+
+    def do_read_xdc(self, *arguments: str) -> None:
+        options, (name,) = parsed(arguments, values="mode", least=1, most=1)
+        if options.get("mode") not in (None, "out_of_context") or not Path(name).is_file():
+            raise TclError(f"read_xdc {name} {options}")
+        self.constraints.append(Path(name))
+
+    def do_synth_design(self, *arguments: str) -> None:
+        """Constraints of a file are applied when its design is opened: ports that it names must be there (UG903)."""
+        options, _ = parsed(arguments, flags="keep_equivalent_registers", values="top part mode")
+        if options.get("part") != self.part or options.get("mode") != "out_of_context":
+            raise TclError(f"synth_design {options} of a project for {self.part}")
+        self.alone = verilog_module(self.sources, options["top"])
+        commands = {name: getattr(self, f"xdc_{name}") for name in ("create_clock", "get_ports")}
+        commands |= {f"set_{way}_delay": getattr(self, f"xdc_set_{way}_delay") for way in ("input", "output")}
+        for path in self.constraints:
+            tcl.run(path, commands, self.engine)
+        if not self.clocks:
+            raise TclError("no clock: every path would be unconstrained")
+        self.steps.append("synth_design")
+
+    def xdc_get_ports(self, *arguments: str) -> str:
+        options, names = parsed(arguments, flags="quiet", values="filter", most=9)
+        known = {port.name: port for port in self.alone}
+        if match := re.fullmatch(r'DIRECTION == (IN|OUT)(?: && NAME != "(\w+)")?', options.get("filter", "")):
+            names = [name for name, port in known.items() if port.into == (match[1] == "IN") and name != match[2]]
+        elif options or not set(names) <= set(known):
+            raise TclError(f"no ports {arguments}; there are {', '.join(known)}")
+        return "ports " + " ".join(names)
+
+    def xdc_create_clock(self, *arguments: str) -> None:
+        options, (port,) = parsed(arguments, flags="add", values="period name", least=1, most=1)
+        if not float(options["period"]) > 0 or len(port.split()) != 2:
+            raise TclError(f"create_clock {options} of {port}")
+        self.clocks.add(options["name"])
+
+    def xdc_set_input_delay(self, *arguments: str) -> None:
+        self._delay(True, arguments)
+
+    def xdc_set_output_delay(self, *arguments: str) -> None:
+        self._delay(False, arguments)
+
+    def _delay(self, into: bool, arguments: tuple[str, ...]) -> None:
+        options, (delay, ports) = parsed(arguments, flags="max min", values="clock", least=2, most=2)
+        _, *names = ports.split()
+        ways = {port.into for port in self.alone if port.name in names}
+        if options["clock"] not in self.clocks or ways != {into} or set(names) & self.clocks or float(delay) < 0:
+            raise TclError(f"a delay of {delay} at {ports} {options}; expected ports of one way, not the clock's")
+
+    def do_get_nets(self, *arguments: str) -> str:
+        options, names = parsed(arguments, flags="quiet hierarchical", values="filter", most=9)
+        self._after("synth_design")
+        pattern = options.get("filter", "").removeprefix("NAME =~ *").removesuffix("*")
+        words = re.findall(rf"\b{re.escape(pattern)}\w*", "".join(path.read_text() for path in self.sources))
+        if not names and pattern and words:
+            return "net " + words[0]
+        if "quiet" in options:
+            return ""
+        raise TclError(f"no nets {arguments}")
+
+    def do_opt_design(self) -> None:
+        self._implement("opt_design", "synth_design")
+
+    def do_place_design(self) -> None:
+        self._implement("place_design", "opt_design")
+
+    def do_phys_opt_design(self) -> None:
+        self._implement("phys_opt_design", "place_design")
+
+    def do_route_design(self) -> None:
+        self._implement("route_design", "place_design")
+
+    def _implement(self, step: str, before: str) -> None:
+        self._after(before)
+        self.steps.append(step)
+
+    def do_report_cdc(self, *arguments: str) -> None:
+        self._report("cdc", arguments, flags="details")
+
+    def do_report_methodology(self, *arguments: str) -> None:
+        self._report("methodology", arguments)
+
+    def do_report_high_fanout_nets(self, *arguments: str) -> None:
+        self._report("fanout", arguments, values="max_nets")
+
+    def do_report_control_sets(self, *arguments: str) -> None:
+        self._report("resets", arguments, flags="verbose")
+
+    def do_write_checkpoint(self, *arguments: str) -> None:
+        _, (name,) = parsed(arguments, flags="force", least=1, most=1)
+        self._after("route_design")
+        self._in_folder(name).write_text("checkpoint")
+
+    def do_get_timing_paths(self, *arguments: str) -> str:
+        self._after("route_design")
+        parsed(arguments, flags="setup hold", values="max_paths nworst")
+        return "path worst"
 
     # kernels
 

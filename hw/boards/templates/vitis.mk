@@ -21,6 +21,11 @@ emconfig.json:
 %.xo: %.cpp
 	$(VPP) --compile --target $(TARGET) --platform $(PLATFORM) --kernel $* --output $@ $<
 
+# The module alone, with reports in the folder ooc
+.PHONY: ooc
+ooc: ooc.tcl ooc.xdc
+	$(VIVADO) -mode batch -notrace -source ooc.tcl
+
 .PHONY: clean
 clean:
-	rm -rf kernel vivado _x .Xil *.log *.jou *.xo << products >> clocks.txt emconfig.json
+	rm -rf ooc kernel vivado _x .Xil *.log *.jou *.xo << products >> clocks.txt emconfig.json

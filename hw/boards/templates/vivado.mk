@@ -5,6 +5,11 @@ accelerator.bit: build.tcl << sources | join(" ") >><% if constraints %> << cons
 
 	$(VIVADO) -mode batch -notrace -source build.tcl
 
+# The module alone, with reports in the folder ooc
+.PHONY: ooc
+ooc: ooc.tcl ooc.xdc
+	$(VIVADO) -mode batch -notrace -source ooc.tcl
+
 .PHONY: clean
 clean:
-	rm -rf vivado .Xil vivado*.jou vivado*.log << products >> timing.txt utilization.txt
+	rm -rf ooc vivado .Xil vivado*.jou vivado*.log << products >> timing.txt utilization.txt

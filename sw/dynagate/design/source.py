@@ -41,6 +41,7 @@ APART = (
     "hw/frames.py",
     "hw/pll.py",
     "hw/project.py",
+    "hw/scripts.py",
     "hw/synth.py",
     "hw/timeline.py",
     "hw/uart.py",

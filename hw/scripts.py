@@ -1,0 +1,79 @@
+"""Scripts for vendors' tools, written from the templates in `hw/boards/templates`.
+
+No name from a robot's file reaches a script but in comments, as `untrusted.plain_text`. Scripts name files relative to
+their own folder, so its path cannot matter to them either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dynagate.base.errors import Error
+
+OUT_OF_CONTEXT = ("ooc.tcl", "ooc.xdc")
+"""Of a module alone: the script, and its clock."""
+OUT_OF_CONTEXT_MEANINGS = (
+    "Vivado: the module alone, out of context, with reports of timing, utilisation, clock crossings and methodology",
+    "the clock of `ooc.tcl`, and what is around the module's ports",
+)
+MOST_LOADS = 400
+"""Of a slot's enable before the placer may copy its register."""
+OUTSIDE = 0.3
+"""Of a period: what the logic around a module may take at its ports."""
+_SCRIPTS = (".tcl", ".xdc", ".mk")
+_CODE = re.compile(r"[^\w.:,+\"()/ -]", flags=re.ASCII)
+"""What could be code in a script of Tcl or make."""
+
+
+class ProjectError(Error, RuntimeError):
+    """A project that cannot be written, or whose vendor tool failed; the text names the folder or the log."""
+
+
+def rendered(templates: Mapping[str, str], context: Mapping[str, Any]) -> dict[str, str]:
+    """The text of every file that is made from a template. templates: by the file's name. Raises ProjectError: a value
+    could be code in a script."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+    from jinja2.runtime import Context
+
+    @pass_context
+    def plain(context: Context, value: Any) -> Any:
+        if str(context.name).endswith(_SCRIPTS) and (code := _CODE.search(str(value))):
+            raise ProjectError(f"{value!r} in {context.name}: {code[0]!r} could be code; expected plain text")
+        return value
+
+    # delimiters that Tcl, make and C++ do not use; nothing is escaped because scripts take plain text alone
+    environment = Environment(
+        loader=PackageLoader("dynagate.hw.boards"),
+        finalize=plain,
+        undefined=StrictUndefined,
+        variable_start_string="<<",
+        variable_end_string=">>",
+        block_start_string="<%",
+        block_end_string="%>",
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return {name: environment.get_template(template).render(context) for name, template in templates.items()}
+
+
+def out_of_context(
+    title: str, digest: str, sources: Sequence[str], top: str, clock: str, *, part: str, clock_mhz: float
+) -> dict[str, str]:
+    """Script and constraints that synthesise, place and route a module alone, by name. title: plain text. sources:
+    Verilog files of the same folder. clock: the port. part: unless the environment says another."""
+    period = 1e3 / clock_mhz
+    context = {
+        "title": title,
+        "digest": digest,
+        "sources": tuple(sources),
+        "top": top,
+        "clock": clock,
+        "part": part,
+        "period": f"{period:.3f}",
+        "outside": f"{OUTSIDE * period:.3f}",
+        "most_loads": MOST_LOADS,
+    }
+    return rendered({name: name for name in OUT_OF_CONTEXT}, context)
