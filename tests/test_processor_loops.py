@@ -97,7 +97,7 @@ def test_a_replayed_loop_equals_the_integers(floating: bool, options: dict[str, 
 
 def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
     scheduled = build(ARM, tmp_path).schedule
-    (kept, *_) = sorted(scheduled.instructions.kept)
+    (kept, *_) = sorted(scheduled.instructions.pinned)
     own = scheduled.by_result[kept]
     assert own.place is not None
 
@@ -106,7 +106,7 @@ def test_a_loop_that_forgets_its_state_is_caught(tmp_path: Path) -> None:
         here = slot.bank == own.bank and slot.place is not None and slot.cycle > own.cycle
         return replace(slot, place=own.place) if here and slot.instruction.result not in kept_ones else slot
 
-    kept_ones = scheduled.instructions.kept
+    kept_ones = scheduled.instructions.pinned
     slots = tuple(sorted((moved(slot) for slot in scheduled.slots), key=lambda slot: (slot.cycle, slot.unit)))
     if slots == scheduled.slots:  # nothing follows it: let it be written before the turn before was read
         state = min(slot.cycle for slot in slots if Source(kept, 0, True) in slot.instruction.sources)

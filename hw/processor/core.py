@@ -11,7 +11,7 @@ from dynagate.hw.processor.machine import Machine
 from dynagate.hw.processor.sender import Sender
 from dynagate.hw.processor.sequencer import Sequencer
 from dynagate.hw.processor.shape import LANE, Core
-from dynagate.hw.processor.words import REGISTERS
+from dynagate.hw.processor.words import REGISTERS, Region
 
 MOST_SAMPLES = 4
 """In a core: two that wait, two that are computed or leave."""
@@ -36,7 +36,7 @@ class Processor(wiring.Component):
     entered    out  for a cycle: a sample has come
     sent       out  for a cycle: its results have left
     flagged    out  a value of it did not fit
-    period     out  cycles from a sample to the next
+    period     out  cycles from a sample to the next, the fewest
     checksum   out  of the program; 0 where there is none
     =========  ===  ==========================================================
     """
@@ -83,7 +83,12 @@ class Processor(wiring.Component):
             loader.taken.eq(sequencer.taken),
             sequencer.full.eq(loader.full),
             sequencer.sent.eq(sender.sent),
-            *(getattr(sequencer, name).eq(register) for name, register in registers.items() if name != "length"),
+            *(getattr(sequencer, name).eq(registers[name]) for name in ("inputs", "ahead", "fixed", "turns")),
+            *(sequencer.entry[k].eq(loader.entry[k]) for k in range(2)),
+            sequencer.part.eq(loader.part[Region.BLOCKS]),
+            sequencer.part_address.eq(loader.address),
+            sequencer.part_value.eq(loader.value),
+            sequencer.positive.eq(machine.positive),
             machine.address.eq(sequencer.address),
             machine.running.eq(sequencer.running),
             machine.phase.eq(Cat(sequencer.sample, Mux(sequencer.sample, sequencer.turn[1], sequencer.turn[0])[0])),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from dynagate.base.errors import Error
@@ -14,6 +15,8 @@ from dynagate.graph.graph import Node
 from dynagate.hw.processor.shape import ELEMENTARY
 from dynagate.hw.units.reciprocal import shift_of
 
+MOST_REPEATS = (1 << 16) - 1
+"""Turns of a loop in a program."""
 SUM = "multiply_add"
 """The kind of all that units compute."""
 
@@ -38,8 +41,8 @@ class Instruction:
     """result: the node whose bits it makes; numbers above the graph's are copies, of what units do not make.
 
     kind: SUM, or one of ELEMENTARY, of operand a. select: b where a is positive (product_negative: where it is not),
-    else c. shift: of a reciprocal, how far the binary points are apart. out: whether it is a result. after: results of
-    instructions that must have been there before.
+    else c. shift: of a reciprocal, how far the binary points are apart. out: whether it is a result. test: whether a
+    loop goes on where the result is positive.
     """
 
     result: int
@@ -54,7 +57,7 @@ class Instruction:
     down: int = 0
     shift: int = 0
     out: bool = False
-    after: tuple[int, ...] = ()
+    test: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:
@@ -67,18 +70,55 @@ class Instruction:
 
 
 @dataclass(frozen=True)
+class Repeat:
+    """A loop that ends with a block. target: its first block. most: turns at most. until: it ends after the turn in
+    which no test was positive. level: how many loops are around it."""
+
+    target: int
+    most: int
+    until: bool = False
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class Block:
+    """Instructions that run together, operands before readers. last: a turn of a sample ends with it."""
+
+    listed: tuple[Instruction, ...]
+    repeat: Repeat | None = None
+    last: bool = True
+
+
+@dataclass(frozen=True)
 class Instructions:
-    """formatted: the graph. listed: operands before readers. inputs: nodes. outputs: node of the graph -> the result
+    """formatted: the graph. blocks: in order. inputs: nodes. outputs: node of the graph -> the result
     of an instruction that has its bits. Of a loop: start is the input, a number above the graph's nodes, that is 1 in
-    the first turn, else 0; kept are results that the next turn reads; per_turn are the inputs that each turn has."""
+    the first turn, else 0; per_turn are the inputs that each turn has.
+
+    Several instructions may have one result: places that loops write again, which their readers read as `previous`."""
 
     formatted: FormattedGraph
-    listed: tuple[Instruction, ...]
+    blocks: tuple[Block, ...]
     inputs: tuple[int, ...]
     outputs: Mapping[int, int]
     start: int | None = None
-    kept: frozenset[int] = frozenset()
     per_turn: frozenset[int] = frozenset()
+
+    @property
+    def listed(self) -> tuple[Instruction, ...]:
+        """All instructions."""
+        return tuple(each for block in self.blocks for each in block.listed)
+
+    @cached_property
+    def pinned(self) -> frozenset[int]:
+        """Results that are read in another block or turn: their places are nobody else's."""
+        results, read = {each.result for each in self.listed}, set[int]()
+        for block in self.blocks:
+            own = {each.result for each in block.listed}
+            for each in block.listed:
+                sources = {s.node for s in each.sources if s.node is not None and (s.previous or s.node not in own)}
+                read |= sources & results
+        return frozenset(read)
 
     def rank(self, node: int) -> int:
         """In which order kinds of inputs come: the start, those of all turns, those of each turn."""
@@ -114,18 +154,12 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
             listed.append(_instruction(formatted, i, node, [sources[a] for a in node.args]))
             sources.append(Source(i))
     outputs = _results(graph.result_nodes, sources, listed, states.values(), fresh)
-    if carried:
-        after = {outputs[source]: () for source in carried.values()}
-        for target, source in carried.items():
-            after[outputs[source]] += (states[target],)  # type: ignore[assignment]
-        own = {state: outputs[carried[target]] for target, state in states.items()}
-        listed = [_linked(each, own, after) for each in listed]
+    own = {state: outputs[carried[target]] for target, state in states.items()}
     results = set(outputs.values())
-    listed = [replace(each, out=each.result in results) for each in listed]
+    listed = [replace(_linked(each, own), out=each.result in results) for each in listed]
     inputs = (*([] if start is None else [start]), *graph.input_nodes)
-    kept = frozenset(outputs[source] for source in carried.values())
     per_turn = frozenset(set(graph.input_nodes) - carried.keys()) if carried else frozenset()
-    return Instructions(formatted, tuple(listed), inputs, outputs, start, kept, per_turn)
+    return Instructions(formatted, (Block(tuple(listed)),), inputs, outputs, start, per_turn)
 
 
 def _results(
@@ -162,12 +196,12 @@ def _state(formatted: FormattedGraph, result: int, start: Source, target: int, s
     return replace(one, up=abs(previous - own), down=max(previous - own, 0))
 
 
-def _linked(each: Instruction, states: Mapping[int, int], after: Mapping[int, tuple[int, ...]]) -> Instruction:
-    """With what it reads of the turn before, and what it waits for."""
-    if each.result in states:
-        previous = Source(states[each.result], 0, True)
-        each = replace(each, b=previous if each.b.previous else each.b, c=previous if each.c.previous else each.c)
-    return replace(each, after=after.get(each.result, ()))
+def _linked(each: Instruction, states: Mapping[int, int]) -> Instruction:
+    """With what it reads of the turn before. states: instruction of a state -> the result that it then was."""
+    if each.result not in states:
+        return each
+    previous = Source(states[each.result], 0, True)
+    return replace(each, b=previous if each.b.previous else each.b, c=previous if each.c.previous else each.c)
 
 
 def _instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[Source]) -> Instruction:

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.crc import Algorithm
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import LANE, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, LANE, Core
 from dynagate.hw.processor.words import KIND_SHIFT, REGION_SHIFT, REGISTERS, Kind, Region
 
 CRC = {"polynomial": 0x04C11DB7, "initial_crc": 0xFFFFFFFF, "xor_output": 0xFFFFFFFF}
@@ -38,8 +38,8 @@ class Loader(wiring.Component):
     tag            out  of the messages
     answered       in   the answer is taken
     checksum       out  of the program; 0 where there is none
-    words          out  of the program
-    period         out  cycles from a sample to the next
+    entry          out  of each half: the block that its sample begins with
+    period         out  cycles from a sample to the next, the fewest
     inputs         out  of a turn
     ahead          out  samples under way at a time
     length         out  inputs of a sample
@@ -73,7 +73,7 @@ class Loader(wiring.Component):
                 "tag": Out(LANE),
                 "answered": In(1),
                 "checksum": Out(LANE),
-                "words": Out(core.program_bits + 1),
+                "entry": Out(BLOCK_BITS).array(2),
                 "period": Out(core.program_bits + 2),
                 "inputs": Out(core.input_bits + 1),
                 "ahead": Out(2),
@@ -104,6 +104,10 @@ class Loader(wiring.Component):
                 m.d.comb += self.i_ready.eq(Mux(comes, room, self.idle & ~full.any()))
                 m.d.sync += [count.eq(0), is_sample.eq(comes), left.eq(self.i_payload)]
                 with m.If(self.i_valid & self.i_ready):
+                    with m.If(comes):
+                        for k in range(2):
+                            with m.If(half == k):
+                                m.d.sync += self.entry[k].eq(self.i_payload)
                     m.next = "sample"
                     with m.If(~comes):
                         m.next = "message"

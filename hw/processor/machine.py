@@ -87,6 +87,7 @@ class Machine(wiring.Component):
     value         out  results of the units
     out           out  which of them leave the core
     overflows     out  a value does not fit, a bit for each phase
+    positive      out  a test has a positive result
     ============  ===  =========================================================
     """
 
@@ -108,6 +109,7 @@ class Machine(wiring.Component):
                 "value": Out(signed(core.word)).array(core.units),
                 "out": Out(core.units),
                 "overflows": Out(PHASES),
+                "positive": Out(1),
             }
         )
 
@@ -154,6 +156,8 @@ class Machine(wiring.Component):
                 flags.append(flagged & (whose == k))
             if u == 0:
                 argument = operands["a"].o
+                tested = delayed(m, word[-1] & running, late, "test", reset=True)
+                m.d.sync += self.positive.eq(tested & ~unit.o[-1] & unit.o.any())
         self._functions(m, word[low:], argument, running, phase, unfit)
         self._shared(m, writes, places, values)
         m.d.sync += self.overflows.eq(Cat(Cat(*flags).any() for flags in unfit))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from dynagate.fixedpoint.elementary import cosine, reciprocal, reciprocal_plan, sine
 from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, wide
 from dynagate.fixedpoint.integers import square_root
+from dynagate.hw.processor.instructions import Source
 from dynagate.hw.processor.schedule import Schedule
 from dynagate.hw.processor.shape import ELEMENTARY, Core
 from dynagate.hw.processor.words import program_words, unpack_fields
@@ -29,45 +30,94 @@ Memory = dict[tuple[int, int], Integers]
 def replay(scheduled: Schedule, inputs: dict[int, Integers], memory: Memory | None = None) -> Replayed:
     """The program of a schedule on inputs by node, (batch,) each. memory: what the turn before has left, where this one
     is not the first of a loop."""
-    core = scheduled.core
     batch = len(next(iter(inputs.values())))
     if scheduled.instructions.start is not None:
         inputs = {**inputs, scheduled.instructions.start: np.full(batch, not memory, dtype=np.int64)}
-    memory = {} if memory is None else memory
-    writes: dict[int, list[tuple[int, int, Integers]]] = defaultdict(list)
-    for source, place in scheduled.fixed.items():
-        if source.node is None:
-            memory[core.shared, place] = np.full(batch, source.integer, dtype=np.int64)
-        else:
-            writes[scheduled.arrivals[source.node]].append((core.shared, place, inputs[source.node]))
-    results: list[list[Integers]] = [[] for _ in range(core.units)]
-    overflow = np.zeros(batch, dtype=bool)
-    words = program_words(scheduled)
-    for cycle in range(scheduled.cycles):
-        word = words[cycle] if cycle < len(words) else 0
-        kind = unpack_fields(word >> (core.units * core.unit_bits), core.function_fields)
-        for unit in range(core.units):
-            fields = unpack_fields(word >> (unit * core.unit_bits), core.unit_fields)
-            function = kind["kind"] if unit == 0 else 0
-            if not (function or fields["write"] or fields["out"]):
+    return _Replay(scheduled, inputs, {} if memory is None else memory, batch).turn()
+
+
+class _Replay:
+    """A turn. active: the samples that a loop goes on for; the others wait at its end."""
+
+    def __init__(self, scheduled: Schedule, inputs: dict[int, Integers], memory: Memory, batch: int) -> None:
+        self.scheduled, self.inputs, self.memory, self.batch = scheduled, inputs, memory, batch
+        self.words = program_words(scheduled)
+        self.results: list[list[Integers]] = [[] for _ in range(scheduled.core.units)]
+        self.overflow = np.zeros(batch, dtype=bool)
+        self.active = np.ones(batch, dtype=bool)
+        for source, place in scheduled.fixed.items():
+            if source.node is None:
+                memory[scheduled.core.shared, place] = np.full(batch, source.integer, dtype=np.int64)
+
+    def turn(self) -> Replayed:
+        waiting: dict[int, tuple[npt.NDArray[np.bool_], int]] = {}  # block: who entered its loop, turns
+        block = 0
+        while block < len(self.scheduled.blocks):
+            goes_on = self.block(block)
+            repeat = self.scheduled.instructions.blocks[block].repeat
+            block += 1
+            if repeat is None:
                 continue
-            a, b, c = (memory.get(divmod(fields[name], 1 << core.place_bits)) for name in "abc")
-            if function:
-                assert a is not None
-                name = ELEMENTARY[function - 1]
-                done = _function(core, name, a, kind["shift"])
-                writes[cycle + core.latency_of(name) - 1].append((core.shared, kind["place"], done.value))
+            entered, turns = waiting.pop(block, (self.active, 0))
+            self.active = self.active & (goes_on if repeat.until else True) & (turns + 1 < repeat.most)
+            if self.active.any():
+                waiting[block] = entered, turns + 1
+                block = repeat.target
             else:
-                a, b, c = (np.zeros(batch, np.int64) if each is None else each for each in (a, b, c))
-                done = _sum(core, fields, a, b, c)
-                if fields["out"]:
-                    results[unit].append(done.value)
-                if fields["write"]:
-                    writes[cycle + core.latency - 1].append((unit, fields["place"], done.value))
-            overflow |= done.overflow
-        for bank, place, value in writes.pop(cycle, ()):
-            memory[bank, place] = value
-    return Replayed(results, overflow)
+                self.active = entered
+        return Replayed(self.results, self.overflow)
+
+    def block(self, number: int) -> npt.NDArray[np.bool_]:
+        """Runs a block. Returns where a test was positive, (batch,)."""
+        core, (start, words, _) = self.scheduled.core, self.scheduled.blocks[number]
+        writes: dict[int, list[tuple[int, int, Integers]]] = defaultdict(list)
+        if number == 0:
+            for node, cycle in self.scheduled.arrivals.items():
+                writes[cycle].append((core.shared, self.scheduled.fixed[Source(node)], self.inputs[node]))
+        positive = np.zeros(self.batch, dtype=bool)
+        cycle = 0
+        while cycle < words or writes:
+            word = self.words[start + cycle] if cycle < words else 0
+            kind = unpack_fields(word >> (core.units * core.unit_bits), core.function_fields)
+            for unit in range(core.units):
+                function = kind if unit == 0 else dict.fromkeys(kind, 0)
+                positive |= self.unit(cycle, unit, word, function, writes)
+            for bank, place, value in writes.pop(cycle, ()):
+                old = self.memory.get((bank, place), value)
+                self.memory[bank, place] = np.where(self.active, value, old)
+            cycle += 1
+        return positive
+
+    def unit(
+        self,
+        cycle: int,
+        unit: int,
+        word: int,
+        function: dict[str, int],
+        writes: dict[int, list[tuple[int, int, Integers]]],
+    ) -> npt.NDArray[np.bool_]:
+        """An instruction. Returns where it is a test and positive."""
+        core = self.scheduled.core
+        fields = unpack_fields(word >> (unit * core.unit_bits), core.unit_fields)
+        nothing = np.zeros(self.batch, dtype=bool)
+        if not (function["kind"] or fields["write"] or fields["out"] or function["test"]):
+            return nothing
+        places = (divmod(fields[name], 1 << core.place_bits) for name in "abc")
+        a, b, c = (self.memory.get(place, np.zeros(self.batch, np.int64)) for place in places)
+        if function["kind"]:
+            name = ELEMENTARY[function["kind"] - 1]
+            done = _function(core, name, a, function["shift"])
+            writes[cycle + core.latency_of(name) - 1].append((core.shared, function["place"], done.value))
+            self.overflow |= done.overflow & self.active
+            return nothing
+        done = _sum(core, fields, a, b, c)
+        if fields["out"]:
+            self.results[unit].append(done.value)
+        if fields["write"]:
+            writes[cycle + core.latency - 1].append((unit, fields["place"], done.value))
+        if fields["write"] or fields["out"]:
+            self.overflow |= done.overflow & self.active
+        return (done.value > 0) & bool(function["test"])
 
 
 def _sum(core: Core, fields: dict[str, int], a: Integers, b: Integers, c: Integers) -> Rescaled:

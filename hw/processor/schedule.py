@@ -2,34 +2,60 @@
 
 Every unit has a copy of every producer's results, so reads never meet one another. What is left to respect: a unit
 takes one instruction a cycle, a function takes the slot of unit 0, the memory that all share is written once a cycle,
-and a value is read only after it is written. Critical paths go first (list scheduling).
+and a value is read only after it is written. Critical paths go first (list scheduling). A block ends when all that
+others read of it is there, so each block is scheduled alone.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections import defaultdict
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
-from dynagate.hw.processor.instructions import SUM, Instruction, Instructions, ProgramError, Source
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.instructions import (
+    MOST_REPEATS,
+    SUM,
+    Block,
+    Instruction,
+    Instructions,
+    ProgramError,
+    Repeat,
+    Source,
+)
+from dynagate.hw.processor.shape import BLOCK_BITS, LEVELS, Core
 
 MOST_TURNS = 8
 """Of a loop in a sample."""
 SENDING = 9
 """Cycles that the sender takes for a sample besides those for each result and each unit."""
+FEWEST_WORDS, FEWEST_CYCLES = 2, 6
+"""Of a block."""
+TESTING = 6
+"""Cycles from a multiply-add's result until the sequencer knows that it is positive, and has chosen the next block."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """An instruction in a program word. bank: the memory its result goes to. place: there; None if nothing reads it."""
+    """An instruction in a program word. cycle: of the word. bank: the memory its result goes to. place: there; None if
+    nothing reads it."""
 
     cycle: int
     unit: int
     bank: int
     instruction: Instruction
     place: int | None = None
+
+
+class Placed(NamedTuple):
+    """A block in the program. start: its first word. words: how many it has. period: cycles from its first word to
+    that of the next block."""
+
+    start: int
+    words: int
+    period: int
 
 
 @dataclass(frozen=True)
@@ -43,24 +69,38 @@ class Schedule:
     arrivals: dict[int, int]
     fixed: dict[Source, int]
     depths: tuple[int, ...]
+    blocks: tuple[Placed, ...]
 
     @property
     def words(self) -> int:
         """Of the program."""
-        return max(slot.cycle for slot in self.slots) + 1
+        return self.blocks[-1].start + self.blocks[-1].words
 
     @cached_property
     def period(self) -> int:
-        """Cycles from a sample, or a turn of a loop, to the next."""
-        kept = self.instructions.kept
-        back = [slot.cycle + self.core.latency for slot in self.slots if slot.instruction.result in kept]
-        return max(self.words, max(self.arrivals.values(), default=0) + 1, *back)
+        """Cycles from a sample, or a turn of a loop, to the next: the fewest, where a loop ends by a tolerance."""
+        return self._cycles(lambda repeat: 1 if repeat.until else repeat.most)
+
+    @cached_property
+    def longest(self) -> int:
+        """The most cycles likewise."""
+        return self._cycles(lambda repeat: repeat.most)
+
+    def _cycles(self, turns: Callable[[Repeat], int]) -> int:
+        total, totals = 0, []  # up to each block
+        for block, placed in zip(self.instructions.blocks, self.blocks, strict=True):
+            totals.append(total)
+            total += placed.period
+            if block.repeat is not None:
+                begin = totals[block.repeat.target]
+                total = begin + (total - begin) * turns(block.repeat)
+        return total
 
     @property
     def turns(self) -> int:
         """Of a sample, which has the inputs and results of so many: as many as the core holds, MOST_TURNS at most."""
         per_turn, out = len(self.instructions.per_turn), max(map(len, self.outputs))
-        if not self.instructions.kept:
+        if self.instructions.start is None:
             return 1
         fixed = len(self.instructions.inputs) - per_turn
         room = ((1 << self.core.input_bits) - fixed) // max(per_turn, 1), (1 << self.core.output_bits) // max(out, 1)
@@ -73,13 +113,23 @@ class Schedule:
 
     @cached_property
     def cycles(self) -> int:
-        """From the first program word to the last result."""
-        return max(slot.cycle + self.core.latency_of(slot.instruction.kind) for slot in self.slots)
+        """From the first program word to the last result: the fewest, where a loop ends by a tolerance."""
+        start, _, period = self.blocks[-1]
+        late = max(
+            (slot.cycle - start + self.core.latency_of(slot.instruction.kind) for slot in self.slots_of(-1)), default=0
+        )
+        return self.period - period + late
+
+    def slots_of(self, block: int) -> tuple[Slot, ...]:
+        """Those of a block."""
+        start, words, _ = self.blocks[block]
+        return tuple(slot for slot in self.slots if start <= slot.cycle < start + words)
 
     @property
     def cycles_per_sample(self) -> int:
-        """Cycles from a sample to the next where results are taken at once: the sender may be slower than the units."""
-        return max(self.period * self.turns, self.turns * sum(map(len, self.outputs)) + 2 * self.core.units + SENDING)
+        """Most cycles from a sample to the next where results are taken at once: the sender may be slower than the
+        units."""
+        return max(self.longest * self.turns, self.turns * sum(map(len, self.outputs)) + 2 * self.core.units + SENDING)
 
     @property
     def use(self) -> float:
@@ -109,86 +159,86 @@ class Schedule:
 
     def verify(self) -> Schedule:
         """Returns itself. Raises AssertionError naming what the core would do wrong, which is a fault of the
-        scheduler: a word by word replay, in which each place knows what it holds."""
-        core = self.core
-        held: dict[tuple[int, int], Source] = {
-            (core.shared, place): source for source, place in self.fixed.items() if source.node is None
-        }
-        kept = self.instructions.kept
-        for turn in range(2 if kept else 1):
-            self._verify(held, turn)
-            held = {where: value for where, value in held.items() if value.node is None or value.node in kept}
-        return self
+        scheduler."""
+        from dynagate.hw.processor.checker import check
 
-    def _verify(self, held: dict[tuple[int, int], Source], turn: int) -> None:
-        """One turn. held: what each memory's places hold."""
-        core = self.core
-        writes: dict[int, list[tuple[int, int, Source]]] = defaultdict(list)
-        for node, cycle in self.arrivals.items():
-            writes[cycle].append((core.shared, self.fixed[Source(node)], Source(node)))
-        words: dict[int, list[Slot]] = defaultdict(list)
-        readers: dict[Source, int] = defaultdict(int)
-        previous: dict[Source, int] = defaultdict(int)
-        for slot in self.slots:
-            words[slot.cycle].append(slot)
-            done = slot.cycle + core.latency_of(slot.instruction.kind) - 1
-            assert slot.place is not None or slot.bank != core.shared, f"{slot} has no place"
-            writes[done].append((slot.bank, -1 if slot.place is None else slot.place, Source(slot.instruction.result)))
-            for source in slot.instruction.sources:
-                (previous if source.previous else readers)[source._replace(previous=False)] += source.node is not None
-        for cycle in range(max(writes) + 1):
-            units = [slot.unit for slot in words[cycle]]
-            assert len(units) == len(set(units)), f"cycle {cycle}: a unit has two instructions"
-            for slot in words[cycle]:
-                assert slot.bank == (slot.unit if slot.instruction.kind == SUM else core.shared), f"{slot} is misplaced"
-                assert slot.instruction.kind == SUM or slot.unit == 0, f"{slot} is not in the slot of unit 0"
-                for source in slot.instruction.sources:
-                    bank, place = self.location(source)
-                    holds, value = held.get((bank, place)), source._replace(previous=False)
-                    if source.previous:
-                        previous[value] -= 1
-                        if turn == 0:
-                            continue
-                    assert holds == value, f"cycle {cycle}: place {place} of {bank} holds {holds}, expected {source}"
-                    readers[value] -= source.node is not None and not source.previous
-            banks = [bank for bank, _, _ in writes[cycle]]
-            assert len(banks) == len(set(banks)), f"cycle {cycle}: a memory is written twice"
-            for bank, place, source in writes[cycle]:
-                if place < 0:
-                    continue
-                assert cycle < self.period, f"cycle {cycle}: {source} is written when the next sample runs"
-                assert not previous[source], f"cycle {cycle}: {source} of the turn before is overwritten"
-                old = held.get((bank, place))
-                read = old not in (None, source) and readers[old]
-                assert not read, f"cycle {cycle}: {old} is overwritten, {read} read it"
-                assert old is None or old.node is not None, f"cycle {cycle}: the constant {old} is overwritten"
-                held[bank, place] = source
-        assert not any(readers.values()), "an operand is never read"
+        check(self)
+        return self
 
 
 def schedule(program: Instructions, core: Core) -> Schedule:
-    """A schedule for a core of this shape, verified. Equal programs have equal schedules."""
-    slots, arrivals = _timed(program, core)
-    placed, depths, fixed = _placed(program, core, slots, sorted(arrivals, key=lambda node: arrivals[node]))
-    return Schedule(core, program, placed, arrivals, fixed, depths).verify()
+    """A schedule for a core of this shape, verified. Equal programs have equal schedules. Raises ProgramError: it has
+    too many blocks, or too many loops in loops."""
+    _check_blocks(program)
+    writers = Counter(each.result for each in program.listed)
+    units = {result: -1 for result, count in writers.items() if count > 1}  # where all writers of a place are
+    slots: list[list[Slot]] = []
+    blocks: list[Placed] = []
+    arrivals: dict[int, int] = {}
+    start = 0
+    for k, block in enumerate(program.blocks):
+        own, comes = _timed(block, program, core, units, () if k else program.inputs)
+        words = max(max((slot.cycle for slot in own), default=0) + 1, FEWEST_WORDS)
+        blocks.append(Placed(start, words, _period(own, words, comes, program.pinned, core)))
+        slots.append([replace(slot, cycle=slot.cycle + start) for slot in own])
+        arrivals |= comes
+        start += words
+    fixed = {Source(None, integer): k for k, integer in enumerate(program.integers())}
+    for node in sorted(arrivals, key=lambda node: arrivals[node]):
+        fixed[Source(node)] = len(fixed)
+    placed, depths = _placed(program, core, slots, len(fixed))
+    return Schedule(core, program, placed, arrivals, fixed, depths, tuple(blocks)).verify()
+
+
+def _check_blocks(program: Instructions) -> None:
+    title = f"{program.formatted.graph.robot} {program.formatted.graph.name}"
+    if (over := len(program.blocks) - (1 << BLOCK_BITS)) > 0:
+        raise ProgramError(
+            f"{title} takes {len(program.blocks)} blocks, {over} more than a core's {1 << BLOCK_BITS}; expected fewer "
+            "loops, one after the other"
+        )
+    levels = 1 + max((block.repeat.level for block in program.blocks if block.repeat), default=-1)
+    if levels > LEVELS:
+        raise ProgramError(f"{title} has loops {levels} deep; expected {LEVELS} at most")
+    for block in program.blocks:
+        if block.repeat is not None and block.repeat.most > MOST_REPEATS:
+            raise ProgramError(f"{title} has a loop of {block.repeat.most} turns; expected {MOST_REPEATS} at most")
+
+
+def _period(slots: list[Slot], words: int, arrivals: Mapping[int, int], pinned: frozenset[int], core: Core) -> int:
+    """Cycles of a block."""
+    ends = [words, FEWEST_CYCLES, max(arrivals.values(), default=0) + 1]
+    for slot in slots:
+        done = slot.cycle + core.latency_of(slot.instruction.kind)
+        if slot.instruction.result in pinned:
+            ends.append(done)
+        if slot.instruction.test:
+            ends.append(done + TESTING)
+    return max(ends)
 
 
 class _Timing:
-    """Cycles and units, in the order of time."""
+    """Cycles and units of a block, in the order of time. units: of results that several instructions write, -1 where
+    it is not chosen yet. inputs: those that come while the block runs."""
 
-    def __init__(self, program: Instructions, core: Core) -> None:
-        self.core, self.listed = core, program.listed
+    def __init__(self, block: Block, core: Core, units: dict[int, int], inputs: Collection[int]) -> None:
+        self.core, self.listed, self.units = core, block.listed, units
         self.at = {each.result: k for k, each in enumerate(self.listed)}
         self.latency = [core.latency_of(each.kind) for each in self.listed]
+        here = self.at.keys() | set(inputs)
+        reads = [set(each.reads) & here for each in self.listed]
         self.users: dict[int, list[int]] = defaultdict(list)
-        for k, each in enumerate(self.listed):
-            for node in dict.fromkeys((*each.reads, *each.after)):
+        for k, nodes in enumerate(reads):
+            for node in dict.fromkeys(n for n in self.listed[k].reads if n in nodes):
                 self.users[node].append(k)
+        self.writers = self._writers()
         self.length = [0] * len(self.listed)
         for k in reversed(range(len(self.listed))):
             follow = (self.length[u] for u in self.users[self.listed[k].result])
             self.length[k] = self.latency[k] + max(follow, default=0)
-        self.waits = [len({*each.reads, *each.after}) for each in self.listed]
+        self.waits = [len(nodes) for nodes in reads]
+        for writer in (writer for writers in self.writers.values() for writer in writers):
+            self.waits[writer] += 1
         self.readers = {each.result: len(self.users[each.result]) for each in self.listed}
         self.ready = [0] * len(self.listed)
         self.events = [(0, k) for k, count in enumerate(self.waits) if not count]
@@ -198,17 +248,31 @@ class _Timing:
         self.slots: list[Slot] = []
         self.bank: dict[int, int] = {}
 
+    def _writers(self) -> dict[int, list[int]]:
+        """Instruction that reads what a place held before the block -> those that write the place again."""
+        writers: dict[int, list[int]] = defaultdict(list)
+        for k, each in enumerate(self.listed):
+            for node in {s.node for s in each.sources if s.previous and s.node in self.at}:
+                if self.at[node] != k:
+                    writers[k].append(self.at[node])
+        return writers
+
     def have(self, node: int, cycle: int) -> None:
         """A value can be read from a cycle on."""
         for user in self.users[node]:
-            self.waits[user] -= 1
-            self.ready[user] = max(self.ready[user], cycle)
-            if not self.waits[user]:
-                heapq.heappush(self.events, (self.ready[user], user))
+            self._waits_less(user, cycle)
+
+    def _waits_less(self, k: int, cycle: int) -> None:
+        self.waits[k] -= 1
+        self.ready[k] = max(self.ready[k], cycle)
+        if not self.waits[k]:
+            heapq.heappush(self.events, (self.ready[k], k))
 
     def issue(self, k: int, cycle: int, unit: int) -> None:
         each = self.listed[k]
         bank = unit if each.kind == SUM else self.core.shared
+        if each.result in self.units:
+            self.units[each.result] = unit
         self.slots.append(Slot(cycle, unit, bank, each))
         self.bank[each.result] = bank
         self.alive[bank] += 1
@@ -216,12 +280,12 @@ class _Timing:
             self.readers[node] -= 1
             self.alive[self.bank[node]] -= not self.readers[node]
         self.have(each.result, cycle + self.latency[k])
+        for writer in self.writers[k]:
+            self._waits_less(writer, cycle)
 
     def step(self, cycle: int, taken: set[int]) -> None:
         """Fills a program word. taken: cycles in which the shared memory is written."""
-        while self.events and self.events[0][0] <= cycle:
-            _, k = heapq.heappop(self.events)
-            heapq.heappush(self.sums if self.listed[k].kind == SUM else self.functions, (-self.length[k], k))
+        self._come(cycle)
         free = set(range(self.core.units))
         for entry in sorted(self.functions):
             done = cycle + self.latency[entry[1]] - 1
@@ -231,21 +295,42 @@ class _Timing:
                 self.issue(entry[1], cycle, 0)
                 free.discard(0)
                 break
+        wait = []
         while self.sums and free:
-            _, k = heapq.heappop(self.sums)
-            unit = min(free, key=lambda u: (self.alive[u], u))
+            entry = heapq.heappop(self.sums)
+            unit = self._unit(self.listed[entry[1]], free)
+            if unit is None:
+                wait.append(entry)
+                continue
             free.discard(unit)
-            self.issue(k, cycle, unit)
+            self.issue(entry[1], cycle, unit)
+        for entry in wait:
+            heapq.heappush(self.sums, entry)
+
+    def _come(self, cycle: int) -> None:
+        while self.events and self.events[0][0] <= cycle:
+            _, k = heapq.heappop(self.events)
+            heapq.heappush(self.sums if self.listed[k].kind == SUM else self.functions, (-self.length[k], k))
+
+    def _unit(self, each: Instruction, free: set[int]) -> int | None:
+        """A free unit for an instruction, None where it has to wait for its own."""
+        own = 0 if each.test else self.units.get(each.result, -1)
+        if own >= 0:
+            return own if own in free else None
+        return min(free, key=lambda u: (self.alive[u], u))
 
 
-def _timed(program: Instructions, core: Core) -> tuple[list[Slot], dict[int, int]]:
-    timing = _Timing(program, core)
-    longest = {node: max((timing.length[k] for k in timing.users[node]), default=0) for node in program.inputs}
-    waiting = sorted(program.inputs, key=lambda node: (program.rank(node), -longest[node]))[::-1]
+def _timed(
+    block: Block, program: Instructions, core: Core, units: dict[int, int], inputs: Sequence[int]
+) -> tuple[list[Slot], dict[int, int]]:
+    """The slots of a block from cycle 0 on, and when its inputs come."""
+    timing = _Timing(block, core, units, inputs)
+    longest = {node: max((timing.length[k] for k in timing.users[node]), default=0) for node in inputs}
+    waiting = sorted(inputs, key=lambda node: (program.rank(node), -longest[node]))[::-1]
     arrivals: dict[int, int] = {}
     taken: set[int] = set()
     cycle = 0
-    while len(timing.slots) < len(program.listed) or waiting:
+    while len(timing.slots) < len(block.listed) or waiting:
         if waiting and cycle not in taken:  # a function's result goes first
             arrivals[waiting[-1]] = cycle
             timing.have(waiting.pop(), cycle + 1)
@@ -255,44 +340,54 @@ def _timed(program: Instructions, core: Core) -> tuple[list[Slot], dict[int, int
 
 
 def _placed(
-    program: Instructions, core: Core, slots: list[Slot], inputs: list[int]
-) -> tuple[tuple[Slot, ...], tuple[int, ...], dict[Source, int]]:
-    """A place is free again in the cycle after its last reading. inputs: in the order in which they arrive."""
-    last: dict[int, int] = {}
-    for slot in slots:
-        for node in slot.instruction.reads:
-            last[node] = max(last.get(node, 0), slot.cycle)
-    fixed = {Source(None, integer): k for k, integer in enumerate(program.integers())}
-    for node in inputs:
-        fixed[Source(node)] = len(fixed)
+    program: Instructions, core: Core, blocks: list[list[Slot]], fixed: int
+) -> tuple[tuple[Slot, ...], tuple[int, ...]]:
+    """Places: those of pinned results are nobody else's, another one is free again in the cycle after its last reading.
+    fixed: places of constants and inputs in the shared memory."""
+    pinned: dict[int, int] = {}
+    depths = [0] * core.units + [fixed]
+    for slot in (slot for slots in blocks for slot in slots):
+        result = slot.instruction.result
+        if result in program.pinned and result not in pinned:
+            pinned[result] = depths[slot.bank]
+            depths[slot.bank] += 1
     placed: list[Slot] = []
-    depths = []
-    for bank in range(core.units + 1):
-        depth = len(fixed) if bank == core.shared else 0
-        free: list[int] = []
-        busy: list[tuple[int, int]] = []
+    deepest = list(depths)
+    for slots in blocks:
+        placed += [replace(slot, place=pinned[r]) for slot in slots if (r := slot.instruction.result) in pinned]
+        last: dict[int, int] = {}
         for slot in slots:
-            if slot.bank == bank and slot.instruction.result in program.kept:  # its place is nobody else's
-                placed.append(Slot(slot.cycle, slot.unit, bank, slot.instruction, depth))
-                depth += 1
-        own = [(slot.cycle + core.latency_of(slot.instruction.kind) - 1, slot) for slot in slots if slot.bank == bank]
-        for written, slot in sorted(own, key=lambda pair: pair[0]):
-            until = last.get(slot.instruction.result)
-            if slot.instruction.result in program.kept:
-                continue
-            if until is None:
-                placed.append(slot)
-                continue
-            while busy and busy[0][0] <= written:
-                heapq.heappush(free, heapq.heappop(busy)[1])
-            if not free:
-                heapq.heappush(free, depth)
-                depth += 1
-            place = heapq.heappop(free)
-            heapq.heappush(busy, (until, place))
-            placed.append(Slot(slot.cycle, slot.unit, bank, slot.instruction, place))
-        depths.append(depth)
-    return tuple(sorted(placed, key=lambda slot: (slot.cycle, slot.unit))), tuple(depths), fixed
+            for node in slot.instruction.reads:
+                last[node] = max(last.get(node, 0), slot.cycle)
+        for bank in range(core.units + 1):
+            own = [s for s in slots if s.bank == bank and s.instruction.result not in pinned]
+            ends, depth = _local(own, last, depths[bank], core)
+            placed += ends
+            deepest[bank] = max(deepest[bank], depth)
+    return tuple(sorted(placed, key=lambda slot: (slot.cycle, slot.unit))), tuple(deepest)
+
+
+def _local(slots: list[Slot], last: Mapping[int, int], depth: int, core: Core) -> tuple[list[Slot], int]:
+    """Places of results that their own block alone reads, in one memory from `depth` on, and where they end. last: the
+    cycle in which each is read for the last time."""
+    placed: list[Slot] = []
+    free: list[int] = []
+    busy: list[tuple[int, int]] = []
+    written = [(slot.cycle + core.latency_of(slot.instruction.kind) - 1, slot) for slot in slots]
+    for done, slot in sorted(written, key=lambda pair: pair[0]):
+        until = last.get(slot.instruction.result)
+        if until is None:
+            placed.append(slot)
+            continue
+        while busy and busy[0][0] <= done:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        if not free:
+            heapq.heappush(free, depth)
+            depth += 1
+        place = heapq.heappop(free)
+        heapq.heappush(busy, (until, place))
+        placed.append(replace(slot, place=place))
+    return placed, depth
 
 
 def check_fits(scheduled: Schedule) -> None:

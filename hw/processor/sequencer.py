@@ -2,48 +2,62 @@
 
 from __future__ import annotations
 
-from amaranth.hdl import Cat, Module, Signal
+from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, unsigned
 from amaranth.lib import wiring
+from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
-from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.shape import BLOCK_BITS, LANE, LEVELS, Core
+from dynagate.hw.processor.words import BLOCK_LANES, CONTROL, REGION_SHIFT
+
+AHEAD = 3
+"""Cycles from the end of a block, as the sequencer sees it, to the first word of the next one."""
 
 
 class Sequencer(wiring.Component):
-    """Starts samples, counts through their program, as often as a sample has turns, and copies their inputs.
+    """Starts samples, goes through the blocks of their program, as often as a sample has turns, and copies inputs.
 
-    ===========  ===  ========================================================
-    full         in   which halves of the buffer hold a sample
-    taken        out  which half was copied
-    sent         in   all results of a sample have left
-    words        in   of the program
-    period       in   cycles from a turn to the next
-    inputs       in   of a turn
-    ahead        in   samples under way at a time
-    fixed        in   of a turn's inputs, those that all turns have
-    turns        in   of a sample
-    idle         out  none is under way
-    under_way    out  samples whose results have not all left
-    address      out  of a program word
-    running      out  the program has that word
-    sample       out  which of two samples runs
-    turn         out  of both samples, the one that runs or ran last
-    copying      out  an input is to be written
-    copied       out  its number
-    copies_from  out  where it is in the buffer, the half and the place there
-    is_zero      out  it is 0: the first of all, in a turn that is not the first
-    stalls       in   it is not written: a function's result is
-    ===========  ===  ========================================================
+    A block is a run of program words. It ends so many cycles after its first word, and AHEAD cycles before that the
+    sequencer chooses the next one: the same loop again, the block behind it, the next turn or the next sample.
+
+    ============  ===  =======================================================
+    part          in   a number of the table of blocks is here
+    part_address  in   its address
+    part_value    in   the number
+    full          in   which halves of the buffer hold a sample
+    entry         in   the first block of each
+    taken         out  which half was copied
+    sent          in   all results of a sample have left
+    positive      in   a test of a loop's end has said that the loop goes on
+    inputs        in   of a turn
+    ahead         in   samples under way at a time
+    fixed         in   of a turn's inputs, those that all turns have
+    turns         in   of a sample
+    idle          out  none is under way
+    under_way     out  samples whose results have not all left
+    address       out  of a program word
+    running       out  the program has that word
+    sample        out  which of two samples runs
+    turn          out  of both samples, the one that runs or ran last
+    copying       out  an input is to be written
+    copied        out  its number
+    copies_from   out  where it is in the buffer, the half and the place there
+    is_zero       out  it is 0: the first of all, in a turn that is not the first
+    stalls        in   it is not written: a function's result is
+    ============  ===  =======================================================
     """
 
     def __init__(self, core: Core) -> None:
         self.core = core
         super().__init__(
             {
+                "part": In(1),
+                "part_address": In(REGION_SHIFT),
+                "part_value": In(LANE),
                 "full": In(2),
+                "entry": In(BLOCK_BITS).array(2),
                 "taken": Out(2),
                 "sent": In(1),
-                "words": In(core.program_bits + 1),
-                "period": In(core.program_bits + 2),
+                "positive": In(1),
                 "inputs": In(core.input_bits + 1),
                 "ahead": In(2),
                 "fixed": In(core.input_bits + 1),
@@ -64,61 +78,135 @@ class Sequencer(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        counter = Signal(self.core.program_bits + 2)
-        busy, next_one, sample = Signal(), Signal(), Signal()
-        under_way = Signal(2)
-        turn, is_last = Signal(self.core.input_bits + 1), Signal()
-        ends, again, go, at_end = Signal(), Signal(), Signal(), Signal()
-        m.d.comb += [
-            ends.eq(busy & at_end),
-            again.eq(ends & ~is_last),
-            go.eq((~busy | (ends & is_last)) & self.full.bit_select(next_one, 1) & (under_way < self.ahead)),
-            self.idle.eq(~busy & (under_way == 0)),
-            self.under_way.eq(under_way),
-            self.address.eq(counter),
-            self.running.eq(busy & (counter < self.words)),
-            self.sample.eq(sample),
-        ]
-        m.d.sync += [
-            counter.eq(counter + 1),
-            under_way.eq(under_way + go - self.sent),
-            is_last.eq(turn + 1 == self.turns),
-            at_end.eq(counter + 2 == self.period),
-        ]
-        with m.If(go):
-            m.d.sync += [busy.eq(1), counter.eq(0), sample.eq(next_one), next_one.eq(~next_one), turn.eq(0)]
-            m.d.sync += is_last.eq(self.turns == 1)
-            with m.Switch(next_one):
-                for k in range(2):
-                    with m.Case(k):
-                        m.d.sync += self.turn[k].eq(0)
-        with m.Elif(again):
-            m.d.sync += [counter.eq(0), turn.eq(turn + 1)]
-            with m.Switch(sample):
-                for k in range(2):
-                    with m.Case(k):
-                        m.d.sync += self.turn[k].eq(turn + 1)
-        with m.Elif(ends):
-            m.d.sync += busy.eq(0)
-        self._copies(m, go, again, sample, turn, is_last)
+        sample, turn, is_last = Signal(init=1), Signal(self.core.input_bits + 1), Signal()
+        m.d.comb += self.sample.eq(sample)
+        go, again, begins = Signal(), Signal(), Signal()
+        self._chosen(m, is_last, go, again, begins)
+        # what was chosen holds from the block's first word on
+        fresh, goes_on = Signal(), Signal()  # of a sample, of a turn
+        with m.If(go | again):
+            m.d.sync += [fresh.eq(go), goes_on.eq(again)]
+        first = Signal()
+        m.d.comb += first.eq(begins & (fresh | goes_on))
+        m.d.sync += is_last.eq(turn + 1 == self.turns)
+        started = Signal()
+        m.d.sync += started.eq(first)
+        with m.If(first):
+            m.d.sync += [fresh.eq(0), goes_on.eq(0), turn.eq(Mux(fresh, 0, turn + 1)), sample.eq(sample ^ fresh)]
+            for k in range(2):
+                with m.If((sample ^ fresh) == k):
+                    m.d.sync += self.turn[k].eq(Mux(fresh, 0, turn + 1))
+        self._copies(m, started, sample, turn, is_last)
         return m
 
-    def _copies(self, m: Module, go: Signal, again: Signal, sample: Signal, turn: Signal, is_last: Signal) -> None:
+    def _chosen(self, m: Module, is_last: Signal, go: Signal, again: Signal, begins: Signal) -> None:
+        """go, again: the next block is the first of a sample, of another turn. begins: its first word is next."""
+        block, current = Signal(BLOCK_BITS), self._table(m, following := Signal(BLOCK_BITS), begins)
+        at_end, busy = self._words(m, current, begins), Signal()
+        next_one, can_go, under_way = Signal(), Signal(), Signal(2)
+        repeats, ends = self._repeats(m, current, at_end & busy, begins), Signal()
+        delay = Signal(AHEAD - 1)
+        m.d.comb += [
+            ends.eq(at_end & busy & ~repeats & current["last"]),
+            again.eq(ends & ~is_last),
+            go.eq(((ends & is_last) | (~busy & ~delay.any())) & can_go),
+            begins.eq(delay[-1]),
+            self.idle.eq(~busy & ~delay.any() & (under_way == 0)),
+            self.under_way.eq(under_way),
+        ]
+        m.d.sync += [
+            delay.eq(Cat(go | (at_end & busy & ~(ends & is_last)), delay)),
+            under_way.eq(under_way + go - self.sent),
+            can_go.eq(self.full.bit_select(next_one, 1) & (under_way < self.ahead) & ~go),
+        ]
+        entry, first = Signal(BLOCK_BITS), Array(self.entry)[next_one]
+        behind = Signal(BLOCK_BITS)
+        m.d.sync += behind.eq(block + 1)
+        with m.If(go):
+            m.d.sync += [busy.eq(0), next_one.eq(~next_one), entry.eq(first), following.eq(first)]
+        with m.Elif(at_end & busy):
+            m.d.sync += [busy.eq(0), following.eq(Mux(repeats, current["target"], Mux(ends, entry, behind)))]
+        with m.If(begins):
+            m.d.sync += [busy.eq(1), block.eq(following)]
+
+    def _table(self, m: Module, following: Signal, begins: Signal) -> dict[str, Value]:
+        """The row of the block that runs, from its first word on."""
+        rows = []
+        for lane, name in enumerate(BLOCK_LANES):
+            memory = Memory(shape=unsigned(self._bits(name)), depth=1 << BLOCK_BITS, init=[])
+            m.submodules[f"blocks_{name}"] = memory
+            into, out = memory.write_port(), memory.read_port()
+            m.d.comb += [
+                into.addr.eq(self.part_address[len(BLOCK_LANES).bit_length() - 1 :]),
+                into.data.eq(self.part_value),
+                into.en.eq(self.part & (self.part_address[: len(BLOCK_LANES).bit_length() - 1] == lane)),
+                out.addr.eq(following),
+                out.en.eq(1),
+            ]
+            kept = Signal(self._bits(name), name=f"block_{name}", reset_less=True)
+            with m.If(begins):
+                m.d.sync += kept.eq(out.data)
+            rows.append((name, kept, out.data))
+        row: dict[str, Value] = {name: kept for name, kept, _ in rows}
+        row |= {f"next_{name}": data for name, _, data in rows}
+        low = 0
+        for name, bits in CONTROL.items():
+            row[name] = row["control"][low : low + bits]
+            low += bits
+        return row
+
+    def _bits(self, lane: str) -> int:
+        own = {"start": self.core.program_bits, "words": self.core.program_bits, "control": sum(CONTROL.values())}
+        return own.get(lane, self.core.program_bits + 2)
+
+    def _words(self, m: Module, current: dict[str, Value], begins: Signal) -> Signal:
+        """Counts through the words of a block. Returns whether it ends AHEAD cycles later."""
+        counter, address = Signal(self.core.program_bits + 2), Signal(self.core.program_bits)
+        running, is_last_word, at_end = Signal(), Signal(), Signal()
+        m.d.comb += [self.address.eq(address), self.running.eq(running)]
+        m.d.sync += [
+            counter.eq(counter + 1),
+            address.eq(address + 1),
+            is_last_word.eq(counter == current["words"]),
+            at_end.eq(counter == current["period"]),
+        ]
+        with m.If(begins):
+            m.d.sync += [counter.eq(0), address.eq(current["next_start"]), running.eq(1)]
+            m.d.sync += [is_last_word.eq(0), at_end.eq(0)]
+        with m.Elif(is_last_word):
+            m.d.sync += running.eq(0)
+        return at_end
+
+    def _repeats(self, m: Module, current: dict[str, Value], at_end: Value, begins: Signal) -> Signal:
+        """Whether the loop that ends with this block goes on. Turns are counted for each level of loops."""
+        turns = [Signal(CONTROL["most"], name=f"turns_of_level{k}") for k in range(LEVELS)]
+        here, is_most, more, repeats = Signal(CONTROL["most"]), Signal(), Signal(), Signal()
+        m.d.sync += [here.eq(Array(turns)[current["level"]] + 1), is_most.eq(here == current["most"])]
+        with m.If(begins):
+            m.d.sync += more.eq(0)
+        with m.Elif(self.positive):
+            m.d.sync += more.eq(1)
+        m.d.comb += repeats.eq(current["repeats"] & ~is_most & (~current["until"] | more))
+        for k, count in enumerate(turns):
+            with m.If(at_end & current["repeats"] & (current["level"] == k)):
+                m.d.sync += count.eq(Mux(repeats, here, 0))
+        return repeats
+
+    def _copies(self, m: Module, started: Signal, sample: Signal, turn: Signal, is_last: Signal) -> None:
         """The inputs of a turn, those of each turn from behind those of the turns before."""
         copied, place = Signal(self.core.input_bits + 1), Signal(self.core.input_bits)
         behind = Signal(self.core.input_bits)  # where this turn's own inputs begin
-        copying, started = Signal(), Signal()
+        copying = Signal()
         m.d.comb += [
             self.copying.eq(copying),
             self.copied.eq(copied),
             self.copies_from.eq(Cat(place, sample)),
             self.is_zero.eq((copied == 0) & (turn != 0)),
         ]
-        m.d.sync += started.eq(go | again)
-        with m.If(go):
-            m.d.sync += behind.eq(self.fixed)
         with m.If(started):
             m.d.sync += [copying.eq(1), copied.eq(0), place.eq(0)]
+            with m.If(turn == 0):
+                m.d.sync += behind.eq(self.fixed)
         with m.If(copying & ~self.stalls):
             m.d.sync += [copied.eq(copied + 1), place.eq(place + 1)]
             with m.If(copied + 1 == self.fixed):

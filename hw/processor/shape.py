@@ -21,6 +21,10 @@ LANE = 32
 ELEMENTARY = ("sin", "cos", "normalised_reciprocal", "sqrt")
 """Operations of the elementary unit; their number in a program word is the place here plus one."""
 SHIFT_BITS = MOST_SHIFT.bit_length()
+BLOCK_BITS = 5
+"""Of the number of a block: a program has so many runs of words, which loops repeat."""
+LEVELS = 4
+"""Of loops in loops, besides the turns of a sample."""
 READ = 3
 """Cycles from a place's address to the operand: memory, its register, multiplexer."""
 SIDE = 4
@@ -139,9 +143,10 @@ class Core:
 
     @cached_property
     def function_fields(self) -> dict[str, int]:
-        """Likewise of the elementary unit's part, which is the last one."""
+        """Likewise of the elementary unit's part, which is the last one. test: a positive result of unit 0 says that a
+        loop goes on."""
         kinds = len(ELEMENTARY).bit_length()
-        return {"kind": kinds, "place": self.place_bits, "shift": reciprocal.SHIFT_BITS}
+        return {"kind": kinds, "place": self.place_bits, "shift": reciprocal.SHIFT_BITS, "test": 1}
 
     @property
     def unit_bits(self) -> int:

@@ -14,8 +14,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 from dynagate.hw.processor.instructions import SUM
-from dynagate.hw.processor.schedule import Schedule
-from dynagate.hw.processor.shape import ELEMENTARY, LANE, Core
+from dynagate.hw.processor.schedule import FEWEST_WORDS, Schedule
+from dynagate.hw.processor.shape import BLOCK_BITS, ELEMENTARY, LANE, LEVELS, Core
 
 Words = npt.NDArray[np.uint32]
 
@@ -33,18 +33,26 @@ class Kind(IntEnum):
 
 
 class Region(IntEnum):
-    """Of the address of a part: program words by lanes, constants by place, registers."""
+    """Of the address of a part: program words by lanes, constants by place, registers, the table of blocks by lanes."""
 
     PROGRAM = 0
     CONSTANTS = 1
     REGISTERS = 2
+    BLOCKS = 3
 
 
 KIND_SHIFT, REGION_SHIFT = 28, 24
 """Lowest bits of the kind in a head, and of the region in an address."""
-REGISTERS = ("words", "period", "inputs", "ahead", "length", "fixed", "turns")
+REGISTERS = ("period", "inputs", "ahead", "length", "fixed", "turns")
 """The registers in order; after them the number of results of each unit. inputs: of a turn. ahead: samples under way at
 a time. length: inputs of a sample. fixed: of a turn, those that all turns have. turns: of a sample."""
+BLOCK_LANES = ("start", "words", "period", "control")
+"""Numbers of a block in the table: its first word; its words less FEWEST_WORDS; its cycles less TURNAROUND; CONTROL."""
+CONTROL = {"target": BLOCK_BITS, "level": (LEVELS - 1).bit_length(), "until": 1, "repeats": 1, "last": 1, "most": 16}
+"""Bits of what follows a block. repeats: a loop ends with it, which begins with block `target` and has `most` turns at
+most; until: it ends after the turn in which no test was positive. last: a turn of a sample ends with the block."""
+TURNAROUND = 4
+"""Cycles before its end that the sequencer has to know of a block's end."""
 
 
 def pack_fields(values: Mapping[str, int], fields: Mapping[str, int]) -> int:
@@ -80,6 +88,8 @@ def program_words(scheduled: Schedule) -> list[int]:
             kind, mask = ELEMENTARY.index(each.kind) + 1, (1 << core.function_fields["shift"]) - 1
             function = {"kind": kind, "place": slot.place or 0, "shift": each.shift & mask}
             words[slot.cycle] |= pack_fields(function, core.function_fields) << (core.units * core.unit_bits)
+        if each.test:
+            words[slot.cycle] |= pack_fields({"test": 1}, core.function_fields) << (core.units * core.unit_bits)
         words[slot.cycle] |= pack_fields(values, core.unit_fields) << (slot.unit * core.unit_bits)
     return words
 
@@ -101,14 +111,29 @@ def messages(scheduled: Schedule) -> Words:
         if source.node is None:
             parts.append((_address(Region.CONSTANTS, place), source.integer & 0xFFFFFFFF))
     inputs, per_turn = len(scheduled.instructions.inputs), len(scheduled.instructions.per_turn)
-    values = [scheduled.words, scheduled.period, inputs, ahead(scheduled)]
+    values = [scheduled.period, inputs, ahead(scheduled)]
     values += [scheduled.inputs, inputs - per_turn, scheduled.turns]
     for k, value in enumerate([*values, *(scheduled.turns * len(results) for results in scheduled.outputs)]):
         parts.append((_address(Region.REGISTERS, k), value))
+    parts += _table(scheduled)
     begin = [(Kind.BEGIN << KIND_SHIFT, core.device_hash & 0xFFFFFFFF)]
     body = np.array(parts, dtype=np.uint64).astype(np.uint32)
     end = [(Kind.END << KIND_SHIFT, checksum(body))]
     return np.concatenate([np.array(begin, np.uint64), body, np.array(end, np.uint64)]).astype(np.uint32)
+
+
+def _table(scheduled: Schedule) -> list[tuple[int, int]]:
+    """Addresses and numbers of the blocks."""
+    parts = []
+    for k, (block, placed) in enumerate(zip(scheduled.instructions.blocks, scheduled.blocks, strict=True)):
+        control = {"last": int(block.last)}
+        if (end := block.repeat) is not None:
+            control |= {"target": end.target, "level": end.level, "until": int(end.until), "repeats": 1}
+            control["most"] = end.most
+        row = (placed.start, placed.words - FEWEST_WORDS, placed.period - TURNAROUND, pack_fields(control, CONTROL))
+        lanes = len(BLOCK_LANES)
+        parts += [(_address(Region.BLOCKS, lanes * k + lane), value) for lane, value in enumerate(row)]
+    return parts
 
 
 MESSAGES = 32

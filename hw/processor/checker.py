@@ -1,0 +1,119 @@
+"""Whether a schedule computes its instructions: replayed block by block on memories that know what they hold."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from dynagate.hw.processor.instructions import SUM, Source
+
+if TYPE_CHECKING:
+    from dynagate.hw.processor.schedule import Schedule, Slot
+
+TURNS = 2
+"""Of each loop in the replay: the first, and one that follows another."""
+
+Held = tuple[Source, int]
+"""A value, and which of the values that were made by its name."""
+
+
+def check(scheduled: Schedule) -> None:
+    """Raises AssertionError: an operand is not there when it is read, or no more; two results meet."""
+    listed = [each for block in scheduled.instructions.blocks for each in block.listed]
+    assert len(listed) == len(scheduled.slots), f"{len(scheduled.slots)} slots of {len(listed)} instructions"
+    replay = _Replay(scheduled)
+    for _ in range(TURNS if scheduled.instructions.start is not None else 1):
+        replay.arrive()
+        for block in _path(scheduled):
+            replay.run(block)
+
+
+def _path(scheduled: Schedule) -> Iterator[int]:
+    """The blocks of a turn in order, each loop TURNS times or as often as it may be."""
+    turns: dict[int, int] = defaultdict(int)
+    block = 0
+    while block < len(scheduled.blocks):
+        yield block
+        repeat = scheduled.instructions.blocks[block].repeat
+        if repeat is not None:
+            turns[block] += 1
+            if turns[block] < min(repeat.most, TURNS):
+                block = repeat.target
+                continue
+            turns[block] = 0
+        block += 1
+
+
+class _Replay:
+    """held: what the places hold. versions: how often each value was made."""
+
+    def __init__(self, scheduled: Schedule) -> None:
+        self.scheduled, self.core = scheduled, scheduled.core
+        self.held: dict[tuple[int, int], Held] = {
+            (self.core.shared, place): (source, 0) for source, place in scheduled.fixed.items() if source.node is None
+        }
+        self.versions: dict[int, int] = defaultdict(int)
+        self.arriving: dict[int, int] = {}
+
+    def arrive(self) -> None:
+        """The inputs of a turn come while its first block runs."""
+        self.arriving = dict(self.scheduled.arrivals)
+
+    def run(self, block: int) -> None:
+        start, words, period = self.scheduled.blocks[block]
+        slots: dict[int, list[Slot]] = defaultdict(list)
+        for slot in self.scheduled.slots_of(block):
+            slots[slot.cycle - start].append(slot)
+        before = dict(self.versions)
+        own = [slot.instruction.result for each in slots.values() for slot in each]
+        assert len(own) == len(set(own)), f"block {block} makes a value twice"
+        expected = {node: before.get(node, 0) + 1 for node in own}
+        writes: dict[int, list[tuple[int, int | None, Source]]] = defaultdict(list)
+        for node, cycle in self.arriving.items():
+            writes[cycle].append((self.core.shared, self.scheduled.fixed[Source(node)], Source(node)))
+            expected[node] = before.get(node, 0) + 1
+        self.arriving = {}
+        for cycle in range(max([words, *writes])):
+            units = [slot.unit for slot in slots[cycle]]
+            assert len(units) == len(set(units)), f"cycle {start + cycle}: a unit has two instructions"
+            for slot in slots[cycle]:
+                self._read(slot, before, expected)
+                done = cycle + self.core.latency_of(slot.instruction.kind) - 1
+                writes[done].append((slot.bank, slot.place, Source(slot.instruction.result)))
+            self._write(start + cycle, cycle < period, writes.pop(cycle, []))
+        for cycle in sorted(writes):
+            self._write(start + cycle, cycle < period, writes[cycle])
+
+    def _read(self, slot: Slot, before: dict[int, int], expected: dict[int, int]) -> None:
+        """before: how often each value was made when the block began; expected: those that it makes, likewise."""
+        kind = slot.instruction.kind
+        assert slot.bank == (slot.unit if kind == SUM else self.core.shared), f"{slot} is misplaced"
+        assert slot.unit == 0 or not (slot.instruction.test or kind != SUM), f"{slot} is not in the slot of unit 0"
+        assert slot.place is not None or slot.bank != self.core.shared, f"{slot} has no place"
+        for source in slot.instruction.sources:
+            bank, place = self.scheduled.location(source)
+            value, version = source._replace(previous=False), 0
+            if source.node is not None:
+                version = before.get(source.node, 0)
+                if source.previous and not version:
+                    continue  # in the first turn
+                version = version if source.previous else expected.get(source.node, version)
+            holds = self.held.get((bank, place))
+            assert holds == (value, version), (
+                f"cycle {slot.cycle}: place {place} of {bank} holds {holds}, expected {value} of turn {version}"
+            )
+
+    def _write(self, cycle: int, within: bool, writes: list[tuple[int, int | None, Source]]) -> None:
+        """within: before the block ends."""
+        banks = [bank for bank, _, _ in writes]
+        assert len(banks) == len(set(banks)), f"cycle {cycle}: a memory is written twice"
+        for bank, place, source in writes:
+            assert source.node is not None
+            self.versions[source.node] += 1
+            if place is None:
+                continue
+            assert within, f"cycle {cycle}: {source} is written when the next block runs"
+            old, _ = self.held.get((bank, place), (None, 0))
+            assert old is None or old.node is not None, f"cycle {cycle}: the constant {old} is overwritten"
+            self.held[bank, place] = source, self.versions[source.node]
