@@ -1,4 +1,4 @@
-"""sin, cos and 1/x on integers: the definition that the hardware units follow step by step.
+"""sin, cos, exp and 1/x on integers: the definition that the hardware units follow step by step.
 
 A plan holds the widths and tables that follow from the two formats; the functions are the arithmetic on them.
 """
@@ -6,6 +6,7 @@ A plan holds the widths and tables that follow from the two formats; the functio
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,18 +21,16 @@ LARGEST_SEED_TABLE = 12
 
 
 @dataclass(frozen=True)
-class SinePlan:
-    """sin of x rad: reduce to a fraction of a turn, fold to a quarter, then c0 + d (c1 + d c2) per table segment.
+class Quadratic:
+    """A function of u in [0, 1), by c0 + d (c1 + d c2) per table segment.
 
-    phase = (x · per_radian) >> phase_shift, modulo 2**phase_bits, is the angle in turns.
-    d: signed offset from the segment's centre, in units of 2**-(phase_bits - 2) quarter turns.
-    c0, c1, c2: the segment's coefficients, with frac0, frac1, frac2 fraction bits.
+    u has `bits` bits. d: signed offset from the segment's centre, in units of 2**-bits.
+    c0, c1, c2: the segment's coefficients, with frac0, frac1, frac2 fraction bits. frac: those of the result.
     """
 
-    per_radian: int
-    phase_bits: int
-    phase_shift: int
+    bits: int
     index_bits: int
+    frac: int
     frac0: int
     frac1: int
     frac2: int
@@ -41,58 +40,85 @@ class SinePlan:
 
     @property
     def offset_bits(self) -> int:
-        return self.phase_bits - 2 - self.index_bits
+        return self.bits - self.index_bits
 
     @property
     def inner_shift(self) -> int:
         """From d c2 to the fraction of c1."""
-        return self.frac2 + self.phase_bits - 2 - self.frac1
+        return self.frac2 + self.bits - self.frac1
 
     @property
     def outer_frac(self) -> int:
         """Fraction bits of d (c1 + ...)."""
-        return self.phase_bits - 2 + self.frac1
+        return self.bits + self.frac1
+
+    @property
+    def outer_shift(self) -> int:
+        """From there to the fraction of the result."""
+        return self.outer_frac - self.frac
+
+    def rounded(self, u: Integers) -> Integers:
+        """The function of u (int64), rounded half up."""
+        segment = u >> self.offset_bits
+        d = (u & ((1 << self.offset_bits) - 1)) - (1 << (self.offset_bits - 1))
+        c0, c1, c2 = (np.array(table, dtype=np.int64)[segment] for table in (self.c0, self.c1, self.c2))
+        slope = c1 + ((d * c2 + (1 << (self.inner_shift - 1))) >> self.inner_shift)
+        bits = self.outer_frac + 4
+        exact = wide(d, bits) * slope + (wide(c0, bits) << (self.outer_frac - self.frac0))
+        return (exact + (1 << (self.outer_shift - 1))) >> self.outer_shift
+
+
+def _quadratic(function: Callable[[Any], Any], bits: int, index_bits: int, frac: int) -> Quadratic:
+    """Through Chebyshev points, which errs by f''' h³ / 192 on a segment of width h. u stands for the middle of its
+    cell, so a function that falls as it rises mirrors exactly."""
+    frac0 = frac + 3
+    frac1 = max(frac0 - index_bits, 2)
+    frac2 = max(frac0 - 2 * index_bits, 2)
+    h = 2.0**-index_bits
+    nodes = np.cos(np.pi * (np.arange(3) + 0.5) / 3) * h / 2
+    coefficients = []
+    for segment in range(1 << index_bits):
+        centre = (segment + 0.5) * h + 2.0 ** -(bits + 1)
+        coefficients.append(np.linalg.solve(np.vander(nodes, 3, increasing=True), function(centre + nodes)))
+    c0, c1, c2 = np.array(coefficients).T
+    tables = (_integers(c0, frac0), _integers(c1, frac1), _integers(c2, frac2))
+    return Quadratic(bits, index_bits, frac, frac0, frac1, frac2, *tables)
+
+
+def _integers(values: Any, frac: int) -> tuple[int, ...]:
+    return tuple(int(v) for v in np.floor(np.ldexp(values, frac) + 0.5))
+
+
+@dataclass(frozen=True)
+class SinePlan:
+    """sin of x rad: reduce to a fraction of a turn, fold to a quarter, whose table follows.
+
+    phase = (x · per_radian) >> phase_shift, modulo 2**phase_bits, is the angle in turns.
+    """
+
+    per_radian: int
+    phase_shift: int
+    quarter: Quadratic
+
+    @property
+    def phase_bits(self) -> int:
+        return self.quarter.bits + 2
 
 
 @lru_cache(maxsize=256)
 def sine_plan(source: Format, to: Format) -> SinePlan:
-    """Tables that are right to half a unit in the last place, before the last rounding.
-
-    A quadratic through Chebyshev points errs by f''' h³ / 192 on a segment of width h; with f = sin(π u / 2),
-    2**index_bits segments of the quarter turn make that less than 2**-(frac + 2).
+    """Tables that are right to half a unit in the last place, before the last rounding: with f = sin(π u / 2),
+    2**index_bits segments make the quadratic's error less than 2**-(frac + 2).
     """
     frac = max(to.frac, 2)
     phase_bits = max(frac + 4, 8)
     spare = max(source.width - source.frac - 1, 0)
     index_bits = min(max(math.ceil((frac - 3.6) / 3), 2), phase_bits - 4)
-    frac0 = frac + 3
-    frac1 = max(frac0 - index_bits, 2)
-    frac2 = max(frac0 - 2 * index_bits, 2)
-    h = 2.0**-index_bits
-    unit = 2.0 ** -(phase_bits - 2)
-    nodes = np.cos(np.pi * (np.arange(3) + 0.5) / 3) * h / 2
-    coefficients = []
-    for segment in range(1 << index_bits):
-        centre = (segment + 0.5) * h + unit / 2
-        # half a unit: the folded quarters then mirror exactly
-        coefficients.append(np.linalg.solve(np.vander(nodes, 3, increasing=True), np.sin(np.pi / 2 * (centre + nodes))))
-    c0, c1, c2 = np.array(coefficients).T
     return SinePlan(
         per_radian=round(2.0 ** (phase_bits + spare) / (2 * math.pi)),
-        phase_bits=phase_bits,
         phase_shift=source.frac + spare,
-        index_bits=index_bits,
-        frac0=frac0,
-        frac1=frac1,
-        frac2=frac2,
-        c0=_integers(c0, frac0),
-        c1=_integers(c1, frac1),
-        c2=_integers(c2, frac2),
+        quarter=_quadratic(lambda u: np.sin(np.pi / 2 * u), phase_bits - 2, index_bits, frac),
     )
-
-
-def _integers(values: Any, frac: int) -> tuple[int, ...]:
-    return tuple(int(v) for v in np.floor(np.ldexp(values, frac) + 0.5))
 
 
 def sine(x: Integers, source: Format, to: Format) -> Rescaled:
@@ -107,22 +133,70 @@ def cosine(x: Integers, source: Format, to: Format) -> Rescaled:
 def _sine(x: Integers, source: Format, to: Format, quarters: int) -> Rescaled:
     plan = sine_plan(source, to)
     bits = source.width + plan.per_radian.bit_length() + 1
-    quarter_bits = plan.phase_bits - 2
+    quarter_bits = plan.quarter.bits
     turn = (wide(x, bits) * plan.per_radian) >> plan.phase_shift
     phase = (turn + (quarters << quarter_bits)) & ((1 << plan.phase_bits) - 1)
     phase = phase.astype(np.int64)
     quadrant = phase >> quarter_bits
     within = phase & ((1 << quarter_bits) - 1)
-    within = np.where(quadrant & 1, within ^ ((1 << quarter_bits) - 1), within)
-    segment = within >> plan.offset_bits
-    d = (within & ((1 << plan.offset_bits) - 1)) - (1 << (plan.offset_bits - 1))
-    c0, c1, c2 = (np.array(table, dtype=np.int64)[segment] for table in (plan.c0, plan.c1, plan.c2))
-    slope = c1 + ((d * c2 + (1 << (plan.inner_shift - 1))) >> plan.inner_shift)
-    shift = plan.outer_frac - max(to.frac, 2)
-    exact = wide(d, plan.outer_frac + 4) * slope + (wide(c0, plan.outer_frac + 4) << (plan.outer_frac - plan.frac0))
-    size = (exact + (1 << (shift - 1))) >> shift
+    size = plan.quarter.rounded(np.where(quadrant & 1, within ^ ((1 << quarter_bits) - 1), within))
     value = np.where(quadrant & 2, -size, size)
-    return rescale(value, max(to.frac, 2), to, LAST)
+    return rescale(value, plan.quarter.frac, to, LAST)
+
+
+@dataclass(frozen=True)
+class ExpPlan:
+    """e**x = 2**t: the table of 2**u follows, where u is the fraction of t, and its whole part moves the binary point.
+
+    t = (x · per_unit) >> shift, with as many fraction bits as u has. down: from the table's result at t = 0 to the
+    result's last bit.
+    """
+
+    per_unit: int
+    shift: int
+    power: Quadratic
+    down: int
+
+    def least_down(self, to: Format) -> int:
+        """Bits to drop from 2**u so that the largest results fit."""
+        return self.power.frac + 2 - to.width
+
+    @property
+    def most_down(self) -> int:
+        """Bits to drop beyond which nothing is left."""
+        return self.power.frac + 2
+
+
+@lru_cache(maxsize=256)
+def exp_plan(source: Format, to: Format) -> ExpPlan:
+    """The table has as many fraction bits as the result has bits. With f = 2**u, of which f''' is 2/3 at most,
+    2**index_bits segments make the quadratic's error less than 2**-(frac + 2). log₂ e has the bits that operands need
+    whose results are neither too large nor nothing."""
+    frac = max(to.width, 4)
+    bits = frac + 4
+    octaves = max(abs(to.width - to.frac), abs(to.frac) + 2)
+    spare = min(max(source.width - source.frac - 1, 0), octaves.bit_length())
+    index_bits = min(max(math.ceil((frac - 6.0) / 3), 2), bits - 4)
+    return ExpPlan(
+        per_unit=round(math.ldexp(math.log2(math.e), bits + spare)),
+        shift=source.frac + spare,
+        power=_quadratic(np.exp2, bits, index_bits, frac),
+        down=frac - to.frac,
+    )
+
+
+def exponential(x: Integers, source: Format, to: Format) -> Rescaled:
+    """e**x, rounded half up; where it is too large 0 with the flag."""
+    plan = exp_plan(source, to)
+    bits = plan.power.bits
+    t = wide(x, source.width + plan.per_unit.bit_length() + 1 + max(-plan.shift, 0)) * plan.per_unit
+    t = t >> plan.shift if plan.shift >= 0 else t << -plan.shift
+    power = plan.power.rounded((t & ((1 << bits) - 1)).astype(np.int64))
+    down = plan.down - (t >> bits)
+    fits = np.asarray(down >= plan.least_down(to), dtype=bool)
+    down = np.clip(down, plan.least_down(to), plan.most_down).astype(np.int64)
+    result = rescale((power + (np.ones_like(power) << (down - 1))) >> down, to.frac, to, LAST)  # may just not fit
+    return Rescaled(np.where(fits, result.value, 0).astype(np.int64), result.overflow | ~fits)
 
 
 @dataclass(frozen=True)

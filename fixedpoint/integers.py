@@ -151,7 +151,7 @@ class FixedOp:
 
 
 ELEMENTARY = 2.0
-"""Noise of sin, cos and 1/x: their tables and steps add as much again as the rounding."""
+"""Noise of sin, cos, exp and 1/x: their tables and steps add as much again as the rounding."""
 
 FIXED = table(
     "fixedpoint.integers",
@@ -167,6 +167,7 @@ FIXED = table(
         "shift": FixedOp(_shift),
         "sin": FixedOp(_elementary(elementary.sine), noise=ELEMENTARY, most=1.0, shares_unit=True),
         "cos": FixedOp(_elementary(elementary.cosine), noise=ELEMENTARY, most=1.0, shares_unit=True),
+        "exp": FixedOp(_elementary(elementary.exponential), noise=ELEMENTARY, shares_unit=True),
         "sqrt": FixedOp(_elementary(square_root), noise=1.0, shares_unit=True),
         "select": FixedOp(_select, lambda formats: _finest(formats[1:])),
         "reciprocal": FixedOp(_reciprocal, noise=ELEMENTARY, shares_unit=True, own_octaves=TABULATED_OCTAVES),

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import Error
 from dynagate.fixedpoint.format import Format
-from dynagate.fixedpoint.unit_errors import newton_error, reciprocal_error, root_error, sine_error
+from dynagate.fixedpoint.unit_errors import exp_error, newton_error, reciprocal_error, root_error, sine_error
 from dynagate.graph import Graph
 from dynagate.graph.graph import Node
 from dynagate.graph.ops import table
@@ -23,7 +23,7 @@ from dynagate.graph.ops import table
 Array = npt.NDArray[np.float64]
 
 SLACK = 2.0**-50
-"""Above the largest error of numpy's sine and cosine, which is some units of 2⁻⁵³."""
+"""Above the largest error of numpy's sine, cosine and exponential, which is some units of 2⁻⁵³."""
 
 
 class ProofError(Error, ValueError):
@@ -123,6 +123,12 @@ def _wave(function: Callable[[Any], Any], peak: float) -> Callable[[Interval], I
     return image
 
 
+def _exp(a: Interval) -> Interval:
+    with np.errstate(over="ignore"):
+        low, high = outward(np.exp(a.low) * (1.0 - SLACK), np.exp(a.high) * (1.0 + SLACK))
+    return Interval(np.maximum(low, 0.0), high)
+
+
 def _sqrt(a: Interval) -> Interval:
     low, high = outward(np.sqrt(np.maximum(a.low, 0.0)), np.sqrt(np.maximum(a.high, 0.0)))
     return Interval(np.where(a.low < 0.0, -np.inf, np.maximum(low, 0.0)), np.where(a.low < 0.0, np.inf, high))
@@ -180,6 +186,12 @@ def _error_of_wave(a: Held) -> Any:
     return np.minimum(a.error, 2.0)
 
 
+def _error_of_exp(a: Held) -> Any:
+    """|e**x - e**y| is largest where the integers are above the largest x."""
+    with np.errstate(over="ignore"):
+        return np.exp(a.range.high) * np.expm1(a.error)
+
+
 def _error_of_sqrt(a: Held) -> Any:
     """|√x - √y| = |x - y| / (√x + √y); infinite where the integers may be negative."""
     least = a.range.low - a.error
@@ -234,6 +246,7 @@ INTERVALS = table(
         "shift": IntervalOp(_shift, _error_of_shift),
         "sin": IntervalOp(_wave(np.sin, np.pi / 2.0), _error_of_wave, sine_error),
         "cos": IntervalOp(_wave(np.cos, 0.0), _error_of_wave, sine_error),
+        "exp": IntervalOp(_exp, _error_of_exp, exp_error),
         "sqrt": IntervalOp(_sqrt, _error_of_sqrt, root_error, positive=True),
         "select": IntervalOp(_select, _error_of_select),
         "reciprocal": IntervalOp(_reciprocal, _error_of_reciprocal, reciprocal_error, positive=True),

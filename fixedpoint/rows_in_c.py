@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from dynagate.base.errors import Error
-from dynagate.fixedpoint.elementary import LAST, reciprocal_plan, sine_plan
+from dynagate.fixedpoint.elementary import LAST, Quadratic, exp_plan, reciprocal_plan, sine_plan
 from dynagate.fixedpoint.format import HALF_UP, INT64_BITS, SATURATE, Arithmetic, Format
 from dynagate.fixedpoint.integers import root_shift
 from dynagate.fixedpoint.tabulated import SPARE_BITS, TablePlan, table_plan
@@ -112,24 +112,29 @@ def _counts(*shifts: int) -> None:
 
 def _sine(formats: Sequence[Format], to: Format, constant: int) -> Exact:
     (source,) = formats
-    frac = max(to.frac, 2)
-    _counts(frac + 4)
+    _counts(max(to.frac, 2) + 4)
     plan = sine_plan(source, to)
-    segments, outer = len(plan.c0), plan.outer_frac
-    _counts(
-        plan.per_radian.bit_length(),
-        plan.phase_bits,
-        plan.phase_shift,
-        plan.inner_shift - 1,
-        outer - frac - 1,
-        outer - plan.frac0,
-    )
-    numbers = (
-        *(plan.per_radian, plan.phase_shift, plan.phase_bits, plan.offset_bits, plan.inner_shift, outer - frac),
-        *(outer - plan.frac0, segments, *plan.c0, *plan.c1, *plan.c2),
-    )
-    bits = max(source.width + plan.per_radian.bit_length() + 1, outer + 4)
-    return Exact(bits, frac, (0,), numbers, LAST)
+    _counts(plan.per_radian.bit_length(), plan.phase_shift)
+    numbers = plan.per_radian, plan.phase_shift, *_quadratic(plan.quarter)
+    bits = max(source.width + plan.per_radian.bit_length() + 1, plan.quarter.outer_frac + 4)
+    return Exact(bits, plan.quarter.frac, (0,), numbers, LAST)
+
+
+def _quadratic(plan: Quadratic) -> tuple[int, ...]:
+    up = plan.outer_frac - plan.frac0
+    _counts(plan.bits + 2, plan.inner_shift - 1, plan.outer_shift - 1, up)
+    sizes = plan.bits, plan.offset_bits, plan.inner_shift, plan.outer_shift, up, len(plan.c0)
+    return (*sizes, *plan.c0, *plan.c1, *plan.c2)
+
+
+def _exp(formats: Sequence[Format], to: Format, constant: int) -> Exact:
+    (source,) = formats
+    _counts(to.width + 10)
+    plan = exp_plan(source, to)
+    product = source.width + plan.per_unit.bit_length() + 1
+    _counts(plan.per_unit.bit_length(), plan.shift, plan.most_down)
+    numbers = plan.per_unit, plan.shift, plan.down, plan.least_down(to), plan.most_down, *_quadratic(plan.power)
+    return Exact(max(product, plan.power.outer_frac + 4), to.frac, (0,), numbers, LAST)
 
 
 def _root(formats: Sequence[Format], to: Format, constant: int) -> Exact:
@@ -190,6 +195,7 @@ IN_C = table(
         "shift": CInteger("x", _shift),
         "sin": CInteger("dg_sine_{bits}(x, p, 0)", _sine, elementary=True),
         "cos": CInteger("dg_sine_{bits}(x, p, 1)", _sine, elementary=True),
+        "exp": CInteger("dg_exp_{bits}(x, p, &wrong)", _exp, elementary=True),
         "sqrt": CInteger("dg_root_{bits}(x, p, &wrong)", _root, elementary=True),
         "select": CInteger("x > 0 ? y : z", _select),
         "reciprocal": CInteger("dg_reciprocal_{bits}(x, p, &wrong)", _reciprocal, elementary=True),

@@ -1,4 +1,4 @@
-"""How far sin, cos, √ and 1/x on integers can be from the real function of the same operand, by their definitions.
+"""How far sin, cos, exp, √ and 1/x on integers can be from the real function of the same operand, by their definitions.
 
 Each bound is the sum of what a unit does to its operand, step by step: `elementary.py` and `tabulated.py` hold the
 steps. The last rounding is in it.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from dynagate.fixedpoint.elementary import reciprocal_plan, sine_plan
+from dynagate.fixedpoint.elementary import Quadratic, exp_plan, reciprocal_plan, sine_plan
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.tabulated import table_plan
 
@@ -24,14 +24,36 @@ def sine_error(source: Format, to: Format, largest: float) -> float:
     """Of sin and cos: the phase is cut to phase_bits and 1/2π rounded; the quadratic errs by f''' h³ / 192, where f is
     sin(π u / 2), and its coefficients, products and sum are rounded."""
     plan = sine_plan(source, to)
-    h = 2.0**-plan.index_bits
     per_radian = abs(plan.per_radian - math.ldexp(0.5 / math.pi, plan.phase_bits + plan.phase_shift - source.frac))
     phase = 0.5 + math.ldexp(per_radian, source.width - 1 - plan.phase_shift)  # half a cell, for cells have centres
-    quadratic = (math.pi / 2.0) ** 3 * h**3 / 192.0
+    return (
+        math.ldexp(2.0 * math.pi * phase, -plan.phase_bits)
+        + _quadratic_error(plan.quarter, (math.pi / 2.0) ** 3)
+        + (to.step / 2.0 if to.frac < 2 else 0.0)
+    )
+
+
+def _quadratic_error(plan: Quadratic, third: float) -> float:
+    """third: the largest third derivative."""
+    h = 2.0**-plan.index_bits
     half0, half1, half2 = (2.0 ** -(frac + 1) for frac in (plan.frac0, plan.frac1, plan.frac2))
     coefficients = half0 + h / 2.0 * half1 + h * h / 4.0 * half2
-    rounding = h / 2.0 * half1 + 2.0 ** -(max(to.frac, 2) + 1) + (to.step / 2.0 if to.frac < 2 else 0.0)
-    return math.ldexp(2.0 * math.pi * phase, -plan.phase_bits) + quadratic + coefficients + rounding + SOLVED
+    rounding = h / 2.0 * half1 + 2.0 ** -(plan.frac + 1)
+    return third * h**3 / 192.0 + coefficients + rounding + SOLVED
+
+
+def exp_error(source: Format, to: Format, largest: float) -> float:
+    """largest: of the result, of which all errors but the last are a part.
+
+    t is cut to its fraction bits and log₂ e rounded; an operand's size counts up to where nothing is left of results.
+    """
+    plan = exp_plan(source, to)
+    octaves = max(abs(to.width - to.frac), abs(to.frac) + 2)
+    size = min(math.ldexp(1.0, source.width - 1 - source.frac), octaves * math.log(2.0))
+    bits = plan.power.bits
+    per_unit = abs(math.ldexp(plan.per_unit, source.frac - plan.shift) - math.ldexp(math.log2(math.e), bits))
+    exponent = math.ldexp(0.5 + size * per_unit, -bits) * math.log(2.0)
+    return largest * math.expm1(exponent + _quadratic_error(plan.power, 2.0 * math.log(2.0) ** 3)) + to.step / 2.0
 
 
 def root_error(source: Format, to: Format, largest: float) -> float:

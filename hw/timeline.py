@@ -20,6 +20,7 @@ KINDS = {
     "reciprocal": "reciprocal",
     "sin": "sine, cosine",
     "cos": "sine, cosine",
+    "exp": "exponential",
     "input": "input",
 }
 """Operation -> what the chain calls it; others by their own name."""

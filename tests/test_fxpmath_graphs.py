@@ -22,7 +22,7 @@ from fxpmath import Fxp
 STATES = 24
 UNITS = 4.0
 """Steps of the result by which a table and its steps may miss sin, cos, √ or 1/x."""
-TABULATED = ("sin", "cos", "sqrt", "reciprocal")
+TABULATED = ("sin", "cos", "exp", "sqrt", "reciprocal")
 
 
 def number(value: Fixed) -> Fxp:

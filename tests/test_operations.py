@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from dynagate import FUNCTIONS, Region, build, evaluate, robots, trace
 from dynagate.dynamics import Function, Tree
-from dynagate.dynamics.spatial import array, cos, select, sin, sqrt
+from dynagate.dynamics.spatial import array, cos, exp, select, sin, sqrt
 from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.optimise import optimise
 from dynagate.graph.ops import FUSED, OPS, table
@@ -24,13 +24,13 @@ NAME = "all_operations"
 
 
 def all_operations(tree: Tree, q: Sequence[Any], qd: Sequence[Any]) -> Any:
-    """Numbers that mean nothing: roots, choices between values and between a value and a number, and the others."""
+    """Numbers that mean nothing: roots, exponentials, choices between values or a value and a number, and others."""
     a, b = q
     v, w = qd
     speed = sqrt(v * v + w * w + 0.25)
     first = select(a - 1.0, speed, -(2.0 * v)) + 0.3 * sin(a)
     second = select(w, select(v, a * b, 0.75), 1.0 / speed) - cos(b)
-    return array([first, -second])
+    return array([first - exp(-speed), -second])
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, unsigned
+from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value, signed, unsigned
 from dynagate.hw.units.rescale import delayed
 
 GROUP = 4
@@ -49,3 +49,17 @@ def _first(flags: list[Value]) -> Value:
     any_before = Cat(*before).any()
     low = Mux(any_before, _first(before), _first(after))
     return Cat(low[: half.bit_length() - 1], ~any_before) if half > 1 else ~any_before
+
+
+FINE_BITS = 3
+"""Of a shift: one multiplexer moves by eights, the next by bits."""
+
+
+def shifted_down(m: Module, value: Value, least: int, amount: Value, fits: Value, width: int) -> tuple[Value, Value]:
+    """The value less its `least + amount` lowest bits, or 0 where it does not fit, signed (width); and whether it fits:
+    both two cycles later."""
+    coarse = Signal(unsigned(len(value) - least), reset_less=True)
+    m.d.sync += coarse.eq(Mux(fits, (value >> least) >> Cat(Const(0, FINE_BITS), amount[FINE_BITS:]), 0))
+    o = Signal(signed(width), name="value", reset_less=True)
+    m.d.sync += o.eq(coarse >> delayed(m, amount[:FINE_BITS], 1, "fine"))
+    return o, delayed(m, fits, 2, "fits_too")

@@ -17,12 +17,10 @@ from dynagate.fixedpoint.elementary import ReciprocalPlan, reciprocal, reciproca
 from dynagate.fixedpoint.format import Format, Integers, Rescaled
 from dynagate.hw.units.multiply import Multiply
 from dynagate.hw.units.multiply import latency as product_latency
-from dynagate.hw.units.normalise import normalised
+from dynagate.hw.units.normalise import normalised, shifted_down
 from dynagate.hw.units.rescale import BLOCK_RAM, delayed, shift_left
 
 SHIFT_BITS = 10
-FINE_BITS = 3
-"""Of the shift back: one multiplexer moves by eights, the next by bits."""
 
 
 def shift_of(source: Format, to: Format) -> int:
@@ -147,11 +145,8 @@ class Reciprocal(wiring.Component):
 
         amount = delayed(m, amount, until_here - 5, "amount")
         fits = delayed(m, fits, until_here - 5, "fits")
-        coarse = Signal(unsigned(len(estimate) - least), reset_less=True)
-        m.d.sync += coarse.eq(Mux(fits, (estimate >> least) >> Cat(Const(0, FINE_BITS), amount[FINE_BITS:]), 0))
-        o = Signal(signed(self.to_width), name="value", reset_less=True)
-        m.d.sync += o.eq(coarse >> delayed(m, amount[:FINE_BITS], 1, "fine"))
-        m.d.comb += [self.o.eq(o), self.overflow.eq(o[-1] | ~delayed(m, fits, 2, "fits_too"))]
+        o, fits_too = shifted_down(m, estimate, least, amount, fits, self.to_width)
+        m.d.comb += [self.o.eq(o), self.overflow.eq(o[-1] | ~fits_too)]
         return m
 
 

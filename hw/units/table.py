@@ -11,7 +11,7 @@ from dynagate.fixedpoint.format import Arithmetic, Format
 from dynagate.fixedpoint.integers import root_shift
 from dynagate.fixedpoint.tabulated import table_plan
 from dynagate.graph.ops import table
-from dynagate.hw.units import multiply, reciprocal, root, sincos, tabulated
+from dynagate.hw.units import exp, multiply, reciprocal, root, sincos, tabulated
 from dynagate.hw.units.add import add_wires
 from dynagate.hw.units.fused import fused_wires
 from dynagate.hw.units.reciprocal import Reciprocal
@@ -19,9 +19,9 @@ from dynagate.hw.units.rescale import Wires
 from dynagate.hw.units.select import select_wires
 from dynagate.hw.units.tabulated import TabulatedReciprocal
 
-SINE_TABLES, ROOT_TABLES, RECIPROCAL_TABLES, TABLE_TABLES = 7, 14, 12, 2
-"""Lookup tables per bit of the result, measured at 24 bits: of a sine, a square root, a reciprocal that normalises its
-operand and one that does not."""
+SINE_TABLES, EXP_TABLES, ROOT_TABLES, RECIPROCAL_TABLES, TABLE_TABLES = 7, 15, 14, 12, 2
+"""Lookup tables per bit of the result, measured at 24 bits: of a sine, an exponential, a square root, a reciprocal that
+normalises its operand and one that does not."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,14 @@ HARDWARE = table(
         "sin": _sincos(0),
         "cos": _sincos(1),
         "select": Own(select_wires),
+        "exp": Elementary(
+            "exp",
+            key=lambda operand, to: (operand, to),
+            latency=exp.latency,
+            products=exp.products,
+            core=exp.Exp,
+            tables=lambda *key: EXP_TABLES,
+        ),
         "sqrt": Elementary(
             "root",
             key=lambda operand, to: (operand.width, to.width, root_shift(operand, to)),

@@ -40,6 +40,10 @@ def cos(x: Scalar) -> Scalar:
     return x.cos() if hasattr(x, "cos") else np.cos(x)
 
 
+def exp(x: Scalar) -> Scalar:
+    return _operation("exp", np.exp, x)
+
+
 def sqrt(x: Scalar) -> Scalar:
     """The root of x, which must not be negative."""
     return _operation("sqrt", np.sqrt, x)

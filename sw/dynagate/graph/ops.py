@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from dynagate.dynamics.spatial import cos, select, sin, sqrt
+from dynagate.dynamics.spatial import cos, exp, select, sin, sqrt
 
 Row = TypeVar("Row")
 
@@ -66,6 +66,7 @@ OPS: dict[str, Op] = {
         Op("shift", 1, lambda a, c: a * 2.0**c, lambda r, a, c: (2.0**c,), "mul_const", "exponent"),
         Op("sin", 1, sin, lambda r, a: (cos(a),), "trig", cycles=12),
         Op("cos", 1, cos, lambda r, a: (-sin(a),), "trig", cycles=12),
+        Op("exp", 1, exp, lambda r, a: (r,), "reciprocal", cycles=14),
         Op("sqrt", 1, sqrt, lambda r, a: (0.5 / r,), "reciprocal", analytic=False, cycles=12),
         Op("select", 3, select, _partials_of_select, "add", "", False, 1, 1, _rate_of_select),
         Op("reciprocal", 1, lambda a: 1.0 / a, lambda r, a: (-(r * r),), "reciprocal", cycles=12),

@@ -1,4 +1,4 @@
-/* Sine, root and inverse on integers, as fixedpoint/elementary.py, tabulated.py and integers.py define them.
+/* Sine, exponential, root and inverse on integers, as fixedpoint/elementary.py, tabulated.py and integers.py define them.
  *
  * Each takes an operand's integer x and the numbers p of its plan, which begin with the places listed below, and
  * returns an integer that DG_CUT rounds once. *wrong is set where there is no result. */
@@ -24,26 +24,36 @@ __extension__ typedef unsigned __int128 dg_u128;
 #define DG_WRAP(bits, v, keep) ((dg_##bits)((dg_u##bits)(v) << (keep)) >> (keep))
 #define DG_CLIP(v, low, high) ((v) < (low) ? (low) : (v) > (high) ? (high) : (v))
 
-enum { DG_PER_RADIAN, DG_PHASE_SHIFT, DG_PHASE_BITS, DG_OFFSET_BITS, DG_INNER_SHIFT, DG_OUTER_SHIFT, DG_C0_UP,
-       DG_SEGMENTS, DG_SINES };
+enum { DG_U_BITS, DG_OFFSET_BITS, DG_INNER_SHIFT, DG_OUTER_SHIFT, DG_C0_UP, DG_SEGMENTS, DG_TABLE };
+enum { DG_PER_RADIAN, DG_PHASE_SHIFT, DG_QUARTER };
+enum { DG_PER_UNIT, DG_T_SHIFT, DG_DOWN, DG_EXP_LEAST, DG_EXP_MOST, DG_POWER };
 enum { DG_WIDTH, DG_INDEX_BITS, DG_SHIFT, DG_LEAST_DOWN, DG_MOST_DOWN, DG_STEPS, DG_NEWTON, DG_SEED = 14 };
 enum { DG_ONE, DG_ERROR_SHIFT, DG_ERROR_FRAC, DG_DROPPED, DG_OF_STEP };
 enum { DG_MASK, DG_LEAST, DG_DEGREE, DG_ENTRIES, DG_SLOPE_SHIFT, DG_VALUE_UP, DG_FRAC1, DG_WINDOWS, DG_FIRST_WINDOW };
 
 #define DG_ELEMENTARY(bits, rounds)                                                                                   \
-    static inline dg_##bits dg_sine_##bits(dg_##bits x, const dg_64 *p, int quarters) {                               \
-        const dg_64 up = p[DG_PHASE_BITS] - 2, offset = p[DG_OFFSET_BITS], segments = p[DG_SEGMENTS];                 \
-        const dg_64 turn = (dg_64)((x * p[DG_PER_RADIAN]) >> p[DG_PHASE_SHIFT]);                                      \
-        const dg_64 phase = (turn + ((dg_64)quarters << up)) & (((dg_64)1 << (up + 2)) - 1);                          \
-        const dg_64 quadrant = phase >> up, whole = ((dg_64)1 << up) - 1;                                             \
-        const dg_64 within = (phase & whole) ^ (quadrant & 1 ? whole : 0), segment = within >> offset;                \
-        const dg_64 d = (within & (((dg_64)1 << offset) - 1)) - ((dg_64)1 << (offset - 1));                           \
-        const dg_64 *c = p + DG_SINES + segment;                                                                      \
+    /* By the table of a quadratic for each segment of [0, 1), rounded half up. */                                    \
+    static inline dg_##bits dg_quadratic_##bits(dg_64 u, const dg_64 *p) {                                            \
+        const dg_64 offset = p[DG_OFFSET_BITS], segments = p[DG_SEGMENTS], *c = p + DG_TABLE + (u >> offset);         \
+        const dg_64 d = (u & (((dg_64)1 << offset) - 1)) - ((dg_64)1 << (offset - 1));                                \
         const dg_64 inner = d * c[2 * segments] + ((dg_64)1 << (p[DG_INNER_SHIFT] - 1));                              \
         const dg_64 slope = c[segments] + (inner >> p[DG_INNER_SHIFT]);                                               \
         const dg_##bits exact = (dg_##bits)d * slope + ((dg_##bits)c[0] << p[DG_C0_UP]);                              \
-        const dg_##bits size = (exact + ((dg_##bits)1 << (p[DG_OUTER_SHIFT] - 1))) >> p[DG_OUTER_SHIFT];              \
+        return (exact + ((dg_##bits)1 << (p[DG_OUTER_SHIFT] - 1))) >> p[DG_OUTER_SHIFT];                              \
+    }                                                                                                                 \
+    static inline dg_##bits dg_sine_##bits(dg_##bits x, const dg_64 *p, int quarters) {                               \
+        const dg_64 *table = p + DG_QUARTER, up = table[DG_U_BITS], whole = ((dg_64)1 << up) - 1;                     \
+        const dg_64 turn = (dg_64)((x * p[DG_PER_RADIAN]) >> p[DG_PHASE_SHIFT]);                                      \
+        const dg_64 phase = turn + ((dg_64)quarters << up), quadrant = phase >> up;                                   \
+        const dg_##bits size = dg_quadratic_##bits((phase & whole) ^ (quadrant & 1 ? whole : 0), table);              \
         return quadrant & 2 ? -size : size;                                                                           \
+    }                                                                                                                 \
+    static inline dg_##bits dg_exp_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                                  \
+        const dg_64 *table = p + DG_POWER, up = table[DG_U_BITS], least = p[DG_EXP_LEAST], most = p[DG_EXP_MOST];     \
+        const dg_##bits t = (x * p[DG_PER_UNIT]) >> p[DG_T_SHIFT], wanted = p[DG_DOWN] - (t >> up);                   \
+        const dg_64 down = (dg_64)DG_CLIP(wanted, least, most), u = (dg_64)t & (((dg_64)1 << up) - 1);                \
+        *wrong = wanted < least;                                                                                      \
+        return *wrong ? 0 : (dg_quadratic_##bits(u, table) + ((dg_##bits)1 << (down - 1))) >> down;                   \
     }                                                                                                                 \
     /* The root of x moved by p[0] bits, with a bit below the result's, rounded half up: bit by bit. */               \
     static inline dg_##bits dg_root_##bits(dg_##bits x, const dg_64 *p, int *wrong) {                                 \

@@ -59,6 +59,8 @@ SAMPLE real dg_cos(real x, real, real) {
     return cosine;
 }
 
+SAMPLE real dg_exp(real x, real, real) { return exp(x); }
+
 /* A lane's part of writing the rows of an output that the lanes of its warp have left in `own`, `pitch` numbers each: a
  * warp writes whole lines of memory, which single lanes with a row each cannot. Numbers are read before any is written,
  * several at a time, for the compiler may not change their order. */

@@ -359,6 +359,52 @@ DG_INLINE vec dg_cos_vec(vec x, vec y, vec z) {
 DG_INLINE real dg_sin_real(real x, real y, real z) { return dg_sin_vec((vec){0} + x, (vec){0} + y, (vec){0} + z)[0]; }
 DG_INLINE real dg_cos_real(real x, real y, real z) { return dg_cos_vec((vec){0} + x, (vec){0} + y, (vec){0} + z)[0]; }
 
+/* e to the x = 2^n e^r with |r| <= ln(2)/2: the series of e^r, whose rest is less than half a unit, and the power of two in
+ * two factors, so that results too large or too small become what they must. Beyond the limits nothing changes any more. */
+#ifdef DYNAGATE_DOUBLE
+#define DG_LN2 0x1.62e42fefap-1, 0x1.cf79abc9e3b3ap-40
+#define DG_EXP_LIMIT 746
+#define DG_TERMS 13
+#define DG_MANTISSA 52
+#else
+#define DG_LN2 0x1.62e4p-1f, 0x1.7f7d1cp-20f
+#define DG_EXP_LIMIT 104
+#define DG_TERMS 7
+#define DG_MANTISSA 23
+#endif
+DG_INLINE vec dg_power_of_two(ivec n) {
+    const ivec bits = (n + (((integer)1 << (8 * (int)sizeof(real) - DG_MANTISSA - 2)) - 1)) << DG_MANTISSA;
+    vec power;
+    memcpy(&power, &bits, sizeof bits);
+    return power;
+}
+DG_INLINE vec dg_where(ivec mask, vec x, vec y) {
+    ivec a, b;
+    memcpy(&a, &x, sizeof a);
+    memcpy(&b, &y, sizeof b);
+    a = (a & mask) | (b & ~mask);
+    memcpy(&x, &a, sizeof a);
+    return x;
+}
+DG_INLINE vec dg_exp_vec(vec x, vec y, vec z) {
+    static const real ln2[] = {DG_LN2}, one_by[] = {1, 1, 1 / (real)2, 1 / (real)6, 1 / (real)24, 1 / (real)120,
+        1 / (real)720, 1 / (real)5040, 1 / (real)40320, 1 / (real)362880, 1 / (real)3628800, 1 / (real)39916800,
+        1 / (real)479001600, 1 / (real)6227020800};
+    const vec limit = (vec){0} + DG_EXP_LIMIT, magic = (vec){0} + DG_MAGIC;
+    x = dg_where(x > limit, limit, dg_where(x < -limit, -limit, x));
+    const vec shifted = x * (real)1.44269504088896340736 + magic, turns = shifted - magic;
+    const vec r = (x - turns * ln2[0]) - turns * ln2[1];
+    ivec n, zero;
+    memcpy(&n, &shifted, sizeof n);
+    memcpy(&zero, &magic, sizeof zero);
+    n -= zero;
+    vec series = (vec){0} + one_by[DG_TERMS];
+#pragma GCC unroll 16
+    for (int k = DG_TERMS - 1; k >= 0; k--) series = series * r + one_by[k];
+    return (void)y, (void)z, series * dg_power_of_two(n >> 1) * dg_power_of_two(n - (n >> 1));
+}
+DG_INLINE real dg_exp_real(real x, real y, real z) { return dg_exp_vec((vec){0} + x, (vec){0} + y, (vec){0} + z)[0]; }
+
 /* Segments over vectors or one number, all in the sample's slots; and over vectors whose inputs are read from planes, and
  * outputs written there, as they come. */
 #define ROWS_ARGUMENTS vec *restrict m

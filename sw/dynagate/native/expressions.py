@@ -21,6 +21,7 @@ class NativeOp:
     infinity: what becomes of operands that are infinite. They remain infinite or turn into NaN ("stays"), become NaN
     ("nan"), or may become a number, as 1 / infinity does ("lost"). NaN remains NaN in all of these. The
     result may be that of another operand ("hidden").
+    single: the function of math.h that computes it for a double.
     """
 
     text: str = ""
@@ -28,6 +29,7 @@ class NativeOp:
     infinity: Literal["stays", "nan", "lost", "hidden"] = "stays"
     function: str = ""
     in_order: int = 2
+    single: str = ""
 
 
 NATIVE = table(
@@ -43,10 +45,11 @@ NATIVE = table(
         "mul_const": NativeOp("{0} * {1}"),
         "shift": NativeOp("{0} * {1}"),
         "sin": NativeOp(
-            "DG_CALL(sin, {0}, {0}, {0})", 0, "nan", in_order=40
+            "DG_CALL(sin, {0}, {0}, {0})", 0, "nan", in_order=40, single="sin"
         ),  # those of inputs are computed before all else
-        "cos": NativeOp("DG_CALL(cos, {0}, {0}, {0})", 0, "nan", in_order=40),
-        "sqrt": NativeOp(function="sqrt(x)", cycles=20, in_order=22),
+        "cos": NativeOp("DG_CALL(cos, {0}, {0}, {0})", 0, "nan", in_order=40, single="cos"),
+        "exp": NativeOp("DG_CALL(exp, {0}, {0}, {0})", 40, "lost", in_order=40, single="exp"),
+        "sqrt": NativeOp(function="sqrt(x)", cycles=20, in_order=22, single="sqrt"),
         "select": NativeOp(function="x > 0 ? y : z", cycles=2, infinity="hidden"),
         "reciprocal": NativeOp("1 / {0}", 24, "lost", in_order=18),
         "multiply_add": NativeOp("{0} * {1} + {2}"),

@@ -46,7 +46,7 @@ def _interface(file: OneState) -> Iterator[str]:
     """The comment for callers."""
     yield "/* Of one state, in rad, m, s, kg and N, row by row:"
     yield from file.described()
-    yield f" * The function {file.name} has no state, checks nothing, and needs sin, cos and sqrt of"
+    yield f" * The function {file.name} has no state, checks nothing, and needs sin, cos, exp and sqrt of"
     yield f" * math.h at most. The macro {file.name.upper()}_CHECK adds a main, which returns in how many"
     yield " * states of a test vector the results are wrong. */\n"
 
@@ -57,8 +57,8 @@ def _statement(graph: Graph, i: int, slot: Sequence[int], dtype: str) -> str:
     if node.constant is not None:
         operands.append(_literal(2.0**node.constant if node.op == "shift" else node.constant, dtype))
     row = NATIVE[node.op]
-    if node.op in ("sin", "cos", "sqrt"):
-        text = f"{node.op}{end}({operands[0]})"
+    if row.single:
+        text = f"{row.single}{end}({operands[0]})"
     elif row.function:
         x, y, z = (*operands, *operands[:1] * (3 - len(operands)))
         text = f"{x} > 0 ? {y} : {z}"

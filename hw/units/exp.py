@@ -1,0 +1,81 @@
+"""e to any x: range reduction by a constant product, table, quadratic interpolation, a move of the binary point.
+
+`fixedpoint.elementary.ExpPlan` says what is computed; the stages here are its lines, in order.
+"""
+
+from __future__ import annotations
+
+from amaranth.hdl import Const, Module, Mux, Signal, Value, signed, unsigned
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+from dynagate.fixedpoint.elementary import exp_plan, exponential
+from dynagate.fixedpoint.format import Format, Integers, Rescaled
+from dynagate.hw.units.multiply import MultiplyConst, constant_width
+from dynagate.hw.units.multiply import latency as product_latency
+from dynagate.hw.units.normalise import shifted_down
+from dynagate.hw.units.quadratic import quadratic, quadratic_cycles, quadratic_products
+from dynagate.hw.units.rescale import delayed, shift_left
+
+
+def products(source: Format, to: Format) -> list[tuple[int, ...]]:
+    """Operand and sum widths of the unit's three products."""
+    plan = exp_plan(source, to)
+    return [(source.width, constant_width(plan.per_unit)), *quadratic_products(plan.power)]
+
+
+def latency(source: Format, to: Format) -> int:
+    """Range reduction, the quadratic, a stage that rounds, two that move the binary point."""
+    reduce, *_ = products(source, to)
+    return product_latency(*reduce) + quadratic_cycles(exp_plan(source, to).power) + 3
+
+
+class Exp(wiring.Component):
+    """o = e to the x, rounded half up, `latency` cycles later. A new operand every cycle.
+
+    ========  ===  ================================
+    x         in   the operand, signed
+    o         out  the result, signed
+    overflow  out  it does not fit its format
+    ========  ===  ================================
+    """
+
+    def __init__(self, source: Format, to: Format) -> None:
+        self.source, self.to = source, to
+        self.plan = exp_plan(source, to)
+        self.latency = latency(source, to)
+        super().__init__({"x": In(signed(source.width)), "o": Out(signed(to.width)), "overflow": Out(1)})
+
+    def model(self, x: Integers) -> Rescaled:
+        return exponential(x, self.source, self.to)
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        plan, power = self.plan, self.plan.power
+        m.submodules.reduce = reduce = MultiplyConst(self.source.width, plan.per_unit)
+        m.d.comb += reduce.a.eq(self.x)
+        t = Signal(signed(max(len(reduce.p) - plan.shift, power.bits + 1)))
+        m.d.comb += t.eq(reduce.p >> plan.shift if plan.shift >= 0 else shift_left(reduce.p, -plan.shift))
+
+        # how far the result will go down, known long before it
+        least, most = plan.least_down(self.to), plan.most_down
+        whole = t[power.bits :].as_signed()
+        down = Signal(signed(max(len(whole), plan.down.bit_length() + 1) + 1), reset_less=True)
+        amount = Signal(range(most - least + 1), reset_less=True)
+        fits = Signal(reset_less=True)
+        half = Signal(unsigned(most), reset_less=True)
+        m.d.sync += [
+            down.eq(Const(plan.down, signed(plan.down.bit_length() + 1)) - whole),
+            amount.eq(Mux(down < least, 0, Mux(down > most, most - least, down - least))),
+            fits.eq(down >= least),
+            half.eq(Const(1 << (least - 1), most) << amount),
+        ]
+        between = quadratic(m, power, t[: power.bits])
+        rounded = Signal(unsigned(power.frac + 3), reset_less=True)
+        m.d.sync += rounded.eq(between.value + delayed(m, half, between.cycles - 3, "half"))
+        kept: tuple[Value, Value] = (
+            delayed(m, amount, between.cycles - 1, "amount"),
+            delayed(m, fits, between.cycles - 1, "fits"),
+        )
+        o, fits_too = shifted_down(m, rounded, least, *kept, self.to.width)
+        m.d.comb += [self.o.eq(o), self.overflow.eq(o[-1] | ~fits_too)]
+        return m
