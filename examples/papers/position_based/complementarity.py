@@ -13,7 +13,6 @@ from dynagate.forces.checks import is_finite, shown
 from dynagate.forces.contact import Contact, ContactError, Plane, Point
 from dynagate.forces.servo import Servo
 from dynagate.integrators.limits import warn_beyond_limits
-from dynagate.integrators.position_based_joints import Joints, joints_of
 from dynagate.robot import Robot
 
 from examples.papers.compiled import compiled
@@ -25,6 +24,7 @@ from examples.papers.position_based.inputs import (
     check_servo,
     check_single,
 )
+from examples.papers.position_based.joints import Joints, joints_of
 from examples.papers.position_based.kinematics import move, place
 from examples.papers.position_based.links import Floats, Integers, Links, links_of
 from examples.papers.position_based.newton_euler import bias, mechanical_energy

@@ -12,9 +12,9 @@ from dynagate.forces.checks import is_finite, shown
 from dynagate.integrators.position_based_inputs import PositionBasedError as PositionBasedError
 from dynagate.integrators.position_based_inputs import check_kind as check_kind
 from dynagate.integrators.position_based_inputs import check_whole as check_whole
-from dynagate.integrators.position_based_joints import Joints
 from dynagate.robot import Robot
 
+from examples.papers.position_based.joints import Joints
 from examples.papers.position_based.links import Floats
 
 

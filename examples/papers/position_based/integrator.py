@@ -17,11 +17,10 @@ import numpy.typing as npt
 from dynagate.forces.contact import Contact
 from dynagate.forces.drag import Drag
 from dynagate.forces.servo import Servo
+from dynagate.integrators.collocation import collocation
 from dynagate.integrators.limits import warn_beyond_limits
-from dynagate.integrators.position_based_joints import joints_of
 from dynagate.robot import Robot
 
-from examples.papers.position_based.collocation import collocation
 from examples.papers.position_based.equation_5 import run_energy
 from examples.papers.position_based.equation_7 import run_residual
 from examples.papers.position_based.inputs import (
@@ -34,6 +33,7 @@ from examples.papers.position_based.inputs import (
     check_servo,
     check_whole,
 )
+from examples.papers.position_based.joints import joints_of
 from examples.papers.position_based.kinematics import move
 from examples.papers.position_based.links import Floats, Integers, links_of
 from examples.papers.position_based.newton_euler import accelerations, body_acceleration, mechanical_energy
@@ -129,7 +129,7 @@ class PositionBased:
             most=iterations,
             exact=method == "lm-full" or self.objective == "forces",
             second=weights.second,
-            first=weights.first,
+            first=weights.first[-1],
             times=weights.times,
         )
 

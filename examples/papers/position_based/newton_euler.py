@@ -9,12 +9,12 @@ import numpy.typing as npt
 from dynagate.base.errors import Error
 from dynagate.dynamics.explicit import TABLEAUX
 from dynagate.integrators.limits import warn_beyond_limits
-from dynagate.integrators.position_based_joints import Joints, joints_of
 from dynagate.robot import Robot
 
 from examples.papers.compiled import compiled
 from examples.papers.position_based.inertia import add_inertia, eliminate, paired
 from examples.papers.position_based.inputs import check_positive, check_single
+from examples.papers.position_based.joints import Joints, joints_of
 from examples.papers.position_based.kinematics import move, place
 from examples.papers.position_based.links import Floats, Links, links_of
 from examples.papers.position_based.state import fill, potential

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from dynagate.integrators.position_based_joints import Joints
 
 from examples.papers.compiled import compiled
 from examples.papers.position_based.inertia import gather, load_of, paired, slope
+from examples.papers.position_based.joints import Joints
 from examples.papers.position_based.kinematics import move, subtract
 from examples.papers.position_based.links import Floats, Integers, Links
 from examples.papers.position_based.points import Points, add_points

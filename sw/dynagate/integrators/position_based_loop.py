@@ -30,12 +30,11 @@ from dynagate.integrators.position_based_graphs import (
 )
 from dynagate.integrators.position_based_root import root_search
 from dynagate.integrators.position_based_search import ENERGY
-from dynagate.robot import Robot
 
 
 def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool = False) -> Loop:
-    """From the values of `position_based_graphs.begin` to best (nq,), the configuration at the step's end, counted (),
-    its iterations, and rest (), the largest force left over its scale.
+    """From the values of `position_based_graphs.begin` to best ((K - 1) nv,), what leads from the step's begin to its
+    nodes, counted (), its iterations, and rest (), the largest force left over its scale.
 
     full: of an energy, with its whole Hessian in place of M/dt², that of the part which is a square's. A root of forces
     has the whole Jacobian in any case."""
@@ -45,7 +44,7 @@ def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool 
     return Loop(
         "search",
         model.robot.name,
-        (evaluation(model, "trial", "trial_slope"), _decision(model.robot, scale), *hessian, _step(model, full=full)),
+        (evaluation(model, "trial", "trial_slope"), _decision(model, scale), *hessian, _step(model, full=full)),
         {
             "next": "trial",
             "best": "held",
@@ -59,10 +58,11 @@ def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool 
     )
 
 
-def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
+def _decision(model: Model, scale: Sequence[float]) -> Graph:
     """Which is the best so far, and the next damping: a trial is accepted as `run_energy` does."""
-    recording, sizes = Recording("decision", robot.name), typical_sizes(Tree(robot))
-    trial, held = (recording.input(name, (robot.nq,), sizes["q"]) for name in ("trial", "held"))
+    robot = model.robot
+    recording, sizes = Recording("decision", robot.name), typical_sizes(model.tree)
+    trial, held = (model.away(recording, name) for name in ("trial", "held"))
     trial_slope, gradient = (recording.input(name, (robot.nv,), sizes["tau"]) for name in ("trial_slope", "gradient"))
     energy, lowest = (recording.input(name, (), sizes["tau"] @ sizes["q"])[()] for name in ("energy", "lowest"))
     damping, count = (recording.input(name, ())[()] for name in ("damping", "count"))
@@ -86,17 +86,18 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
 
 def _step(model: Model, *, full: bool) -> Graph:
     """best, slope, relaxed to next: best - (M/dt² + λ)⁻¹ slope, λ beside the mean of the diagonal. full: with the input
-    dagain_dbest (nv, nv), the Hessian, in place of M/dt²."""
+    dagain_dbest (nv, nv), the Hessian, in place of M/dt², which takes start too."""
     robot = model.robot
     tree = Tree(robot)
     recording, sizes = Recording("step", robot.name), typical_sizes(tree)
-    best, slope = recording.input("best", (robot.nq,), sizes["q"]), recording.input("slope", (robot.nv,), sizes["tau"])
+    best, slope = model.away(recording, "best"), recording.input("slope", (robot.nv,), sizes["tau"])
     relaxed = recording.input("relaxed", ())[()]
     if full:
-        size_of_one = np.outer(sizes["tau"], 1.0 / sizes["q"])
+        size_of_one = np.outer(sizes["tau"], 1.0 / sizes["delta_q"])
         hessian = array(list(recording.input("dagain_dbest", (tree.nv, tree.nv), size_of_one)))
     else:
-        hessian = mass_matrix(tree, list(best)) * (1.0 / model.dt**2)
+        (q,) = model.reached(model.configuration(recording, "start"), best)
+        hessian = mass_matrix(tree, list(q)) * (1.0 / model.dt**2)
         for d in range(tree.nv):
             hessian[d, d] = hessian[d, d] + model.spring(d)
     damp(hessian, relaxed)

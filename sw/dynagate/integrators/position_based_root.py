@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynagate.dynamics import Tree
 from dynagate.dynamics.mass_matrix import factorise, solve
-from dynagate.dynamics.spatial import array, chosen, select
+from dynagate.dynamics.spatial import Array, array, chosen, select
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import Loop, Until
@@ -24,7 +23,6 @@ from dynagate.integrators.position_based_graphs import (
     scalar,
 )
 from dynagate.integrators.position_based_search import FORCES, MEMORY
-from dynagate.robot import Robot
 
 CARRY = {
     "next": "trial",
@@ -34,23 +32,24 @@ CARRY = {
     "turned": "slot",
     "relaxed": "damping",
     "counted": "count",
-    "finest": "least_q",
+    "finest": "least_away",
     "least": "lowest",
     "least_left": "lowest_left",
 }
 
 
 def root_search(model: Model, scale: Sequence[float], iterations: int) -> Loop:
-    """A loop of iterations from the values of `position_based_graphs.begin` to best (nq,), counted () and rest ()."""
-    robot = model.robot
+    """A loop of iterations from the values of `position_based_graphs.begin` to best
+    ((K - 1) nv,), counted () and rest ()."""
+    scale = [*scale] * model.unknown
     return Loop(
         "search",
-        robot.name,
+        model.robot.name,
         (
             evaluation(model, "trial", "trial_slope"),
-            _decision(robot, scale),
-            jacobian(evaluation(model, "now", "forces"), inputs=["now"]),
-            _step(robot),
+            _decision(model, scale),
+            jacobian(evaluation(model, "now", "forces"), inputs=["now"], robot=model.robot),
+            _step(model),
         ),
         CARRY,
         Until("left", 1.0, iterations + 1),
@@ -58,16 +57,16 @@ def root_search(model: Model, scale: Sequence[float], iterations: int) -> Loop:
     )
 
 
-def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
+def _decision(model: Model, scale: Sequence[float]) -> Graph:
     """Where the search is, where the forces were least, the squares of the forces that bound the next, and the damping.
 
     recent: squares of the forces in the last iterations that were accepted; slot: 1 where the next one is noted. What
     the search returns, best, is where it is if that has converged, and else where the squares were least.
     """
-    recording, sizes = Recording("decision", robot.name), typical_sizes(Tree(robot))
-    trial, held, least_q = (recording.input(name, (robot.nq,), sizes["q"]) for name in ("trial", "held", "least_q"))
-    trial_slope, gradient = (recording.input(name, (robot.nv,), sizes["tau"]) for name in ("trial_slope", "gradient"))
-    square = sizes["tau"] @ sizes["tau"]
+    recording, torques = Recording("decision", model.robot.name), _torques(model)
+    trial, held, least_away = (model.away(recording, name) for name in ("trial", "held", "least_away"))
+    trial_slope, gradient = (recording.input(name, torques.shape, torques) for name in ("trial_slope", "gradient"))
+    square = torques @ torques
     recent = recording.input("recent", (MEMORY,), square)
     slot = recording.input("slot", (MEMORY,))
     lowest = recording.input("lowest", (), square)[()]
@@ -81,7 +80,7 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
     better = first + near * (select(largest(list(recent)) - value, 1.0, 0.0) + within)
     left = select(better, rest, largest_over(gradient, scale))
     lower = better * select(lowest - value, 1.0, 0.0)
-    now, finest = chosen(better, trial, held), chosen(lower, trial, least_q)
+    now, finest = chosen(better, trial, held), chosen(lower, trial, least_away)
     least_left = select(lower, rest, lowest_left)
     noted = [select(first + better * s, value, r) for s, r in zip(slot, recent, strict=True)]
     return recording.graph(
@@ -102,14 +101,20 @@ def _decision(robot: Robot, scale: Sequence[float]) -> Graph:
     )
 
 
-def _step(robot: Robot) -> Graph:
+def _torques(model: Model) -> Array:
+    """Typical sizes ((K - 1) nv,) of forces."""
+    return np.tile(typical_sizes(model.tree)["tau"], model.unknown)
+
+
+def _step(model: Model) -> Graph:
     """now, slope, relaxed and the Jacobian J of the forces to next: now - (JᵀJ + λ)⁻¹ Jᵀ slope, λ beside the mean of
     the diagonal."""
-    n = robot.nv
-    recording, sizes = Recording("step", robot.name), typical_sizes(Tree(robot))
-    now, slope = recording.input("now", (n,), sizes["q"]), recording.input("slope", (n,), sizes["tau"])
+    recording, torques = Recording("step", model.robot.name), _torques(model)
+    n = len(torques)
+    now, slope = model.away(recording, "now"), recording.input("slope", (n,), torques)
     relaxed = recording.input("relaxed", ())[()]
-    j = recording.input("dforces_dnow", (n, n), np.outer(sizes["tau"], 1.0 / sizes["q"]))
+    angles = np.tile(typical_sizes(model.tree)["delta_q"], model.unknown)
+    j = recording.input("dforces_dnow", (n, n), np.outer(torques, 1.0 / angles))
     square = j.T @ j
     damp(square, relaxed)
     dense = _Dense(n)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-
 from dynagate.forces.servo import Servo, ServoError
 from dynagate.integrators.position_based_inputs import check_kind
 from dynagate.integrators.position_based_links import Floats, Integers
