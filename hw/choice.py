@@ -143,7 +143,8 @@ def choose(
     bound = max(_bounds(formatted, board, clock))
     shortest = math.ceil(bound.cycles)
     if shortest <= LONGEST:
-        return _smallest(candidate, shortest, bound.reason)
+        whole = "" if shortest == bound.cycles else f", and an interval is a whole number: {shortest}"
+        return _smallest(candidate, shortest, bound.reason + whole)
     least = _smallest(candidate, 1, "")
     longer = (candidate(interval, "") for interval in _doubled(least.plan.ii))
     best = min((least, *(choice for choice in longer if not _excess(choice))), key=_share)

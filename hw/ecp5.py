@@ -7,6 +7,7 @@ Verilog too, so that it can be simulated against the integers (`dynagate.sim.lin
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import sysconfig
 import time
@@ -157,6 +158,12 @@ class Routed:
     cells: dict[str, int]
     versions: dict[str, str]
     seconds: dict[str, float]
+
+    @property
+    def loading(self) -> str:
+        """What to type, with the board plugged in."""
+        file = shlex.quote(str(self.bitstream))
+        return f"to load it: openFPGALoader --board {self.bitstream.stem} {file}; or fujprog {file}"
 
     def text(self) -> str:
         """For the terminal."""

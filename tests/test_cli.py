@@ -149,6 +149,26 @@ def test_info_says_which_robots_a_form_knows() -> None:
     assert "robot 'hyq' branches at the base" in text
 
 
+def test_info_of_one_function() -> None:
+    status, text = call("info", "two_joint_arm", "--function", "aba")
+    assert status == 0
+    rows = text[text.index("two_joint_arm: ") :].splitlines()[2:]
+    assert [row.split()[:2] for row in rows] == [
+        ["forward_dynamics", form] for form in FUNCTIONS["forward_dynamics"].forms
+    ]
+    for asked, message in (
+        ("frame_pose_fore", "robot 'two_joint_arm' has no frame 'fore'"),
+        (
+            "forward_dynamic",
+            "no function 'forward_dynamic' (did you mean 'forward_dynamics'?); expected one of inverse",
+        ),
+        ("delassus", "robot 'two_joint_arm' has no contacts and no loops"),
+    ):
+        status, text = call("info", "two_joint_arm", "--function", asked)
+        assert status != 0
+        assert message in " ".join(text.split())
+
+
 def steps(text: str) -> list[str]:
     """Lines of progress, which are indented."""
     return [line for line in text.splitlines() if line.startswith("  ")]

@@ -284,6 +284,9 @@ def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, ecp5.Routed]) -> 
     assert routed.bitstream.read_bytes().find(b"LFE5U-85F") > 0
     content = json.loads((routed.bitstream.parent / "bitstream.json").read_text())
     assert (content["seed"], content["megahertz"]) == (routed.seed, routed.megahertz)
+    assert (
+        routed.loading == f"to load it: openFPGALoader --board ulx3s {routed.bitstream}; or fujprog {routed.bitstream}"
+    )
     text = routed.text()
     assert f"clock {routed.megahertz:g} MHz, measured: routed for {routed.routed_mhz:.1f} MHz" in text
     assert "nextpnr does not time the path inside a multiplier block" in text

@@ -67,7 +67,9 @@ def test_options_that_a_device_does_not_take_are_refused_before_any_work(
         for what in (ARM, "iiwa14"):
             with pytest.raises(dynagate.Error, match=message):
                 dynagate.open(what, device=device, **{option: EVERY[option]})
-    with pytest.raises(TypeError, match="unexpected keyword argument 'treads'"):
+    near = r"'treads'( \(did you mean 'threads'\?\))?"
+    own = f"expected for device '{device}' one of {taken}, {ALGORITHM}, device, algorithm, overflow, step$"
+    with pytest.raises(TypeError, match=f"unexpected keyword argument {near}; {own}"):
         dynagate.open(ARM, device=device, treads=2)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="unexpected keyword argument 'scans'"):  # a device says it, nobody chooses it
         dynagate.open(ARM, device=device, scans=True)  # type: ignore[call-arg]

@@ -97,3 +97,9 @@ def test_a_log_of_a_command_ends_with_the_seconds_of_each_step(
         capsys.readouterr().err
         == "  tracing\n  C++ compiler: model\n  took: tracing 1.2 s, C++ compiler: model 2.8 s\n"
     )
+    now = iter([0.0, *[k // 2 / 2 for k in range(2, 60)], 99.0])
+    with Lasting() as say:
+        for step in range(30):
+            say(f"form {step}")
+    names = ", ".join(f"form {step} 0.5 s" for step in range(22, 29))
+    assert capsys.readouterr().err.splitlines()[-1] == f"  took: {names}, form 29 84.5 s, others 11.0 s"

@@ -317,7 +317,7 @@ def test_a_frame_without_mass_takes_that_of_what_is_bolted_to_it(tmp_path: Path)
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RobotError, match=r"arm.urdf: no such file \(.*\); expected a URDF file"):
+    with pytest.raises(RobotError, match=f"arm.urdf: no such file in {tmp_path}; expected a URDF file"):
         Robot.from_urdf(tmp_path / "arm.urdf")
 
 

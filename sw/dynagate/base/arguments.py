@@ -77,6 +77,16 @@ def check_time_step(dt: object) -> None:
     check_positive("dt", dt, "a time step of more than 0 s")
 
 
+def check_number_type(dtype: object) -> None:
+    """Raises TypeError: a dtype is none of numpy's; ValueError: it is another one than float32 and float64."""
+    try:
+        number = np.dtype(dtype)  # type: ignore[call-overload]
+    except TypeError:
+        raise ArgumentTypeError(f"dtype {shown(dtype)}; expected float32 or float64") from None
+    if number not in (np.float32, np.float64):
+        raise ArgumentError(f"dtype {number}; expected float32 or float64")
+
+
 def real(label: str, value: Any) -> Array:
     """An argument as an array of real numbers, itself where it is one.
 
@@ -144,7 +154,7 @@ def leading_axes(
         elif shape[:own] != leading:
             raise ArgumentError(
                 f"input '{port.name}' has leading axes {shape[:own]}; the inputs before it have {leading}: "
-                "expected the same for all"
+                "expected the same for all, as numpy.broadcast_to makes them"
             )
         if port.name in turns:
             if count not in (None, shape[own]):

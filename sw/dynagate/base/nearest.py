@@ -24,12 +24,13 @@ def nearest(name: object, known: Iterable[str]) -> str:
     return f" (did you mean '{by_lower[close[0]]}'?)" if close else ""
 
 
-def check_keyword(function: str, name: str, known: Iterable[str]) -> None:
-    """Raises TypeError: a function has no keyword of this name. known: those that it has."""
+def check_keyword(function: str, name: str, known: Iterable[str], what: str = "") -> None:
+    """Raises TypeError: a function has no keyword of this name. known: those that it has. what: it has these for."""
     names = list(known)
     if name not in names:
+        here = f"for {what} one of" if what else "one of"
         raise ArgumentTypeError(
-            f"{function}() got an unexpected keyword argument '{name}'{nearest(name, names)}; expected one of "
+            f"{function}() got an unexpected keyword argument '{name}'{nearest(name, names)}; expected {here} "
             f"{', '.join(names)}"
         )
 

@@ -438,8 +438,7 @@ def bitstream(
             asked = {} if clock is None else {"megahertz": clock}
             target = project_folder / f"{built.folder.name}-{board.name}"
             routed = ecp5.bitstream(built, board, target, step=step, **asked)
-            click.echo(routed.text())
-            click.echo(routed.bitstream)
+            click.echo(f"{routed.text()}\n{routed.loading}")
             return
         project = write_project(built, choice, project_folder)
         products = None if only_project else run_tool(project, step=step)
@@ -470,8 +469,7 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
             target = folder / f"cores-{board.name}-{cores.core.hash[:12]}"
             gateware = ecp5.Gateware.of_cores(cores.core, cores.cores)
             routed = ecp5.bitstream(gateware, board, target, step=step, **asked)
-            click.echo(routed.text())
-            click.echo(routed.bitstream)
+            click.echo(f"{routed.text()}\n{routed.loading}")
             return
         project = write_core_project(cores, folder, clock_mhz=clock)
         products = None if only_project else run_tool(project, step=step)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.dynamics import LISTED
+from dynagate.dynamics import function as function_row
 from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.graph import Counts, trace
 from dynagate.graph.evaluate import evaluate
@@ -43,25 +44,30 @@ def describe(
     robot: Robot,
     region: Region,
     *,
+    function: str | None = None,
     form: str | None = None,
     step: Callable[[str], Any] | None = None,
     **options: Any,
 ) -> list[Row]:
-    """A row per function and form, or those of this form alone, in the default choices and in those of fewest
-    operations; where `frame`, `mass` or `prefix` is given, in these instead. With `friction` and `friction_speed` where
-    the function takes them. step: called with what is about to happen.
+    """A row per function and form, or those of this function or form alone, in the default choices and in those of
+    fewest operations; where `frame`, `mass` or `prefix` is given, in these instead. With `friction` and
+    `friction_speed` where the function takes them. step: called with what is about to happen. Raises RobotError: the
+    robot does not have this function, or not in this form.
     """
     say = step or (lambda text: None)
     rows = []
-    for name, function in LISTED.items():
-        forms = function.forms_for(robot)
+    listed = LISTED if function is None else {function_row(function).name: function_row(function)}
+    for name, row in listed.items():
+        forms = row.forms_for(robot)
         if form is not None:  # of a function that the robot has
-            forms = [each for each in function.forms if each == form and forms]
-        rubs = {key: options[key] for key in FRICTION if key in options and function.takes_friction}
+            forms = [each for each in row.forms if each == form and forms]
+        if function is not None and not forms:
+            trace(robot, function, form=form)  # says why the robot has none
+        rubs = {key: options[key] for key in FRICTION if key in options and row.takes_friction}
         double = _states(region, name, rubs) if forms else {}
         own = {key: value for key, value in options.items() if key not in FRICTION}
         for each in forms:
-            takes = function.options.get(each, ())
+            takes = row.options.get(each, ())
             choices: list[dict[str, Any]] = [own] if own else [{}, FEWEST]
             taken = [{key: value for key, value in choice.items() if key in takes} for choice in choices]
             for choice in [each for k, each in enumerate(taken) if each not in taken[:k]]:

@@ -19,6 +19,7 @@ from dynagate.cli.robot import Command, refuse_without, with_options
 from dynagate.dynamics import ALIASES, ALL, FRAME_FUNCTIONS, LISTED, ROLLOUT, TOGETHER, Function, function
 from dynagate.dynamics.friction import OPTIONS as FRICTION
 from dynagate.dynamics.friction import SPEED
+from dynagate.dynamics.options import DEFAULT_FUNCTION
 from dynagate.dynamics.parameters import check_variable
 from dynagate.fixedpoint.assign import LARGEST_WORD, SMALLEST_WORD
 from dynagate.fixedpoint.goal import MULTIPLIERS
@@ -138,19 +139,22 @@ class OneFunction(click.Choice[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and (value in ALIASES or value.startswith(tuple(FRAME_FUNCTIONS))):
             return Functions().convert(value, param, ctx)
+        if isinstance(value, str) and value not in self.choices and (near := nearest(value, [*LISTED, *ALIASES])):
+            self.fail(f"no function '{value}'{near}; expected one of {', '.join(LISTED)}", param, ctx)
         return super().convert(value, param, ctx)
 
 
-def function_option(text: str, *, several: bool = False) -> Command:
+def function_option(text: str, *, several: bool = False, default: str | None = DEFAULT_FUNCTION) -> Command:
+    """default: None for one that may be left out."""
     more = f"; several with commas, or {ALL} for {', '.join(TOGETHER)}; or {ROLLOUT}" if several else ""
     more += f"; or, with _ and the name of a frame, {', '.join(FRAME_FUNCTIONS)}"
     return click.option(
         "--function",
         "name",
-        default="forward_dynamics_gradient",
+        default=default,
         type=Functions() if several else OneFunction(list(LISTED)),
         metavar="FUNCTION",
-        show_default=True,
+        show_default=default is not None,
         help=f"{text}: {', '.join(LISTED)}{more}.",
     )
 
@@ -359,7 +363,7 @@ def algorithm_options(command: Command) -> Command:
         algorithm = {"form": form, "frame": rest.pop("frame"), "mass": rest.pop("mass"), "prefix": prefix or None}
         algorithm |= {name: rest.pop(name) for name in FRICTION}
         algorithm = {option: value for option, value in algorithm.items() if value is not None}
-        functions = [function(rest["name"])] if "name" in rest else list(LISTED.values())
+        functions = [function(rest["name"])] if rest.get("name") else list(LISTED.values())
         _check_algorithm(robot, functions, algorithm)
         return command(robot, *region, algorithm=algorithm, **rest)
 

@@ -11,11 +11,15 @@ LONG = 2.0
 """Seconds from which on a log ends with what each step took."""
 
 
+MOST = 8
+"""Steps that the end names, those that took longest."""
+
+
 class Steps(progress.Steps):
     """Call with what is about to happen; the step before is then done.
 
     A terminal shows the running step with its elapsed seconds. A log gets one line when it starts, and one at the end
-    with the seconds of all.
+    with the seconds of those that took longest.
     """
 
     def __init__(self) -> None:
@@ -24,5 +28,13 @@ class Steps(progress.Steps):
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         super().__exit__(kind, error, trace)
         if not self._terminal and sum(seconds for _, seconds in self.took) >= LONG:
-            text = ", ".join(f"{what} {seconds:.1f} s" for what, seconds in self.took if seconds >= 0.1)
-            print(f"  took: {text}", file=sys.stderr, flush=True)
+            longest = sorted((k for k, (_, seconds) in enumerate(self.took) if seconds >= 0.1), key=self._seconds)[
+                -MOST:
+            ]
+            steps = ["{} {:.1f} s".format(*self.took[k]) for k in sorted(longest)]
+            others = sum(self._seconds(k) for k in range(len(self.took)) if k not in longest)
+            steps += [f"others {others:.1f} s"] if others >= 0.1 else []
+            print(f"  took: {', '.join(steps)}", file=sys.stderr, flush=True)
+
+    def _seconds(self, k: int) -> float:
+        return self.took[k][1]

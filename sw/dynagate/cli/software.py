@@ -42,19 +42,20 @@ TESTED_SPEED = 1.0
 
 @command(
     short_help="List what each function costs, in each form.",
-    epilog=examples("info iiwa14", "info my_robot.urdf --form aba --json"),
+    epilog=examples("info iiwa14", "info my_robot.urdf --function rnea", "info my_robot.urdf --form aba --json"),
 )
 @robot_options
 @region_options(usual=True)
+@function_option("This one alone", default=None)
 @algorithm_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
-def info(robot: Robot, region: Region, as_json: bool, algorithm: dict[str, Any]) -> None:
+def info(robot: Robot, region: Region, name: str | None, as_json: bool, algorithm: dict[str, Any]) -> None:
     """Print what each function of ROBOT costs in each of its forms: operations, depth, float32 error."""
     from dynagate.cli.info import describe, table
     from dynagate.cli.progress import Steps
 
     with Steps() as step:
-        rows = describe(robot, region, step=step, **algorithm)
+        rows = describe(robot, region, function=name, step=step, **algorithm)
     click.echo(json.dumps([row.as_dict() for row in rows], indent=1) if as_json else table(robot, rows))
 
 

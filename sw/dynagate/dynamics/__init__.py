@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any
 
-from dynagate.base.errors import ArgumentError
+from dynagate.base.arguments import shown
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import (
     articulated,
@@ -611,8 +612,10 @@ def function(name: str | Sequence[str]) -> Function:
     """The function with this name, or with one of ALIASES; several names with commas between them, or "all", are
     functions together, each for samples of its own; several names in a list, or with + between them, are one function
     that computes all at one state; FRAME_FUNCTIONS with _ and a frame's name are of that frame (`Robot.frame`). Raises
-    ValueError that lists the names."""
+    ValueError that lists the names; TypeError: it is no name."""
     if not isinstance(name, str):
+        if not (isinstance(name, Sequence) and name and all(isinstance(each, str) for each in name)):
+            raise ArgumentTypeError(f"function {shown(name)}; expected the name of one, or a list of names")
         return function(name[0]) if len(name) == 1 else functions_at_once(tuple(name))
     pieces = _at_once().split(name)
     if len(pieces) > 1 or name in _CUT:

@@ -38,6 +38,8 @@ ALGORITHM = [name for name in AlgorithmOptions.__dataclass_fields__ if name not 
 """Options of a function's algorithm."""
 OF_ROLLOUT = NAMES
 """Options of a robot's rollout on every device."""
+OWN = ("device", "algorithm", "overflow", "step")
+"""Keywords of `open` itself."""
 SOLVERS: dict[str, type[Opened]] = {ILQR: Ilqr, MPPI: Mppi}
 """Controllers by the name of their function."""
 
@@ -105,7 +107,7 @@ def open(
     an option with another name; RobotError where there is no such robot, DesignError for a design that is missing or
     damaged, CompileError where there is no compiler.
     """
-    _check_names(options)
+    _check_names(what, function, device, options)
     if not isinstance(function, str | None):
         function = function_row(function).name
     with showing(step) as say:
@@ -149,14 +151,35 @@ def _opened_as_asked(
     )
 
 
-def _check_names(options: Mapping[str, Any]) -> None:
-    """Raises TypeError: an option has a name that is none of any device, algorithm or rollout."""
-    own = ("device", "algorithm", "overflow", "step")
-    of_devices = [each.name for device in DEVICES.values() for each in fields(device)]
+def _check_names(what: object, function: object, device: object, options: Mapping[str, Any]) -> None:
+    """Raises TypeError: an option has a name that is none of any device, algorithm, rollout or controller. The text has
+    those of this function on this device."""
+    of_devices = [each.name for one in DEVICES.values() for each in fields(one)]
     of_solvers = [name for each in SOLVERS.values() for name in _keywords(each)]
-    known = dict.fromkeys((*own, *of_devices, *AlgorithmOptions.__dataclass_fields__, *OF_ROLLOUT, *of_solvers))
+    known = {*OWN, *of_devices, *AlgorithmOptions.__dataclass_fields__, *OF_ROLLOUT, *of_solvers}
     for name in options:
-        check_keyword("open", name, known)
+        if name not in known:
+            here, taken = _taken_here(what, function, device)
+            check_keyword("open", name, dict.fromkeys((*taken, *OWN)), here)
+
+
+def _taken_here(what: object, function: object, device: object) -> tuple[str, list[str]]:
+    """What is opened, for an error's text, and its options. A device that is none has no options of its own."""
+    is_robot = _robot(what) is not None
+    name = _name(device or (Cpu.name if is_robot else Sim.name))  # type: ignore[arg-type]
+    if is_robot and (function == ROLLOUT or function in list(SOLVERS)):
+        return _taken_in_time(str(function), name)
+    kind = FUNCTION if is_robot else DESIGN
+    of_device = DEVICES[name].taken(kind) if name in opening(kind) else []
+    return LABELS[kind].format(name), [*of_device, *(ALGORITHM if is_robot else [])]
+
+
+def _taken_in_time(function: str, device: str) -> tuple[str, list[str]]:
+    """What a rollout or a controller on a device is called in errors, and its options."""
+    of_device = DEVICES[device].taken(ROLLOUT) if device in opening(ROLLOUT) else []
+    if function == ROLLOUT:
+        return f"a rollout on device '{device}'", [*OF_ROLLOUT, *of_device]
+    return f"{function} on device '{device}'", [*_keywords(SOLVERS[function]), *of_device]
 
 
 def _robot(what: object) -> Robot | str | PathLike[str] | None:
@@ -211,8 +234,8 @@ def _rollout(
     """A robot's rollout. Raises ValueError naming an option that no rollout takes, or that its device does not."""
     chosen = device or Cpu.name
     name = _name(chosen)
-    own = DEVICES[name].taken(ROLLOUT) if name in opening(ROLLOUT) else []
-    check_options(f"a rollout on device '{name}'", options, (*OF_ROLLOUT, *own))
+    label, taken = _taken_in_time(ROLLOUT, name)
+    check_options(label, options, taken)
     if "steps" not in options:
         raise ArgumentError("a rollout without steps; expected steps=50 or another number of them")
     _check_overflow_of_rollout(overflow)
@@ -233,10 +256,10 @@ def _solver(
         raise ArgumentError(f"a design does not compute {function}; expected a robot, or the path of its URDF file")
     _check_overflow_of_rollout(overflow)
     chosen = device or Cpu.name
-    name, solver = _name(chosen), SOLVERS[function]
-    own = DEVICES[name].taken(ROLLOUT) if name in opening(ROLLOUT) else []
+    solver = SOLVERS[function]
+    label, taken = _taken_in_time(function, _name(chosen))
     keywords = _keywords(solver)
-    check_options(f"{function} on device '{name}'", options, (*keywords, *own))
+    check_options(label, options, taken)
     parameters = inspect.signature(solver).parameters
     for each in keywords:
         if parameters[each].default is inspect.Parameter.empty and each not in options:

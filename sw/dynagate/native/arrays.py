@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import check_number_type
 from dynagate.base.errors import ArgumentError
 
 CACHE_LINE = 64
@@ -27,8 +28,7 @@ class Named(Protocol):
 
 def check(dtype: np.dtype[Any], layout: str) -> None:
     """Raises ValueError: a dtype but float32 and float64, or no layout."""
-    if dtype not in TYPES:
-        raise ArgumentError(f"dtype {dtype}; expected float32 or float64")
+    check_number_type(dtype)
     if layout not in LAYOUTS:
         raise ArgumentError(f"layout '{layout}'; expected {' or '.join(LAYOUTS)}")
 

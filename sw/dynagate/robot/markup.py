@@ -35,7 +35,8 @@ def check_file(path: Path, kind: str, where: str = "") -> None:
     """Raises RobotError: there is no such file, or it is too large. kind: the name of its format, with an article.
     where: the beginning of the error's text."""
     if not path.is_file():
-        raise RobotError(f"{where}no such file ({path}); expected {kind} file")
+        what = "a folder" if path.is_dir() else f"no such file in {path.absolute().parent}"
+        raise RobotError(f"{where}{what}; expected {kind} file")
     _check_size(path.stat().st_size, kind, where)
 
 

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from dynagate.base.arguments import check_flags
+from dynagate.base.arguments import check_flags, check_number_type
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.design import Design
 from dynagate.design.files import FILE, load
@@ -98,6 +98,8 @@ class DeviceOptions:
     def __post_init__(self) -> None:
         flags = {each.name: getattr(self, each.name) for each in fields(self) if isinstance(each.default, bool)}
         check_flags(**flags)
+        if getattr(self, "dtype", None) is not None:
+            check_number_type(self.dtype)  # type: ignore[attr-defined]
 
     @classmethod
     def taken(cls, what: str) -> list[str]:
