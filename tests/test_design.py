@@ -174,7 +174,7 @@ def test_build_mends_a_damaged_design(case: str, sound: Build, folder: Path, tmp
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
 
 
-MISSING = {"Verilog": "datapath.v", "datasheet": "datasheet.md"}
+MISSING = {"Verilog": "datapath.v", "datasheet": "datasheet.md", "script": "ooc.tcl"}
 
 
 def test_a_sound_design_is_kept(sound: Build, monkeypatch: pytest.MonkeyPatch) -> None:
