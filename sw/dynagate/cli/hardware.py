@@ -207,14 +207,32 @@ def _request(
     show_default=True,
     help="UltraScale+, 7-series or ECP5; may be given again.",
 )
+@click.option(
+    "--liberty",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Instead of --family: the area alone in this library of standard cells, .lib or .lib.gz.",
+)
 @units_option
-def synth(robot: Robot, region: Region, families: Sequence[str], units: int | Core | None, **request: Any) -> None:
+def synth(
+    robot: Robot,
+    region: Region,
+    families: Sequence[str],
+    liberty: Path | None,
+    units: int | Core | None,
+    **request: Any,
+) -> None:
     """Synthesise ROBOT's design with Yosys, shell included, count what it takes, and check paths between registers.
 
     With --units it is the core of ROBOT's program that is synthesised: the same for every robot that it holds."""
     from dynagate.cli.progress import Steps
-    from dynagate.hw.synth import synthesise, synthesise_modules, table, table_of
+    from dynagate.hw.area import area, check_liberty
+    from dynagate.hw.synth import synthesise, synthesise_modules, table, table_of, tops
 
+    if liberty is not None:
+        if click.get_current_context().get_parameter_source("families") is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--family with --liberty; expected one of them")
+        check_liberty(liberty)
     if units is not None:
         from dynagate.hw.processor.build import build_program
         from dynagate.hw.processor.core import Processor
@@ -223,14 +241,22 @@ def synth(robot: Robot, region: Region, families: Sequence[str], units: int | Co
         with Steps() as step:
             program = build_program(_request(robot, region, **request), units, folder=folder, step=step)
             core = program.core
-            counted = [synthesise_modules({"processor": Processor(core)}, family, step) for family in families]
-        click.echo(table_of(f"a core of {core.text}", counted))
+            title = f"a core of {core.text}"
+            if liberty is not None:
+                text = area({"processor": Processor(core)}, liberty, step).text(title)
+            else:
+                counted = [synthesise_modules({"processor": Processor(core)}, family, step) for family in families]
+                text = table_of(title, counted)
+        click.echo(text)
         click.echo(program.folder)
         return
     with Steps() as step:
         built = built_as_asked(robot, region, step=step, **request)
-        results = [synthesise(built, family, step=step) for family in families]
-    click.echo(table(built, results))
+        if liberty is not None:
+            text = area(tops(built), liberty, step).text(f"{built.title}, II = {built.plan.ii}")
+        else:
+            text = table(built, [synthesise(built, family, step=step) for family in families])
+    click.echo(text)
     click.echo(built.folder)
 
 

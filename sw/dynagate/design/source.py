@@ -31,6 +31,7 @@ APART = (
     "fixedpoint/files.py",
     "fixedpoint/sweep.py",
     "graph/truth.py",
+    "hw/area.py",
     "hw/bench/__init__.py",
     "hw/bench/vectors.py",
     "hw/boards/__init__.py",
