@@ -235,7 +235,3 @@ def test_what_methods_refuse_of_robots_and_numbers(arm: Robot) -> None:
     for make, message in cases:
         with pytest.raises(ValueError, match=message):
             make()
-    rollout = Rollout(arm, steps=STEPS, dt=0.01, method="variational", device="numpy")
-    got = rollout(*start(arm))
-    with pytest.raises(ArgumentError, match="method 'variational' has no reverse sweep; expected an explicit one"):
-        rollout.vjp(got, start(arm)[2], got.q, got.qd)

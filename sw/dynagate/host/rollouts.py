@@ -30,9 +30,10 @@ from dynagate.host.opened import Opened
 from dynagate.host.rollout_options import RolloutOptions, asked_of
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
-from dynagate.integrators.explicit_method import reverse_loop
+from dynagate.integrators.equations_vjp import AFTER, FIRST
 from dynagate.integrators.feedback import feedback_inputs, largest_of, with_feedback
 from dynagate.integrators.limits import warn_beyond_limits
+from dynagate.integrators.motion import reverse_loop
 from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
 from dynagate.robot import Robot
@@ -127,7 +128,7 @@ class Rollout(Opened):
 
     @cached_property
     def _reversed(self) -> Compute:
-        return self._device.of_loop(reverse_loop(self.robot, self.options), self.steps)
+        return self._device.of_loop(reverse_loop(self.method, self.robot, self.options), self.steps)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -336,15 +337,14 @@ class Rollout(Opened):
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
         state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
         call; active and inputs: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv):
-        ∂cost/∂ each.
+        ∂cost/∂ each. Of a method that solves equations it is the gradient at their solution, by the implicit function
+        theorem, and not a number (NaN) for a trajectory with a step that has not converged.
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
         """
         self._check_open()
         if self.chip is not None:
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
-        if not self.method.linearises:
-            raise ArgumentError(f"method '{self.method.name}' has no reverse sweep; expected an explicit one, as 'rk4'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
         if self.asked.feedback:
@@ -361,9 +361,11 @@ class Rollout(Opened):
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        return self.swept(
-            q, qd, torque, cost_q, cost_qd, self._force_inputs(inputs, leading) | self._active(active, leading)
-        )
+        held = self._force_inputs(inputs, leading) | self._active(active, leading)
+        gradient = self.swept(q, qd, torque, cost_q, cost_qd, held)
+        for part in gradient.values():
+            part[~trajectories.converged.all(axis=-1)] = np.nan
+        return gradient
 
     def check_all_kept(self) -> None:
         """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""
@@ -386,8 +388,12 @@ class Rollout(Opened):
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
         flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
         batch = len(flat["qd"])
+        first = np.zeros((batch, steps), self.dtype)
+        first[:, 0] = 1.0
         inputs = {
             **{name: x[:, :-1] for name, x in flat.items()},
+            AFTER: flat["qd"][:, 1:],
+            FIRST: first,
             "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
@@ -399,7 +405,8 @@ class Rollout(Opened):
             "lam_qd_next": np.empty((batch, n), self.dtype),
         }
         if batch:
-            self._reversed(inputs, outputs)
+            reverse = self._reversed
+            reverse({port.name: inputs[port.name] for port in reverse.loop.inputs}, outputs)
         return {
             "q0": outputs["lam_q_next"].reshape(*leading, n),
             "qd0": outputs["lam_qd_next"].reshape(*leading, n),

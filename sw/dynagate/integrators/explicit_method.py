@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from dynagate.forces import Forces
+from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.integrators.linearised import linearised_step_graph
 from dynagate.integrators.motion import Method, Motion
@@ -27,8 +28,13 @@ class ExplicitMethod(Method):
         return self.integrator
 
     def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
-        own = replace(options, integrator=self.integrator)
-        return Motion(rollout_loop(robot, own, linearise=linearise, every=every))
+        return Motion(rollout_loop(robot, self._own(options), linearise=linearise, every=every))
+
+    def reverse(self, robot: Robot, options: StepOptions) -> Graph:
+        return step_vjp_graph(robot, self._own(options))
+
+    def _own(self, options: StepOptions) -> StepOptions:
+        return replace(options, integrator=self.integrator)
 
 
 def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Loop:
@@ -37,22 +43,6 @@ def rollout_loop(robot: Robot, options: StepOptions, *, linearise: bool = False,
     kept = ("q_next", "qd_next", *(("a", "b") if linearise else ()))
     name = f"rollout_{options.integrator}{'_linearised' if linearise else ''}{f'_every_{every}' if every > 1 else ''}"
     return Loop(name, robot.name, (graph,), CARRY, Count(), ("tau", *step_inputs(robot, options)), kept, every=every)
-
-
-def reverse_loop(robot: Robot, options: StepOptions) -> Loop:
-    """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
-    graph = step_vjp_graph(robot, options)
-    return Loop(
-        f"rollout_{options.integrator}_vjp",
-        robot.name,
-        (graph,),
-        {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"},
-        Count(),
-        ("q", "qd", "tau", "cost_q", "cost_qd", *step_inputs(robot, options)),
-        ("vjp_tau",),
-        ("lam_q_next", "lam_qd_next"),
-        backwards=True,
-    )
 
 
 def step_inputs(robot: Robot, options: StepOptions) -> tuple[str, ...]:

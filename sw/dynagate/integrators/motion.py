@@ -9,7 +9,9 @@ from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
 from dynagate.forces import Force, Friction
-from dynagate.graph.loop import Loop
+from dynagate.graph import Graph
+from dynagate.graph.loop import Count, Loop
+from dynagate.integrators.equations_vjp import Equations, equations_vjp_graph
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
 
@@ -43,7 +45,7 @@ class Method(ABC):
     """A way to step a robot through time. One of its own is a frozen dataclass of its parameters and a row in
     `methods.METHODS`.
 
-    linearises: it has derivatives of each step, and `linearise`, `vjp`, stops and dt as an input.
+    linearises: it has derivatives of each step as matrices, and `linearise`, stops and dt as an input.
     """
 
     name: ClassVar[str]
@@ -52,6 +54,18 @@ class Method(ABC):
     @abstractmethod
     def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
         """Raises ValueError: an option, a force or a joint that it does not take."""
+
+    def equations(self, robot: Robot, options: StepOptions) -> Equations | None:
+        """What a step solves, for its gradient; None where it is not said."""
+        return None
+
+    def reverse(self, robot: Robot, options: StepOptions) -> Graph:
+        """The reverse of a step, as `step_vjp.step_vjp_graph`. Raises ValueError: the method does not say what a step
+        solves."""
+        equations = self.equations(robot, options)
+        if equations is None:
+            raise ArgumentError(f"method '{self.name}' has no reverse sweep; expected one with `equations`, as 'rk4'")
+        return equations_vjp_graph(robot, options, equations)
 
     def check(self, options: StepOptions, *, linearise: bool) -> None:
         """Raises ValueError naming an option of a step that the method does not take, and what would do."""
@@ -67,6 +81,14 @@ class Method(ABC):
         for name, (asked, expected) in unknown.items():
             if asked:
                 raise ArgumentError(f"method '{self.name}' takes no {name}; expected {expected}")
+
+
+def reverse_loop(method: Method, robot: Robot, options: StepOptions) -> Loop:
+    """The loop of a rollout's gradient: states, torques and cost gradients from the last turn to the first."""
+    graph, carry = method.reverse(robot, options), {"lam_q_next": "lam_q", "lam_qd_next": "lam_qd"}
+    per_turn = tuple(port.name for port in graph.inputs if port.name not in carry.values())
+    name = f"rollout_{method.name}_vjp"
+    return Loop(name, robot.name, (graph,), carry, Count(), per_turn, ("vjp_tau",), tuple(carry), backwards=True)
 
 
 def forces_of(options: StepOptions) -> tuple[Force, ...]:

@@ -14,15 +14,17 @@ from dynagate.dynamics.spatial import select
 from dynagate.forces import Contact, Force, Forces, Servo
 from dynagate.forces.checks import check_above_zero
 from dynagate.graph import Graph
+from dynagate.graph.derivatives import output_values
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
+from dynagate.integrators.equations_vjp import AFTER, RESIDUAL, Equations
 from dynagate.integrators.motion import Method, Motion, forces_of
-from dynagate.integrators.position_based_graphs import Model, begin, scalar, weighted
+from dynagate.integrators.position_based_graphs import Model, begin, evaluation, scalar, weighted
 from dynagate.integrators.position_based_inputs import PositionBasedError, check_whole
 from dynagate.integrators.position_based_links import check_robot, sizes
 from dynagate.integrators.position_based_loop import search
-from dynagate.integrators.step import StepOptions
+from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.integrators.variational_graphs import ALMOST_ONE
 from dynagate.robot import Robot
 
@@ -87,6 +89,18 @@ class PositionBasedMethod(Method):
         )
         extras: dict[str, tuple[str, tuple[int, ...]]] = {"iterations": ("counted", ()), "residual": ("rest", ())}
         return Motion(loop, begin=_before(model), failed="failed_next", extras=extras)
+
+    def equations(self, robot: Robot, options: StepOptions) -> Equations:
+        if self.order > 2:
+            raise ArgumentError(f"method '{self.name}' of order {self.order} has no reverse sweep; expected order=2")
+        assert options.dt is not None
+        model = _model(robot, options.dt, self.order, forces_of(options))
+        step = StepRecording(robot, options, "position_based_step", far=True)
+        recording, after = step.recording, step.velocities(AFTER, "qd")
+        inputs = {**recording.inputs, "before": advance(robot, step.q, step.qd * -step.dt), "trial": after * step.dt}
+        for graph in (begin(model), evaluation(model, "trial", "slope")):
+            inputs = {**output_values(graph.outputs, recording.replay(graph, inputs)), **inputs}
+        return Equations(step.graph({RESIDUAL: inputs["slope"], "q_next": advance(robot, step.q, inputs["trial"])}))
 
     def _takes_hessian(self, dt: float) -> bool:
         return dt > FULL_ABOVE if self.search is None else self.search == "lm-full"

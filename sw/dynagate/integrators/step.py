@@ -72,12 +72,19 @@ class StepOptions:
 
 
 class StepRecording:
-    """A step in a recording."""
+    """A step in a recording.
 
-    def __init__(self, robot: Robot, options: StepOptions, name: str) -> None:
+    far: velocities are drawn as large as those that move a joint a good part of its way in the step, which is where a
+    method that solves equations has its last digits; constant dt alone.
+    """
+
+    def __init__(self, robot: Robot, options: StepOptions, name: str, *, far: bool = False) -> None:
         self.robot, self.options, self.friction = robot, options, options.friction_of(robot)
         self.recording = Recording(name, robot.name)
         self._sizes = typical_sizes(Tree(robot))
+        if far:
+            assert options.dt is not None
+            self._sizes["qd"] = self._sizes["increment"] / options.dt
         quaternions = tuple((part.start, part.stop) for part in robot.quaternions())
         self.q = self.recording.input("q", (robot.nq,), self._sizes["q"], unit_vectors=quaternions)
         self.qd, self.tau = self.velocities("qd"), self.velocities("tau")

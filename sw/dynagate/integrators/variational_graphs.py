@@ -91,13 +91,18 @@ def start(
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse
     load, impulse_of_joints = prepare(tree.as_given, q, last, momentum, tau, dt, share)
-    turn = array([(1.0, 0.0)] * tree.nv)
-    for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True):
-        if _turns(link):
-            turn[part.start] = cos(own[0]), sin(own[0])
     past = (last, second, third, fourth)
     increment = _guesses(tree, guess, q, past, tau, dt)
-    return increment, load, impulse_of_joints, packed, turn
+    return increment, load, impulse_of_joints, packed, turns(tree, q)
+
+
+def turns(tree: Tree, q: Sequence[Scalar]) -> Array:
+    """(nv, 2): cosine and sine of each joint's angle; (1, 0) where it has none."""
+    result = array([(1.0, 0.0)] * tree.nv)
+    for link, part, own in zip(tree.each_link, tree.dofs, tree.configurations(q), strict=True):
+        if _turns(link):
+            result[part.start] = cos(own[0]), sin(own[0])
+    return result
 
 
 def _guesses(tree: Tree, guess: int, q: Any, past: Sequence[Any], tau: Any, dt: Scalar) -> list[Scalar]:
@@ -156,9 +161,30 @@ def residual(
     none does. A maximum would take as much time as a fifth of the residual."""
     tree = tree.as_given
     joints = _transforms(tree, q, turn)
-    moved: list[tuple[Any, Scalar, Any]] = []
+    brought, momentum, widest = _momenta(tree, joints, increment)
     force: list[Force] = []
-    momentum = zeros(len(tree.links), 6)
+    for i, left in enumerate(brought):
+        with scope("drnea", f"link{i}"):
+            force.append(Force(left.angular - load[i, :3], left.linear - load[i, 3:]))
+    f: list[Scalar] = [0.0] * tree.nv
+    for i in reversed(tree.links):
+        with scope("drnea", f"link{i}"):
+            p = tree.parents[i]
+            for d in tree.dofs[i]:
+                rotor = tree.armature[d] * increment[d] + (0.5 * tree.damping[d]) * (dt * increment[d])
+                f[d] = label(tree.along(d, force[i]) + rotor - impulse_of_joints[d], "f")
+            if p >= 0:
+                force[p] = force[p] + joints[i].force_to_parent(force[i])
+    return f, momentum, widest
+
+
+def _momenta(
+    tree: Tree, joints: Sequence[JointTransform], increment: Sequence[Scalar]
+) -> tuple[list[Force], Rows, Scalar]:
+    """The momenta of all links at the step's begin and (links, 6) at its end, and the turns that `residual` returns."""
+    moved: list[tuple[Any, Scalar, Any]] = []
+    begin: list[Force] = []
+    end = zeros(len(tree.links), 6)
     widest: Scalar = 0.0
     for i in tree.links:
         with scope("drnea", f"link{i}"):
@@ -180,18 +206,17 @@ def residual(
             left_moment, left_push, right_moment, right_push = momenta(
                 rotation, v, polynomial(B, square), polynomial(B_SLOPE, square), moment, push
             )
-            momentum[i] = label(array([*right_moment, *right_push]), "momentum")
-            force.append(Force(array(left_moment) - load[i, :3], array(left_push) - load[i, 3:]))
-    f: list[Scalar] = [0.0] * tree.nv
-    for i in reversed(tree.links):
-        with scope("drnea", f"link{i}"):
-            p = tree.parents[i]
-            for d in tree.dofs[i]:
-                rotor = tree.armature[d] * increment[d] + (0.5 * tree.damping[d]) * (dt * increment[d])
-                f[d] = label(tree.along(d, force[i]) + rotor - impulse_of_joints[d], "f")
-            if p >= 0:
-                force[p] = force[p] + joints[i].force_to_parent(force[i])
-    return f, momentum, widest
+            end[i] = label(array([*right_moment, *right_push]), "momentum")
+            begin.append(Force(array(left_moment), array(left_push)))
+    return begin, end, widest
+
+
+def momenta_of_past(tree: Tree, q: Sequence[Scalar], turn: Array, last: Sequence[Scalar]) -> Rows:
+    """(links, 6): the momenta at the end of the step that led to q by the increments `last`. They are those at the
+    begin of a step back along it, turned round: the discrete Lagrangian is the same both ways."""
+    tree = tree.as_given
+    back, _, _ = _momenta(tree, _transforms(tree, q, turn), [-x for x in last])
+    return array([[*-momentum.angular, *-momentum.linear] for momentum in back])
 
 
 def _turns(link: Link) -> bool:

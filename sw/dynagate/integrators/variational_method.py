@@ -14,16 +14,18 @@ from typing import Any, ClassVar
 from dynagate.base.arguments import is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import Argument, Function, Tree
+from dynagate.dynamics.configuration import advance
 from dynagate.dynamics.mass_matrix import check_invertible
-from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, select, sqrt, zeros
+from dynagate.dynamics.spatial import ZERO_MOTION, Array, Scalar, array, chosen, select, sqrt, zeros
 from dynagate.dynamics.spatial import Motion as Twist
 from dynagate.forces import Forces
 from dynagate.forces.checks import check_above_zero
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import TURNS, Count, Loop, Until
+from dynagate.integrators.equations_vjp import AFTER, FIRST, RESIDUAL, Equations
 from dynagate.integrators.motion import Method, Motion, forces_of
-from dynagate.integrators.step import StepOptions
+from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.integrators.variational_graphs import (
     CARRIED,
     EXCESS,
@@ -34,7 +36,11 @@ from dynagate.integrators.variational_graphs import (
     START,
     finish,
     iteration,
+    momenta_of_past,
+    prepare,
+    residual,
     start,
+    turns,
 )
 from dynagate.robot import Robot
 
@@ -85,6 +91,13 @@ class VariationalMethod(Method):
         constants = {"dt": options.dt, "limit": (self.tolerance * options.dt) ** 2}
         return Motion(loop, begin=_begin(robot), constants=constants, failed="failed_next", ends=True, extras=extras)
 
+    def equations(self, robot: Robot, options: StepOptions) -> Equations:
+        assert options.dt is not None
+        step = StepRecording(robot, options, "variational_step", far=True)
+        first, after = step.recording.input(FIRST, ())[()], step.velocities(AFTER, "qd")
+        left = _balance(Forces(robot, forces_of(options)), step, first, after)
+        return Equations(step.graph({RESIDUAL: left, "q_next": advance(robot, step.q, after * step.dt)}))
+
     def _solve(self, robot: Robot, forces: Forces) -> Loop:
         """The iterations of a step."""
         extra = _arguments(forces)
@@ -106,7 +119,7 @@ class VariationalMethod(Method):
 
 
 def _arguments(forces: Forces) -> tuple[Argument, ...]:
-    return tuple(Argument(name, "vector", like="q") for name in forces.inputs)
+    return tuple(Argument(name, "vector", like="qd") for name in forces.inputs)
 
 
 def _start(robot: Robot, forces: Forces, guess: int) -> tuple[Graph, ...]:
@@ -152,6 +165,19 @@ def _pushed_iteration(forces: Forces, tree: Tree, q: Any, turn: Any, increment: 
     force = _force(forces, q, increment, dt, values[5:])
     pushed = list(array(list(impulse)) + force * ((dt * dt) * 0.5))
     return iteration(tree, q, turn, increment, load, pushed, factor, dt, limit)
+
+
+def _balance(forces: Forces, step: StepRecording, first: Scalar, after: Array) -> Array:
+    """The residual (nv,) of a step from q, reached with qd, the momenta of that step included."""
+    tree, q, dt, extra = Tree(step.robot), list(step.q), step.dt, list(step.force_inputs.values())
+    last, increment = (list(rates * dt) for rates in (step.qd, after))
+    turn, share = turns(tree, q), 1.0 - 0.5 * first
+    begun, past = _momenta(tree.as_given, q, last), momenta_of_past(tree, q, turn, last)
+    momentum = chosen(first, begun.ravel(), past.ravel()).reshape(past.shape)
+    acting, next_acting = (_force(forces, q, each, dt, extra) for each in (last, increment))
+    load, impulse = prepare(tree.as_given, q, last, momentum, list(step.tau + acting), dt, share)
+    impulse = list(array(impulse) + (next_acting - acting) * (0.5 * dt * dt))
+    return array(residual(tree, q, turn, increment, load, impulse, dt)[0])
 
 
 def _finish() -> Function:

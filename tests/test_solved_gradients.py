@@ -1,0 +1,142 @@
+"""Gradients through methods that solve equations: slopes of motions, and one step by the implicit function theorem in
+numpy, of equations that share nothing with the method's."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from dynagate import Robot, Rollout, difference, integrate, neutral, robots
+from dynagate.base.errors import ArgumentError
+from dynagate.forces import CompliantContact, Damping, Force, Friction, Limits, Plane, Point, Servo
+from dynagate.integrators.explicit_method import ExplicitMethod
+from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.integrators.step import StepOptions
+from dynagate.integrators.variational_method import VariationalMethod
+from dynagate.native.gpu_loop import GpuLoop
+
+from tests import test_variational_joints as joints
+from tests.test_gpu import ON_HOST
+
+TIGHT = {"variational": VariationalMethod(tolerance=1e-12), "position_based": PositionBasedMethod(tolerance=1e-12)}
+STEPS, BATCH = 4, 2
+
+
+def arm() -> Robot:
+    return robots.load("two_joint_arm")
+
+
+def forces_on(robot: Robot) -> list[Force]:
+    """A servo with a target of each step, limits that are passed, contact and friction."""
+    point = Point(robot.links[-1].name, (0.0, 0.0, 0.2))
+    contact = CompliantContact([point], [Plane((0.0, 0.0, 1.0), 1.0)], 40.0, speed=1.0)
+    joint = robot.links[-1].joint.name
+    return [Servo(20.0, 1.0, joints=(joint,)), Limits(50.0), Damping(0.3), Friction(0.2, 0.3), contact]
+
+
+def start(rollout: Rollout) -> list[np.ndarray]:
+    robot, random = rollout.robot, np.random.default_rng(3)
+    q0 = integrate(robot, np.tile(neutral(robot), (BATCH, 1)), 0.5 * random.normal(size=(BATCH, robot.nv)))
+    return [q0, random.normal(size=(BATCH, robot.nv)), random.normal(size=(BATCH, rollout.steps, robot.nv))]
+
+
+def slopes(rollout: Rollout, **inputs: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Of a cost of all states along a random direction of q0, qd0 and tau each: the gradient's, and the motion's."""
+    robot, random, call = rollout.robot, np.random.default_rng(4), start(rollout)
+    n, h = robot.nv, 2e-4
+    motion = rollout(*call, **inputs)
+    cost = random.normal(size=(2, BATCH, rollout.steps + 1, n))
+    gradient = rollout.vjp(motion, call[2], *cost, **inputs)
+
+    def moved(along: dict[str, np.ndarray], h: float) -> np.ndarray:
+        start = integrate(robot, call[0], h * along["q0"]), call[1] + h * along["qd0"], call[2] + h * along["tau"]
+        got = rollout(*start, **inputs)
+        assert got.converged.all()
+        return (cost[0] * difference(robot, motion.q, got.q) + cost[1] * (got.qd - motion.qd)).sum(axis=(1, 2))
+
+    results = []
+    for part, value in gradient.items():
+        along = {name: np.zeros(each.shape) for name, each in gradient.items()}
+        along[part] = random.normal(size=value.shape)
+        ends = {k: moved(along, k * h) for k in (-2, -1, 1, 2)}
+        slope = (8.0 * (ends[1] - ends[-1]) - (ends[2] - ends[-2])) / (12.0 * h)
+        results.append(((value * along[part]).reshape(BATCH, -1).sum(axis=1), slope))
+    return results
+
+
+def ball() -> Robot:
+    """A ball joint and a joint that turns about an oblique axis."""
+    links = (joints.body("upper", -1, "spherical"), joints.body("lower", 0, "revolute", (0.6, 0.0, 0.8)))
+    return Robot("ball", links, gravity=(0.3, -0.2, -9.0))
+
+
+@pytest.mark.parametrize("method", TIGHT)
+def test_gradients_are_the_slopes_of_motions(method: str) -> None:
+    robot = ball() if method == "variational" else arm()
+    rollout = Rollout(robot, steps=STEPS, dt=0.02, method=TIGHT[method], device="numpy", forces=forces_on(robot))
+    target = 0.3 * np.random.default_rng(5).normal(size=(STEPS, robot.nv))
+    for got, expected in slopes(rollout, target=target):
+        np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize(("method", "device"), [("variational", "cpu"), ("position_based", "cuda")])
+def test_devices_agree(method: str, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
+    random = np.random.default_rng(0)
+    q0, qd0, tau, cost = (random.normal(size=shape) for shape in ((3, 2), (3, 2), (3, STEPS, 2), (2, 3, STEPS + 1, 2)))
+    slow, fast = (Rollout(arm(), steps=STEPS, dt=0.01, method=method, device=each) for each in ("numpy", device))
+    motion = fast(q0, qd0, tau)
+    expected, got = slow.vjp(motion, tau, *cost), fast.vjp(motion, tau, *cost)
+    for part, value in expected.items():
+        np.testing.assert_allclose(got[part], value, rtol=1e-11, atol=1e-11)
+
+
+def test_a_step_by_the_implicit_function_theorem_in_numpy() -> None:
+    """The weights of a step's torques are dt μ with μᵀ ∂p/∂q⁺ = λᵀ, where p is the momentum at its begin: minus the
+    derivative of the action, whose mixed ones are differences of `joints.action`."""
+    robot, dt, h = ball(), 0.02, 2e-3
+    rollout = Rollout(robot, steps=2, dt=dt, method=TIGHT["variational"], device="numpy")
+    random, tau = np.random.default_rng(1), np.zeros((2, robot.nv))
+    motion = rollout(*(x[0] for x in start(rollout)[:2]), tau)
+    weights = np.concatenate([np.zeros((2, robot.nv)), random.normal(size=(1, robot.nv))])
+    mu = rollout.vjp(motion, tau, weights, np.zeros((3, robot.nv)))["tau"][1] / dt
+
+    def mixed(along: np.ndarray, a: float) -> float:
+        """∂²action/∂q∂q⁺ along μ and this direction, by a step of a h."""
+        four = [(r * s, a * h * r * mu, a * h * s * along) for r in (1, -1) for s in (1, -1)]
+        ends = ((sign, integrate(robot, motion.q[1], u), integrate(robot, motion.q[2], w)) for sign, u, w in four)
+        return sum(sign * joints.action(robot, q, after, dt) for sign, q, after in ends) / (2.0 * a * h) ** 2
+
+    size = np.abs(mu).max()
+    mu /= size
+    got = [-size * (4.0 * mixed(unit, 1.0) - mixed(unit, 2.0)) / 3.0 for unit in np.eye(robot.nv)]
+    np.testing.assert_allclose(got, weights[2], rtol=1e-6, atol=1e-6)
+
+
+def test_steps_that_have_not_converged_have_no_gradient() -> None:
+    tau = np.zeros((2, 3, 2))
+    hanging_and_thrown = np.array([[np.pi, 0.0], [0.3, 0.4]]), np.array([[0.0, 0.0], [9.0, -9.0]])
+    rollout = Rollout(arm(), steps=3, dt=0.02, method=PositionBasedMethod(iterations=2), device="numpy")
+    motion = rollout(*hanging_and_thrown, tau)
+    assert motion.converged.all(axis=1).tolist() == [True, False]
+    gradient = rollout.vjp(motion, tau, motion.qd, motion.qd)
+    for value in gradient.values():
+        assert np.isfinite(value[0]).all()
+        assert np.isnan(value[1]).all()
+
+
+def test_a_method_that_does_not_say_what_it_solves() -> None:
+    class Own(Method):
+        name = "own"
+
+        def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
+            return ExplicitMethod("euler").motion(robot, options, every=every)
+
+    rollout = Rollout(arm(), steps=2, dt=0.01, method=Own(), device="numpy")
+    motion = rollout(np.zeros(2), np.zeros(2), np.zeros((2, 2)))
+    with pytest.raises(ArgumentError, match="method 'own' has no reverse sweep; expected one with `equations`"):
+        rollout.vjp(motion, np.zeros((2, 2)), motion.q, motion.qd)
