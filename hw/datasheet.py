@@ -16,6 +16,7 @@ from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.region import KINDS, REST
 from dynagate.hw.timeline import pass_lines
 from dynagate.hw.units.table import HARDWARE, Own
+from dynagate.integrators.limits import limits_text
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -113,6 +114,8 @@ def _facts(built: Build) -> list[tuple[str, str]]:
         ),
         ("a result every", f"{plan.ii} cycles; {plan.latency // plan.ii + 1} samples under way"),
     ]
+    if design.ring is not None and (text := limits_text(built.robot, design.options)):
+        rows.append(("limits", text))
     return rows
 
 

@@ -14,6 +14,7 @@ import pytest
 from dynagate import Robot, RobotWarning, Rollout, Trajectories, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.forces import CompliantContact, Contact, Damping, Drag, Force, Friction, Limits, Plane, Point, Servo
+from dynagate.integrators.limits import SELDOM
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.motion import Method
 from dynagate.integrators.position_based_method import PositionBasedMethod
@@ -172,6 +173,31 @@ def test_limits_that_nothing_holds_are_said_once(method: str, arm: Robot) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         rollout(*past)
+
+
+@pytest.mark.parametrize("device", ["cpu", "numpy"])
+def test_torques_beyond_efforts_are_said_once(device: str, arm: Robot) -> None:
+    """And a motion that passes its limits only in a later call, among many small ones."""
+    rollout = Rollout(arm, steps=4, dt=1e-3, device=device)
+    most = np.tile(arm.effort, (4, 1))
+
+    def often(tau: np.ndarray, q: float = 0.0) -> None:
+        for _ in range(SELDOM + 1):
+            rollout([q, 0.0], [1.0, 0.0], tau)
+
+    high = arm.upper[0] - 0.001
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        often(0.999 * most)
+    with pytest.warns(
+        RobotWarning, match=r"joint 'shoulder' and 1 more of robot 'two_joint_arm' is given more than its"
+    ):
+        often(1.001 * most)
+    with pytest.warns(RobotWarning, match="joint 'shoulder' of robot 'two_joint_arm' passes its limits"):
+        often(most, high)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        often(1.001 * most, high)
 
 
 def test_open_gives_any_method(arm: Robot) -> None:

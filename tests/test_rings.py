@@ -10,7 +10,7 @@ import dynagate
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Region, Robot, Trajectories, robots
+from dynagate import Region, Robot, RobotWarning, Trajectories, robots
 from dynagate.cli import main
 from dynagate.design.files import load
 from dynagate.fixedpoint.recirculate import Turns
@@ -302,8 +302,14 @@ def test_a_design_has_what_a_rollout_needs(shelled: Build) -> None:
     assert "## Ring" in text
     assert f"{design.ring.capacity} trajectories" in text
     assert "`every`" in text
+    kept = (
+        "| limits | positions of 2 joints are not kept: `stops`, or the force `Limits`, keeps them; torques of 2 joints"
+    )
+    assert kept in text
     with dynagate.open(shelled.folder, device="fixed") as again:
         same(again(*starts(ARM, 3, 2)), integers(shelled)(*starts(ARM, 3, 2)))
+        with pytest.warns(RobotWarning, match="joint 'elbow' of robot 'two_joint_arm' passes its limits"):
+            again([0.0, 2.55], [0.0, 10.0], np.zeros((2, 2)))
 
 
 def test_run_builds_simulates_and_checks(plain: Build, designs: Path) -> None:

@@ -31,6 +31,7 @@ from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import LARGEST_WORD, SMALLEST_WORD, Core
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
+from dynagate.integrators.limits import limits_text
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
@@ -294,6 +295,8 @@ def datasheet(built: ProcessorBuild) -> str:
         ),
         ("multiply-add", f"{core.latency} cycles until its result can be read"),
     ]
+    if design.loop is not None and (text := limits_text(built.robot, design.options)):
+        rows.append(("limits", text))
     if (content := design.formats.certificate) is not None:
         rows.append((CERTIFICATE, Certificate.of_dict(content).text()))
     lines = [f"# {title} on {core.units} units", "", "| | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.program import ProgramDesign
 from dynagate.design.rebuilt import robot_of
@@ -24,7 +23,7 @@ def formatted_program(design: ProgramDesign, words: Words) -> FormattedGraph:
     try:
         content: dict[str, Any] = dict(design.formats.policy or {})
         policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
-        robot = robot_of(cast("Design", design))
+        robot = robot_of(design)
         region = Region(robot, **{name: _tuples(value) for name, value in design.region.items()})
         options = AlgorithmOptions(**{name: _tuples(value) for name, value in design.options.items()})
         certificate = design.formats.certificate is not None

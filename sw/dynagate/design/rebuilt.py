@@ -9,6 +9,7 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.design.design import Design
 from dynagate.design.files import REBUILD, DesignError, load
+from dynagate.design.program import ProgramDesign
 from dynagate.design.source import source_digest
 from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.certificate import Certificate, recertified
@@ -62,8 +63,8 @@ def _formatted(design: Design, graph_of: Callable[..., Graph]) -> FormattedGraph
     return FormattedGraph(graph, formats, constants, bounds, Arithmetic(**design.arithmetic)).check()
 
 
-def robot_of(design: Design) -> Robot:
-    """The robot of a design."""
+def robot_of(design: Design | ProgramDesign) -> Robot:
+    """The robot of a design, or of a program."""
     content = design.robot
     links = tuple(Link(**{**_tuples(link), "joint": _joint(link["joint"])}) for link in content["links"])
     frames = tuple(Frame(**_tuples(frame)) for frame in content["frames"])

@@ -16,6 +16,7 @@ from dynagate.host.links import DeviceError, Transfer
 from dynagate.host.opened import Opened
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import OUTPUTS, Trajectories
+from dynagate.integrators.limits import LimitWatch
 
 Array = npt.NDArray[Any]
 LAST = (1 << 32) - 1
@@ -26,13 +27,13 @@ class ChipRollout(Opened):
     """A robot's motion under given torques on a chip that keeps the states; `dynagate.open` of a rollout design
     returns it. Call it; use it as a context.
 
-    device: what computes the turns.
+    device: what computes the turns. watch: of the limits of a robot that is known.
     """
 
     function = "rollout"
 
-    def __init__(self, device: TurnDevice) -> None:
-        self.device, self.dtype = device, device.dtype
+    def __init__(self, device: TurnDevice, watch: LimitWatch | None = None) -> None:
+        self.device, self.dtype, self._watch = device, device.dtype, watch
         self.functions: dict[str, Opened] = {}
         self._inputs = {each.name: each for each in device.inputs}
         self._closed = False
@@ -86,6 +87,8 @@ class ChipRollout(Opened):
             own = {**arrays, STEPS: count, EVERY: np.asarray(every)}
             flagged = self.device.run(own, outputs, batch) & comes
         moved = self._trajectories(arrays, outputs, comes, flagged, every, leading)
+        if self._watch is not None:
+            self._watch.look(moved.q, arrays["tau"])
         if lost is not None:
             flag_lost(moved, lost.reshape(leading))
         return moved

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import check_keyword, nearest
 from dynagate.base.progress import showing
+from dynagate.design import program
+from dynagate.design.design import Design
+from dynagate.design.program import ProgramDesign
+from dynagate.design.rebuilt import robot_of as design_robot
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import DEFAULT_FUNCTION, OF_ROLLOUTS, AlgorithmOptions
@@ -24,9 +28,10 @@ from dynagate.host.devices.registry import LABELS, check_options, chosen_device,
 from dynagate.host.ilqr import ILQR, Ilqr
 from dynagate.host.mppi import MPPI, Mppi
 from dynagate.host.opened import Opened
-from dynagate.host.processor import PROGRAM_DEVICES, is_program
+from dynagate.host.processor import PROGRAM_DEVICES, folder_of, is_program
 from dynagate.host.rollout_options import NAMES
 from dynagate.host.rollouts import Rollout
+from dynagate.integrators.limits import LimitWatch
 from dynagate.robot import Robot, robots
 from dynagate.robot.checked import robot_of
 
@@ -132,11 +137,12 @@ def _opened_as_asked(
     chosen = _device(robot is not None, device, asked)
     check_overflow(overflow)
     if robot is None and is_program(what):
-        program = _of_program(what, function, chosen, asked, step)
-        if isinstance(program, TurnDevice):
+        computes = _of_program(what, function, chosen, asked, step)
+        if isinstance(computes, TurnDevice):
             _check_overflow_of_rollout(overflow)
-            return ChipRollout(program)
-        return Accelerator(program, overflow=overflow)
+            assert not isinstance(what, Robot)
+            return ChipRollout(computes, _watch_of(program.load(folder_of(what))))  # type: ignore[arg-type]
+        return Accelerator(computes, overflow=overflow)
     if robot is None:
         return _of_design(DesignSource(_design(what)), function, chosen, overflow, step, asked)
     options_of_algorithm = {name: asked.pop(name) for name in ALGORITHM if name in asked}
@@ -187,6 +193,12 @@ def _robot(what: object) -> Robot | str | PathLike[str] | None:
     if isinstance(what, Robot):
         return what
     return what if isinstance(what, str | PathLike) and names_robot(what) else None
+
+
+def _watch_of(design: Design | ProgramDesign) -> LimitWatch:
+    """Of a rollout design."""
+    options = design.options
+    return LimitWatch(design_robot(design), options.get("stops", False), options.get("forces", ()))
 
 
 def _design(what: Robot | Build | ProcessorBuild | str | PathLike[str]) -> Build | str | PathLike[str]:
@@ -309,7 +321,7 @@ def _of_design(
         raise ArgumentError(f"the design computes {ROLLOUT}, not '{function}'; expected that, or none given")
     opened = chosen.of_design(source, step)
     if isinstance(opened, TurnDevice):
-        return ChipRollout(opened)
+        return ChipRollout(opened, _watch_of(source.design))
     if isinstance(opened, FunctionsDevice) and function in opened.functions:
         opened = opened.functions[function]
     if function not in (None, opened.function):

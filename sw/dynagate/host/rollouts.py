@@ -17,7 +17,7 @@ from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
 from dynagate.dynamics.explicit import METHODS as TABLEAUX
 from dynagate.dynamics.friction import warn_of_no_friction
-from dynagate.forces import Forces, Limits, as_text
+from dynagate.forces import Forces, as_text
 from dynagate.graph.evaluate import check_unit_vectors
 from dynagate.graph.loop import Count, Loop
 from dynagate.host.bound import MotionCall
@@ -32,7 +32,7 @@ from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
 from dynagate.integrators.equations_vjp import AFTER, FIRST
 from dynagate.integrators.feedback import feedback_inputs, largest_of, with_feedback
-from dynagate.integrators.limits import warn_beyond_limits
+from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.motion import reverse_loop
 from dynagate.integrators.step import StepOptions
 from dynagate.native.loop import LoopKernel
@@ -82,7 +82,7 @@ class Rollout(Opened):
         warn_of_no_friction(robot, asked.friction)
         self.function, self.functions = ROLLOUT, {}
         self._linearise = asked.linearise
-        self._unlimited = not (asked.stops or any(isinstance(force, Limits) for force in self.options.forces))
+        self._watch = LimitWatch(robot, asked.stops, self.options.forces)
         self.chip: ChipRollout | None = None
         self.kernel: LoopKernel | None = None
         self._device = chosen
@@ -91,7 +91,7 @@ class Rollout(Opened):
         self._closed = False
         if chosen.keeps_states:
             _check_on_chip(asked, chosen.name)
-            self.chip = _on_chip(robot, self.options, asked.linearise, chosen)
+            self.chip = _on_chip(robot, self.options, asked.linearise, chosen, self._watch)
             self.dtype = self.chip.device.dtype
             return
         self._compile()
@@ -195,7 +195,7 @@ class Rollout(Opened):
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
         q, qd = results["q"], results["qd"]
-        self._unlimited = self._unlimited and not warn_beyond_limits(self.robot, q)
+        self._watch.look(q, results.get("tau", state["tau"]))
         diverged: Array = np.full(len(q), -1)
         converged: Array | None = None
         if "failed" in results:
@@ -460,7 +460,7 @@ class _Small:
     def __init__(self, rollout: Rollout, kernel: LoopKernel, leading: tuple[int, ...]) -> None:
         robot, steps, dtype = rollout.robot, rollout.steps, rollout.dtype
         results, batch = steps // rollout.every + 1, math.prod(leading)
-        self._lock = Lock()
+        self._lock, self._watch = Lock(), rollout._watch
         self._states = np.zeros(batch * results * (robot.nq + robot.nv), dtype)
         cut = batch * results * robot.nq
         self._q = self._states[:cut].reshape(*leading, results, robot.nq)
@@ -482,6 +482,8 @@ class _Small:
             self._tau[...] = tau
             if not (self._run() and math.isfinite(np.vdot(self._states, self._states))):
                 return None
+            if self._watch.might_warn(self._q, self._tau):
+                return None
             return Trajectories(self._q.copy(), self._qd.copy(), None, None, self._diverged.copy())
 
 
@@ -494,7 +496,9 @@ def _check_on_chip(asked: RolloutOptions, device: str) -> None:
         raise ArgumentError(f"device '{device}' takes no method '{method.name}', which solves equations; {expected}")
 
 
-def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: DeviceOptions) -> ChipRollout:
+def _on_chip(
+    robot: Robot, options: StepOptions, linearise: bool, device: DeviceOptions, watch: LimitWatch
+) -> ChipRollout:
     """The rollout on a chip or in its integers. Raises ValueError: the time step is no constant."""
     if options.constrained:
         raise ArgumentError(f"device '{device.name}' takes no constrained=True; expected 'cpu', 'cuda' or 'numpy'")
@@ -513,4 +517,4 @@ def _on_chip(robot: Robot, options: StepOptions, linearise: bool, device: Device
         stops=options.stops,
         forces=[as_text(force) for force in options.forces],
     )
-    return ChipRollout(device.of_rollout(robot, algorithm))
+    return ChipRollout(device.of_rollout(robot, algorithm), watch)

@@ -1,44 +1,114 @@
-"""Joint limits where nothing keeps them: a motion that passes one is warned of."""
+"""Limits of joints where nothing keeps them: a motion that passes one, and a torque beyond one, are warned of once."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.forces import Force, Limits, of_text
 from dynagate.robot import Robot, RobotWarning
 
+Array = npt.NDArray[Any]
+
 BEYOND = 1e-9
-"""rad or m: how far a joint may pass its limit unnoticed."""
+"""rad or m: how far a joint may pass its limit unnoticed. Beside the limit of a torque."""
+
+SELDOM = 16
+"""Small calls from one look at their limits to the next."""
 
 
-def warn_beyond_limits(robot: Robot, q: npt.NDArray[Any]) -> bool:
+def keeps_positions(stops: bool, forces: Iterable[Force | str]) -> bool:
+    """Whether something in a motion keeps joints within their limits."""
+    return bool(stops) or any(isinstance(of_text(force), Limits) for force in forces)
+
+
+def limits_text(robot: Robot, options: Mapping[str, Any]) -> str:
+    """What a rollout on a chip makes of a robot's limits, for people; "" where the robot has none. options: stops and
+    forces of the design."""
+    positions, efforts = len(_moving(robot, *_ranges(robot))), int(np.isfinite(robot.effort).sum())
+    text = []
+    if positions and keeps_positions(options.get("stops", False), options.get("forces", ())):
+        text.append(f"positions of {_joints(positions)} are kept")
+    elif positions:
+        text.append(f"positions of {_joints(positions)} are not kept: `stops`, or the force `Limits`, keeps them")
+    if efforts:
+        text.append(f"torques of {_joints(efforts)} are taken as they come, not cut to the limits of effort")
+    return "; ".join(text)
+
+
+def warn_beyond_limits(robot: Robot, q: Array) -> bool:
     """Gives a RobotWarning with the joints that pass their limits in a motion q (..., nq), rad or m, from a start (of
     index 0 in the axis before) within them; whether there are any. Numbers that are not finite pass none."""
     q = q.reshape(-1, *q.shape[-2:])
-    passed = []
-    for link, iq, _ in robot.slices():
-        if link.joint.nv != 1:
-            continue
-        low, high = robot.reach(link.joint)
-        x = q[..., iq.start]
-        inside = np.ones(len(x), bool)
-        beyond = np.zeros(x.shape, bool)
-        for limit, sign in ((low, -1.0), (high, 1.0)):
-            if limit is not None:
-                over = sign * (x - limit) > BEYOND
-                inside &= ~over[:, 0]
-                beyond |= over
-        if (beyond.any(axis=1) & inside).any():
-            passed.append(link.joint.name)
-    if passed:
-        more = f" and {len(passed) - 1} more" if passed[1:] else ""
-        warnings.warn(
-            f"joint '{passed[0]}'{more} of robot '{robot.name}' passes its limits, which this integrator does not "
-            "keep; Rollout(..., stops=True) or forces=[Limits(stiffness)] does",
-            RobotWarning,
-            stacklevel=3,
-        )
-    return bool(passed)
+    lower, upper = _ranges(robot)
+    with np.errstate(invalid="ignore"):
+        beyond = (q < lower - BEYOND) | (q > upper + BEYOND)
+    passed = np.logical_and(beyond.any(axis=1), ~beyond[:, 0]).any(axis=0)
+    names = _moving(robot, np.where(passed, lower, -np.inf), np.where(passed, upper, np.inf))
+    return _warn(
+        robot,
+        names,
+        "passes its limits, which this integrator does not keep; Rollout(..., stops=True) or "
+        "forces=[Limits(stiffness)] does",
+    )
+
+
+class LimitWatch:
+    """Says once that a motion passes the positions that nothing keeps, and once that torques pass the efforts."""
+
+    def __init__(self, robot: Robot, stops: bool, forces: Sequence[Force | str]) -> None:
+        self.robot, self.most = robot, robot.effort * (1.0 + BEYOND)
+        self.lower, self.upper = (ends.astype(np.float64) for ends in _ranges(robot))
+        self.of_positions = not keeps_positions(stops, forces) and bool(_moving(robot, self.lower, self.upper))
+        self.of_efforts = bool(np.isfinite(self.most).any())
+        self._calls = 0
+
+    def might_warn(self, q: Array, tau: Array) -> bool:
+        """Whether there is something new to say of a motion q (..., nq) under torques tau (..., nv). Of many small
+        calls it looks at every `SELDOM`th, as a look takes half as long as such a call."""
+        self._calls += 1
+        if self._calls % SELDOM or not (self.of_positions or self.of_efforts):
+            return False
+        beyond = self.of_positions and bool(((q > self.upper) | (q < self.lower)).any())
+        return beyond or (self.of_efforts and bool((np.abs(tau) > self.most).any()))
+
+    def look(self, q: Array, tau: Array) -> None:
+        """Gives the warnings. q (..., states, nq), tau (..., steps, nv)."""
+        if self.of_positions:
+            self.of_positions = not warn_beyond_limits(self.robot, q)
+        if self.of_efforts:
+            with np.errstate(invalid="ignore"):
+                passed = (np.abs(tau) > self.most).reshape(-1, self.robot.nv).any(axis=0)
+            names = [joint.name for joint, _, at in self.robot.moving() if np.asarray(passed)[at].any()]
+            text = "is given more than its limit of effort, which no rollout cuts; clip tau to robot.effort"
+            self.of_efforts = not _warn(self.robot, names, text)
+
+
+def _ranges(robot: Robot) -> tuple[Array, Array]:
+    """Lower and upper limits (nq,) of joints with one number, and infinity."""
+    lower, upper = robot.lower, robot.upper
+    for part in robot.quaternions():
+        lower[part], upper[part] = -np.inf, np.inf
+    return lower, upper
+
+
+def _moving(robot: Robot, lower: Array, upper: Array) -> list[str]:
+    """Names of the joints that one of these limits (nq,) is of."""
+    limited = np.isfinite(lower) | np.isfinite(upper)
+    return [joint.name for joint, at, _ in robot.moving() if limited[at].any()]
+
+
+def _joints(count: int) -> str:
+    return "1 joint" if count == 1 else f"{count} joints"
+
+
+def _warn(robot: Robot, names: Sequence[str], text: str) -> bool:
+    """Of these joints; whether there are any."""
+    if names:
+        more = f" and {len(names) - 1} more" if names[1:] else ""
+        warnings.warn(f"joint '{names[0]}'{more} of robot '{robot.name}' {text}", RobotWarning, stacklevel=4)
+    return bool(names)
