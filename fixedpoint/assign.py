@@ -266,7 +266,8 @@ def assign_word(
             reach = max(float(ranges.largest[i]), row.most)
         else:
             reach = float(reaches[i]) + rounded.margin * noise
-            word = min(word + frac_for(float(reaches[i]), word) - frac_for(reach, word), max(longest[i], word))
+            more = frac_for(float(reaches[i]), word) - frac_for(reach, word)
+            word = max(min(word + more, max(longest[i], word)), 2)
         fraction = frac_for(reach, word)
         frac = most = min(fraction, room[i]) if i in room else fraction
         # bits below what the operands have would always be zero; operands of a shared unit keep them, for one width

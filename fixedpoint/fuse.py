@@ -243,6 +243,7 @@ class _Fuser:
             frac = root_frac(self.formats[args[0]])
         elif op == "select":
             args[1:] = self._near(args[1:], frac)
+            frac = min(frac, max(self.formats[a].frac for a in args[1:]))
         else:
             raise FuseError(f"node {i} '{node.name}' is a {op}; expected an operation that a processor has")
         self.place[i] = self._new(op, args, frac, node.name), 1

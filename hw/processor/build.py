@@ -18,19 +18,24 @@ from dynagate.design.program import ProgramDesign, ProgramLoop
 from dynagate.design.source import source_digest
 from dynagate.design.words import WORD
 from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
 from dynagate.fixedpoint.fuse import angle_format, fused
+from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph import Graph
 from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
-from dynagate.hw.processor.instructions import SUM, ProgramError, instructions
+from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions
+from dynagate.hw.processor.loops import loop_instructions
+from dynagate.hw.processor.motion import angles_of, motion_of
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
 from dynagate.hw.processor.shape import LARGEST_WORD, SMALLEST_WORD, Core
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
+from dynagate.integrators.chip_motion import solves
 from dynagate.integrators.limits import limits_text
 from dynagate.integrators.step import CARRY
 from dynagate.integrators.turn import graph_of
@@ -58,13 +63,15 @@ class ProcessorBuild:
     folder: Path
     robot: Robot
     region: Region
-    formatted: FormattedGraph
+    formatted: FormattedGraph | FormattedLoop
     schedule: Schedule
     design: ProgramDesign
 
     @property
     def graph(self) -> Graph:
-        """The graph that the program computes."""
+        """The graph that the program computes. Raises ValueError: it computes a loop of several."""
+        if isinstance(self.formatted, FormattedLoop):
+            raise ArgumentError(f"the graph of {self.design.title}; expected a program of one graph: it is a loop")
         return self.formatted.graph
 
     @property
@@ -89,8 +96,8 @@ def build_program(
     say = step or (lambda text: None)
     region = request.region or Region.of(request.robot)
     say(f"tracing {request.robot.name} {request.function}")
-    options = request.algorithm.as_dict()
-    scheduled, certificate = scheduled_program(request, core, region, policy, say)
+    scheduled, certificate, algorithm = scheduled_program(request, core, region, policy, say)
+    options = algorithm.as_dict()
     words = messages(scheduled)
     certifies = None if certificate is None else certificate.as_dict()
     chosen = ChosenFormats(policy.word, policy=asdict(policy), certificate=certifies)
@@ -111,29 +118,48 @@ def build_program(
 
 def scheduled_program(
     request: DesignRequest, core: Core | int, region: Region, policy: Policy, say: Say
-) -> tuple[Schedule, Certificate | None]:
-    """The schedule of a request, and what its results are certified with."""
-    graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
-    formatted = assign(graph, region, policy)
-    asked = policy.word - 1 - angle_format(formatted, policy.word).frac
-    shape = Core(units=core, word=policy.word, angle_bits=asked) if isinstance(core, int) else core
-    if asked > shape.angle_bits:
-        raise ProgramError(
-            f"{graph.robot} {graph.name} has angles to ±{1 << asked} rad, the core's sines take ±"
-            f"{1 << shape.angle_bits}; expected a core with angle_bits={asked}"
-        )
-    certificate = None
+) -> tuple[Schedule, Certificate | None, AlgorithmOptions]:
+    """The schedule of a request, what its results are certified with, and its options, a tolerance among them where
+    steps solve equations."""
+    certificate, algorithm = None, request.algorithm
+    formatted: FormattedGraph | FormattedLoop
+    if request.function == ROLLOUT and solves(request.algorithm):
+        algorithm, formatted = motion_of(request.robot, request.algorithm, region, policy)
+        angle = angles_of(formatted, policy.word)
+    else:
+        graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
+        formatted = assign(graph, region, policy)
+        angle = angle_format(formatted, policy.word)
+    shape = _with_angles(f"{request.robot.name} {request.function}", core, policy.word - 1 - angle.frac, policy)
     if request.certificate:
+        assert isinstance(formatted, FormattedGraph)
         say("bounding the errors of results")
         machine = Machine(shape.word, lambda graph: fused(graph, shape.angle))
         formatted, certificate = certified(formatted, region, policy, machine)
     say("fusing and scheduling")
-    whole = fused(formatted, shape.angle)
-    scheduled = schedule(instructions(whole, _carried(whole.graph)), shape)
+    scheduled = schedule(_instructions(formatted, shape), shape)
     if isinstance(core, int):
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)
-    return scheduled, certificate
+    return scheduled, certificate, algorithm
+
+
+def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core) -> Instructions:
+    if isinstance(formatted, FormattedLoop):
+        return loop_instructions(formatted.mapped(lambda graph: fused(graph, shape.angle)))
+    whole = fused(formatted, shape.angle)
+    return instructions(whole, _carried(whole.graph))
+
+
+def _with_angles(title: str, core: Core | int, asked: int, policy: Policy) -> Core:
+    """The core, or one with so many units, for angles of so many integer bits. Raises ProgramError."""
+    shape = Core(units=core, word=policy.word, angle_bits=asked) if isinstance(core, int) else core
+    if asked > shape.angle_bits:
+        raise ProgramError(
+            f"{title} has angles to ±{1 << asked} rad, the core's sines take ±"
+            f"{1 << shape.angle_bits}; expected a core with angle_bits={asked}"
+        )
+    return shape
 
 
 def _carried(graph: Graph) -> dict[int, int]:
@@ -198,7 +224,7 @@ def _described(
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(robot),
         region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
-        function=scheduled.instructions.formatted.graph.name,
+        function=scheduled.instructions.face.name,
         options={key: options[key] for key in sorted(options)},
         formats=chosen,
         core=asdict(scheduled.core),
@@ -217,42 +243,45 @@ def _described(
 
 def _loop(scheduled: Schedule) -> ProgramLoop | None:
     """What the host knows of a loop."""
-    program_of, graph = scheduled.instructions, scheduled.instructions.formatted.graph
+    program_of, face = scheduled.instructions, scheduled.instructions.face
     if program_of.start is None:
         return None
     strides = {result: len(results) for results in scheduled.outputs for result in results}
-    outputs = tuple(strides[program_of.outputs[i]] for i in graph.result_nodes)
-    return ProgramLoop(tuple(CARRY.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
+    outputs = tuple(strides[program_of.outputs[i]] for i in face.result_nodes)
+    formatted = program_of.formatted
+    carry = CARRY
+    if isinstance(formatted, FormattedLoop):
+        carry = {a: b for a, b in formatted.loop.carry.items() if b not in formatted.starts}
+    return ProgramLoop(tuple(carry.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
 
 
 def _input_stream(scheduled: Schedule) -> Stream:
-    formatted = scheduled.instructions.formatted
-    graph, place = formatted.graph, {i: k for k, i in enumerate(formatted.graph.input_nodes)}
+    face = scheduled.instructions.face
+    place = {i: k for k, i in enumerate(face.input_nodes)}
     order = {i: k for k, i in enumerate(sorted(scheduled.arrivals, key=lambda i: scheduled.arrivals[i]))}
     fields = tuple(
-        Field(graph.nodes[i].name, WORD * (1 + order[i]), fmt.width, fmt.frac, *formatted.bounds[i])
-        for i, fmt in ((i, formatted.formats[i]) for i in graph.input_nodes)
+        Field(face.names[i], WORD * (1 + order[i]), fmt.width, fmt.frac, *face.bounds[i])
+        for i, fmt in ((i, face.formats[i]) for i in face.input_nodes)
     )
     ports = tuple(
-        Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches) for p in graph.inputs
+        Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches) for p in face.inputs
     )
     return Stream(WORD * (1 + scheduled.inputs), fields, ports)
 
 
 def _output_stream(scheduled: Schedule) -> Stream:
-    formatted, outputs = scheduled.instructions.formatted, scheduled.instructions.outputs
-    graph = formatted.graph
+    face, outputs = scheduled.instructions.face, scheduled.instructions.outputs
     position: dict[int, int] = {}
     first = 0
     for results in scheduled.outputs:  # a unit's results of all turns follow each other
         position |= {result: first + k for k, result in enumerate(results)}
         first += scheduled.turns * len(results)
-    place = {i: k for k, i in enumerate(graph.result_nodes)}
+    place = {i: k for k, i in enumerate(face.result_nodes)}
     fields = tuple(
-        Field(graph.nodes[i].name, WORD * position[outputs[i]], formatted.formats[i].width, formatted.formats[i].frac)
-        for i in graph.result_nodes
+        Field(face.names[i], WORD * position[outputs[i]], face.formats[i].width, face.formats[i].frac)
+        for i in face.result_nodes
     )
-    ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in graph.outputs)
+    ports = tuple(Port(p.name, p.shape, tuple(place.get(i, ZERO) for i in p.nodes)) for p in face.outputs)
     return Stream(WORD * (first + 1), fields, ports, WORD * first, (SCOPE,))
 
 
@@ -276,6 +305,13 @@ def _write(result: ProcessorBuild, words: Words) -> None:
         storage.put(draft, target, last=program.FILE)
 
 
+def _at_least(scheduled: Schedule) -> str:
+    """What follows cycles that are the fewest."""
+    if scheduled.longest == scheduled.period:
+        return ""
+    return f" where each loop takes one turn, {scheduled.longest} cycles at most"
+
+
 def datasheet(built: ProcessorBuild) -> str:
     """What the program takes, in Markdown."""
     scheduled, design = built.schedule, built.design
@@ -285,7 +321,7 @@ def datasheet(built: ProcessorBuild) -> str:
     rows = [
         ("core", core.text),
         ("instructions", f"{design.instructions}, {design.functions_used} of them functions"),
-        ("cycles", f"{design.latency} from the first program word to the last result"),
+        ("cycles", f"{design.latency} from the first program word to the last result{_at_least(scheduled)}"),
         (f"cycles between {'samples' if design.loop is None else 'turns'}", f"{design.period}"),
         ("slots used", f"{scheduled.use:.0%}"),
         ("program", f"{design.words} of {1 << core.program_bits} words of {core.program_word} bits"),

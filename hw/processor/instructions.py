@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 from dynagate.base.errors import Error
 from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.fuse import MOST_SHIFT
-from dynagate.graph.graph import Node
+from dynagate.fixedpoint.loops import FormattedLoop
+from dynagate.graph.graph import Node, Port
 from dynagate.hw.processor.shape import ELEMENTARY
 from dynagate.hw.units.reciprocal import shift_of
 
@@ -90,17 +92,49 @@ class Block:
 
 
 @dataclass(frozen=True)
+class Face:
+    """What a program has to do with the world. Numbers of `inputs` and `outputs` are those of instructions, or of a
+    graph; formats, bounds and names are by number."""
+
+    robot: str
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    formats: Mapping[int, Format]
+    bounds: Mapping[int, tuple[float, float]]
+    names: Mapping[int, str]
+    result_nodes: tuple[int, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.robot} {self.name}"
+
+    @property
+    def input_nodes(self) -> tuple[int, ...]:
+        """The numbers of all inputs, each once, in the order of the ports."""
+        return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
+
+    @classmethod
+    def of(cls, formatted: FormattedGraph) -> Face:
+        graph = formatted.graph
+        formats, names = dict(enumerate(formatted.formats)), {i: node.name for i, node in enumerate(graph.nodes)}
+        ports = graph.inputs, graph.outputs
+        return cls(graph.robot, graph.name, *ports, formats, formatted.bounds, names, graph.result_nodes)
+
+
+@dataclass(frozen=True)
 class Instructions:
-    """formatted: the graph. blocks: in order. inputs: nodes. outputs: node of the graph -> the result
-    of an instruction that has its bits. Of a loop: start is the input, a number above the graph's nodes, that is 1 in
-    the first turn, else 0; per_turn are the inputs that each turn has.
+    """face: inputs and outputs. blocks: in order. inputs: all that a sample has. outputs: number of a result of the
+    face -> the result of an instruction that has its bits. Of a loop: start is the input that is 1 in the first turn,
+    else 0; per_turn are the inputs that each turn has. formatted: whose integers the program computes.
 
     Several instructions may have one result: places that loops write again, which their readers read as `previous`."""
 
-    formatted: FormattedGraph
+    face: Face
     blocks: tuple[Block, ...]
     inputs: tuple[int, ...]
     outputs: Mapping[int, int]
+    formatted: FormattedGraph | FormattedLoop
     start: int | None = None
     per_turn: frozenset[int] = frozenset()
 
@@ -151,7 +185,7 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
         elif node.op == "shift":
             sources.append(sources[node.args[0]])
         else:
-            listed.append(_instruction(formatted, i, node, [sources[a] for a in node.args]))
+            listed.append(instruction(formatted, i, node, [sources[a] for a in node.args]))
             sources.append(Source(i))
     outputs = _results(graph.result_nodes, sources, listed, states.values(), fresh)
     own = {state: outputs[carried[target]] for target, state in states.items()}
@@ -159,7 +193,7 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
     listed = [replace(_linked(each, own), out=each.result in results) for each in listed]
     inputs = (*([] if start is None else [start]), *graph.input_nodes)
     per_turn = frozenset(set(graph.input_nodes) - carried.keys()) if carried else frozenset()
-    return Instructions(formatted, (Block(tuple(listed)),), inputs, outputs, start, per_turn)
+    return Instructions(Face.of(formatted), (Block(tuple(listed)),), inputs, outputs, formatted, start, per_turn)
 
 
 def _results(
@@ -204,7 +238,8 @@ def _linked(each: Instruction, states: Mapping[int, int]) -> Instruction:
     return replace(each, b=previous if each.b.previous else each.b, c=previous if each.c.previous else each.c)
 
 
-def _instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[Source]) -> Instruction:
+def instruction(formatted: FormattedGraph, i: int, node: Node, args: Sequence[Source]) -> Instruction:
+    """Of a node of a graph. args: its operands. Raises ProgramError: the units do not compute it."""
     formats = [formatted.formats[a] for a in node.args]
     to, fracs = formatted.formats[i], [fmt.frac for fmt in formats]
     if node.op in ELEMENTARY:

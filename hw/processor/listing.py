@@ -9,7 +9,7 @@ from dynagate.hw.processor.schedule import Schedule, Slot
 def listing(scheduled: Schedule) -> str:
     """The program of a schedule: cycle, unit, what is computed, and memory and place of the result; "out" of a result
     that leaves the core. The last memory is the one that all units share."""
-    graph = scheduled.instructions.formatted.graph
+    names = scheduled.instructions.face.names
 
     def name(source: Source) -> str:
         if source.node is None:
@@ -18,7 +18,7 @@ def listing(scheduled: Schedule) -> str:
             return "start"
         if source.previous:
             return f"previous {name(Source(source.node))}"
-        return graph.nodes[source.node].name if source.node < len(graph) else f"copy{source.node - len(graph)}"
+        return names.get(source.node, f"copy{source.node}")
 
     def place(slot: Slot) -> str:
         where = [] if slot.place is None else [f"{slot.bank}.{slot.place}"]

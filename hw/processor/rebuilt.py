@@ -11,6 +11,7 @@ from dynagate.design.rebuilt import robot_of
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.format import Arithmetic
+from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.region import Region
 from dynagate.hw.processor.build import scheduled_program
 from dynagate.hw.processor.shape import Core
@@ -18,24 +19,30 @@ from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 
 
-def formatted_program(design: ProgramDesign, words: Words) -> FormattedGraph:
-    """The graph whose integers a program computes. Raises DesignError: it is not the program of its robot."""
+def formatted_program(design: ProgramDesign, words: Words) -> FormattedGraph | FormattedLoop:
+    """The graph, or the loop of graphs, whose integers a program computes. Raises DesignError: it is not the program of
+    its robot."""
     try:
         content: dict[str, Any] = dict(design.formats.policy or {})
         policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
         robot = robot_of(design)
         region = Region(robot, **{name: _tuples(value) for name, value in design.region.items()})
-        options = AlgorithmOptions(**{name: _tuples(value) for name, value in design.options.items()})
+        options = options_of(design)
         certificate = design.formats.certificate is not None
         request = DesignRequest(
             robot, design.function, policy=policy, region=region, algorithm=options, certificate=certificate
         )
-        scheduled, _ = scheduled_program(request, Core(**design.core), region, policy, lambda text: None)
+        scheduled, *_ = scheduled_program(request, Core(**design.core), region, policy, lambda text: None)
     except (KeyError, TypeError, ValueError) as error:
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
     if not np.array_equal(messages(scheduled), words):
         raise DesignError(f"the program of {design.title} is not the one of its robot and region; {REBUILD}")
     return scheduled.instructions.formatted
+
+
+def options_of(design: ProgramDesign) -> AlgorithmOptions:
+    """Those of the algorithm. Raises TypeError, ValueError: the design has others."""
+    return AlgorithmOptions(**{name: _tuples(value) for name, value in design.options.items()})
 
 
 def _tuples(value: Any) -> Any:

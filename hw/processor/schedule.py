@@ -191,7 +191,7 @@ def schedule(program: Instructions, core: Core) -> Schedule:
 
 
 def _check_blocks(program: Instructions) -> None:
-    title = f"{program.formatted.graph.robot} {program.formatted.graph.name}"
+    title = program.face.title
     if (over := len(program.blocks) - (1 << BLOCK_BITS)) > 0:
         raise ProgramError(
             f"{title} takes {len(program.blocks)} blocks, {over} more than a core's {1 << BLOCK_BITS}; expected fewer "
@@ -375,7 +375,7 @@ def _local(slots: list[Slot], last: Mapping[int, int], depth: int, core: Core) -
     busy: list[tuple[int, int]] = []
     written = [(slot.cycle + core.latency_of(slot.instruction.kind) - 1, slot) for slot in slots]
     for done, slot in sorted(written, key=lambda pair: pair[0]):
-        until = last.get(slot.instruction.result)
+        until = last.get(slot.instruction.result, done if slot.bank == core.shared else None)
         if until is None:
             placed.append(slot)
             continue
@@ -406,5 +406,5 @@ def check_fits(scheduled: Schedule) -> None:
             faults.append(f"{need} {what}, {need - have} more than the core's {have}")
             asked.append(f"{name}={(need - 1).bit_length()}")
     if faults:
-        title = f"{scheduled.instructions.formatted.graph.robot} {scheduled.instructions.formatted.graph.name}"
+        title = scheduled.instructions.face.title
         raise ProgramError(f"{title} takes {' and '.join(faults)}; expected a core with {', '.join(asked)}")

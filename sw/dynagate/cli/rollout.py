@@ -12,6 +12,7 @@ from dynagate.cli.parameters import Value, count
 from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ROLLOUT, function
 from dynagate.dynamics.explicit import METHODS
+from dynagate.integrators.methods import METHODS as MOTIONS
 
 MOST_STEPS = 1_000_000
 DEFAULT_STEPS = 50
@@ -28,7 +29,7 @@ def step_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def checked(robot: Any, *region: Any, algorithm: dict[str, Any], **rest: Any) -> Any:
-        names = ("dt", "integrator", "linearise", "variable_dt", "stops")
+        names = ("dt", "integrator", "linearise", "variable_dt", "stops", "method", "tolerance")
         asked = {name: value for name in names if (value := rest.pop(name)) not in (None, False)}
         if forces := rest.pop("force"):
             asked["forces"] = forces
@@ -50,6 +51,17 @@ def step_options(command: Command) -> Command:
             "--dt", type=Value(parameters.positive, "a number of more than 0"), metavar="SECONDS", help="Of a step."
         ),
         click.option("--integrator", type=click.Choice(list(METHODS)), help="Of a step."),
+        click.option(
+            "--method",
+            type=click.Choice([name for name, method in MOTIONS.items() if not method.linearises]),
+            help="Of a rollout with --units: solves an equation in each step.",
+        ),
+        click.option(
+            "--tolerance",
+            type=Value(parameters.positive, "a number of more than 0"),
+            metavar="NUMBER",
+            help="Of a --method.  [default: the smallest that the word allows]",
+        ),
         click.option("--linearise", is_flag=True, help="A rollout gives ∂x⁺/∂x and ∂x⁺/∂τ of its steps too."),
         click.option("--variable-dt", is_flag=True, help="The time step of a rollout is an input of up to --dt."),
         click.option("--stops", is_flag=True, help="Joints end at their limits in a rollout."),

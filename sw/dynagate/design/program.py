@@ -30,10 +30,10 @@ LARGEST_SHAPE = 64
 
 @dataclass(frozen=True)
 class ProgramLoop:
-    """A step whose state stays in the core. carry: output -> input of the next turn. turns: of a sample. start: the
-    word of a sample that is 1 where its first turn has the state of the inputs, 0 where it goes on. inputs: words from
-    a turn's own inputs to those of the next turn. outputs: words from a field to the same one of the next turn, by
-    field. `stream` has the fields of the first turn."""
+    """A step whose state stays in the core. carry: value -> input of the next turn; outputs are values. turns: of a
+    sample. start: the word of a sample that is 1 where its first turn has the state of the inputs, 0 where it goes on.
+    inputs: words from a turn's own inputs to those of the next turn. outputs: words from a field to the same one of the
+    next turn, by field. `stream` has the fields of the first turn."""
 
     carry: tuple[tuple[str, str], ...]
     turns: int
@@ -184,7 +184,7 @@ def _faults(design: ProgramDesign) -> Iterator[str]:
 def _of_loop(design: ProgramDesign, loop: ProgramLoop) -> Iterator[str]:
     inputs, outputs = ({port.name: port for port in side.ports} for side in (design.input, design.output))
     for source, target in loop.carry:
-        if source not in outputs or target not in inputs or outputs[source].shape != inputs[target].shape:
+        if target not in inputs or (source in outputs and outputs[source].shape != inputs[target].shape):
             yield f"loop carries '{source}' to '{target}'; expected an output and an input of one shape"
     last = loop.turns - 1
     if not (1 <= loop.turns <= 1 << 12 and loop.inputs >= 0 and 1 <= loop.start < design.input.words):

@@ -19,10 +19,15 @@ DECIDING = (
     "design/ring.py",
     "design/words.py",
     "forces",
+    "integrators/chip_motion.py",
     "integrators/linearised.py",
+    "integrators/methods.py",
+    "integrators/motion.py",
+    *(f"integrators/position_based_{name}.py" for name in ("graphs", "links", "loop", "method", "search")),
     "integrators/stages.py",
     "integrators/step.py",
     "integrators/turn.py",
+    *(f"integrators/variational_{name}.py" for name in ("body", "graphs", "method")),
     "hw",
 )
 """What decides a design, by place within the package."""

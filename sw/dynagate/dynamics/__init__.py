@@ -33,7 +33,7 @@ from dynagate.dynamics import (
     serial,
     step,
 )
-from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.options import OF_ROLLOUTS, AlgorithmOptions
 from dynagate.dynamics.parameters import COUNT
 from dynagate.dynamics.spatial import array
 from dynagate.dynamics.together import State, Together
@@ -589,7 +589,7 @@ _TURN = Function(
     _arguments("q qd tau"),
     _arguments("q_next qd_next"),
     step.FORMS,
-    dict.fromkeys(step.FORMS, ("dt", "integrator", "linearise", "variable_dt", "stops", "forces")),
+    dict.fromkeys(step.FORMS, ("dt", "integrator", *OF_ROLLOUTS)),
 )
 
 

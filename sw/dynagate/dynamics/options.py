@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dynagate.base.arguments import check_flags, check_time_step
+from dynagate.base.arguments import check_flags, check_time_step, is_number
+from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, check_friction
 
@@ -14,7 +16,7 @@ DEFAULT_FUNCTION = "forward_dynamics_gradient"
 """What is computed where nothing else is asked for."""
 FLAGS = ("prefix", "external_forces", "linearise", "variable_dt", "stops")
 """Options that are True or False."""
-OF_ROLLOUTS = ("linearise", "variable_dt", "stops", "forces")
+OF_ROLLOUTS = ("linearise", "variable_dt", "stops", "forces", "method", "tolerance")
 """Options of rollouts alone."""
 
 
@@ -30,6 +32,8 @@ class AlgorithmOptions:
     prefix: prefix products and sums in the gradients: fewer levels, more operations.
     dt: seconds of a step through time; None is 1e-3.
     integrator: "euler", "semi_implicit_euler", "rk2", "rk3" or "rk4"; None is "semi_implicit_euler".
+    method: of a rollout as a program, instead of an integrator: "variational" or "position_based". tolerance: with
+    which it has solved a step, as these methods have it; None is the smallest that the word allows.
     linearise: a rollout's turns give ∂x⁺/∂x and ∂x⁺/∂τ too. variable_dt: dt is an input of each turn, and the option dt
     the largest. stops: of a rollout, as `Rollout` takes it. forces: of a rollout, as text, "Limits(stiffness=100.0)".
     friction: Coulomb friction of the joints, F q̇ / √(q̇² + s²): True for the F of the robot's file, or F in N m or N,
@@ -55,6 +59,8 @@ class AlgorithmOptions:
     friction_speed: float = SPEED
     stops: bool = False
     forces: Sequence[str] = ()
+    method: str | None = None
+    tolerance: float | None = None
 
     def __post_init__(self) -> None:
         if self.outputs is not None:
@@ -65,6 +71,8 @@ class AlgorithmOptions:
         object.__setattr__(self, "forces", tuple(self.forces))
         if self.dt is not None:
             check_time_step(self.dt)
+        if self.tolerance is not None and not (is_number(self.tolerance) and 0.0 < self.tolerance < math.inf):
+            raise ArgumentError(f"tolerance {self.tolerance!r}; expected a number of more than 0")
         check_flags(**{name: getattr(self, name) for name in FLAGS})
         check_friction(self.friction, self.friction_speed)
         if isinstance(self.friction, Sequence):

@@ -119,7 +119,20 @@ class ChipRollout(Opened):
         moved = {name: x if name.endswith("_next") else x[:, 1:] for name, x in outputs.items()}
         shaped = {name: x.reshape(*leading, *x.shape[1:]) for name, x in moved.items()}
         diverged = np.where(flagged.any(axis=1), np.argmax(flagged, axis=1) + 1, -1).reshape(leading)
-        return Trajectories(shaped["q_next"], shaped["qd_next"], shaped.get("a"), shaped.get("b"), diverged)
+        converged = None
+        if "failures" in shaped:
+            before = np.zeros_like(shaped["failures"][..., :1])
+            converged = ~(np.diff(shaped["failures"], axis=-1, prepend=before) > 0.0)
+        return Trajectories(
+            shaped["q_next"],
+            shaped["qd_next"],
+            shaped.get("a"),
+            shaped.get("b"),
+            diverged,
+            converged,
+            iterations=shaped.get("iterations_of_step"),
+            residual=shaped.get("residual_of_step"),
+        )
 
     def _checked(
         self, q0: npt.ArrayLike, qd0: npt.ArrayLike, tau: npt.ArrayLike, dt: npt.ArrayLike | None

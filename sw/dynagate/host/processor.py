@@ -17,13 +17,16 @@ from dynagate.design.design import AxiStreams, Design, Port, Sides
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.payload import Words
 from dynagate.design.program import ProgramDesign
+from dynagate.design.rebuilt import robot_of
 from dynagate.design.source import source_digest
 from dynagate.design.words import FIXED, PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats
 from dynagate.dynamics import ROLLOUT
 from dynagate.fixedpoint.format import quantise, to_float
+from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.host.board_links import LINKS, LinkText
 from dynagate.host.devices import Device, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
 from dynagate.host.devices.face import Overflow, Step
+from dynagate.host.devices.motions import MotionIntegers, outside
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, Link
@@ -31,6 +34,7 @@ from dynagate.host.sim_links import SimShellLink
 from dynagate.host.tags import check_tags, tags_from
 from dynagate.hw.axi import Axi
 from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
+from dynagate.integrators.chip_motion import ChipMotion
 
 if TYPE_CHECKING:
     from dynagate.fixedpoint.assign import FormattedGraph
@@ -120,9 +124,18 @@ class ProgramDriver(ShellDriver):
 
 
 class ProgramTurns(TurnDevice):
-    """A rollout as a program: cores that keep the states, several turns in a sample."""
+    """A rollout as a program: cores that keep the states, several turns in a sample. motion: where states begin with
+    more than q and qd."""
 
-    def __init__(self, folder: Path, design: ProgramDesign, link: Link, *, progress: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        design: ProgramDesign,
+        link: Link,
+        *,
+        motion: ChipMotion | None = None,
+        progress: bool = False,
+    ) -> None:
         try:
             self.driver = ProgramDriver(design, program.load_words(folder, design), link, progress=progress)
             self.cores = self.driver.registers.read("cores")
@@ -135,8 +148,13 @@ class ProgramTurns(TurnDevice):
         self.inputs, self.outputs, self.dtype = design.input.ports, design.output.ports, self.driver.dtype
         bounds = [(field.range, field.format.step) for field in design.input.fields]
         self.bounds = {port.name: [bounds[k] for k in port.fields] for port in design.input.ports}
+        self.motion = motion
+        if motion is not None:
+            self.inputs, self.bounds = outside(motion, self.inputs, self.bounds, design.region["velocity"])
 
     def run(self, arrays: Arrays, outputs: Arrays, batch: int) -> Overflow:
+        if self.motion is not None:
+            arrays = {**arrays, **self.motion.begun(arrays["q"], arrays["qd"])}
         turns = next(iter(outputs.values())).shape[1]
         pieces = max(-(-turns // self.loop.turns), 1)
         rows = -(-batch // self.cores) * self.cores  # each core goes on with a trajectory of its own
@@ -263,8 +281,21 @@ def open_sim(
 
 
 def _device(folder: Path, design: ProgramDesign, link: Link, step: Step | None) -> Device:
-    kind = ProgramDevice if design.loop is None else ProgramTurns
-    return kind(folder, design, link, progress=step is not None)
+    if design.loop is None:
+        return ProgramDevice(folder, design, link, progress=step is not None)
+    return ProgramTurns(folder, design, link, motion=_motion(design), progress=step is not None)
+
+
+def _motion(design: ProgramDesign) -> ChipMotion | None:
+    """How a rollout begins whose steps solve equations. Raises DesignError: the design has none such."""
+    if "method" not in design.options:
+        return None
+    from dynagate.hw.processor.rebuilt import options_of
+
+    try:
+        return ChipMotion.of(robot_of(cast("Design", design)), options_of(design), design.core["word"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DesignError(f"the motion of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
 
 
 def open_board(
@@ -298,15 +329,25 @@ def _width(link: Link, shown: int) -> int:
 def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
     """The integers of a program."""
     formatted = _formatted(design)
+    if isinstance(formatted, FormattedLoop):
+        motion = _motion(program.load(folder_of(design)))
+        assert motion is not None
+        return MotionIntegers(formatted, motion)
     return IntegerTurns(formatted) if formatted.graph.name == ROLLOUT else FixedDevice(formatted)
 
 
 def open_numpy(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
     """The graph of a program in float64."""
-    return NumpyDevice(_formatted(design).graph)
+    formatted = _formatted(design)
+    if isinstance(formatted, FormattedLoop):
+        raise ArgumentError(
+            f"device 'numpy' for a loop, {folder_of(design)}; expected 'sim', 'fixed' or 'board', or Rollout(robot, "
+            "method=...) in float64"
+        )
+    return NumpyDevice(formatted.graph)
 
 
-def _formatted(design: ProcessorBuild | str | PathLike[str]) -> FormattedGraph:
+def _formatted(design: ProcessorBuild | str | PathLike[str]) -> FormattedGraph | FormattedLoop:
     """The graph of a program, made again where there is only its folder. Raises DesignError: by another version."""
     if not isinstance(design, str | PathLike):
         return design.formatted

@@ -12,17 +12,20 @@ import numpy as np
 
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH
 from dynagate.graph.region import KINDS, Kind, Region
 from dynagate.host.devices import TurnDevice
+from dynagate.host.devices.motions import MotionIntegers
 from dynagate.host.opening import open
-from dynagate.host.processor import open_sim
+from dynagate.host.processor import open_fixed, open_sim
 from dynagate.host.report import Block, blocks_of, error_lines
-from dynagate.host.rollout_report import CheckedTrajectories, run_turns, start_inputs, step_text
+from dynagate.host.rollout_report import CheckedTrajectories, Reference, Results, run_turns, start_inputs, step_text
 from dynagate.hw.processor.build import ProcessorBuild, build_program
+from dynagate.hw.processor.rebuilt import options_of
 from dynagate.hw.processor.shape import Core
 from dynagate.hw.request import DesignRequest
+from dynagate.integrators.chip_motion import FAILURES, ChipMotion, extra
 from dynagate.robot import Robot
 
 
@@ -66,12 +69,38 @@ class ProcessorReport:
 
 
 @dataclass(frozen=True)
+class Solved:
+    """Of the steps of motions that solve equations, on the chip. mean, most: iterations. failed: how many steps have
+    not converged, of so many."""
+
+    mean: float
+    most: int
+    failed: int
+    steps: int
+
+    @classmethod
+    def of(cls, simulated: Results) -> Solved:
+        good = ~simulated.flagged
+        iterations = simulated.values[extra("iterations")][good]
+        failures = np.diff(simulated.values[FAILURES], axis=1, prepend=0.0)[good]
+        return cls(float(iterations.mean()), int(iterations.max()), int((failures > 0).sum()), int(good.sum()))
+
+    def line(self, tolerance: float) -> str:
+        """Of a report."""
+        return (
+            f"  equations       {self.mean:.3g} iterations a step, {self.most} at most; {self.failed} of {self.steps} "
+            f"steps above the tolerance, {tolerance:.2g}"
+        )
+
+
+@dataclass(frozen=True)
 class ProgramRolloutReport:
-    """cycles_per_turn: measured, streams included."""
+    """cycles_per_turn: measured, streams included. solved: where steps solve equations."""
 
     built: ProcessorBuild
     cycles_per_turn: float
     trajectories: CheckedTrajectories
+    solved: Solved | None = None
 
     @property
     def passed(self) -> bool:
@@ -88,6 +117,7 @@ class ProgramRolloutReport:
                 *_of_program(self.built),
                 f"  loop            {scheduled.turns} turns in a sample; {self.cycles_per_turn:.4g} cycles a turn "
                 "measured",
+                *([] if self.solved is None else [self.solved.line(design.options["tolerance"])]),
                 *self.trajectories.lines(),
                 "PASS" if self.passed else "FAIL",
             ]
@@ -144,8 +174,13 @@ def processor_report(
         counts,
         {kind: int(results.overflow[place].sum()) for kind, place in places.items()},
         cycles,
-        blocks_of(built, built.formatted, inputs, results, places, None),
+        blocks_of(built, _one_graph(built), inputs, results, places, None),
     )
+
+
+def _one_graph(built: ProcessorBuild) -> FormattedGraph:
+    assert isinstance(built.formatted, FormattedGraph)
+    return built.formatted
 
 
 def program_rollout_report(
@@ -179,4 +214,18 @@ def program_rollout_report(
     finally:
         device.close()
     say("comparing")
-    return ProgramRolloutReport(built, cycles, CheckedTrajectories.checked(built, counts, arrays, simulated))
+    checked = CheckedTrajectories.checked(_reference(built), counts, arrays, simulated)
+    return ProgramRolloutReport(built, cycles, checked, Solved.of(simulated) if FAILURES in simulated.values else None)
+
+
+def _reference(built: ProcessorBuild) -> Reference:
+    integers = open_fixed(built)
+    if not isinstance(integers, MotionIntegers):
+        return Reference.of(built.robot, _one_graph(built))
+    motion = ChipMotion.of(built.robot, options_of(built.design), None)
+
+    def exact(arrays: dict[str, Any]) -> tuple[Any, Any]:
+        states = motion.exact(arrays["q"], arrays["qd"], arrays["tau"])
+        return states["q_next"], states["qd_next"]
+
+    return Reference(built.robot, integers, exact)

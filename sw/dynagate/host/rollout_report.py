@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import KINDS, Kind, Region
 from dynagate.host.devices import IntegerTurns, Sim, TurnDevice
@@ -25,8 +25,35 @@ from dynagate.hw.request import DesignRequest
 from dynagate.robot import Robot
 
 Array = npt.NDArray[Any]
+FORWARD = "forward_dynamics"
+"""The function whose inputs are a state and torques."""
 FULL_RING = 20
 """Turns of each trajectory while the slots are counted."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What trajectories are compared with. integers: what the chip has to compute. exact: inputs as `run_turns` takes
+    them to q and qd (batch, turns, ·) in float64."""
+
+    robot: Robot
+    integers: TurnDevice
+    exact: Callable[[dict[str, Array]], tuple[Array, Array]]
+
+    @classmethod
+    def of(cls, robot: Robot, formatted: FormattedGraph) -> Reference:
+        """Of a turn's graph."""
+
+        def exact(arrays: dict[str, Array]) -> tuple[Array, Array]:
+            q, qd = [arrays["q"]], [arrays["qd"]]
+            for k in range(arrays["tau"].shape[1]):
+                turn = {name: x[:, k] for name, x in arrays.items() if name not in ("q", "qd")}
+                after = evaluate(formatted.graph, {"q": q[-1], "qd": qd[-1], **turn})
+                q.append(after["q_next"])
+                qd.append(after["qd_next"])
+            return np.stack(q[1:], axis=1), np.stack(qd[1:], axis=1)
+
+        return cls(robot, IntegerTurns(formatted), exact)
 
 
 @dataclass(frozen=True)
@@ -45,17 +72,17 @@ class CheckedTrajectories:
 
     @classmethod
     def checked(
-        cls, built: Build | ProcessorBuild, count: dict[Kind, int], arrays: dict[str, Array], simulated: Results
+        cls, reference: Reference, count: dict[Kind, int], arrays: dict[str, Array], simulated: Results
     ) -> CheckedTrajectories:
         """simulated: what the chip made of these inputs, which begin with the states of each kind in turn."""
-        integers = run_turns(IntegerTurns(built.formatted), arrays)
+        integers = run_turns(reference.integers, arrays)
         flagged = np.asarray(integers.flagged.any(axis=1))
         ends = np.cumsum(list(count.values()))
         return cls(
             arrays["tau"].shape[1],
             count,
             {kind: int(flagged[end - n : end].sum()) for (kind, n), end in zip(count.items(), ends, strict=True)},
-            drift_of(built, arrays, integers, ~flagged),
+            drift_of(reference, arrays, integers, ~flagged),
             equal_results(simulated, integers),
         )
 
@@ -74,8 +101,9 @@ class CheckedTrajectories:
 
 
 def step_text(options: Mapping[str, Any]) -> str:
-    """The integrator and the time step of a design's options."""
-    integrator, dt = options.get("integrator", "semi_implicit_euler"), options.get("dt", 1e-3)
+    """The method and the time step of a design's options."""
+    integrator = options.get("method", options.get("integrator", "semi_implicit_euler"))
+    dt = options.get("dt", 1e-3)
     return f"{integrator}, {'at most ' if 'variable_dt' in options else ''}{dt:g} s a step"
 
 
@@ -158,12 +186,19 @@ def rollout_report(
     finally:
         chip.close()
     say("comparing")
-    return RolloutReport(built, latency, turn, slots, CheckedTrajectories.checked(built, counts, arrays, simulated))
+    reference = Reference.of(robot, built.formatted)
+    return RolloutReport(built, latency, turn, slots, CheckedTrajectories.checked(reference, counts, arrays, simulated))
 
 
 def start_inputs(built: Build | ProcessorBuild, counts: dict[Kind, int], steps: int, seed: int) -> dict[str, Array]:
     """Start states, and torques and time steps that stay as they are."""
-    samples = [built.region.states(built.graph, count, seed, kind) for kind, count in counts.items()]
+    region, one = built.region, isinstance(built.formatted, FormattedGraph)
+    samples = [
+        region.states(built.graph, count, seed, kind)
+        if one
+        else region.sample("forward_dynamics", count, seed, kind=kind)
+        for kind, count in counts.items()
+    ]
     state = {name: np.concatenate([sample[name] for sample in samples]) for name in samples[0]}
     return {name: x if name in ("q", "qd") else np.repeat(x[:, None], steps, axis=1) for name, x in state.items()}
 
@@ -197,24 +232,23 @@ def equal_results(a: Results, b: Results) -> bool:
     return values and np.array_equal(a.flagged, b.flagged)
 
 
-def drift_of(
-    built: Build | ProcessorBuild, arrays: dict[str, Array], integers: Results, kept: Array
-) -> npt.NDArray[np.float64]:
-    q, qd = arrays["q"][kept], arrays["qd"][kept]
+def drift_of(reference: Reference, arrays: dict[str, Array], integers: Results, kept: Array) -> npt.NDArray[np.float64]:
+    own = {name: x[kept] for name, x in arrays.items()}
+    places, speeds = reference.exact(own)
+    q, qd = own["q"], own["qd"]
     way = np.zeros(len(q))
-    for k in range(arrays["tau"].shape[1]):
-        turn = {name: x[kept][:, k] for name, x in arrays.items() if name not in ("q", "qd")}
-        after = evaluate(built.graph, {"q": q, "qd": qd, **turn})
-        way += _distance(built, (q, qd), (after["q_next"], after["qd_next"]))
-        q, qd = after["q_next"], after["qd_next"]
+    for k in range(own["tau"].shape[1]):
+        after = places[:, k], speeds[:, k]
+        way += _distance(reference.robot, (q, qd), after)
+        q, qd = after
     last = integers.values["q_next"][kept, -1], integers.values["qd_next"][kept, -1]
-    return _distance(built, (q, qd), last) / np.maximum(way, np.finfo(float).tiny)
+    return _distance(reference.robot, (q, qd), last) / np.maximum(way, np.finfo(float).tiny)
 
 
-def _distance(built: Build | ProcessorBuild, a: tuple[Array, Array], b: tuple[Array, Array]) -> npt.NDArray[np.float64]:
+def _distance(robot: Robot, a: tuple[Array, Array], b: tuple[Array, Array]) -> npt.NDArray[np.float64]:
     """Of two states, their speeds counted over a second."""
     moved = b[0] - a[0]
-    for joint, iq, _ in built.robot.moving():
-        if built.robot.is_periodic(joint):
+    for joint, iq, _ in robot.moving():
+        if robot.is_periodic(joint):
             moved[:, iq] = np.mod(moved[:, iq] + np.pi, 2.0 * np.pi) - np.pi
     return np.asarray(np.sqrt(np.sum(moved**2, axis=1) + np.sum((b[1] - a[1]) ** 2, axis=1)))

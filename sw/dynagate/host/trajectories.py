@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 OUTPUTS = {"q_next": "q", "qd_next": "qd", "a": "a", "b": "b"}
+OUTPUTS |= {"failures": "converged", "iterations_of_step": "iterations", "residual_of_step": "residual"}
 """Output of a step -> the field of `Trajectories` that has it for all steps."""
 
 

@@ -27,7 +27,8 @@ class Motion:
     failed: the name of the value (), how many steps have not converged; None for a method that solves no equations.
     ends: states after the first such step have no meaning.
     zeros: values that are 0 before the first step, and their lengths. extras: field of `Trajectories` -> the value that
-    the loop keeps for it, and its shape. in_float32: it can be computed in float32 too.
+    the loop keeps for it, and its shape. in_float32: it can be computed in float32 too. reach: values that may become
+    larger than a few steps show, and how large, for formats of integers.
     """
 
     loop: Loop
@@ -39,6 +40,7 @@ class Motion:
     zeros: Mapping[str, int] = field(default_factory=dict)
     extras: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
     in_float32: bool = False
+    reach: Mapping[str, float] = field(default_factory=dict)
 
 
 class Method(ABC):
@@ -66,6 +68,10 @@ class Method(ABC):
         if equations is None:
             raise ArgumentError(f"method '{self.name}' has no reverse sweep; expected one with `equations`, as 'rk4'")
         return equations_vjp_graph(robot, options, equations)
+
+    def in_words(self, word: int) -> Method:
+        """The method for integers of so many bits."""
+        return self
 
     def check(self, options: StepOptions, *, linearise: bool) -> None:
         """Raises ValueError naming an option of a step that the method does not take, and what would do."""

@@ -28,8 +28,8 @@ from dynagate.integrators.position_based_search import MEMORY, Damping
 from dynagate.robot import Robot
 
 FAR = 1e30
-"""Above any bound of a comparison: a force that is not a number; and what is minimised, before the first iteration,
-which therefore accepts its guess."""
+"""Above any bound of a comparison: a force that is not a number; and squares of forces before the first iteration of a
+search for a root."""
 
 Poses = list[tuple[Array, Array]]
 """Per link R (3, 3) and p (3,), in the world or sums of such."""
@@ -39,7 +39,8 @@ Poses = list[tuple[Array, Array]]
 class Model:
     """A robot in steps of dt (s), with what acts on it: at order 2 contact and servo as the papers have them, and other
     forces at the step's end, with the mean velocity of the step; at order 3 forces at each node, with the velocity of
-    the polynomial through the nodes.
+    the polynomial through the nodes. resolution: steps of an energy beside its size, of numbers that are integers and
+    always numbers; None of floating point.
 
     Raises RobotError: joints that mimic others; ContactError: a point on no link, or a law with powers that are not
     whole; ServoError: a servo on no joint.
@@ -51,6 +52,7 @@ class Model:
     contact: Contact | None = None
     servo: Servo | None = None
     forces: Forces | None = None
+    resolution: float | None = None
     links: list[int] = field(init=False)
     """Per contact point its link."""
     stiffness: list[float] = field(init=False)
@@ -162,7 +164,7 @@ def begin(model: Model) -> Graph:
         "linear": linear,
         "held": nothing,
         "gradient": nothing.copy(),
-        "lowest": scalar(FAR),
+        "lowest": scalar(0.0),
         "damping": scalar(0.0),
         "count": scalar(-1.0),  # the guess is none
     }
@@ -203,10 +205,10 @@ def size(x: Scalar) -> Scalar:
     return select(x, x, -x)
 
 
-def largest_over(slope: Array, scale: Sequence[float]) -> Scalar:
-    """The largest force over its scale; FAR where one is not a number."""
+def largest_over(slope: Array, scale: Sequence[float], *, numbers: bool = False) -> Scalar:
+    """The largest force over its scale; FAR where one is not a number. numbers: all are."""
     ratios = [size(g) * (1.0 / s) for g, s in zip(slope, scale, strict=True)]
-    return select(sum(ratios, 1.0), largest(ratios), FAR)
+    return largest(ratios) if numbers else select(sum(ratios, 1.0), largest(ratios), FAR)
 
 
 def largest(values: Sequence[Scalar]) -> Scalar:

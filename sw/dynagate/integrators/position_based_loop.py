@@ -59,19 +59,20 @@ def search(model: Model, scale: Sequence[float], iterations: int, *, full: bool 
 
 
 def _decision(model: Model, scale: Sequence[float]) -> Graph:
-    """Which is the best so far, and the next damping: a trial is accepted as `run_energy` does."""
-    robot = model.robot
+    """Which is the best so far, and the next damping: a trial is accepted as `run_energy` does, the guess always."""
+    robot, resolution = model.robot, model.resolution
     recording, sizes = Recording("decision", robot.name), typical_sizes(model.tree)
     trial, held = (model.away(recording, name) for name in ("trial", "held"))
     trial_slope, gradient = (recording.input(name, (robot.nv,), sizes["tau"]) for name in ("trial_slope", "gradient"))
     energy, lowest = (recording.input(name, (), sizes["tau"] @ sizes["q"])[()] for name in ("energy", "lowest"))
     damping, count = (recording.input(name, ())[()] for name in ("damping", "count"))
-    left, before = largest_over(trial_slope, scale), largest_over(gradient, scale)
+    left, before = (largest_over(slope, scale, numbers=resolution is not None) for slope in (trial_slope, gradient))
+    first = select(count + 0.5, 0.0, 1.0)
     lower = select(lowest - energy, 1.0, 0.0)
     within = select(left - 1.0, 0.0, 1.0)
-    noise = 1e-13 * size(energy)
+    noise = (resolution or 1e-13) * size(energy)
     as_low = select((lowest - energy) + noise, select(before - left, 1.0, 0.0), 0.0)
-    better = lower + within + as_low
+    better = lower + within + as_low + first
     return recording.graph(
         {
             "best": chosen(better, trial, held),

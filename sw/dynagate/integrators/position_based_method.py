@@ -3,7 +3,7 @@ act."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -35,6 +35,10 @@ FULL_ABOVE = 0.02
 """s: larger steps take fewer iterations and less time by the whole Hessian."""
 
 
+ITERATIONS_OF_INTEGERS = 60
+"""Of a step in integers: more of them find no lower energy where rounding hides it."""
+
+
 @dataclass(frozen=True)
 class PositionBasedMethod(Method):
     """Each step is the minimum of an energy or, where there are forces but a servo, or joints with quaternions, a root
@@ -43,12 +47,14 @@ class PositionBasedMethod(Method):
     "lm-full" with the whole Hessian; None for "lm" up to `FULL_ABOVE` and "lm-full" for larger steps, which "lm" does
     not always solve. order: K; at 3 a step is a root of the forces at its middle and its end (Equation 7), of second
     order and with little loss of energy, for steps that are small: of 10 ms some were seen to stick, of long chains.
+    resolution: of energies beside their size, of numbers that are integers; None of floating point.
     Of all kinds of joints. Raises ValueError: a number is out of range, there is no such search, or order 3 has it."""
 
     tolerance: float = 1e-7
     iterations: int = 1000
     search: Literal["lm", "lm-full"] | None = None
     order: int = 2
+    resolution: float | None = None
 
     name: ClassVar[str] = "position_based"
 
@@ -62,12 +68,20 @@ class PositionBasedMethod(Method):
         if self.order > 2 and self.search is not None:
             raise ArgumentError(f"search '{self.search}' at order {self.order}, which has no energy; expected None")
 
+    def in_words(self, word: int) -> PositionBasedMethod:
+        return replace(self, iterations=min(self.iterations, ITERATIONS_OF_INTEGERS), resolution=2.0 ** (5 - word))
+
     def motion(self, robot: Robot, options: StepOptions, *, linearise: bool = False, every: int = 1) -> Motion:
         self.check(options, linearise=linearise)
         assert options.dt is not None
         scale = self._scale(robot)
-        model = _model(robot, options.dt, self.order, forces_of(options))
+        model = _model(robot, options.dt, self.order, forces_of(options), self.resolution)
         second = self.order > 2
+        if self.resolution is not None and model.by_root:
+            raise ArgumentError(
+                f"method 'position_based' of {robot.name} in integers; expected a step that has an energy: of revolute "
+                "and prismatic joints, without forces, of order 2"
+            )
         loop = Loop(
             f"position_based{f'_{self.order}' if second else ''}{f'_every_{every}' if every > 1 else ''}",
             robot.name,
@@ -88,13 +102,14 @@ class PositionBasedMethod(Method):
             every=every,
         )
         extras: dict[str, tuple[str, tuple[int, ...]]] = {"iterations": ("counted", ()), "residual": ("rest", ())}
-        return Motion(loop, begin=_before(model), failed="failed_next", extras=extras)
+        reach = {"damping": 1.0, "count": float(self.iterations + 1)}
+        return Motion(loop, begin=_before(model), failed="failed_next", extras=extras, reach=reach)
 
     def equations(self, robot: Robot, options: StepOptions) -> Equations:
         if self.order > 2:
             raise ArgumentError(f"method '{self.name}' of order {self.order} has no reverse sweep; expected order=2")
         assert options.dt is not None
-        model = _model(robot, options.dt, self.order, forces_of(options))
+        model = _model(robot, options.dt, self.order, forces_of(options), self.resolution)
         step = StepRecording(robot, options, "position_based_step", far=True)
         recording, after = step.recording, step.velocities(AFTER, "qd")
         inputs = {**recording.inputs, "before": advance(robot, step.q, step.qd * -step.dt), "trial": after * step.dt}
@@ -114,7 +129,7 @@ class PositionBasedMethod(Method):
         return [float(size) * self.tolerance * weight for size in sizes(robot)]
 
 
-def _model(robot: Robot, dt: float, order: int, forces: tuple[Force, ...]) -> Model:
+def _model(robot: Robot, dt: float, order: int, forces: tuple[Force, ...], resolution: float | None) -> Model:
     """The first contact of displacements, at points without radii, and the first servo as the papers have them at order
     2, other forces as they are."""
     contact = servo = None
@@ -123,7 +138,7 @@ def _model(robot: Robot, dt: float, order: int, forces: tuple[Force, ...]) -> Mo
         contact = next(iter(sharp), None)
         servo = next((force for force in forces if isinstance(force, Servo) and force.inputs), None)
     others = Forces(robot, [force for force in forces if force is not contact and force is not servo])
-    model = Model(robot, dt, order, contact, servo, others if others.forces else None)
+    model = Model(robot, dt, order, contact, servo, others if others.forces else None, resolution)
     for joint, _, _ in robot.moving():
         if order > 2 and joint.nv > 3 and joint.armature:
             raise ArgumentError(

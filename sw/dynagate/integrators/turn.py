@@ -45,6 +45,8 @@ def turn_graph(
     friction_speed: float = SPEED,
     stops: bool = False,
     forces: Sequence[str] = (),
+    method: str | None = None,
+    tolerance: float | None = None,
 ) -> Graph:
     """q (nq,), qd, tau (nv,) and, with variable_dt, dt () to q_next, qd_next and, with linearise, a and b, as
     `step_graph` and `linearised_step_graph` have them. Angles of joints that turn for ever
@@ -53,6 +55,10 @@ def turn_graph(
     forces: as `forces.as_text` writes them. dt: seconds; 1e-3 for None. With variable_dt the largest. Raises
     ValueError: an option is none of these.
     """
+    if method is not None or tolerance is not None:
+        raise ArgumentError(
+            f"method {method!r} of a datapath; expected a program, with units=...: its steps end by a tolerance"
+        )
     if variable_dt and dt is None:
         raise ArgumentError("variable_dt without dt; expected the largest time step as dt (s)")
     warn_of_no_friction(robot, friction)

@@ -1,0 +1,365 @@
+"""Integers of loops of graphs: formats for every step, and what a processor computes of them.
+
+A value that is carried has a place of its own, in the format of the first step that takes it; what comes to it is
+rounded to that format, and so is what a step takes in another format. A loop with a tolerance compares integers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.fixedpoint.assign import FormattedGraph, Policy, WordLengths, assign_word
+from dynagate.fixedpoint.evaluate import evaluate_integers
+from dynagate.fixedpoint.format import Arithmetic, Fixed, Format, quantise, rescale, to_float
+from dynagate.fixedpoint.ranges import Limits, sampled_ranges
+from dynagate.graph.blocks import Blocks
+from dynagate.graph.evaluate import evaluate
+from dynagate.graph.graph import Graph, Port
+from dynagate.graph.late import late_terms_last
+from dynagate.graph.loop import Loop, Until
+
+Array = npt.NDArray[Any]
+Values = dict[str, list[Fixed]]
+"""Entries of each value, integers (batch,) and their format."""
+
+
+@dataclass(frozen=True)
+class FormattedLoop:
+    """A loop in blocks (`graph.blocks`) whose graphs have formats.
+
+    loop: carries, results and how it ends. steps: its steps in order. starts: of it and all loops in it, what carried
+    inputs begin with where it is one number."""
+
+    loop: Loop
+    steps: tuple[FormattedGraph | FormattedLoop, ...]
+    starts: Mapping[str, float]
+
+    def graphs(self) -> Iterator[FormattedGraph]:
+        """All graphs in order."""
+        for step in self.steps:
+            yield from step.graphs() if isinstance(step, FormattedLoop) else (step,)
+
+    def mapped(self, change: Callable[[FormattedGraph], FormattedGraph]) -> FormattedLoop:
+        """With another graph for each."""
+        steps = tuple(step.mapped(change) if isinstance(step, FormattedLoop) else change(step) for step in self.steps)
+        return FormattedLoop(self.loop, steps, self.starts)
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        return next(self.graphs()).arithmetic
+
+    @cached_property
+    def ports(self) -> dict[str, tuple[Port, FormattedGraph]]:
+        """Inputs of the steps, and of those of loops in it: the port of the first graph that takes each."""
+        ports: dict[str, tuple[Port, FormattedGraph]] = {}
+        for graph in self.graphs():
+            for port in graph.graph.inputs:
+                ports.setdefault(port.name, (port, graph))
+        return ports
+
+    def input_formats(self, name: str) -> list[Format]:
+        """Of the entries of an input."""
+        port, graph = self.ports[name]
+        return [graph.formats[i] for i in port.nodes]
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """What comes from outside, as `Loop.inputs`, without what `starts` has."""
+        return tuple(port for port in self.loop.inputs if port.name not in self.starts)
+
+    @cached_property
+    def outputs(self) -> dict[str, tuple[Port, FormattedGraph]]:
+        """What it gives: the port and the graph that computes each."""
+        ports = {port.name: (port, graph) for graph in self.graphs() for port in graph.graph.outputs}
+        return {name: ports[name] for name in (*self.loop.kept, *self.loop.last)}
+
+
+def tolerance_of(stop: Until, residual: Format) -> int:
+    """The largest integer of a residual with which a loop ends."""
+    return min(math.floor(math.ldexp(stop.tolerance, residual.frac)), residual.highest)
+
+
+def turns_of(loop: Loop) -> int:
+    """The turns of a loop in a body, at most."""
+    return loop.stop.at_most if isinstance(loop.stop, Until) else loop.stop.turns or 1
+
+
+def read(graph: Graph) -> set[int]:
+    """The inputs that something reads."""
+    used = {a for node in graph.nodes for a in node.args} | set(graph.output_nodes)
+    return used & set(graph.input_nodes)
+
+
+class LoopIntegers:
+    """Trajectories of a loop, turn by turn. states: integers (batch,) of the entries of each carried input, in its
+    formats."""
+
+    def __init__(self, formatted: FormattedLoop, states: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> None:
+        self.formatted = formatted
+        self._states: Values = {
+            name: [Fixed(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
+            for name, own in states.items()
+        }
+        self.batch = len(next(iter(states.values()))[0])
+        for name in formatted.loop.carry.values():
+            if name in formatted.starts:
+                self._states[name] = _constant(formatted, name, self.batch)
+        self._flagged = np.zeros(self.batch, dtype=bool)
+
+    def turn(self, per_turn: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> tuple[Values, npt.NDArray[np.bool_]]:
+        """per_turn: of the other inputs, likewise. Returns all values, and (batch,) where this turn or one before it
+        overflowed."""
+        formatted = self.formatted
+        values = dict(self._states)
+        for name, own in per_turn.items():
+            values[name] = [Fixed(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
+        run, rows = _Run(self.batch, formatted.arithmetic), np.arange(self.batch)
+        values = run.body(formatted, values, rows)
+        self._states |= run.carried(formatted, values, rows)
+        self._flagged = self._flagged | run.overflow
+        return values, self._flagged
+
+
+class _Run:
+    """overflow: (batch,), where something did."""
+
+    def __init__(self, batch: int, arithmetic: Arithmetic) -> None:
+        self.arithmetic = arithmetic
+        self.overflow = np.zeros(batch, dtype=bool)
+
+    def body(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        """All values after the steps. rows: whose they are."""
+        for step in formatted.steps:
+            own = self.loop(step, values, rows) if isinstance(step, FormattedLoop) else self.graph(step, values, rows)
+            values = {**values, **own}
+        return values
+
+    def graph(self, step: FormattedGraph, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        needed, integers = read(step.graph), {}
+        for port in step.graph.inputs:
+            for i, fixed in zip(port.nodes, values[port.name], strict=True):
+                integers[i] = self.rounded(fixed, step.formats[i], rows).value if i in needed else fixed.value
+        result = evaluate_integers(step, integers)
+        self.overflow[rows] |= result.overflow
+        return {port.name: [Fixed(result.value[i], step.formats[i]) for i in port.nodes] for port in step.graph.outputs}
+
+    def rounded(self, fixed: Fixed, to: Format, rows: npt.NDArray[np.int64]) -> Fixed:
+        if fixed.format == to:
+            return fixed
+        result = rescale(fixed.value, fixed.format.frac, to, self.arithmetic)
+        self.overflow[rows] |= result.overflow
+        return Fixed(result.value, to)
+
+    def carried(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        """What the carried inputs are in the next turn."""
+        return {
+            name: [
+                self.rounded(fixed, to, rows)
+                for fixed, to in zip(values[value], formatted.input_formats(name), strict=True)
+            ]
+            for value, name in formatted.loop.carry.items()
+        }
+
+    def loop(self, step: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
+        """A loop in the body: what it gives."""
+        state = dict(values)
+        for name in step.loop.carry.values():
+            state[name] = _constant(step, name, len(rows)) if name in step.starts else values[name]
+        for name in step.loop.carry.values():
+            fixed = zip(state[name], step.input_formats(name), strict=True)
+            state[name] = [self.rounded(each, to, rows) for each, to in fixed]
+        stop = step.loop.stop
+        results: Values = {}
+        place = np.arange(len(rows))  # of the rows that go on
+        for _ in range(turns_of(step.loop)):
+            turn = self.body(step, state, rows[place])
+            for name in step.loop.last:
+                results[name] = _put(results.get(name), turn[name], place, len(rows))
+            goes_on = np.ones(len(place), dtype=bool)
+            if isinstance(stop, Until):
+                (residual,) = turn[stop.residual]
+                goes_on = np.abs(residual.value) > tolerance_of(stop, residual.format)
+            next_ones = self.carried(step, turn, rows[place])
+            state = {name: _rows(entries, goes_on) for name, entries in {**state, **next_ones}.items()}
+            place = place[goes_on]
+            if not len(place):
+                break
+        return results
+
+
+def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[Fixed]:
+    """What a carried input begins with."""
+    return [
+        Fixed(np.full(batch, int(quantise(np.array([formatted.starts[name]]), fmt).value[0])), fmt)
+        for fmt in formatted.input_formats(name)
+    ]
+
+
+def _rows(entries: list[Fixed], rows: npt.NDArray[np.bool_]) -> list[Fixed]:
+    return entries if rows.all() else [Fixed(each.value[rows], each.format) for each in entries]
+
+
+def _put(whole: list[Fixed] | None, entries: list[Fixed], place: npt.NDArray[np.int64], batch: int) -> list[Fixed]:
+    """Entries of some rows in those of all."""
+    whole = whole or [Fixed(np.zeros(batch, np.int64), each.format) for each in entries]
+    for all_rows, each in zip(whole, entries, strict=True):
+        all_rows.value[place] = each.value
+    return whole
+
+
+def values_of(entries: Sequence[Fixed], shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """A value (batch, *shape) as float64."""
+    return np.stack([to_float(each.value, each.format) for each in entries], axis=1).reshape(-1, *shape)
+
+
+def integers_of(
+    formatted: FormattedLoop, inputs: Mapping[str, npt.ArrayLike]
+) -> dict[str, list[npt.NDArray[np.int64]]]:
+    """Inputs (batch, *shape) as integers of their formats."""
+    integers = {}
+    for name, array in inputs.items():
+        flat = np.asarray(array, dtype=np.float64)
+        flat = flat.reshape(len(flat), -1)
+        integers[name] = [quantise(flat[:, k], fmt).value for k, fmt in enumerate(formatted.input_formats(name))]
+    return integers
+
+
+# formats
+
+
+@dataclass
+class Observed:
+    """What came into each graph of a loop, in float64: by the graph's place in order, batches of inputs by name."""
+
+    inputs: dict[int, list[dict[str, Array]]] = field(default_factory=dict)
+
+    def of(self, graph: int) -> dict[str, Array]:
+        batches = self.inputs[graph]
+        return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+
+def observe(
+    blocks: Blocks,
+    states: Mapping[str, Array],
+    per_turn: Mapping[str, Array],
+    kept: Callable[[Mapping[str, Array]], Any],
+) -> Observed:
+    """What comes into the graphs of a loop of blocks in float64.
+
+    states: carried and constant inputs (batch, *shape). per_turn: those of every turn, (batch, turns, *shape).
+    kept: values after a turn -> which of the trajectories go on, (batch,); the others end, and the turn does not count.
+    """
+    observed = Observed()
+    state = {name: np.asarray(x, dtype=np.float64) for name, x in states.items()}
+    batch = len(next(iter(state.values())))
+    starts = {name: np.full((batch,), value) for name, value in blocks.starts.items()}
+    state |= {name: starts[name] for name in blocks.loop.carry.values() if name in starts}
+    turns = next(iter(per_turn.values())).shape[1]
+    for turn in range(turns):
+        one = Observed()
+        values = _float_body(
+            blocks.loop, {**starts, **state, **{name: x[:, turn] for name, x in per_turn.items()}}, one, [0]
+        )
+        goes_on = np.asarray(kept(values), dtype=bool)
+        if not goes_on.any():
+            break
+        for graph, batches in one.inputs.items():
+            observed.inputs.setdefault(graph, []).extend(batches)
+        state |= {name: values[value] for value, name in blocks.loop.carry.items()}
+        state, starts = ({name: x[goes_on] for name, x in each.items()} for each in (state, starts))
+        per_turn = {name: x[goes_on] for name, x in per_turn.items()}
+    return observed
+
+
+def _float_body(loop: Loop, values: dict[str, Array], observed: Observed, place: list[int]) -> dict[str, Array]:
+    """place: of the next graph in order."""
+    for step in loop.steps:
+        if isinstance(step, Loop):
+            values = {**values, **_float_loop(step, values, observed, place)}
+            continue
+        assert isinstance(step, Graph)
+        inputs = {port.name: values[port.name] for port in step.inputs}
+        observed.inputs.setdefault(place[0], []).append(inputs)
+        values = {**values, **evaluate(step, inputs)}
+        place[0] += 1
+    return values
+
+
+def _float_loop(loop: Loop, values: dict[str, Array], observed: Observed, place: list[int]) -> dict[str, Array]:
+    stop, first = loop.stop, place[0]
+    batch = len(next(iter(values.values())))
+    rows, state, results = np.arange(batch), dict(values), dict[str, Array]()
+    for _ in range(turns_of(loop)):
+        place[0] = first
+        turn = _float_body(loop, state, observed, place)
+        for name in loop.last:
+            results.setdefault(name, np.zeros((batch, *turn[name].shape[1:])))[rows] = turn[name]
+        state = {**state, **{name: turn[value] for value, name in loop.carry.items()}}
+        if isinstance(stop, Until):
+            goes_on = ~(np.abs(turn[stop.residual]) <= stop.tolerance)
+            state, rows = {name: x[goes_on] for name, x in state.items()}, rows[goes_on]
+        if not len(rows):
+            break
+    return results
+
+
+def assign_loop(blocks: Blocks, observed: Observed, limits: Limits, policy: Policy) -> FormattedLoop:
+    """Formats of one word: the binary point of each node by its range over what was observed. limits: bounds of inputs
+    by name. A step takes a value in the format that it has, unless the value is carried."""
+    return _Assigner(observed, limits, policy, blocks.starts).loop(blocks.loop, {})
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Bounds of inputs: what their formats hold where they have one already."""
+
+    outside: Limits
+    formats: Mapping[str, list[Format]]
+
+    def bounds(self, name: str) -> list[tuple[float, float]] | None:
+        if name in self.formats:
+            return [fmt.limits for fmt in self.formats[name]]
+        return self.outside.bounds(name)
+
+
+class _Assigner:
+    def __init__(self, observed: Observed, limits: Limits, policy: Policy, starts: Mapping[str, float]) -> None:
+        self.observed, self.limits, self.policy, self.starts = observed, limits, policy, starts
+        self.place = 0
+
+    def loop(self, loop: Loop, known: Mapping[str, list[Format]]) -> FormattedLoop:
+        """known: formats of the entries of values that have one."""
+        formats = {name: own for name, own in known.items() if name not in loop.carry.values()}
+        steps: list[FormattedGraph | FormattedLoop] = []
+        for step in loop.steps:
+            if isinstance(step, Loop):
+                inner = self.loop(step, formats)
+                steps.append(inner)
+                formats |= {name: [g.formats[i] for i in port.nodes] for name, (port, g) in inner.outputs.items()}
+                continue
+            assert isinstance(step, Graph)
+            own = self.graph(step, formats)
+            steps.append(own)
+            for port in (*own.graph.inputs, *own.graph.outputs):
+                formats.setdefault(port.name, [own.formats[i] for i in port.nodes])
+            formats |= {port.name: [own.formats[i] for i in port.nodes] for port in own.graph.outputs}
+        return FormattedLoop(loop, tuple(steps), self.starts)
+
+    def graph(self, graph: Graph, formats: Mapping[str, list[Format]]) -> FormattedGraph:
+        graph = late_terms_last(graph)
+        ranges = sampled_ranges(graph, self.observed.of(self.place))
+        self.place += 1
+        fixed = {
+            i: (fmt, None)
+            for port in graph.inputs
+            if port.name in formats
+            for i, fmt in zip(port.nodes, formats[port.name], strict=True)
+        }
+        words = WordLengths([self.policy.word] * len(graph), fixed=fixed)
+        return assign_word(graph, _Limits(self.limits, formats), ranges, self.policy, words)

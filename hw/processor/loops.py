@@ -1,0 +1,231 @@
+"""A loop with formats as blocks of instructions: loops in loops, and loops that end by a tolerance.
+
+A value that a loop carries has a place that is written again, first from what is around the loop, then at the end of
+each turn. Other values stay where they were computed. States of the outermost loop are the inputs of a sample in its
+first turn, and in the others what the turn before kept.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.format import Format, quantise
+from dynagate.fixedpoint.fuse import MOST_SHIFT
+from dynagate.fixedpoint.loops import FormattedLoop, read, tolerance_of, turns_of
+from dynagate.graph.graph import Port
+from dynagate.graph.loop import Until
+from dynagate.hw.processor.instructions import (
+    ONE,
+    SUM,
+    Block,
+    Face,
+    Instruction,
+    Instructions,
+    ProgramError,
+    Repeat,
+    Source,
+    instruction,
+)
+
+
+class _Value(NamedTuple):
+    """An entry of a value: where its bits are, and their format."""
+
+    source: Source
+    format: Format
+
+
+_Scope = dict[str, list[_Value]]
+
+
+def loop_instructions(formatted: FormattedLoop) -> Instructions:
+    """The program of a loop, whose graphs `fixedpoint.fuse` has brought into one word. Raises ProgramError naming a
+    value whose binary points are too far apart."""
+    return _Compiler(formatted).program()
+
+
+class _Compiler:
+    """blocks: those that are whole. now: instructions of the one that comes next. names: by result."""
+
+    def __init__(self, formatted: FormattedLoop) -> None:
+        self.formatted, self.loop = formatted, formatted.loop
+        self.fresh = itertools.count()
+        self.blocks: list[Block] = []
+        self.now: list[Instruction] = []
+        self.names: dict[int, str] = {}
+
+    def program(self) -> Instructions:
+        start = self.named("start")
+        inputs = {port.name: self.entries(port.name, len(port.nodes), port.nodes) for port in self.formatted.inputs}
+        scope: _Scope = {
+            name: [_Value(Source(i), fmt) for i, fmt in zip(own, self.formatted.input_formats(name), strict=True)]
+            for name, own in inputs.items()
+        }
+        kept: dict[str, list[int]] = {}
+        for name in self.loop.carry.values():
+            kept[name] = self.entries(f"{name}_kept", len(self.formatted.input_formats(name)))
+            values = self.constants(self.formatted, name) if name in self.formatted.starts else scope[name]
+            scope[name] = self.states(Source(start), name, values, kept[name])
+        if len(self.formatted.steps) and isinstance(self.formatted.steps[0], FormattedLoop):
+            self.close()
+        scope = self.body(self.formatted, scope, 0)
+        ports, outputs, formats = self.results(scope)
+        self.carried(self.formatted, kept, scope)
+        self.close(last=True)
+        own = tuple(replace(port, nodes=tuple(inputs[port.name])) for port in self.formatted.inputs)
+        for port in own:
+            formats |= dict(zip(port.nodes, self.formatted.input_formats(port.name), strict=True))
+        face = Face(self.loop.robot, self.loop.name, own, ports, formats, self.bounds(own), self.names, tuple(outputs))
+        per_turn = frozenset(i for name in self.loop.per_turn for i in inputs[name])
+        return Instructions(
+            face, tuple(self.blocks), (start, *face.input_nodes), outputs, self.formatted, start, per_turn
+        )
+
+    def bounds(self, ports: tuple[Port, ...]) -> dict[int, tuple[float, float]]:
+        """Of the inputs, the values that their formats are for."""
+        bounds: dict[int, tuple[float, float]] = {}
+        for port in ports:
+            first, graph = self.formatted.ports[port.name]
+            bounds |= {i: graph.bounds[node] for i, node in zip(port.nodes, first.nodes, strict=True)}
+        return bounds
+
+    # numbers and instructions
+
+    def named(self, name: str) -> int:
+        i = next(self.fresh)
+        self.names[i] = name
+        return i
+
+    def entries(self, name: str, count: int, like: tuple[int, ...] | None = None) -> list[int]:
+        """Numbers of a value's entries. like: entries that are equal here are one there too."""
+        known: dict[int, int] = {}
+        for k, node in enumerate(like or range(count)):
+            if node not in known:
+                known[node] = self.named(f"{name}_{k}")
+        return [known[node] for node in like or range(count)]
+
+    def add(self, each: Instruction) -> Source:
+        self.now.append(each)
+        return Source(each.result)
+
+    def close(self, repeat: Repeat | None = None, *, last: bool = False) -> None:
+        """Ends the block."""
+        self.blocks.append(Block(tuple(self.now), repeat, last))
+        self.now = []
+
+    def move(self, result: int, value: _Value, to: Format, *, out: bool = False) -> Source:
+        """The value in a format, as the result of an instruction."""
+        down = value.format.frac - to.frac
+        if not -min(to.width - 2, MOST_SHIFT) <= down <= MOST_SHIFT:
+            raise ProgramError(
+                f"{self.loop.robot} {self.loop.name}: '{self.names[result]}' has its binary point {down} places from "
+                f"that of what it comes from; expected {MOST_SHIFT} at most"
+            )
+        factor = Source(None, 1 << max(-down, 0))
+        return self.add(Instruction(result, SUM, value.source, factor, down=max(down, 0), out=out))
+
+    # loops and graphs
+
+    def states(self, start: Source, name: str, values: list[_Value], kept: list[int]) -> list[_Value]:
+        """The input in the first turn, else what the turn before kept."""
+        states = []
+        for k, (value, previous) in enumerate(zip(values, kept, strict=True)):
+            each = Instruction(self.named(f"{name}_{k}"), SUM, start, value.source, Source(previous, 0, True))
+            states.append(_Value(self.add(replace(each, select=True)), value.format))
+        return states
+
+    def constants(self, formatted: FormattedLoop, name: str) -> list[_Value]:
+        """What a carried input begins with."""
+        start = np.array([formatted.starts[name]])
+        return [_Value(Source(None, int(quantise(start, f).value[0])), f) for f in formatted.input_formats(name)]
+
+    def body(self, formatted: FormattedLoop, scope: _Scope, level: int) -> _Scope:
+        """All values after the steps of a loop. level: how many loops are around those in it."""
+        for step in formatted.steps:
+            if isinstance(step, FormattedLoop):
+                scope = {**scope, **self.inner(step, scope, level)}
+            else:
+                scope = {**scope, **self.graph(step, scope)}
+        return scope
+
+    def graph(self, step: FormattedGraph, scope: _Scope) -> _Scope:
+        graph, formats, needed = step.graph, step.formats, read(step.graph)
+        sources: list[Source] = [Source(None)] * len(graph)
+        for port in graph.inputs:
+            for i, value in zip(port.nodes, scope[port.name], strict=True):
+                if i in needed and value.format.frac != formats[i].frac:
+                    value = _Value(self.move(self.named(graph.nodes[i].name), value, formats[i]), formats[i])
+                sources[i] = value.source
+        for i, node in enumerate(graph.nodes):
+            if node.op == "const":
+                sources[i] = Source(None, step.constants[i][0])
+            elif node.op == "shift":
+                sources[i] = sources[node.args[0]]
+            elif node.op != "input":
+                each = instruction(step, i, node, [sources[a] for a in node.args])
+                sources[i] = self.add(replace(each, result=self.named(node.name)))
+        return {port.name: [_Value(sources[i], formats[i]) for i in port.nodes] for port in graph.outputs}
+
+    def inner(self, step: FormattedLoop, scope: _Scope, level: int) -> _Scope:
+        """The blocks of a loop in the body. Returns what it gives."""
+        cells: dict[str, list[int]] = {}
+        inside = dict(scope)
+        for name in step.loop.carry.values():
+            values = self.constants(step, name) if name in step.starts else scope[name]
+            formats = step.input_formats(name)
+            cells[name] = self.entries(f"{step.loop.name}.{name}", len(formats))
+            for cell, value, to in zip(cells[name], values, formats, strict=True):
+                self.move(cell, value, to)
+            inside[name] = [_Value(Source(i, 0, True), fmt) for i, fmt in zip(cells[name], formats, strict=True)]
+        if self.now:
+            self.close()
+        target = len(self.blocks)
+        turn = self.body(step, inside, level + 1)
+        results = {name: [self.stays(value, cells) for value in turn[name]] for name in step.loop.last}
+        self.carried(step, cells, turn)
+        stop = step.loop.stop
+        if isinstance(stop, Until):
+            self.test(turn[stop.residual][0], stop)
+        self.close(Repeat(target, turns_of(step.loop), isinstance(stop, Until), level))
+        return results
+
+    def stays(self, value: _Value, cells: dict[str, list[int]]) -> _Value:
+        """The value in a place that the loop does not write again."""
+        if not any(value.source.node in own for own in cells.values()):
+            return value
+        return _Value(self.move(self.named("copy"), value, value.format), value.format)
+
+    def carried(self, step: FormattedLoop, cells: dict[str, list[int]], scope: _Scope) -> None:
+        """What the next turn takes."""
+        moves = [
+            (cell, self.stays(value, cells), to)
+            for source, name in step.loop.carry.items()
+            for cell, value, to in zip(cells[name], scope[source], step.input_formats(name), strict=True)
+        ]
+        for cell, value, to in moves:
+            self.move(cell, value, to)
+
+    def test(self, residual: _Value, stop: Until) -> None:
+        """The loop goes on where |residual| is above the tolerance: (± residual - tolerance) / 2, rounded half up, is
+        positive then, and no result is too large for a word."""
+        tolerance = Source(None, tolerance_of(stop, residual.format))
+        for negative in (False, True):
+            each = Instruction(self.named("test"), SUM, residual.source, ONE, tolerance, negative, True, down=1)
+            self.add(replace(each, test=True))
+
+    def results(self, scope: _Scope) -> tuple[tuple[Port, ...], dict[int, int], dict[int, Format]]:
+        """Ports of what the loop gives, the results of instructions that bring their numbers out, and formats."""
+        ports, outputs, formats = [], dict[int, int](), dict[int, Format]()
+        known: dict[_Value, int] = {}
+        for name, (port, _) in self.formatted.outputs.items():
+            for k, value in enumerate(scope[name]):
+                if value not in known:
+                    known[value] = i = self.named(f"{name}_{k}")
+                    self.move(i, value, value.format, out=True)
+                    outputs[i], formats[i] = i, value.format
+            ports.append(replace(port, nodes=tuple(known[value] for value in scope[name])))
+        return tuple(ports), outputs, formats

@@ -1,0 +1,123 @@
+"""Formats of a motion whose steps solve equations, and how small a tolerance its integers meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.fuse import angle_format
+from dynagate.fixedpoint.loops import (
+    FormattedLoop,
+    LoopIntegers,
+    Observed,
+    assign_loop,
+    integers_of,
+    observe,
+    values_of,
+)
+from dynagate.graph.region import KINDS, Region
+from dynagate.integrators.chip_motion import FAILURES, STATE, ChipMotion
+from dynagate.integrators.methods import METHODS
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+TURNS = 4
+"""Steps of each trajectory that formats come from."""
+TRIALS = 10
+"""Tolerances that are tried, each four times the one before."""
+CHECKED = 96
+"""Trajectories of each kind that a tolerance is tried on."""
+FEW = 1e-3
+"""The share of steps that need not converge."""
+
+
+class ToleranceError(ArgumentError):
+    """No tolerance that the integers meet; the text says what would do."""
+
+
+def motion_of(
+    robot: Robot, options: AlgorithmOptions, region: Region, policy: Policy
+) -> tuple[AlgorithmOptions, FormattedLoop]:
+    """A motion's options, its tolerance among them, and the formats of its steps, one word for all.
+
+    Its tolerance is the one of the options, or the smallest of a series that the integers meet in nearly all steps from
+    states of the region. Raises ToleranceError: there is none; ValueError: as `ChipMotion.of`.
+    """
+    if options.tolerance is not None:
+        motion = ChipMotion.of(robot, options, policy.word, options.tolerance)
+        return options, _formatted(motion, region, policy)
+    method = METHODS[options.method or ""]
+    least: float = method.tolerance  # type: ignore[attr-defined]
+    tolerance = least * 2.0 ** max(32 - policy.word, 0)
+    for _ in range(TRIALS):
+        motion = ChipMotion.of(robot, options, policy.word, tolerance)
+        formatted = _formatted(motion, region, policy)
+        if _meets(motion, formatted, region):
+            return replace(options, tolerance=tolerance), formatted
+        tolerance *= 4.0
+    raise ToleranceError(
+        f"method '{options.method}' of {robot.name} does not converge in words of {policy.word} bits, even to "
+        f"tolerance {tolerance / 4.0:.1e}; expected a longer word, another dt or a tolerance of your own"
+    )
+
+
+def angles_of(formatted: FormattedLoop, word: int) -> Format:
+    """The format of all angles."""
+    return min((angle_format(graph, word) for graph in formatted.graphs()), key=lambda angle: angle.frac)
+
+
+def _starts(region: Region, count: int, turns: int, seed: int) -> tuple[Array, Array, Array]:
+    """q, qd (batch, ·) and torques (batch, turns, nv) of each kind, which stay as they are."""
+    samples = [region.sample("forward_dynamics", count, seed, kind=kind) for kind in KINDS]
+    q, qd, tau = (np.concatenate([sample[name] for sample in samples]) for name in ("q", "qd", "tau"))
+    return q, qd, np.repeat(tau[:, None], turns, axis=1)
+
+
+def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedLoop:
+    q, qd, tau = _starts(region, max(policy.samples // len(KINDS) // TURNS, 1), TURNS, policy.seed)
+    lower, upper, fastest = (np.array(x) for x in (region.lower, region.upper, region.velocity))
+
+    def stays(values: Mapping[str, Array]) -> Array:
+        """Motions that leave the region, or do not converge, are none that formats are for."""
+        place, speed = (values[name] for name in STATE)
+        inside = ((place >= lower) & (place <= upper)).all(axis=1) & (np.abs(speed) <= fastest).all(axis=1)
+        return np.asarray(inside & (values[FAILURES] == 0.0))
+
+    observed = observe(motion.blocks, motion.begun(q, qd), {"tau": tau}, stays)
+    if not observed.inputs:
+        raise ToleranceError(
+            f"no step of {motion.robot.name} from its region converges within it; expected a shorter dt, or a larger "
+            "tolerance"
+        )
+    _spread(observed, motion.reach(), policy.seed)
+    return assign_loop(motion.blocks, observed, region, policy)
+
+
+def _spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
+    """What may become larger than the sample shows takes all values up to that in a part of the sample."""
+    random = np.random.default_rng(seed)
+    for inputs in (inputs for batches in observed.inputs.values() for inputs in batches):
+        for name in inputs.keys() & reach.keys():
+            own = inputs[name].copy()
+            rows = random.random(len(own)) < 0.25
+            own[rows] = random.uniform(0.0, reach[name], own[rows].shape)
+            inputs[name] = own
+
+
+def _meets(motion: ChipMotion, formatted: FormattedLoop, region: Region) -> bool:
+    """Whether nearly all steps converge in integers."""
+    q, qd, tau = _starts(region, CHECKED, TURNS, 2)
+    integers = LoopIntegers(formatted, integers_of(formatted, motion.begun(q, qd)))
+    failed, flagged = np.zeros(len(q)), np.zeros(len(q), dtype=bool)
+    for turn in range(TURNS):
+        values, flagged = integers.turn(integers_of(formatted, {"tau": tau[:, turn]}))
+        failed = values_of(values[FAILURES], ())
+    good = ~flagged
+    return bool(good.sum() >= 0.5 * len(q) and (failed[good] > 0).mean() <= FEW)

@@ -1,0 +1,154 @@
+"""A method's steps for integers: a loop in blocks, which a processor's program computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics.explicit import METHODS as TABLEAUX
+from dynagate.dynamics.friction import SPEED
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.step import DEFAULT_STEP
+from dynagate.forces import of_text
+from dynagate.graph.blocks import Blocks, in_blocks, renamed
+from dynagate.graph.loop import Loop, Until, evaluate_loop
+from dynagate.integrators.methods import METHODS
+from dynagate.integrators.motion import Method, Motion
+from dynagate.integrators.step import StepOptions
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+STATE = ("q_next", "qd_next")
+FAILURES = "failures"
+"""How many steps have not converged."""
+MOST_FAILURES = 1 << 16
+
+
+def extra(name: str) -> str:
+    """The value of a step that a field of `Trajectories` has."""
+    return f"{name}_of_step"
+
+
+def solves(options: AlgorithmOptions) -> bool:
+    """Whether the method of a rollout solves equations, by loops that end by a tolerance. Raises ValueError: there is
+    no such method, or it comes with an integrator."""
+    if options.method is None:
+        if options.tolerance is not None:
+            raise ArgumentError("a tolerance without a method; expected method='variational' or 'position_based'")
+        return False
+    if options.method not in METHODS or METHODS[options.method].linearises:
+        names = [name for name, method in METHODS.items() if not method.linearises]
+        expected = "integrator=... for that one" if options.method in TABLEAUX else f"one of {', '.join(names)}"
+        raise ArgumentError(f"method '{options.method}' of a program; expected {expected}")
+    if options.integrator is not None:
+        raise ArgumentError(f"method '{options.method}' and integrator '{options.integrator}'; expected one of them")
+    return True
+
+
+@dataclass(frozen=True)
+class ChipMotion:
+    """The steps of a robot by a method for numbers of so many bits.
+
+    motion: as in float64. Its loop in blocks takes tau (nv,) of every step; it keeps q_next, qd_next, FAILURES and what
+    `extra` names."""
+
+    robot: Robot
+    motion: Motion
+    dt: float
+
+    @classmethod
+    def of(
+        cls, robot: Robot, options: AlgorithmOptions, word: int | None, tolerance: float | None = None
+    ) -> ChipMotion:
+        """options: with a method that `solves` says so of. word: bits; None for floating point. tolerance: the method's
+        unless it is here. Raises ValueError: an option that neither the method nor a chip takes."""
+        method = METHODS[options.method or ""]
+        method = method if word is None else method.in_words(word)
+        if tolerance is not None:
+            method = replace(method, tolerance=tolerance)  # type: ignore[type-var]
+        step = _step_options(options, method)
+        assert step.dt is not None
+        return cls(robot, _named(method.motion(robot, step, linearise=options.linearise)), step.dt)
+
+    @cached_property
+    def blocks(self) -> Blocks:
+        constants = dict(self.motion.constants)
+        if self.motion.failed is not None:
+            constants["failed"] = 0.0
+        blocks = in_blocks(self.motion.loop, constants)
+        names = dict(zip(blocks.loop.kept, (*STATE, FAILURES, *map(extra, self.motion.extras)), strict=True))
+        return Blocks(replace(renamed(blocks.loop, names), name=ROLLOUT), blocks.starts)
+
+    def begun(self, q: Array, qd: Array) -> dict[str, Array]:
+        """The inputs of a first turn but tau, from states (batch, ·)."""
+        states = {"q": q, "qd": qd}
+        begin = self.motion.begin
+        inputs = dict(states)
+        if begin is not None:
+            taken = {port.name for port in begin.inputs}
+            constants = {k: np.full(len(q), v) for k, v in self.motion.constants.items() if k in taken}
+            inputs |= evaluate_loop(begin, {**states, **constants})
+        loop, starts = self.blocks.loop, self.blocks.starts
+        return {p.name: inputs[p.name] for p in loop.inputs if p.name not in starts and p.name not in loop.per_turn}
+
+    def exact(self, q: Array, qd: Array, tau: Array) -> dict[str, Array]:
+        """Trajectories in float64: q_next, qd_next (batch, turns, ·). tau: (batch, turns, nv)."""
+        loop = self.motion.loop
+        zeros = {"failed": np.zeros(len(q)), "tau": tau}
+        constants = {name: np.full(len(q), value) for name, value in self.motion.constants.items()}
+        inputs = {**self.begun(q, qd), **constants, **zeros}
+        results = evaluate_loop(loop, {port.name: inputs[port.name] for port in loop.inputs})
+        return dict(zip(STATE, (results[name] for name in loop.kept[:2]), strict=True))
+
+    def reach(self) -> dict[str, float]:
+        """Values that may become larger than a sample of motions shows, and how large: those that count, and what the
+        method says."""
+        most = {**self.motion.reach, "failed": float(MOST_FAILURES)}
+        for loop in _inner(self.blocks.loop):
+            if isinstance(loop.stop, Until):
+                counted = [name for value, name in loop.carry.items() if value == extra("iterations")]
+                most |= dict.fromkeys(counted, float(loop.stop.at_most))
+        return most
+
+
+def _named(motion: Motion) -> Motion:
+    """With the states' names of an explicit step."""
+    names = {name: state for name, state in zip(motion.states, STATE, strict=True) if name != state}
+    return replace(motion, loop=renamed(motion.loop, names), states=STATE)
+
+
+def _inner(loop: Loop) -> Iterator[Loop]:
+    for step in loop.steps:
+        if isinstance(step, Loop):
+            yield step
+            yield from _inner(step)
+
+
+def _step_options(options: AlgorithmOptions, method: Method) -> StepOptions:
+    """Raises ValueError."""
+    forces = tuple(of_text(force) for force in options.forces)
+    for force in forces:
+        if force.inputs:
+            raise ArgumentError(
+                f"force '{force.name}' takes the input '{force.inputs[0]}' of each step, for which a chip has no "
+                f"place; expected {force.name}({force.inputs[0]}=...), which is constant"
+            )
+    if options.variable_dt:
+        raise ArgumentError(f"method '{method.name}' takes no variable_dt; expected a constant time step")
+    friction = tuple(options.friction) if isinstance(options.friction, Sequence) else options.friction
+    dt = DEFAULT_STEP if options.dt is None else options.dt
+    return StepOptions(
+        dt,
+        form=options.form,
+        friction=friction,
+        friction_speed=options.friction_speed or SPEED,
+        stops=options.stops,
+        forces=forces,
+    )

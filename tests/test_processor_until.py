@@ -1,0 +1,319 @@
+"""Loops in loops and loops that end by a tolerance as programs: drawn ones, and the steps of methods that solve
+equations."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import dynagate
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from dynagate import ChipRollout, Policy, Region, Rollout, robots
+from dynagate.base.errors import ArgumentError
+from dynagate.cli import main
+from dynagate.dynamics.options import AlgorithmOptions
+from dynagate.dynamics.spatial import select, sin
+from dynagate.fixedpoint.fuse import fused
+from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, assign_loop, integers_of, observe
+from dynagate.graph import Graph
+from dynagate.graph.blocks import in_blocks
+from dynagate.graph.loop import TURNS, Count, Loop, Until, evaluate_loop
+from dynagate.graph.recorder import Recording
+from dynagate.host.processor_report import program_rollout_report
+from dynagate.hw.processor.build import ProcessorBuild
+from dynagate.hw.processor.instructions import Instructions, ProgramError, Repeat
+from dynagate.hw.processor.loops import loop_instructions
+from dynagate.hw.processor.motion import ToleranceError, angles_of
+from dynagate.hw.processor.replay import Memory, replay
+from dynagate.hw.processor.schedule import Schedule, schedule
+from dynagate.hw.processor.shape import Core
+from dynagate.hw.processor.words import messages
+from dynagate.integrators.chip_motion import ChipMotion
+
+ARM = robots.load("two_joint_arm")
+SMALL = Core(units=2, place_bits=7, program_bits=10)
+"""As of tests.test_processor."""
+SIZE = 3
+
+
+class Anywhere:
+    """Inputs without limits of their own."""
+
+    def bounds(self, name: str) -> None:
+        return None
+
+
+def drawn_graph(name: str, inputs: list[str], outputs: list[str], random: np.random.Generator) -> Graph:
+    """Values (SIZE,) of others, all within about ±2; 'left' is a number whose size halves, at least, in each turn."""
+    recording = Recording(name, "drawn")
+    values = [x for key in inputs for x in recording.input(key, () if key == "left" else (SIZE,)).ravel()]
+    entries = list(values)
+    for kind in random.integers(0, 4, random.integers(4, 12)):
+        a, b, c = (entries[k] for k in random.integers(0, len(entries), 3))
+        entries.append((0.4 * a * b + 0.1 * c, 0.6 * a - 0.3 * b, select(a, b, c), 0.8 * sin(a))[kind])
+
+    def entry() -> Any:
+        a, b = (entries[k] for k in random.integers(0, len(entries), 2))
+        return 0.5 * a - 0.4 * b + 0.1
+
+    results: dict[str, np.ndarray] = {}
+    for key in outputs:
+        shape = () if key.startswith("left") else (SIZE,)
+        results[key] = np.empty(shape, dtype=object)
+        for index in np.ndindex(*shape):
+            results[key][index] = 0.45 * values[-1] if shape == () else entry()
+    return recording.graph(results)
+
+
+def drawn_loop(random: np.random.Generator, levels: int) -> Loop:
+    """A loop of steps with loops in it, so many levels, of counted turns or until 'left' is small."""
+
+    def inner(level: int, until: bool) -> Loop:
+        name = f"inner{level}"
+        x, more = f"x{level}", f"more{level}"
+        steps: list[Graph | Loop] = [drawn_graph(f"a{level}", ["state", x], [f"y{level}"], random)]
+        if level + 1 < levels:
+            steps.append(drawn_graph(f"b{level}", [f"y{level}"], [f"x{level + 1}"], random))
+            steps.append(inner(level + 1, False))
+            last = f"more{level + 1}"
+        else:
+            last = f"y{level}"
+        end = [last, x, *(["left"] if until else [])]
+        steps.append(drawn_graph(f"c{level}", end, [more, *(["left_next"] if until else [])], random))
+        carry = {more: x, **({"left_next": "left"} if until else {})}
+        stop = Until("left_next", 0.01, 12) if until else Count(int(random.integers(1, 4)))
+        return Loop(name, "drawn", tuple(steps), carry, stop, last=(more,))
+
+    first = drawn_graph("first", ["state", "control"], ["x0", "other"], random)
+    begin = Recording("begin", "drawn")
+    left = begin.input("control", (SIZE,))
+    size = np.empty((), dtype=object)
+    size[()] = left[0] * left[1]
+    begun = begin.graph({"left": size})
+    tail = drawn_graph("tail", ["more0", "other", "state"], ["state_next", "seen"], random)
+    carry = {"state_next": "state"}
+    steps = (first, begun, inner(0, True), tail)
+    return Loop("drawn", "drawn", steps, carry, Count(), ("control",), ("state_next", "seen", TURNS))
+
+
+def formatted_loop(loop: Loop, batch: int, random: np.random.Generator, word: int = 24) -> FormattedLoop:
+    blocks = in_blocks(loop)
+    states = {"state": random.uniform(-1.0, 1.0, (batch, SIZE))}
+    controls = {"control": random.uniform(-1.0, 1.0, (batch, 4, SIZE))}
+    observed = observe(blocks, states, controls, lambda values: np.ones(len(values["seen"]), bool))
+    for inputs in (inputs for batches in observed.inputs.values() for inputs in batches if "inner0_before" in inputs):
+        inputs["inner0_before"] = random.uniform(0.0, 12.0, inputs["inner0_before"].shape)
+    formatted = assign_loop(blocks, observed, Anywhere(), Policy(word=word))
+    angle = angles_of(formatted, word)
+    return formatted.mapped(lambda graph: fused(graph, angle))
+
+
+def check_replay(formatted: FormattedLoop, scheduled: Schedule, random: np.random.Generator) -> np.ndarray:
+    """Words of the program, replayed in Python, give the integers and flags turn by turn. Returns the turns that the
+    loop with a tolerance took."""
+    program, batch = scheduled.instructions, 9
+    integers = integers_of(formatted, {"state": random.uniform(-1.0, 1.0, (batch, SIZE))})
+    loop, memory = LoopIntegers(formatted, integers), Memory()
+    flagged = np.zeros(batch, bool)
+    turns = []
+    for _ in range(3):
+        own = integers_of(formatted, {"control": random.uniform(-1.0, 1.0, (batch, SIZE))})
+        values, flags = loop.turn(own)
+        inputs = {
+            i: x
+            for port in program.face.inputs
+            for i, x in zip(port.nodes, {**integers, **own}[port.name], strict=True)
+        }
+        got = replay(scheduled, inputs, memory)
+        flagged |= got.overflow
+        results = {
+            result: got.results[unit][k] for unit, own_ in enumerate(scheduled.outputs) for k, result in enumerate(own_)
+        }
+        for port in program.face.outputs:
+            for i, fixed in zip(port.nodes, values[port.name], strict=True):
+                np.testing.assert_array_equal(results[program.outputs[i]], fixed.value, err_msg=port.name)
+        np.testing.assert_array_equal(flagged, flags)
+        turns.append(values[f"inner0_{TURNS}"][0])
+    return np.concatenate([fixed.value * fixed.format.step for fixed in turns])
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5, *(pytest.param(k, marks=pytest.mark.long) for k in range(6, 30))])
+def test_drawn_loops_in_loops_equal_the_integers(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    loop = drawn_loop(random, 1 + seed % 3)
+    formatted = formatted_loop(loop, 200, random)
+    scheduled = schedule(loop_instructions(formatted), Core(units=2 + seed % 3))
+    turns = check_replay(formatted, scheduled, random)
+    assert turns.min() >= 1.0
+    assert turns.max() > turns.min()
+
+
+def test_a_drawn_loop_in_blocks_is_the_loop() -> None:
+    random = np.random.default_rng(4)
+    loop = drawn_loop(random, 3)
+    blocks = in_blocks(loop)
+    inputs = {"state": random.uniform(-1.0, 1.0, (5, SIZE)), "control": random.uniform(-1.0, 1.0, (5, 6, SIZE))}
+    expected = evaluate_loop(loop, inputs)
+    starts = {name: np.full(5, value) for name, value in blocks.starts.items()}
+    got = evaluate_loop(blocks.loop, {**inputs, **starts})
+    for name, other in zip(loop.kept, blocks.loop.kept, strict=True):
+        np.testing.assert_allclose(got[other], expected[name], rtol=1e-12, atol=1e-12)
+    assert len(blocks.loop.steps) == 3
+
+
+def test_a_wrong_program_of_loops_is_caught() -> None:
+    """A place that a loop writes again, read too late or taken by another value."""
+    random = np.random.default_rng(1)
+    scheduled = schedule(loop_instructions(formatted_loop(drawn_loop(random, 2), 100, random)), SMALL)
+    listed = [slot.instruction.result for slot in scheduled.slots]
+    cells = {result for result in listed if listed.count(result) > 1} & scheduled.instructions.pinned
+    assert cells
+    cell = next(slot for slot in scheduled.slots if slot.instruction.result in cells)
+    other = next(s for s in scheduled.slots if s.bank == cell.bank and s.place not in (None, cell.place))
+    slots = tuple(replace(slot, place=cell.place) if slot is other else slot for slot in scheduled.slots)
+    with pytest.raises(AssertionError, match="holds|overwritten|twice"):
+        replace(scheduled, slots=slots).verify()
+
+
+def test_too_many_loops_are_refused() -> None:
+    random = np.random.default_rng(2)
+    program = loop_instructions(formatted_loop(drawn_loop(random, 2), 50, random))
+
+    def with_repeat(**changes: int) -> Instructions:
+        blocks = tuple(
+            replace(block, repeat=replace(block.repeat, **changes)) if block.repeat else block
+            for block in program.blocks
+        )
+        return replace(program, blocks=blocks)
+
+    with pytest.raises(ProgramError, match=r"^drawn drawn has loops 5 deep; expected 4 at most$"):
+        schedule(with_repeat(level=4), SMALL)
+    with pytest.raises(ProgramError, match=r"^drawn drawn has a loop of 70000 turns; expected 65535 at most$"):
+        schedule(with_repeat(most=70000), SMALL)
+    with pytest.raises(ProgramError, match=r"^drawn drawn takes \d+ blocks, \d+ more than a core's 32; expected fewer"):
+        schedule(replace(program, blocks=program.blocks * 9), SMALL)
+    assert Repeat(0, 1) == Repeat(0, 1, False, 0)
+
+
+def build(method: str, folder: Path, core: Core | int = SMALL, **options: Any) -> ProcessorBuild:
+    options = {"dt": 0.01, "method": method, **options}
+    region = Region.of(ARM, velocity=3.0)
+    return dynagate.build(
+        ARM, "rollout", units=core, policy=Policy(samples=512), region=region, folder=folder, **options
+    )
+
+
+def starts(batch: int, turns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    states = Region.of(ARM, velocity=3.0).sample("forward_dynamics", batch, 1, kind="uniform")
+    factors = np.random.default_rng(1).uniform(0.0, 1.0, (batch, turns, 1))
+    return states["q"], states["qd"], states["tau"][:, None] * factors
+
+
+def check(chip: Any, built: ProcessorBuild | Path, batch: int, turns: int, **options: Any) -> Any:
+    arrays = starts(batch, turns)
+    assert isinstance(chip, ChipRollout)
+    got = chip(*arrays, **options)
+    with dynagate.open(built, device="fixed") as integers:
+        expected = integers(*arrays, **options)
+    for name in ("q", "qd", "converged", "iterations", "residual", "diverged"):
+        np.testing.assert_array_equal(getattr(got, name), getattr(expected, name))
+    return got
+
+
+def test_position_based_steps_run_on_a_core(tmp_path: Path) -> None:
+    """Iterations differ from step to step; results are near those of float64."""
+    built = build("position_based", tmp_path)
+    with dynagate.open(built) as chip:
+        got = check(chip, built, 7, 11)
+        check(chip, built.folder, 5, 9, steps=[9, 1, 8, 3, 5], every=4)
+    good = got.diverged < 0
+    assert good.sum() > 3
+    assert got.converged[good].all()
+    assert set(np.unique(got.iterations[good])) >= {1.0, 2.0}
+    exact = Rollout(ARM, steps=11, dt=0.01, method="position_based")(*starts(7, 11))
+    np.testing.assert_allclose(got.q[good], exact.q[good], atol=2e-3)
+    again = build("position_based", tmp_path)
+    assert again.design == built.design
+    assert np.array_equal(messages(again.schedule), messages(built.schedule))
+    assert "cycles at most" in (built.folder / "datasheet.md").read_text()
+
+
+def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
+    options = AlgorithmOptions(method="variational", dt=1e-3, tolerance=1e-5)
+    built = dynagate.build(ARM, "rollout", units=4, algorithm=options, folder=tmp_path, policy=Policy(samples=512))
+    formatted = built.formatted
+    assert isinstance(formatted, FormattedLoop)
+    motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24), starts(6, 4)
+    integers = integers_of(formatted, motion.begun(q, qd))
+    loop, memory, program = LoopIntegers(formatted, integers), Memory(), built.schedule.instructions
+    for turn in range(4):
+        own = integers_of(formatted, {"tau": tau[:, turn]})
+        values, _ = loop.turn(own)
+        inputs = {i: x for p in program.face.inputs for i, x in zip(p.nodes, {**integers, **own}[p.name], strict=True)}
+        got = replay(built.schedule, inputs, memory)
+        results = {r: got.results[u][k] for u, each in enumerate(built.schedule.outputs) for k, r in enumerate(each)}
+        for port in program.face.outputs:
+            for i, fixed in zip(port.nodes, values[port.name], strict=True):
+                np.testing.assert_array_equal(results[program.outputs[i]], fixed.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"method": "variational", "integrator": "rk4"},
+            r"^method 'variational' and integrator 'rk4'; expected one of",
+        ),
+        ({"method": "rk4"}, r"^method 'rk4' of a program; expected integrator=\.\.\. for that one$"),
+        ({"method": "leap"}, r"^method 'leap' of a program; expected one of variational, position_based$"),
+        ({"method": None, "tolerance": 1e-3}, r"^a tolerance without a method; expected method='variational' or"),
+        ({"tolerance": -1.0}, r"^tolerance -1\.0; expected a number of more than 0$"),
+        ({"linearise": True}, r"^method 'variational' takes no linearise; expected a method with derivatives"),
+        ({"variable_dt": True}, r"^method 'variational' takes no variable_dt; expected a constant time step$"),
+        (
+            {"forces": ["Limits(stiffness=9.0)"], "method": "position_based"},
+            r"^method 'position_based' of two_joint_arm in integers; expected a step that has an energy: of revo",
+        ),
+        ({"forces": ["Servo(1.0, 0.1)"]}, r"takes the input 'target' of each step, for which a chip has no place"),
+    ],
+    ids=str,
+)
+def test_what_a_motion_on_a_core_does_not_take(options: dict[str, Any], text: str, tmp_path: Path) -> None:
+    with pytest.raises(ArgumentError, match=text):
+        build(**{"method": "variational", "folder": tmp_path, **options})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_tolerance_that_no_step_meets_is_told(tmp_path: Path) -> None:
+    region = Region.of(ARM, velocity=1e-3)  # every step leaves it
+    with pytest.raises(
+        ToleranceError, match=r"^no step of two_joint_arm from its region converges within it; expected"
+    ):
+        dynagate.build(ARM, "rollout", units=4, region=region, folder=tmp_path, method="variational", dt=0.1)
+    with pytest.raises(ArgumentError, match=r"^method 'variational' of a datapath; expected a program, with units="):
+        dynagate.build(ARM, "rollout", ii=4, folder=tmp_path, method="variational")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", ["variational", "position_based"])
+@pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14", "hyq"])
+def test_the_usual_core_runs_the_methods(name: str, method: str, tmp_path: Path) -> None:
+    report = program_rollout_report(
+        robots.load(name), units=4, folder=tmp_path, states=9, steps=10, dt=2e-3, method=method
+    )
+    assert report.passed
+    assert "iterations a step" in report.text()
+    assert report.solved is not None
+    assert report.solved.failed <= 0.01 * report.solved.steps
+
+
+@pytest.mark.long
+def test_the_command_runs_a_method(tmp_path: Path) -> None:
+    options = ("--units", "4", "--function", "rollout", "--method", "variational", "--steps", "9", "--states", "9")
+    done = CliRunner().invoke(main, ["run", "two_joint_arm", *options, "--folder", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert "two_joint_arm rollout, 24-bit words, 4 units, variational, 0.001 s a step" in done.output
+    assert done.output.rstrip().endswith("PASS")
