@@ -22,7 +22,7 @@ from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.fixedpoint.assign import FormattedGraph, assign
 from dynagate.fixedpoint.evaluate import evaluate_in_numpy, quantise_inputs
 from dynagate.fixedpoint.format import Arithmetic
-from dynagate.fixedpoint.fuse import fused
+from dynagate.fixedpoint.fuse import FuseError, fused
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.ops import FUSED
 from dynagate.host.links import DeviceError
@@ -103,7 +103,10 @@ def test_a_replayed_program_equals_the_integers(units: int, word: int) -> None:
     assert equal_to_integers(scheduled, states_of(made.graph, ARM, 60))
 
 
-def test_a_program_has_every_operation() -> None:
+def test_a_program_has_every_operation_but_exponentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FuseError, match=r"is a exp; expected an operation that a processor has$"):
+        fused(formatted_of(ARM, ALL_OPERATIONS))
+    monkeypatch.setattr("tests.test_operations.exp", lambda x: x)
     made = fused(formatted_of(ARM, ALL_OPERATIONS))
     assert {"select", "sqrt", "normalised_reciprocal", "sin", "cos"} <= {node.op for node in made.graph.nodes}
     assert equal_to_integers(schedule(instructions(made), SMALL), states_of(made.graph, ARM, 200))

@@ -92,6 +92,8 @@ class Loader(wiring.Component):
         full, written, is_sample = Signal(2), Signal(), Signal()
         self._buffer(m, Cat(count[: self.core.input_bits], half), written)
         self._registers(m)
+        idle = Signal()  # a cycle late: it ends when a sample is taken, whose half is full until it is copied
+        m.d.sync += idle.eq(self.idle)
         m.d.comb += [self.full.eq(full), self.right.eq(loaded)]
         m.d.sync += full.eq(full & ~self.taken)
         begins, number = Signal(), Signal()
@@ -101,7 +103,7 @@ class Loader(wiring.Component):
                 # a program waits until the last sample's results are sent, samples until there is a program
                 comes = self.i_payload[KIND_SHIFT:] == Kind.SAMPLE
                 room = loaded & ~full.bit_select(half, 1)
-                m.d.comb += self.i_ready.eq(Mux(comes, room, self.idle & ~full.any()))
+                m.d.comb += self.i_ready.eq(Mux(comes, room, idle & ~full.any()))
                 m.d.sync += [count.eq(0), is_sample.eq(comes), left.eq(self.i_payload)]
                 with m.If(self.i_valid & self.i_ready):
                     with m.If(comes):
@@ -163,17 +165,16 @@ class Loader(wiring.Component):
             crc.data.eq(self.i_payload),
             crc.start.eq(begins & (own == Kind.BEGIN)),
             crc.valid.eq((begins & (own == Kind.PART)) | (number & (kind == Kind.PART))),
-            self.address.eq(head[:REGION_SHIFT]),
-            self.value.eq(self.i_payload),
             self.checksum.eq(Mux(self._loaded, kept, 0)),
         ]
         with m.If(begins):
             m.d.sync += head.eq(self.i_payload)
+        m.d.sync += [self.part.eq(0), self.address.eq(head[:REGION_SHIFT]), self.value.eq(self.i_payload)]
         with m.If(number), m.Switch(kind):
             with m.Case(Kind.BEGIN):
                 m.d.sync += [self._loaded.eq(0), own_program.eq(self.i_payload == self.core.device_hash % (1 << LANE))]
             with m.Case(Kind.PART):
-                m.d.comb += self.part.eq((1 << region) & ~self._loaded.replicate(len(Region)))
+                m.d.sync += self.part.eq((1 << region) & ~self._loaded.replicate(len(Region)))
             with m.Case(Kind.END):
                 right = own_program & (crc.crc == self.i_payload)
                 m.d.sync += [self._loaded.eq(self._loaded | right), kept.eq(self.i_payload)]

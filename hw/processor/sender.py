@@ -78,15 +78,12 @@ class Sender(wiring.Component):
             with m.If(overflows[k] & ~flags[k]):
                 late = Mux(self.turn[k][0], self.overflows[k], self.overflows[2 + k])
                 m.d.sync += turn.eq(self.turn[k] - late)
-        fifos = []
-        for u in range(core.units):
-            m.submodules[f"results{u}"] = fifo = SyncFIFOBuffered(width=core.word, depth=1 << core.output_bits)
-            m.d.comb += [fifo.w_data.eq(self.value[u]), fifo.w_en.eq(self.out[u])]
-            fifos.append(fifo)
+        taken = Signal(core.units)
+        results, there = self._results(m, taken)
         wait = Signal(range(FLAG_CYCLES + 1))
         flag = Cat(self.flagged, Array(first)[sample] & self.flagged.replicate(len(first[0])))
         here, ready = Signal(signed(core.word)), Signal()
-        m.d.comb += [here.eq(Array(fifo.r_data for fifo in fifos)[unit]), ready.eq(Array(f.r_rdy for f in fifos)[unit])]
+        m.d.comb += [here.eq(Array(results)[unit]), ready.eq(there.bit_select(unit, 1))]
         with m.FSM(name="results"):
             with m.State("idle"):
                 m.d.sync += [unit.eq(0), wait.eq(0)]
@@ -105,9 +102,8 @@ class Sender(wiring.Component):
                         m.next = "wait"
                 with m.Else():
                     m.d.comb += [self.o_valid.eq(ready), self.o_payload.eq(here)]
-                    for u, fifo in enumerate(fifos):
-                        m.d.comb += fifo.r_en.eq(self.o_ready & ready & (unit == u))
                     with m.If(self.o_ready & ready):
+                        m.d.comb += taken.eq(1 << unit)
                         m.d.sync += count.eq(count - 1)
             with m.State("wait"):
                 m.d.sync += wait.eq(wait + 1)
@@ -133,3 +129,19 @@ class Sender(wiring.Component):
                     m.d.comb += self.answered.eq(1)
                     m.next = "idle"
         return m
+
+    def _results(self, m: Module, taken: Signal) -> tuple[list[Signal], Signal]:
+        """The next result of each unit, and whether there is one. taken: which is.
+
+        Blocks of memory answer late in the cycle, so there is a register behind each."""
+        core = self.core
+        results, there = [], Signal(core.units)
+        for u in range(core.units):
+            m.submodules[f"results{u}"] = fifo = SyncFIFOBuffered(width=core.word, depth=1 << core.output_bits)
+            result = Signal(core.word, name=f"result{u}", reset_less=True)
+            m.d.comb += [fifo.w_data.eq(self.value[u]), fifo.w_en.eq(self.out[u])]
+            m.d.comb += fifo.r_en.eq(~there[u] | taken[u])
+            with m.If(fifo.r_en):
+                m.d.sync += [result.eq(fifo.r_data), there[u].eq(fifo.r_rdy)]
+            results.append(result)
+        return results, there
