@@ -11,18 +11,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import casadi
 import crocoddyl
 import dynagate
 import numpy as np
 import pinocchio
 import pytest
-from dynagate import Robot, robots
-from dynagate.control import Cost
+from dynagate import Robot, robots, trace
+from dynagate.control import Cost, ilqr
 from dynagate.control.cost import CostGraphs
 from dynagate.control.ilqr import IlqrOptions, ilqr_loop
 from dynagate.dynamics.spatial import cos
 from dynagate.forces import Servo
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.solution import Solution
@@ -118,6 +120,72 @@ def test_iterates_of_larger_robots_equal_crocoddyls(name: str) -> None:
         assert_equal_iterates(robot, str(robots.path(name)), opened, 3)
 
 
+def ipopts(robot: Robot, q0: np.ndarray, goal: np.ndarray, near: Solution) -> float:
+    """The least cost of the same problem by CasADi's IPOPT, over all states and torques, from symbols of the graph."""
+    graph, n = trace(robot, "forward_dynamics"), robot.nv
+    q, qd, tau = symbols = [casadi.SX.sym(name, n) for name in ("q", "qd", "tau")]
+    values: list[Any] = [None] * len(graph)
+    for port, symbol in zip(graph.inputs, symbols, strict=True):
+        values[port.nodes[0] : port.nodes[-1] + 1] = casadi.vertsplit(symbol)
+    for i, node in enumerate(graph.nodes):
+        if node.op != "input":
+            constant = [] if node.constant is None else [node.constant]
+            values[i] = OPS[node.op].real(*(values[a] for a in node.args), *constant)
+    after = qd + DT * casadi.vertcat(*(values[i] for i in graph.outputs[0].nodes))
+    step = casadi.Function("step", [q, qd, tau], [q + DT * after, after])
+    qs, qds, taus = (
+        casadi.MX.sym(name, n, count) for name, count in (("q", KNOTS + 1), ("qd", KNOTS + 1), ("u", KNOTS))
+    )
+    q_next, qd_next = step.map(KNOTS)(qs[:, :-1], qds[:, :-1], taus)
+    away = qs - np.repeat(goal[:, None], KNOTS + 1, axis=1)
+    running = 0.5 * casadi.sumsqr(away[:, :-1]) + 0.05 * casadi.sumsqr(qds[:, :-1]) + 0.5e-2 * casadi.sumsqr(taus)
+    cost = DT * running + 50.0 * casadi.sumsqr(away[:, -1]) + 5.0 * casadi.sumsqr(qds[:, -1])
+    rules = [qs[:, 0] - q0, qds[:, 0], qs[:, 1:] - q_next, qds[:, 1:] - qd_next]
+    unknown = casadi.vertcat(casadi.vec(qs), casadi.vec(qds), casadi.vec(taus))
+    problem = {"x": unknown, "f": cost, "g": casadi.vertcat(*(casadi.vec(rule) for rule in rules))}
+    options = {"ipopt.print_level": 0, "print_time": False, "ipopt.tol": 1e-9}
+    solve = casadi.nlpsol("solve", "ipopt", problem, options)
+    # from near it: farther away there are other optima, and IPOPT ends in worse ones
+    start = np.concatenate([part.ravel() for part in (near.q[0], near.qd[0], near.tau[0])])
+    start += 0.1 * np.random.default_rng(0).normal(size=len(start)) * np.maximum(abs(start), 0.1)
+    result = solve(x0=start, lbg=0.0, ubg=0.0)
+    assert solve.stats()["success"]
+    return float(result["f"])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["two_joint_arm", "iiwa14", "hyq"])
+def test_optima_equal_crocoddyls_and_ipopts(name: str) -> None:
+    robot = robots.load(name, damping=False)
+    inputs, path = problems(robot, 1, seed=3), str(robots.path(name))
+    with dynagate.open(robot, "ilqr", knots=KNOTS, dt=DT, cost=COST, iterations=200) as opened:
+        assert isinstance(opened, Ilqr)
+        tau = opened.holding(inputs["q0"])
+        ours = opened(**inputs, tau=tau)
+    peer, _ = crocoddyls(robot, path, inputs["q0"][0], inputs["goal"][0], tau[0], 200, 1e-9)
+    least = ipopts(robot, inputs["q0"][0], inputs["goal"][0], ours)
+    print(f"{name}: ours {ours.cost[0]:.6f}, Crocoddyl's {peer.cost:.6f}, IPOPT's {least:.6f}")
+    assert ours.converged.all()
+    assert ours.cost[0] == pytest.approx(peer.cost, rel=1e-3)
+    assert ours.cost[0] == pytest.approx(least, rel=1e-3)
+
+
+def test_a_goal_may_move(solver: Ilqr) -> None:
+    """One goal for all knots is the same as it in each; a goal that moves draws the motion along."""
+    inputs = problems(ARM, 2)
+    moving = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=100.0, each=True)
+    along = np.linspace(inputs["q0"], inputs["goal"], KNOTS + 1, axis=1)
+    with dynagate.open(ARM, "ilqr", knots=KNOTS, dt=DT, cost=moving, iterations=30) as opened:
+        still = opened(**{**inputs, "goal": np.repeat(inputs["goal"][:, None], KNOTS + 1, axis=1)})
+        drawn = opened(**{**inputs, "goal": along})
+        with pytest.raises(ValueError, match=re.escape("goal has shape (2, 2); expected (2, 21, 2), or its last axes")):
+            opened(**inputs)
+    np.testing.assert_allclose(still.cost, solver(**inputs).cost, rtol=1e-12)
+    error = drawn.q - along, drawn.qd, np.append(drawn.tau, np.zeros((2, 1, 2)), axis=1)
+    rate = sum(w * (x**2).sum(axis=2) for w, x in zip((1.0, 0.1, 1e-2), error, strict=True)) * 0.5
+    np.testing.assert_allclose(drawn.cost, DT * rate[:, :-1].sum(axis=1) + 100.0 * rate[:, -1], rtol=1e-9)
+
+
 def test_numpy_equals_c(solver: Ilqr) -> None:
     inputs = problems(ARM, 3)
     with dynagate.open(ARM, "ilqr", device="numpy", knots=KNOTS, dt=DT, cost=COST, iterations=30) as reference:
@@ -179,6 +247,22 @@ def test_warm_start_and_feedback(solver: Ilqr) -> None:
     inputs["q0"] += 0.1
     assert bound() is first
     assert not np.array_equal(first.cost, solution.cost)
+
+
+@pytest.mark.parametrize("passive", [(), ("elbow",)])
+def test_blocks_of_rows_take_the_same_step(passive: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backward pass of large robots, on a small one with and without a joint that nothing drives."""
+    bounds = (np.array([-3.0, -1.0]), np.array([2.0, 1.0]))
+    options: dict[str, Any] = {"knots": 6, "dt": DT, "cost": COST, "bounds": bounds, "iterations": 6}
+    solutions = []
+    for largest in (ilqr.LARGEST_UNROLLED, 0):
+        monkeypatch.setattr(ilqr, "LARGEST_UNROLLED", largest)
+        with dynagate.open(ARM.with_passive(*passive), "ilqr", device="numpy", **options) as opened:
+            solutions.append(opened(**problems(ARM, 3)))
+    assert (solutions[0].iterations > 1).all()
+    for name in ("q", "tau", "gains", "costs"):
+        first, second = (getattr(solution, name) for solution in solutions)
+        np.testing.assert_allclose(second, first, atol=1e-10 * np.nanmax(abs(first)), err_msg=name)
 
 
 def test_one_failed_problem_harms_no_other(solver: Ilqr) -> None:

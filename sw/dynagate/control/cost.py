@@ -33,13 +33,22 @@ OWN = ("q", "qd", "tau")
 """Inputs of every cost."""
 
 
+NQ, NV = -1, -2
+"""In place of a size: as many as the robot's configuration has numbers, or degrees of freedom."""
+
+
 class Input(NamedTuple):
-    """A value of each call. shape: of its entries; default: where a call says nothing, None where it must; angles:
-    whether it is a configuration."""
+    """A value of each call. shape: of its entries; default: where a call says nothing, None where it must;
+    configuration: whether it is one; each: whether each knot has its own, the last state too, (knots + 1, *shape)."""
 
     shape: tuple[int, ...]
     default: Any = None
     configuration: bool = False
+    each: bool = False
+
+    def at(self, name: str, last: bool) -> str:
+        """What graphs of the last state, or of others, call it."""
+        return f"{name}_last" if last and self.each else name
 
 
 class Knot:
@@ -109,7 +118,7 @@ class Cost:
         for name, each in self.inputs.items():
             if not name.isidentifier() or name in OWN or name.startswith("_"):
                 raise ArgumentError(f"the cost has an input '{name}'; expected a name other than {', '.join(OWN)}")
-            if not all(isinstance(size, int) and size > 0 for size in _input(each).shape):
+            if not all(isinstance(size, int) and (size > 0 or size in (NQ, NV)) for size in _input(each).shape):
                 raise ArgumentError(f"input '{name}' of the cost has shape {_input(each).shape}; expected sizes")
 
     @classmethod
@@ -122,13 +131,15 @@ class Cost:
         frame: str | None = None,
         place: Weight = 0.0,
         final: float = 1.0,
+        each: bool = False,
     ) -> Cost:
         """½ Σ w e² of how far a motion is from what a call names, each second; at the end `final` times that of the
         state.
 
         q: weights of (q - goal), 1/rad² or 1/m², one or (nv,); a call takes `goal` (nq,). qd: of speeds. tau: of
         torques less `hold` (nv,), which is 0 unless a call says it. place: of the way of a frame's origin to `target`
-        (3,), 1/m², one or (3,); frame: its name.
+        (3,), 1/m², one or (3,); frame: its name. each: whether a call gives `goal`, `hold` and `target` of each knot
+        and of the last state, (knots + 1, ...).
         Raises ValueError: a weight is negative or no number, none is positive, or a frame is missing.
         """
         terms = {name: _weights(name, value) for name, value in (("q", q), ("qd", qd), ("tau", tau), ("place", place))}
@@ -140,15 +151,13 @@ class Cost:
             )
         if not (is_number(final) and 0.0 <= final < float("inf")):
             raise ArgumentError(f"final={final!r}; expected a factor, 0 or more, of the last state's weights")
-        return _Quadratic(terms, frame, float(final)).cost()
+        if not isinstance(each, bool):
+            raise ArgumentTypeError(f"each={each!r}; expected True or False")
+        return _Quadratic(terms, frame, float(final), each).cost()
 
     def inputs_of(self, robot: Robot) -> dict[str, Input]:
         """The inputs by name, with their shapes for this robot."""
         return {name: _sized(_input(each), robot) for name, each in self.inputs.items()}
-
-
-NQ, NV = -1, -2
-"""In place of a size: as many as the robot's configuration has numbers, or degrees of freedom."""
 
 
 def _input(each: tuple[int, ...] | Input) -> Input:
@@ -173,16 +182,17 @@ class _Quadratic:
     weights: Mapping[str, Array]
     frame: str | None
     last: float
+    each: bool
 
     def cost(self) -> Cost:
         inputs: dict[str, tuple[int, ...] | Input] = {}
         if np.any(self.weights["q"]):
-            inputs["goal"] = Input((NQ,), None, True)
+            inputs["goal"] = Input((NQ,), None, True, self.each)
         if np.any(self.weights["tau"]):
-            inputs["hold"] = Input((NV,), 0.0)
+            inputs["hold"] = Input((NV,), 0.0, False, self.each)
         if self.frame is not None:
-            inputs["target"] = Input((3,))
-        return _QuadraticCost(self.residuals, self.residuals if self.last else None, inputs)
+            inputs["target"] = Input((3,), None, False, self.each)
+        return Cost(self.residuals, self.residuals if self.last else None, inputs)
 
     def residuals(self, knot: Knot) -> Array:
         factor = self.last if knot.last else 1.0
@@ -205,13 +215,6 @@ class _Quadratic:
         return array(residuals)
 
 
-class _QuadraticCost(Cost):
-    """Its inputs may have sizes of the robot's."""
-
-    def __post_init__(self) -> None:
-        pass
-
-
 class Expansion(NamedTuple):
     """A cost about a knot: its value, and its first and second derivatives by x = (q, q̇), along velocities, and u."""
 
@@ -231,6 +234,11 @@ class CostGraphs:
         self.running = self._graph("running_cost", cost.running, last=False, factor=dt)
         self.final = self._graph("final_cost", cost.final, last=True, factor=1.0)
 
+    @property
+    def each(self) -> tuple[str, ...]:
+        """Inputs that each knot has of its own."""
+        return tuple(name for name, known in self.inputs.items() if known.each)
+
     def record(self, recording: Recording, last: bool) -> dict[str, Array]:
         """New inputs of a recording: the state, torques and the cost's own."""
         values: dict[str, Array] = {}
@@ -246,8 +254,9 @@ class CostGraphs:
         values["qd"] = recording.input("qd", (robot.nv,), sizes["qd"])
         if not last:
             values["tau"] = recording.input("tau", (robot.nv,), sizes["tau"])
-        for each, (shape, _, configuration) in self.inputs.items():
-            values[each] = recording.input(each, shape, unit_vectors=units if configuration else ())
+        for each, known in self.inputs.items():
+            at = known.at(each, last)
+            values[each] = recording.input(at, known.shape, unit_vectors=units if known.configuration else ())
         with scope("cost"):
             result = (
                 np.array([], dtype=object)

@@ -7,7 +7,7 @@ lengths, acceptance and stop (Mastalli et al. 2020).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ import numpy.typing as npt
 from dynagate.base.naming import scope
 from dynagate.control.cost import Cost, CostGraphs, Expansion
 from dynagate.control.forward import CARRY, named, stepped, with_cost
-from dynagate.control.riccati import Value, moved, riccati
+from dynagate.control.riccati import Gains, Held, Value, moved, riccati
+from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import array, chosen, select, zeros
 from dynagate.graph import Graph
@@ -87,9 +88,11 @@ class _Builder:
     def __init__(self, robot: Robot, cost: Cost, options: IlqrOptions) -> None:
         self.robot, self.options, self.nv = robot, options, robot.nv
         self.costs = CostGraphs(robot, cost, options.step.dt or 0.0)
-        self.each = step_inputs(robot, options.step)
+        self.each = (*step_inputs(robot, options.step), *self.costs.each)
         passive = np.zeros(self.nv, bool) if options.bounds is None else options.bounds[0] == options.bounds[1]
-        self.passive = np.flatnonzero(passive)
+        self.driven = np.flatnonzero(~passive)
+        self.blocked = Blocked(2 * self.nv, len(self.driven))
+        self.large = self.blocked.nx > LARGEST_UNROLLED
 
     def loop(self) -> Loop:
         options = self.options
@@ -222,11 +225,12 @@ class _Builder:
     def _backward(self) -> Loop:
         """Backward passes with more and more regularisation, until all pivots are positive."""
         linear = linearised_step_graph(self.robot, self.options.step)
-        linear = _only(named(linear, {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}, {}), ("a", "b"))
+        linear = self._driven(named(linear, {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}, {}))
+        steps = (self._expansion(), *self._blocks()) if self.large else (self._knot(),)
         sweep = Loop(
             "sweep",
             self.robot.name,
-            (linear, self._knot()),
+            (linear, *steps),
             {"slope_next": "slope", "curvature_next": "curvature", "fall_new": "fall_sum", "right_new": "right_sum"},
             Count(self.options.knots),
             ("qs_new", "qds_new", "us_new", *self.each),
@@ -253,56 +257,91 @@ class _Builder:
             curvature = cost.by_xx.copy()
             for i in range(len(curvature)):
                 curvature[i, i] = curvature[i, i] + reg
+            if self.large:
+                return {"slope": self.blocked.rows(cost.by_x), "curvature": self.blocked.rows(curvature)}
             return {"slope": cost.by_x, "curvature": curvature}
 
         return named(with_cost(self.costs, "end", True, record), {"q": "q_last_new", "qd": "qd_last_new"}, {})
 
+    def _driven(self, linear: Graph) -> Graph:
+        """The derivatives of a step by the state and by the torques that there are."""
+        recording = Recording(linear.name, linear.robot)
+        values = recording.replay(linear, {port.name: recording.input_like(port) for port in linear.inputs})
+        outputs = output_values(linear.outputs, values)
+        a, b = outputs["a"], outputs["b"][:, self.driven]
+        if not self.large:
+            return recording.graph({"a": a, "b": b})
+        rows = {"a_rows": self.blocked.rows(a.T), "b_rows": self.blocked.pushes(b.T)}
+        return recording.graph({"a": a, "b": b, **rows})
+
     def _knot(self) -> Graph:
-        n, nx = self.nv, 2 * self.nv
+        n, nx, nu = self.nv, 2 * self.nv, len(self.driven)
         step = self.options.step
         semi = step.integrator == "semi_implicit_euler" and not self.robot.quaternions()
 
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             slope, curvature = recording.input("slope", (nx,)), recording.input("curvature", (nx, nx), symmetric=True)
-            a, b = recording.input("a", (nx, nx)), recording.input("b", (nx, n))
-            reg, fall, right = (recording.input(name, ())[()] for name in ("reg_now", "fall_sum", "right_sum"))
+            a, b = recording.input("a", (nx, nx)), recording.input("b", (nx, nu))
+            sums = {name: recording.input(name, ()) for name in ("reg_now", "fall_sum", "right_sum")}
             value = Value(slope, curvature)
             if semi:
                 unit = np.eye(n, nx).astype(object)
                 value, a, b = (
                     moved(value, step.dt or 0.0),
                     np.concatenate([unit, a[n:]]),
-                    np.concatenate([zeros(n, n), b[n:]]),
+                    np.concatenate([zeros(n, nu), b[n:]]),
                 )
-            cost = self._actuated(self.costs.running.expansion(recording, values))
-            b = b.copy()
-            b[:, self.passive] = 0.0
-            held = None if self.options.bounds is None else self._held(values["tau"])
-            value, gains = riccati(value, a, b, cost, reg, held)
-            return {
-                "slope_next": value.slope,
-                "curvature_next": value.curvature,
-                "gains_new": gains.gain,
-                "feeds_new": gains.feed,
-                "fall_new": fall + gains.fall,
-                "right_new": select(gains.right, right, 0.0),
-            }
+            cost = self._of_driven(self.costs.running.expansion(recording, values))
+            value, gains = riccati(value, a, b, cost, sums["reg_now"][()], self._held({"us_new": values["tau"]}))
+            return {"slope_next": value.slope, "curvature_next": value.curvature, **self._gains(sums, gains)}
 
         names = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
         return named(with_cost(self.costs, "riccati", False, record), names, {})
 
-    def _actuated(self, cost: Expansion) -> Expansion:
-        """Passive joints have torques that nothing moves: their equation is that they do not change."""
-        by_u, by_ux, by_uu = cost.by_u.copy(), cost.by_ux.copy(), cost.by_uu.copy()
-        by_u[self.passive], by_ux[self.passive] = 0.0, 0.0
-        by_uu[self.passive], by_uu[:, self.passive] = 0.0, 0.0
-        by_uu[self.passive, self.passive] = 1.0
-        return cost._replace(by_u=by_u, by_ux=by_ux, by_uu=by_uu)
+    def _expansion(self) -> Graph:
+        """The cost of a knot about its state, in blocks."""
+        rows, pushes = self.blocked.rows, self.blocked.pushes
 
-    def _held(self, u: Array) -> Callable[[Array], Array]:
-        """Above 0 where a torque is at a bound and a step down the slope would leave it."""
-        assert self.options.bounds is not None
-        low, high = self.options.bounds
+        def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
+            reg = recording.input("reg_now", ())[()]
+            cost = self._of_driven(self.costs.running.expansion(recording, values))
+            by_xx = cost.by_xx.copy()
+            for i in range(len(by_xx)):
+                by_xx[i, i] = by_xx[i, i] + reg
+            by_u = {"cost_u": pushes(cost.by_u), "cost_ux": pushes(cost.by_ux), "cost_uu": pushes(cost.by_uu)}
+            return {"cost_x": rows(cost.by_x), "cost_xx": rows(by_xx), **by_u}
+
+        names = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
+        return named(with_cost(self.costs, "expansion", False, record), names, {})
+
+    def _blocks(self) -> tuple[Graph | Loop, ...]:
+        others: dict[str, tuple[int, ...]] = {"fall_sum": (), "right_sum": ()}
+        if self.options.bounds is not None:
+            others["us_new"] = (self.nv,)
+        solve = self.blocked.solve_graph(self.robot.name, others, self._held, self._gains)
+        return self.blocked.steps(self.robot.name, solve)
+
+    def _gains(self, sums: Mapping[str, Array], gains: Gains) -> Mapping[str, Any]:
+        """Those of all joints, of which passive ones have none, and sums over the knots."""
+        gain, feed = zeros(self.nv, 2 * self.nv), zeros(self.nv)
+        gain[self.driven], feed[self.driven] = gains.gain, gains.feed
+        return {
+            "gains_new": gain,
+            "feeds_new": feed,
+            "fall_new": sums["fall_sum"][()] + gains.fall,
+            "right_new": select(gains.right, sums["right_sum"][()], 0.0),
+        }
+
+    def _of_driven(self, cost: Expansion) -> Expansion:
+        """By the torques that there are."""
+        k = self.driven
+        return cost._replace(by_u=cost.by_u[k], by_ux=cost.by_ux[k], by_uu=cost.by_uu[np.ix_(k, k)])
+
+    def _held(self, values: Mapping[str, Array]) -> Held | None:
+        """Above 0 where a torque is at a bound and a step down the slope would leave it. values: `us_new` (nv,)."""
+        if self.options.bounds is None:
+            return None
+        low, high = (bound[self.driven] for bound in self.options.bounds)
         near = np.where(np.isfinite(high - low), 1e-12 * (high - low), 0.0)
         inner = (low + near).tolist(), (high - near).tolist()
 
@@ -311,8 +350,8 @@ class _Builder:
             return select(low - x, slope, above) if math.isfinite(low) else above
 
         def held(slope: Array) -> Array:
-            each = [one(x, a, b, g) for x, a, b, g in zip(u, *inner, slope, strict=True)]
-            return array([-1.0 if i in self.passive else x for i, x in enumerate(each)])
+            torques = values["us_new"][self.driven]
+            return array([one(x, a, b, g) for x, a, b, g in zip(torques, *inner, slope, strict=True)])
 
         return held
 
@@ -356,11 +395,3 @@ def _least(x: Any, bound: float) -> Any:
 
 def _most(x: Any, bound: float) -> Any:
     return select(bound - x, x, bound)
-
-
-def _only(graph: Graph, names: Sequence[str]) -> Graph:
-    """The graph with some of its outputs alone."""
-    recording = Recording(graph.name, graph.robot)
-    values = recording.replay(graph, {port.name: recording.input_like(port) for port in graph.inputs})
-    outputs = output_values(graph.outputs, values)
-    return recording.graph({name: outputs[name] for name in names})

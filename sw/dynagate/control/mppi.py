@@ -26,7 +26,7 @@ def sampled_loop(robot: Robot, cost: Cost, step: StepOptions, knots: int) -> Loo
     """From q0 (nq,), qd0 (nv,), the torques tau (knots, nv), total = 0 and the inputs of the cost to the `cost` () of
     the motion."""
     costs = CostGraphs(robot, cost, step.dt or 0.0)
-    per_turn = ("tau", *step_inputs(robot, step))
+    per_turn = ("tau", *step_inputs(robot, step), *costs.each)
     ends = ("q_end", "qd_end", "total_next")
     forward = Loop("forward", robot.name, stepped(costs, step, "tau"), CARRY, Count(knots), per_turn, (), ends)
 

@@ -66,20 +66,37 @@ def riccati(
         by_ux = cost.by_ux + b.T @ ahead
         by_xx = symmetric(lambda i, j: cost.by_xx[i, j] + a[:, i] @ ahead[:, j], nx)
         by_uu = symmetric(lambda i, j: cost.by_uu[i, j] + b[:, i] @ pushed[:, j], nu)
-        for i in range(nu):
-            by_uu[i, i] = by_uu[i, i] + regularisation
-        if held is not None:
-            by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
-        lower, inverse, right = _factored(by_uu)
-        half = _forward(lower, np.concatenate([by_ux, by_u[:, None]], axis=1))
-        scaled = half * inverse[:, None]
-        both = -_backward(lower, scaled)
-        fall = scaled[:, nx] @ half[:, nx]
+        back = feedback(by_u, by_ux, by_uu, regularisation, held)
+        half, scaled = back.half, back.scaled
         curvature = symmetric(lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j], nx)
         for i in range(nx):
             curvature[i, i] = curvature[i, i] + regularisation
         slope = array([by_x[i] - scaled[:, nx] @ half[:, i] for i in range(nx)])
-    return Value(slope, curvature), Gains(both[:, :nx], both[:, nx], fall, right)
+    return Value(slope, curvature), back.gains
+
+
+class Feedback(NamedTuple):
+    """The gains; and half and scaled = D⁻¹ half, (nu, nx + 1): halfᵀ scaled is what they take of the value."""
+
+    gains: Gains
+    half: Array
+    scaled: Array
+
+
+def feedback(by_u: Array, by_ux: Array, by_uu: Array, regularisation: Any, held: Held | None) -> Feedback:
+    """The torques that minimise the value, by its derivatives. regularisation, held: as of `riccati`."""
+    nu, nx = by_ux.shape
+    by_uu = by_uu.copy()
+    for i in range(nu):
+        by_uu[i, i] = by_uu[i, i] + regularisation
+    if held is not None:
+        by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
+    lower, inverse, right = _factored(by_uu)
+    half = _forward(lower, np.concatenate([by_ux, by_u[:, None]], axis=1))
+    scaled = half * inverse[:, None]
+    both = -_backward(lower, scaled)
+    fall = scaled[:, nx] @ half[:, nx]
+    return Feedback(Gains(both[:, :nx], both[:, nx], fall, right), half, scaled)
 
 
 def _zero_if(held: Any, value: Any) -> Any:

@@ -157,7 +157,10 @@ class Solver(Opened):
 
     def inputs_by_name(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
         """Inputs of the cost, of forces and of constraints."""
-        defaults: dict[str, tuple[tuple[int, ...], Any]] = {n: (e.shape, e.default) for n, e in self.inputs.items()}
+        defaults: dict[str, tuple[tuple[int, ...], Any]] = {
+            name: ((self.knots + 1, *known.shape) if known.each else known.shape, known.default)
+            for name, known in self.inputs.items()
+        }
         for name in self.step_inputs:
             size = len(self.robot.constraints) if name == "active" else self.robot.nv
             defaults[name] = ((self.knots, size), 1.0 if name == "active" else 0.0)
@@ -173,6 +176,9 @@ class Solver(Opened):
             if value is None:
                 raise ArgumentError(f"input '{name}' is missing; expected shape (..., {', '.join(map(str, shape))})")
             arrays[name] = self.spread(name, value, leading, shape)
+        for name, known in self.inputs.items():
+            if known.each:
+                arrays[name], arrays[known.at(name, True)] = arrays[name][:, :-1], arrays[name][:, -1]
         return arrays
 
     def spread(self, name: str, value: npt.ArrayLike, leading: tuple[int, ...], shape: tuple[int, ...]) -> Array:

@@ -1,0 +1,147 @@
+"""The step of `riccati` for robots with many joints: products of matrices are loops over blocks of rows.
+
+A graph with every product of them would have the cube of the state's size of operations. A loop has those of a block,
+which the same few instructions compute for all blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.naming import scope
+from dynagate.control.riccati import Held, feedback
+from dynagate.graph import Graph
+from dynagate.graph.loop import Count, Loop
+from dynagate.graph.recorder import Recording
+
+Array = npt.NDArray[Any]
+Shapes = Mapping[str, tuple[int, ...]]
+
+LARGEST_UNROLLED = 28
+"""Numbers of a state up to which a step is one graph."""
+MOST_ROWS = 2
+"""Of a block: a number of the other factor is read once for all of them."""
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """The sizes of a step. nx, nu: numbers of a state, and of torques that there are."""
+
+    nx: int
+    nu: int
+
+    @property
+    def state(self) -> tuple[int, int]:
+        """Blocks of a state, and the rows of each."""
+        return _blocks(self.nx)
+
+    @property
+    def torque(self) -> tuple[int, int]:
+        """Likewise of torques."""
+        return _blocks(self.nu)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of what the first step takes: the derivatives a and b, and those of the cost, with the regularisation added
+        to `cost_xx`."""
+        nx, nu, x, u = self.nx, self.nu, self.state, self.torque
+        return {
+            **{"a": (nx, nx), "a_rows": (*x, nx), "b": (nx, nu), "b_rows": (*u, nx)},
+            **{"cost_x": x, "cost_u": u, "cost_xx": (*x, nx), "cost_ux": (*u, nx), "cost_uu": (*u, nu)},
+        }
+
+    def steps(self, robot: str, solve: Graph) -> tuple[Graph | Loop, ...]:
+        """From these values, `slope` and `curvature` of the next state (in blocks of rows), to `slope_next` and
+        `curvature_next`. solve: the graph of `solve_graph`."""
+        nx, nu, (x, row), (u, push) = self.nx, self.nu, self.state, self.torque
+        ahead = _graph(
+            "ahead",
+            robot,
+            {"curvature": (row, nx), "a": (nx, nx), "b": (nx, nu)},
+            lambda v: {"ahead": v["curvature"] @ v["a"], "pushed": v["curvature"] @ v["b"]},
+        )
+        whole = {"ahead": (x, row, nx), "slope": (x, row)}
+        by_state = _graph(
+            "by_state",
+            robot,
+            {"a_rows": (row, nx), "cost_x": (row,), "cost_xx": (row, nx), **whole},
+            lambda v: {
+                "by_x": v["cost_x"] + v["a_rows"] @ v["slope"].ravel(),
+                "by_xx": v["cost_xx"] + v["a_rows"] @ v["ahead"].reshape(nx, nx),
+            },
+        )
+        costs = {"cost_u": (push,), "cost_ux": (push, nx), "cost_uu": (push, nu)}
+        by_torque = _graph(
+            "by_torque",
+            robot,
+            {"b_rows": (push, nx), **costs, **whole, "pushed": (x, row, nu)},
+            lambda v: {
+                "by_u": v["cost_u"] + v["b_rows"] @ v["slope"].ravel(),
+                "by_ux": v["cost_ux"] + v["b_rows"] @ v["ahead"].reshape(nx, nx),
+                "by_uu": v["cost_uu"] + v["b_rows"] @ v["pushed"].reshape(nx, nu),
+            },
+        )
+        solved = {"half": (nu, nx), "half_u": (nu,)}
+        after = _graph(
+            "after",
+            robot,
+            {"by_x": (row,), "by_xx": (row, nx), "scaled": (row, nu), **solved},
+            lambda v: {
+                "slope_next": v["by_x"] - v["scaled"] @ v["half_u"],
+                "curvature_next": v["by_xx"] - v["scaled"] @ v["half"],
+            },
+        )
+
+        def over(body: Graph, count: int, per_turn: Sequence[str]) -> Loop:
+            kept = tuple(port.name for port in body.outputs)
+            return Loop(f"{body.name}_rows", robot, (body,), {}, Count(count), tuple(per_turn), kept)
+
+        return (
+            over(ahead, x, ("curvature",)),
+            over(by_state, x, ("a_rows", "cost_x", "cost_xx")),
+            over(by_torque, u, ("b_rows", *costs)),
+            solve,
+            over(after, x, ("by_x", "by_xx", "scaled")),
+        )
+
+    def solve_graph(
+        self, robot: str, others: Shapes, held: Callable[[Mapping[str, Array]], Held | None], gains: Callable[..., Any]
+    ) -> Graph:
+        """Gains of a knot, and what the value of its state needs of them. others: inputs besides, which `held` (to the
+        torques that gains leave alone, as of `riccati`) and `gains` (from the `Feedback` to outputs) take."""
+        nx, nu, (x, row), (u, push) = self.nx, self.nu, self.state, self.torque
+        shapes = {"by_u": (u, push), "by_ux": (u, push, nx), "by_uu": (u, push, nu), "reg_now": ()}
+
+        def record(v: Mapping[str, Array]) -> Mapping[str, Any]:
+            by_u, by_ux, by_uu = v["by_u"].ravel(), v["by_ux"].reshape(nu, nx), v["by_uu"].reshape(nu, nu)
+            back = feedback(by_u, by_ux, by_uu, v["reg_now"][()], held(v))
+            scaled = back.scaled[:, :nx].T.reshape(x, row, nu)
+            return {"half": back.half[:, :nx], "half_u": back.half[:, nx], "scaled": scaled, **gains(v, back.gains)}
+
+        return _graph("solve", robot, {**shapes, **others}, record)
+
+    def rows(self, matrix: Array) -> Array:
+        """A matrix or vector of the state's size, in blocks of rows."""
+        return matrix.reshape(*self.state, *matrix.shape[1:])
+
+    def pushes(self, matrix: Array) -> Array:
+        """Likewise of the torques' size."""
+        return matrix.reshape(*self.torque, *matrix.shape[1:])
+
+
+def _blocks(size: int) -> tuple[int, int]:
+    rows = max(k for k in range(1, MOST_ROWS + 1) if size % k == 0)
+    return size // rows, rows
+
+
+def _graph(name: str, robot: str, shapes: Shapes, record: Callable[[Mapping[str, Array]], Mapping[str, Any]]) -> Graph:
+    recording = Recording(name, robot)
+    values = {each: recording.input(each, shape) for each, shape in shapes.items()}
+    with scope("riccati"):
+        outputs = record(values)
+    return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
