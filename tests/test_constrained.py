@@ -74,8 +74,9 @@ def run(robot: Robot, name: str, state: State, **options: Any) -> State:
     return evaluate(graph, {port.name: state[port.name] for port in graph.inputs})
 
 
-def by_pinocchio(robot: Robot, state: State) -> State:
-    """q̈ and the contacts' forces in base axes by `constraintDynamics`."""
+def by_pinocchio(robot: Robot, state: State, proximal: tuple[float, float, int] = (1e-14, 0.0, 1)) -> State:
+    """q̈ and the contacts' forces in base axes by `constraintDynamics`. proximal: accuracy, μ and number of its steps,
+    which constraints that hold the same twice need."""
     model = pinocchio_of(robot)
     data = model.createData()
     still = pinocchio.SE3.Identity()
@@ -102,7 +103,7 @@ def by_pinocchio(robot: Robot, state: State) -> State:
             own.setBaumgarteCorrectorParameters(pinocchio.BaumgarteCorrectorParameters(0.0, contact.damping))
         datas = [own.createData() for own in models]
         pinocchio.initConstraintDynamics(model, data, models, datas)
-        settings = pinocchio.ProximalSettings(1e-14, 0.0, 1)
+        settings = pinocchio.ProximalSettings(*proximal)
         qdd = pinocchio.constraintDynamics(model, data, position, velocity, torque, models, datas, settings)
         result["qdd"].append(qdd[columns])
         found = list(data.lambda_c)
@@ -119,7 +120,13 @@ def by_pinocchio(robot: Robot, state: State) -> State:
 
 def opening(robot: Robot, loop: Constraint, state: State) -> np.ndarray:
     """How far a loop is open, (batch, rows) in base axes: half the sines of the angle between its frames, and their
-    distance."""
+    distance; of joints, by how much the first is not what the polynomial says."""
+    if loop.of_joints:
+        first, second = (
+            state["q"][:, next(part.start for link, part, _ in robot.slices() if link.joint.name == name)]
+            for name in (loop.frame, loop.to)
+        )
+        return (first - np.polynomial.Polynomial(loop.polynomial)(second))[:, None]
     result = np.zeros((len(state["q"]), 6))
     if loop.to:
         (turn, at), (other, there) = (

@@ -138,7 +138,7 @@ def test_what_is_left_out_is_named(tmp_path: Path) -> None:
     path = tmp_path / "cart.xml"
     path.write_text(CART.replace("</mujoco>", EXTRAS).replace('name="x"', 'name="x" stiffness="3"'))
     message = (
-        "cart.xml: left out, being no dynamics of a free tree: equality constraints 'equality_0' (joint); tendons 't'; "
+        "cart.xml: left out, being no dynamics of a free tree: tendons 't'; "
         "actuators 'actuator_0' (torques are the joints' own); springs of joints 'x'; contacts"
     )
     with pytest.warns(RobotWarning, match=re.escape(message) + "$"):
@@ -215,10 +215,14 @@ CLOSED = """<mujoco model="closed"><compiler angle="radian"/><option {option}/>
         <geom type="box" size="0.1 0.05 0.2" pos="0.1 0 -0.2" mass="0.4"/></body></body>
     <body name="other" pos="0 2 0"><joint name="a" axis="1 0 0"/><joint name="b" axis="0 1 0"/>
       <geom type="box" size="0.1 0.05 0.2" pos="0 0 -0.2" mass="0.6"/></body>
+    <body name="arm" pos="0 3 0"><joint name="cam" axis="1 0 0" ref="0.3"/><joint name="shaft" axis="0 1 0" ref="-0.2"/>
+      <joint name="stuck" type="slide" axis="0 0 1" ref="0.3"/>
+      <geom type="box" size="0.1 0.05 0.2" pos="0 0 -0.2" mass="0.6"/></body>
   </worldbody>
   <equality>{loop}
     <weld name="stay" body1="tail" body2="other" anchor="0 0 -0.3" solref="0.1 0.7" solimp="0.9999 0.9999 0.1"/>
-    <joint name="geared" joint1="a" joint2="b"/>
+    <joint name="geared" joint1="cam" joint2="shaft" polycoef="0.1 1.4 0.3 -0.2 0.05" solref="0.05 1" {geared}/>
+    <joint name="held" joint1="stuck" polycoef="0.2 3 4 5 6" solref="-400 -30"/>
     <connect name="spare" body1="crank" body2="bob" anchor="0 0 0" active="false"/>
   </equality></mujoco>"""
 SITES = '<connect name="pin" site1="tip" site2="eye" solref="0.05 1"/>'
@@ -226,9 +230,8 @@ FORWARD = "constrained_forward_dynamics"
 
 
 def closed_model(folder: Path, loop: str = SITES, option: str = 'solver="Newton" tolerance="0"') -> tuple[Robot, Any]:
-    text = CLOSED.format(loop=loop, option=option)
+    text = CLOSED.format(loop=loop, option=option, geared="")
     model = mujoco.MjModel.from_xml_string(text)
-    model.eq_active0[2] = 0  # geared: left out
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     return read(text, folder), model
 
@@ -236,8 +239,14 @@ def closed_model(folder: Path, loop: str = SITES, option: str = 'solver="Newton"
 def test_equality_is_loops(tmp_path: Path) -> None:
     """At rest and closed: MuJoCo leaves the change of J out."""
     robot, model = closed_model(tmp_path)
-    assert [own.text for own in robot.constraints] == ["loop from 'pin_1' to 'pin_2'", "loop from 'stay_1' to 'stay_2'"]
-    assert [own.kind for own in robot.constraints] == ["point", "fixed"]
+    assert [own.text for own in robot.constraints] == [
+        "loop from 'pin_1' to 'pin_2'",
+        "loop from 'stay_1' to 'stay_2'",
+        "equality of joint 'cam' with 'shaft'",
+        "equality of joint 'stuck'",
+    ]
+    assert [own.kind for own in robot.constraints] == ["point", "fixed", "joints", "joints"]
+    assert (robot.constraints[3].polynomial, robot.constraints[3].rows) == ((0.2 + 0.3,), 1)
     state = Region.of(robot, velocity=1.0).sample(FORWARD, 4, 1)
     state["qd"][:] = 0.0
     state["active"][:] = 1.0
@@ -254,18 +263,17 @@ def test_equality_is_loops(tmp_path: Path) -> None:
 
 def test_equality_that_is_no_loop_is_named(tmp_path: Path) -> None:
     path = tmp_path / "closed.xml"
-    path.write_text(CLOSED.format(loop=SITES, option=""))
-    with pytest.warns(RobotWarning, match=re.escape("equality constraints 'geared' (joint), 'spare' (not active)")):
+    text = CLOSED.format(loop=SITES, option="", geared='active="false"')
+    path.write_text(text)
+    with pytest.warns(RobotWarning, match=re.escape("equality constraints 'geared' (not active), 'spare' (not act")):
         Robot.from_mjcf(path)
+    with pytest.warns(RobotWarning, match=re.escape("equality constraint 'held' (its first joint is held)")):
+        robot = Robot.from_mjcf(path, lock={"stuck": 0.5})
     with pytest.warns(RobotWarning, match=re.escape("equality constraint 'pin' (between places of one link)")):
         robot = Robot.from_mjcf(path, lock={"rocker": 0.0, "crank": 0.0, "coupler": 0.0})
-    assert [own.frame for own in robot.constraints] == ["stay_1"]
-    path.write_text(
-        CLOSED.format(loop=SITES, option="").replace('site name="eye"', 'site name="pin_1"').replace("eye", "pin_1")
-    )
+    assert [own.frame for own in robot.constraints] == ["stay_1", "stuck"]
+    path.write_text(text.replace('site name="eye"', 'site name="pin_1"').replace("eye", "pin_1"))
     with pytest.raises(RobotError, match="equality constraint 'pin' needs frames 'pin_1' and 'pin_2', a name of which"):
         Robot.from_mjcf(path)
-    path.write_text(
-        CLOSED.format(loop=SITES, option='><flag equality="disable"/></option').replace("</option/>", "</option>")
-    )
+    path.write_text(text.replace("<option />", '<option><flag equality="disable"/></option>'))
     assert read(path.read_text(), tmp_path).constraints == ()

@@ -7,15 +7,12 @@ With the constraints' Jacobian J, the forces λ that they give, and the stabilis
 where e is how far a loop is open. With M = Lᵀ D L and Y = L⁻ᵀ Jᵀ the matrix of λ is the Delassus matrix Yᵀ D⁻¹ Y + c,
 which is factorised in turn, with masses that keep its numbers small (`added_mass`). An inactive constraint has rows of
 zeros in J and ones on this diagonal, so its force is 0 and no other graph is needed.
-
-Vectors are in axes of the floating link that a frame hangs from, or in base axes without one: there J has the fewest
-entries that vary. The drift J̇ q̇ is what inverse dynamics finds of accelerations at q̈ = 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,14 +23,13 @@ from dynagate.dynamics import named_frames
 from dynagate.dynamics.added_mass import ball, mass_of
 from dynagate.dynamics.block_ldl import BlockFactor
 from dynagate.dynamics.configuration import normalised
-from dynagate.dynamics.constraint_kinds import Directions, Ends, directions, is_still, opening, threes, turned
+from dynagate.dynamics.constraint_rows import Held, acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilised
 from dynagate.dynamics.coupling import Elimination
-from dynagate.dynamics.frames import Poses, chains, poses
 from dynagate.dynamics.inverse_dynamics import Balance, balance
 from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, Factor, factorise, inwards, mass_matrix, outwards
 from dynagate.dynamics.spatial import Array, Force, Inertia, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
-from dynagate.robot.model import Constraint, Robot, RobotError
+from dynagate.robot.model import Robot, RobotError
 
 SOFTENED = 1e-2
 """ε beside an entry of Aᵀ A: forces of frames in line do not grow beyond what rounding tells."""
@@ -41,171 +37,6 @@ REFINED = 9
 """Terms of a series that takes back what ε changes where Aᵀ A has an inverse."""
 WEAKEST = 0.4
 """ε / (σ² + ε) of the weakest direction σ² of Aᵀ A in which the series gives all digits back."""
-
-
-class _End(NamedTuple):
-    """A frame of a constraint. sign: 1 for the frame that is held, -1 for that at which a loop holds it. link: that
-    carries it, -1 for the base. point (3,), turn (3, 3): its pose in the tree's frame of the link."""
-
-    sign: float
-    link: int
-    point: Array
-    turn: Array
-
-
-class _Held(NamedTuple):
-    """A constraint on the tree. rows: its places among all rows. ends: its frame, and, of a loop, the other one."""
-
-    constraint: Constraint
-    rows: slice
-    ends: list[_End]
-
-    @property
-    def moving(self) -> list[_End]:
-        return [end for end in self.ends if end.link >= 0]
-
-    @property
-    def scope(self) -> tuple[str, str]:
-        return "constraint", f"link{self.moving[0].link}"
-
-    def in_threes(self) -> list[slice]:
-        """The places of vectors: of turning, where it holds that whole, and of moving."""
-        return [slice(self.rows.start + k.start, self.rows.start + k.stop) for k in threes(self.constraint.kind)]
-
-    def pivots(self, size: int) -> list[int]:
-        """Sizes of the pivots of its rows, of which three are taken together where they are a vector and size is 3."""
-        vectors = self.in_threes() if size == 3 else []
-        return [1] * (self.constraint.rows - 3 * len(vectors)) + [3] * len(vectors)
-
-    def where(self, where: Poses) -> Ends:
-        """Its frames in the axes of its rows."""
-        poses = [(end.turn, end.point) if end.link < 0 else _pose(where, end) for end in self.ends]
-        (turn, at), (to_turn, to_at) = poses[0], poses[-1]
-        up = where.base[self.moving[0].link] @ array(self.constraint.normal)
-        return Ends(turn, at, to_turn, to_at, up)
-
-    def directions(self, where: Poses) -> Directions:
-        return directions(self.constraint.kind, self.where(where), self.constraint.length)
-
-
-def _end(tree: Tree, name: str, sign: float) -> _End:
-    frame = tree.moving.frame(name)
-    if frame.link < 0:
-        return _End(sign, -1, array(frame.translation), array(frame.rotation))
-    return _End(
-        sign, frame.link, tree.point(frame.link, frame.translation), tree.turns[frame.link].T @ array(frame.rotation)
-    )
-
-
-def _held(tree: Tree) -> Iterator[_Held]:
-    start = 0
-    for own in tree.moving.constraints:
-        ends = [_end(tree, own.frame, 1.0), *([_end(tree, own.to, -1.0)] if own.to else [])]
-        yield _Held(own, slice(start, start + own.rows), ends)
-        start += own.rows
-
-
-def _poses(tree: Tree, q: Sequence[Scalar]) -> Poses:
-    """Of all links in the axes of the floating link of their chain, or of the base: also of chains that a loop ties to
-    another one or to the base."""
-    reference = {first: first if tree.robot.links[first].joint.kind.free else -1 for first in chains(tree)}
-    for held in _held(tree):
-        tied = {tree.ancestors[end.link][0] if end.link >= 0 else -1 for end in held.ends}
-        if len(tied) > 1:
-            reference |= dict.fromkeys(tied - {-1}, -1)
-    return poses(tree, q, reference)
-
-
-def _position(where: Poses, end: _End) -> Array:
-    return end.point if end.link < 0 else where.position[end.link] + where.rotation[end.link] @ end.point
-
-
-def _pose(where: Poses, end: _End) -> tuple[Array, Array]:
-    return where.rotation[end.link] @ end.turn, _position(where, end)
-
-
-def _columns(tree: Tree, end: _End, at: Array, where: Poses) -> tuple[Array, Array]:
-    """How a link turns, and its point at a place (3,) moves, by q̇: (3, nv) each, in the axes of the rows."""
-    turning, moving = zeros(3, tree.nv), zeros(3, tree.nv)
-    for d in tree.support[end.link]:
-        j = tree.link_of[d]
-        seen = tree.axis_at(d, where.rotation[j], where.position[j] - at)
-        turning[:, d], moving[:, d] = seen.angular, seen.linear
-    return turning, moving
-
-
-def _jacobian(tree: Tree, where: Poses, *, closed: bool = False) -> Array:
-    """J (rows, nv) of the robot with its joints free. closed: as if the other end of a loop were where the first is."""
-    result = zeros(tree.moving.constraint_rows, tree.nv)
-    for held in _held(tree):
-        along = held.directions(where)
-        first = closed and held.constraint.kind != "distance"
-        for end in held.moving:
-            with scope("constraint", f"link{end.link}"):
-                at = label(_position(where, held.ends[0] if first else end), "p")
-                rows = along.of(*_columns(tree, end, at, where))
-                for d in tree.support[end.link]:
-                    result[held.rows, d] = result[held.rows, d] + rows[:, d] * end.sign
-    return result
-
-
-def _acceleration(tree: Tree, where: Poses, motion: Balance, rates: Sequence[Scalar]) -> Array:
-    """Accelerations of the frames that are held, of loops beside the other ones (rows,). rates: q̇ of the robot with its
-    joints free."""
-    result = zeros(tree.moving.constraint_rows)
-    for held in _held(tree):
-        along = held.directions(where)
-        for end in held.moving:
-            i = end.link
-            with scope("constraint", f"link{i}"):
-                turning = where.rotation[i] @ motion.turning[i]
-                moving = where.rotation[i] @ motion.of_point(i, end.point)
-                result[held.rows] = result[held.rows] + along.of(turning, moving) * end.sign
-        if len(held.moving) == 1:  # else both fall
-            (end,) = held.moving
-            fall = where.base[end.link] @ tree.base_acceleration
-            result[held.rows] = result[held.rows] - along.of(zeros(3), fall) * end.sign
-        if not is_still(held.constraint.kind):
-            with scope(*held.scope):
-                result[held.rows] = result[held.rows] + _turned(tree, held, where, rates)
-    return result
-
-
-def _turned(tree: Tree, held: _Held, where: Poses, rates: Sequence[Scalar]) -> Array:
-    """What the turning of a constraint's own directions adds to accelerations (rows,)."""
-    spin, turning, moving = zeros(3), zeros(3), zeros(3)
-    for end in held.moving:
-        turns, moves = (part @ array(list(rates)) for part in _columns(tree, end, _position(where, end), where))
-        turning, moving = turning + turns * end.sign, moving + moves * end.sign
-        spin = turns if end is held.ends[0] else spin
-    return turned(held.constraint.kind, held.where(where), held.constraint.length, spin, (turning, moving))
-
-
-def _stabilised(tree: Tree, where: Poses, rows: Array, velocity: Callable[[slice], Array]) -> Array:
-    """Rows of accelerations with what Baumgarte's stabilisation adds. velocity: of some rows."""
-    result = rows.copy()
-    for held in _held(tree):
-        own = held.constraint
-        with scope(*held.scope):
-            if own.damping:
-                result[held.rows] = result[held.rows] + velocity(held.rows) * own.damping
-            if own.stiffness:
-                result[held.rows] = result[held.rows] + _opening(where, held) * own.stiffness
-    return result
-
-
-def _opening(where: Poses, held: _Held) -> Array:
-    return opening(held.constraint.kind, held.where(where), held.constraint.length)
-
-
-def _in_base(tree: Tree, where: Poses, rows: Array) -> Array:
-    """Rows of constraints, numbers or vectors, turned into base axes."""
-    result = zeros(*rows.shape)
-    for held in _held(tree):
-        result[held.rows] = rows[held.rows]
-        for three in held.in_threes():
-            result[three] = where.base[held.moving[0].link].T @ rows[three]
-    return result
 
 
 class Equations:
@@ -219,13 +50,13 @@ class Equations:
         self._tree, self._active = tree, active
         self._order: Elimination = coupling or tree
         position = coupling.configuration(q) if coupling else q
-        self.where = _poses(tree, position)
-        jacobian = _jacobian(tree, self.where)
+        self.where = poses_of(tree, position)
+        jacobian = jacobian_of(tree, self.where)
         self.jacobian = coupling.columns(jacobian) if coupling else jacobian
         self._masked = self.jacobian.copy()
         self._masses = _masses(tree)
         balls: dict[int, Inertia] = {}
-        for k, held in enumerate(_held(tree)):
+        for k, held in enumerate(held_by(tree)):
             with scope(*held.scope):
                 self._masked[held.rows] = self._masked[held.rows] * active[k]
                 if len(held.moving) == 1 and (mass := self._masses[held.rows.stop - 1]):
@@ -239,7 +70,7 @@ class Equations:
         """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
         Delassus matrix at a time, 1 or 3."""
         order, factor, rows = self._order, self._factor, rows.copy()
-        held_rows = list(_held(self._tree))
+        held_rows = list(held_by(self._tree))
         for k, held in enumerate(held_rows):
             with scope(*held.scope):
                 rows[held.rows] = rows[held.rows] * self._active[k]
@@ -264,9 +95,9 @@ class Equations:
             for held in held_rows:
                 for row, (_, more) in enumerate(self._softness(held), held.rows.start):
                     force[row] = (push[row] + rows[row] * self._masses[row]) * more
-            return result, _in_base(self._tree, self.where, force)
+            return result, in_base(self._tree, self.where, force)
 
-    def _softness(self, held: _Held) -> list[tuple[float, float]]:
+    def _softness(self, held: Held) -> list[tuple[float, float]]:
         """Of each row c and 1 / (1 - ρ c): λ = (μ + ρ γ) / (1 - ρ c)."""
         rates = zip(held.constraint.compliances, self._masses[held.rows], strict=True)
         return [(soft, 1.0 / (1.0 - mass * soft)) for soft, mass in rates]
@@ -278,7 +109,7 @@ def _masses(tree: Tree) -> list[float]:
     random = np.random.default_rng(0)
     drawn = [normalised(tree.moving, random.uniform(-1.0, 1.0, tree.moving.nq)).tolist() for _ in range(CONFIGURATIONS)]
     sizes = np.array([np.square(_weighed(tree.nominal, q)).sum(axis=1) for q in drawn])
-    for held in _held(tree):
+    for held in held_by(tree):
         alone = len(held.moving) == 1 and held.constraint.kind in ("point", "fixed")
         for n, three in enumerate(held.in_threes() if alone else []):
             soft = held.constraint.compliances[3 * n : 3 * n + 3]
@@ -306,10 +137,10 @@ def forward_dynamics(
     bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
     equations = Equations(tree, q, active)
     coupling = tree.coupling
-    rows = _acceleration(tree, equations.where, motion, coupling.rates(qd) if coupling else qd)
+    rows = acceleration_of(tree, equations.where, motion, coupling.rates(qd) if coupling else qd)
     if acceleration is not None:
         rows = rows - array(list(acceleration))
-    rows = _stabilised(tree, equations.where, rows, lambda own: equations.jacobian[own] @ array(list(qd)))
+    rows = stabilised(tree, equations.where, rows, lambda own: equations.jacobian[own] @ array(list(qd)))
     qdd, force = equations.solve([t - b for t, b in zip(tau, bias, strict=True)], rows, pivots)
     with scope("constraint"):
         return qdd, label(force, "force")
@@ -342,7 +173,7 @@ def impact(
     """
     equations = Equations(tree, q, active)
     rows = zeros(tree.moving.constraint_rows)
-    for k, held in enumerate(_held(tree)):
+    for k, held in enumerate(held_by(tree)):
         with scope(*held.scope):
             rows[held.rows] = (equations.jacobian[held.rows] @ array(list(qd))) * (restitution[k] + 1.0)
     change, impulse = equations.solve([0.0] * len(qd), rows, pivots)
@@ -357,8 +188,8 @@ def delassus(tree: Tree, q: Sequence[Scalar]) -> Array:
     coupling = tree.coupling
     order: Elimination = coupling or tree
     position = coupling.configuration(q) if coupling else q
-    m, where = mass_matrix(tree, position), _poses(tree, position)
-    jacobian = _in_base(tree, where, _jacobian(tree, where))
+    m, where = mass_matrix(tree, position), poses_of(tree, position)
+    jacobian = in_base(tree, where, jacobian_of(tree, where))
     if coupling:
         m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
     factor = factorise(order, m)
@@ -373,11 +204,11 @@ def drift(tree: Tree, q: Sequence[Scalar], qd: Sequence[Scalar]) -> Array:
     rad/s²."""
     coupling = tree.coupling
     _, motion = _bias(tree, q, qd, [0.0] * tree.nv, None)
-    where = _poses(tree, coupling.configuration(q) if coupling else q)
+    where = poses_of(tree, coupling.configuration(q) if coupling else q)
     velocity = array(coupling.rates(qd) if coupling else list(qd))
-    rows = _acceleration(tree, where, motion, list(velocity))
-    rows = _stabilised(tree, where, rows, lambda own: _jacobian(tree, where)[own] @ velocity)
-    return label(_in_base(tree, where, rows), "constraint_drift")
+    rows = acceleration_of(tree, where, motion, list(velocity))
+    rows = stabilised(tree, where, rows, lambda own: jacobian_of(tree, where)[own] @ velocity)
+    return label(in_base(tree, where, rows), "constraint_drift")
 
 
 def inverse_dynamics(
@@ -398,10 +229,10 @@ def inverse_dynamics(
     """
     coupling, robot = tree.coupling, tree.moving
     full, _ = _bias(tree, q, qd, coupling.rates(qdd) if coupling else qdd, external)
-    where = _poses(tree, coupling.configuration(q) if coupling else q)
-    jacobian = _jacobian(tree, where)
+    where = poses_of(tree, coupling.configuration(q) if coupling else q)
+    jacobian = jacobian_of(tree, where)
     jacobian = coupling.columns(jacobian) if coupling else jacobian
-    for k, held in enumerate(_held(tree)):
+    for k, held in enumerate(held_by(tree)):
         with scope(*held.scope):
             jacobian[held.rows] = jacobian[held.rows] * active[k]
     undriven = robot.undriven
@@ -413,7 +244,7 @@ def inverse_dynamics(
     with scope("constraint"):
         pushes = jacobian.T @ force
         tau = [label(t - p, "tau") for t, p in zip(full, pushes, strict=True)]
-        return tau, label(_in_base(tree, where, force), "force")
+        return tau, label(in_base(tree, where, force), "force")
 
 
 def _least(across: Array, load: Sequence[Scalar], least: Sequence[float]) -> Array:
@@ -443,7 +274,7 @@ def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
     largest = np.zeros(len(undriven))
     for _ in range(CONFIGURATIONS):
         q = normalised(robot, random.uniform(-1.0, 1.0, robot.nq)).tolist()
-        jacobian = _jacobian(tree, _poses(tree, coupling.configuration(q) if coupling else q))
+        jacobian = jacobian_of(tree, poses_of(tree, coupling.configuration(q) if coupling else q))
         jacobian = coupling.columns(jacobian) if coupling else jacobian
         squares = np.sum(jacobian[:, undriven].astype(np.float64) ** 2, axis=0)
         largest = np.maximum(largest, squares)
@@ -470,13 +301,15 @@ def residual(
 ) -> tuple[list[Scalar], list[Scalar]]:
     """The torques (nv,) that are left of M q̈ + h - Jᵀ λ, and the rows J q̈ + J̇ q̇ + d J q̇ + k e + c λ, where all
     constraints are active. force: λ (rows,) in base axes."""
-    where = _poses(tree, q)
+    where = poses_of(tree, q)
     local = array(list(force))
     pushes: dict[int, Force] = {}
-    for held in _held(tree):
+    for held in held_by(tree):
         for three in held.in_threes():
             with scope(*held.scope):
                 local[three] = where.base[held.moving[0].link] @ local[three]
+        if held.joints:
+            continue
         moment, push_by = held.directions(where).push(local[held.rows])
         for end in held.moving:
             i = end.link
@@ -485,14 +318,18 @@ def residual(
                 push = Force(cross(end.point, linear) + (where.rotation[i].T @ moment) * end.sign, linear)
                 pushes[i] = pushes[i] + push if i in pushes else push
     motion = balance(tree, q, qd, qdd, external, pushes)
-    rows = _acceleration(tree, where, motion, qd)
-    rows = _stabilised(tree, where, rows, lambda rows: _jacobian(tree, where)[rows] @ array(list(qd)))
-    for held in _held(tree):
-        for row, soft in enumerate(held.constraint.compliances, held.rows.start):
-            if soft:
-                with scope(*held.scope):
+    rows = acceleration_of(tree, where, motion, qd)
+    rows = stabilised(tree, where, rows, lambda rows: jacobian_of(tree, where)[rows] @ array(list(qd)))
+    torques = motion.tau
+    for held in held_by(tree):
+        with scope(*held.scope):
+            for row, soft in enumerate(held.constraint.compliances, held.rows.start):
+                if soft:
                     rows[row] = rows[row] + local[row] * soft
-    return motion.tau, list(rows)
+            for d, part in zip(held.joints.in_v, held.joints.rows(where), strict=True) if held.joints else ():
+                torques[d] = torques[d] - part * local[held.rows.start]
+                rows[held.rows.start] = rows[held.rows.start] + part * qdd[d]
+    return torques, list(rows)
 
 
 def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
@@ -500,10 +337,10 @@ def contact_jacobian(tree: Tree, q: Sequence[Scalar]) -> Array:
     of a fixed one [angular; linear], and of loops this less that of the other frame; of other kinds what they hold
     (`constraint_kinds`)."""
     if any(own.kind not in ("point", "fixed") for own in tree.moving.constraints):
-        where = _poses(tree, q)
-        return label(_in_base(tree, where, _jacobian(tree, where)), "contact_jacobian")
+        where = poses_of(tree, q)
+        return label(in_base(tree, where, jacobian_of(tree, where)), "contact_jacobian")
     result = zeros(tree.moving.constraint_rows, tree.nv)
-    for held in _held(tree):
+    for held in held_by(tree):
         for end, name in zip(held.ends, (held.constraint.frame, held.constraint.to), strict=False):
             if end.link >= 0:
                 own = named_frames.jacobian(tree, q, name)[-held.constraint.rows :]
@@ -549,7 +386,7 @@ def _weighed(tree: Tree, q: Sequence[float], *, closed: bool = False) -> npt.NDA
     coupling = tree.coupling
     order: Elimination = coupling or tree
     position = coupling.configuration(q) if coupling else q
-    m, jacobian = mass_matrix(tree, position), _jacobian(tree, _poses(tree, position), closed=closed)
+    m, jacobian = mass_matrix(tree, position), jacobian_of(tree, poses_of(tree, position), closed=closed)
     if coupling:
         m, jacobian = coupling.symmetric(m), coupling.columns(jacobian)
     factor: Factor = factorise(order, m)

@@ -389,7 +389,7 @@ def _positions(robot: Robot, joint: Joint, free: float) -> tuple[float, float]:
 
 
 def _usual_accelerations(robot: Robot) -> list[float]:
-    swinging = {i for own in robot.constraints if not own.to for i in robot.ancestors(robot.frame(own.frame).link)}
+    swinging = {i for own in robot.constraints if own.is_contact for i in robot.ancestors(robot.frame(own.frame).link)}
     legs = {i for i in swinging if robot.links[i].joint.kind.turning}
     return [
         SWING if i in legs else DEFAULT_ACCELERATION for i, link in enumerate(robot.links) for _ in range(link.joint.nv)

@@ -36,6 +36,10 @@ determined within the bits of a format."""
 SHARE = 1e-2
 """Frames that reach this part of the squares of the widest stance carry half of what they could."""
 
+NOTHING = 1e-9
+"""Frames that reach less than this part of the squares of any joint leave a joint alone, as loops do that close within
+rounding."""
+
 DRAWS = 8
 """How often states that do not close, or are nearly singular, are drawn again."""
 
@@ -65,7 +69,7 @@ def near(robot: Robot, q: Array, active: Array, drawn: Callable[[], Array], ends
         result[bad] = _closed(robot, drawn()[bad], ends)
         bad = bad[~_is_good(robot, result[bad], active[bad])]
     if not _are_closed(robot, result).any():
-        loops = ", ".join(own.text for own in robot.constraints if own.to)
+        loops = ", ".join(own.text for own in robot.constraints if not own.is_contact)
         raise RobotError(
             f"{loops} of robot '{robot.name}' closes at none of {len(q) * (DRAWS + 1)} configurations within its "
             "limits; expected frames that the joints bring together"
@@ -95,8 +99,9 @@ def carried(robot: Robot, q: Array, tau: Array, active: Array) -> Array:
     jacobian = _held(robot, q, active)
     across = jacobian[:, :, undriven]
     squares = np.einsum("bri,brj->bij", across, across)
-    least = SHARE * np.einsum("bii->bi", squares).max(axis=0)
-    squares += np.diag(np.where(least > 0.0, least, 1.0))
+    widest = np.einsum("bii->bi", squares).max(axis=0)
+    pushes_it = widest > NOTHING * np.square(jacobian).sum(axis=1).max()
+    squares += np.diag(np.where(pushes_it, SHARE * widest, 1.0))
     part = np.linalg.solve(squares, tau[:, undriven, None])
     pushes: Array = np.einsum("brd,bri,bi->bd", jacobian, across, part[:, :, 0])
     return tau - pushes
@@ -110,7 +115,7 @@ def _held(robot: Robot, q: Array, active: Array) -> Array:
 
 def _loops(robot: Robot) -> Robot:
     """The robot with its loops alone, whose drift at rest is how far they are open."""
-    loops = (replace(own, stiffness=1.0, damping=0.0) for own in robot.constraints if own.to)
+    loops = (replace(own, stiffness=1.0, damping=0.0) for own in robot.constraints if not own.is_contact)
     return replace(robot, constraints=tuple(loops))
 
 

@@ -1,4 +1,4 @@
-"""MuJoCo's `equality` of bodies and sites as loops (`robot.model.Constraint`): connect, a point, and weld, a frame.
+"""MuJoCo's `equality` as constraints (`robot.model.Constraint`): a point (connect), a frame (weld), joints.
 
 Stiffness, damping and compliance are those that MuJoCo has where a loop is closed (its manual, "Computation", on solref
 and solimp): with the impedance d₀, a reference -b v - k d₀ r and a regularisation (1 - d₀) / d₀ times the bodies'
@@ -7,14 +7,15 @@ inverse weights.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
-from dynagate.robot.model import LEAST_COMPLIANCE, Constraint
+from dynagate.robot.model import JOINTS, LEAST_COMPLIANCE, Constraint
 from dynagate.robot.rotations import matrix_of
-from dynagate.robot.terms import is_loop, name_of
+from dynagate.robot.terms import is_constraint, name_of
 
 
 class End(NamedTuple):
@@ -26,44 +27,68 @@ class End(NamedTuple):
 
 
 class Equality(NamedTuple):
-    """A loop. name: in the file, or a kind and number. constraint: with the names that its frames are to have."""
+    """name: in the file, or a kind and number. constraint: of a loop, with the names that its frames are to have; None
+    where joints that are held leave nothing to hold, or what no constraint is. ends: of a loop."""
 
     name: str
-    constraint: Constraint
-    ends: tuple[End, End]
+    constraint: Constraint | None
+    ends: tuple[End, ...]
 
 
-def loops(model: Any) -> Iterator[Equality]:
-    """The loops of a model in its order."""
+def equalities(model: Any, lock: Mapping[str, float]) -> Iterator[Equality]:
+    """Those of a model that are constraints, in its order. lock: positions of joints that are held, by name."""
     import mujoco
 
     for k in range(model.neq):
-        if not is_loop(model, k):
+        if not is_constraint(model, k):
             continue
-        name = name_of(model, "equality", k)
-        data, weld = model.eq_data[k], bool(model.eq_type[k])
-        ids = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
-        if model.eq_objtype[k] == int(mujoco.mjtObj.mjOBJ_SITE):
-            first, second = (
-                End(int(model.site_bodyid[i]), model.site_pos[i], matrix_of(model.site_quat[i])) for i in ids
-            )
-        elif weld:
-            first = End(ids[0], data[3:6], matrix_of(data[6:10]))
-            second = End(ids[1], data[0:3], np.eye(3))
+        if model.eq_type[k] == int(mujoco.mjtEq.mjEQ_JOINT):
+            yield Equality(name_of(model, "equality", k), _of_joints(model, k, lock), ())
         else:
-            first, second = (End(body, data[3 * n : 3 * n + 3], np.eye(3)) for n, body in enumerate(ids))
-        stiffness, damping = _gains(model, k)
-        bodies = [first.body, second.body]
-        own = Constraint(
-            f"{name}_1",
-            "fixed" if weld else "point",
-            f"{name}_2",
-            stiffness,
-            damping,
-            _compliance(model, k, bodies, moments=False),
-            _compliance(model, k, bodies, moments=True) if weld else None,
-        )
-        yield Equality(name, own, (first, second))
+            yield _loop(model, k, sites=bool(model.eq_objtype[k] == int(mujoco.mjtObj.mjOBJ_SITE)))
+
+
+def _loop(model: Any, k: int, *, sites: bool) -> Equality:
+    name = name_of(model, "equality", k)
+    data, weld = model.eq_data[k], bool(model.eq_type[k])
+    ids = int(model.eq_obj1id[k]), int(model.eq_obj2id[k])
+    if sites:
+        first, second = (End(int(model.site_bodyid[i]), model.site_pos[i], matrix_of(model.site_quat[i])) for i in ids)
+    elif weld:
+        first = End(ids[0], data[3:6], matrix_of(data[6:10]))
+        second = End(ids[1], data[0:3], np.eye(3))
+    else:
+        first, second = (End(body, data[3 * n : 3 * n + 3], np.eye(3)) for n, body in enumerate(ids))
+    bodies = [first.body, second.body]
+    own = Constraint(
+        f"{name}_1",
+        "fixed" if weld else "point",
+        f"{name}_2",
+        *_gains(model, k),
+        _compliance(model, k, bodies, moments=False),
+        _compliance(model, k, bodies, moments=True) if weld else None,
+    )
+    return Equality(name, own, (first, second))
+
+
+def _of_joints(model: Any, k: int, lock: Mapping[str, float]) -> Constraint | None:
+    """q₁ - r₁ = Σ a_n (q₂ - r₂)ⁿ, where r are the joints' references. None where the first is held: what is left of
+    the polynomial is no function of a joint."""
+    ids = [int(i) for i in (model.eq_obj1id[k], model.eq_obj2id[k]) if i >= 0]
+    names = [name_of(model, "joint", i) for i in ids]
+    if names[0] in lock:
+        return None
+    first, *second = (float(model.qpos0[model.jnt_qposadr[i]]) for i in ids)
+    shape = Polynomial(model.eq_data[k, :5] if second else model.eq_data[k, :1])
+    if second:
+        shape = shape(Polynomial([-second[0], 1.0]))
+    shape = shape + first
+    to = names[-1] if second and names[-1] not in lock else ""
+    parts = shape.trim().coef.tolist() if to or not second else [float(shape(lock[names[-1]]))]
+    weights = model.dof_invweight0[[model.jnt_dofadr[i] for i in ids]]
+    impedance, _ = _impedance(model, k)
+    soft = _soft(impedance, float(weights.sum()))
+    return Constraint(names[0], JOINTS, to, *_gains(model, k), soft, polynomial=tuple(parts))
 
 
 def _impedance(model: Any, k: int) -> tuple[float, float]:
@@ -86,5 +111,10 @@ def _compliance(model: Any, k: int, bodies: Sequence[int], *, moments: bool) -> 
     impedance, _ = _impedance(model, k)
     weights = np.reshape(model.body_invweight0, (-1, 2))[bodies, int(moments)]
     rows = (2.0 / float(model.eq_data[k, 10] or 1.0)) ** 2 if moments else 1.0
-    soft = (1.0 - impedance) / impedance * float(weights.sum()) * rows
+    return _soft(impedance, float(weights.sum()) * rows)
+
+
+def _soft(impedance: float, weight: float) -> float:
+    """MuJoCo's regularisation, by the inverse weight of what a row moves."""
+    soft = (1.0 - impedance) / impedance * weight
     return soft if soft >= LEAST_COMPLIANCE else 0.0

@@ -17,7 +17,7 @@ import numpy as np
 from dynagate.base.errors import ArgumentTypeError
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.compiled import compiled
-from dynagate.robot.equalities import loops
+from dynagate.robot.equalities import equalities
 from dynagate.robot.faults import Faults, warn_of_friction
 from dynagate.robot.model import (
     Constraint,
@@ -79,10 +79,10 @@ def read_mjcf(
     `read_urdf`.
     Armature and damping of actuators on hinges and slides are the joint's, times gear². Flags that disable gravity,
     dampers, springs, friction or equality count. Connect and weld that are active in the beginning are loops
-    (`Robot.with_loop`) between frames NAME_1 and NAME_2, with stiffness, damping and compliance as MuJoCo has them of a
-    closed loop. A RobotWarning names what is left out, because it is no rigid-body dynamics of a tree: armature and
-    friction of free joints, other equality constraints, tendons, contacts, springs, forces of actuators, compensated
-    gravity and fluids.
+    (`Robot.with_loop`) between frames NAME_1 and NAME_2, and equalities of joints are `Robot.with_joint_equality`, with
+    stiffness, damping and compliance as MuJoCo has them where nothing is open. A RobotWarning names what is left out,
+    because it is no rigid-body dynamics of a tree: armature and friction of free joints, other equality constraints,
+    tendons, contacts, springs, forces of actuators, compensated gravity and fluids.
 
     Raises RobotError: the file is missing or too large, MuJoCo refuses it or needs more time or memory than
     `dynagate.robot.apart` gives it, it has nothing that moves, or it has masses that need an option; MissingExtraError
@@ -145,7 +145,7 @@ class _Reader:
                 name_of(model, "site", site),
                 places[model.site_bodyid[site]].at(turn, model.site_pos[site]),
             )
-        constraints = self._loops(places)
+        constraints = self._constraints(places)
         if not self.links and not self.faults:
             raise RobotError("has no moving joint; expected at least one")
         if not self.allow_unphysical:
@@ -163,10 +163,16 @@ class _Reader:
             constraints=constraints,
         )
 
-    def _loops(self, places: list[_Place]) -> tuple[Constraint, ...]:
-        """The equalities that tie two links together, with their frames added; others are left out."""
+    def _constraints(self, places: list[_Place]) -> tuple[Constraint, ...]:
+        """The equalities that tie two links or joints together, with their frames added; others are left out."""
         constraints = []
-        for equality in [] if self.terms.equality_off else loops(self.model):
+        for equality in [] if self.terms.equality_off else equalities(self.model, self.lock):
+            if equality.constraint is None:
+                self.terms.left_out.append(f"equality constraint '{equality.name}' (its first joint is held)")
+                continue
+            if equality.constraint.of_joints:
+                constraints.append(equality.constraint)
+                continue
             ends = [places[end.body].at(end.rotation, end.translation) for end in equality.ends]
             names = equality.constraint.frame, equality.constraint.to
             if ends[0].owner == ends[1].owner:

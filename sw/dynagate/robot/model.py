@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 import numpy as np
 
 from dynagate.base.arguments import is_number
-from dynagate.base.errors import Error
+from dynagate.base.errors import ArgumentTypeError, Error
 from dynagate.base.nearest import nearest
 from dynagate.robot.kinds import KINDS, JointKind, kind_of, single_kinds
 
@@ -147,7 +147,10 @@ LOOPS = {"point": 3, "fixed": 6, "hinge": 5, "distance": 1}
 """Kind of a loop -> how many directions of its frames it holds: a hinge leaves turning about z, a distance all but one
 direction of the origins."""
 
-CONSTRAINT_ROWS = CONTACTS | LOOPS
+JOINTS = "joints"
+"""Kind of a constraint that holds a joint where a polynomial of another one's position says: one direction."""
+
+CONSTRAINT_ROWS = CONTACTS | LOOPS | {JOINTS: 1}
 
 
 LEAST_COMPLIANCE = 1e-12
@@ -169,6 +172,8 @@ class Constraint:
     It is added to the diagonal of J M⁻¹ Jᵀ, which more than 0 keeps invertible where constraints hold the same twice.
     moment_compliance: that of moments alone, where it is another number.
     normal: of a plane, in base axes, out of what holds the frame; brought to length 1. length: of a distance, m.
+    polynomial: of kind "joints", where `frame` and `to` are names of joints: q_frame = Σ polynomial[n] q_to ** n, in
+    rad or m; without `to` the first number alone.
     """
 
     frame: str
@@ -180,6 +185,17 @@ class Constraint:
     moment_compliance: float | None = None
     normal: Vector3 = (0.0, 0.0, 1.0)
     length: float = 0.0
+    polynomial: tuple[float, ...] = ()
+
+    @property
+    def of_joints(self) -> bool:
+        """Whether it holds joints and not frames."""
+        return self.kind == JOINTS
+
+    @property
+    def is_contact(self) -> bool:
+        """Whether something outside holds it, and not the robot itself."""
+        return not (self.to or self.of_joints)
 
     @property
     def rows(self) -> int:
@@ -189,7 +205,7 @@ class Constraint:
     @property
     def turning_rows(self) -> int:
         """How many of the rows, the first ones, hold turning."""
-        return {"fixed": 3, "hinge": 2}.get(self.kind, 0)
+        return {"fixed": 3, "hinge": 2, JOINTS: 1}.get(self.kind, 0)
 
     @property
     def compliances(self) -> list[float]:
@@ -200,6 +216,8 @@ class Constraint:
     @property
     def text(self) -> str:
         """What it is, in a few words."""
+        if self.of_joints:
+            return f"equality of joint '{self.frame}'" + (f" with '{self.to}'" if self.to else "")
         return f"loop from '{self.frame}' to '{self.to}'" if self.to else f"contact '{self.frame}'"
 
 
@@ -413,17 +431,37 @@ class Robot:
         own = Constraint(frame, kind, to, float(stiffness), float(damping), float(compliance), length=float(length))
         return replace(self, constraints=(*self.constraints, own))
 
+    def with_joint_equality(
+        self,
+        joint: str,
+        to: str = "",
+        polynomial: Sequence[float] = (0.0, 1.0),
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        compliance: float = 0.0,
+    ) -> Robot:
+        """With a joint that is held where a polynomial of another one's position says, last of the constraints, as
+        MuJoCo's `equality` of joints does: a gear or a cam whose torque shows. A joint that always follows another and
+        whose torque nobody asks for takes fewer operations by `Mimic`.
+
+        joint, to: names of joints of one degree of freedom; to: none where it is held at a number. polynomial,
+        stiffness, damping, compliance: as in `Constraint`. Raises RobotError: there is no such joint, both are one, it
+        has several degrees of freedom, they have an equality already, or a number is not finite, or negative where none
+        can be; TypeError: the polynomial is no sequence of numbers."""
+        if isinstance(polynomial, str) or not all(is_number(part) for part in polynomial):
+            raise ArgumentTypeError(f"polynomial={polynomial!r}; expected numbers, the constant one first")
+        own = Constraint(joint, JOINTS, to, float(stiffness), float(damping), float(compliance))
+        own = replace(own, polynomial=tuple(float(part) for part in polynomial))
+        return replace(self, constraints=(*self.constraints, own))
+
     def _check_constraint(self, own: Constraint) -> None:
-        kinds = LOOPS if own.to else CONTACTS
-        if own.kind not in kinds:
-            raise RobotError(f"{own.text} is of kind '{own.kind}'; expected one of {', '.join(kinds)}")
-        link = self.frame(own.frame).link
-        if own.to and self.frame(own.to).link == link:
-            raise RobotError(f"{own.text} of robot '{self.name}' is between places of one link; expected two links")
-        if not own.to and link < 0:
-            raise RobotError(f"{own.text} of robot '{self.name}' is fixed to the base; expected a frame that moves")
-        ends = [{other.frame, other.to} for other in self.constraints]
-        if ends.count({own.frame, own.to}) > 1:
+        if own.of_joints:
+            self._check_joints(own)
+        else:
+            self._check_frames(own)
+        ends = [(other.of_joints, {other.frame, other.to}) for other in self.constraints]
+        if ends.count((own.of_joints, {own.frame, own.to})) > 1:
             raise RobotError(f"robot '{self.name}' has two constraints that are {own.text}; expected one")
         for what in ("stiffness", "damping", "compliance", "moment_compliance"):
             value = getattr(own, what) or 0.0
@@ -432,8 +470,39 @@ class Robot:
             if what.endswith("compliance") and 0.0 < value < LEAST_COMPLIANCE:
                 raise RobotError(f"{own.text} has {what} {value:g}; expected 0, or {LEAST_COMPLIANCE:g} or more")
         self._check_geometry(own)
-        if own.stiffness and not own.to:
+        if own.stiffness and own.is_contact:
             raise RobotError(f"{own.text} has stiffness {own.stiffness:g}; expected 0: only loops know where to")
+
+    def _check_joints(self, own: Constraint) -> None:
+        for name in (own.frame, own.to) if own.to else (own.frame,):
+            joints = [link.joint for link in self.links if link.joint.name == name]
+            if not joints:
+                names = self.joint_names
+                raise RobotError(
+                    f"{own.text}: robot '{self.name}' has no joint '{name}'{nearest(name, names)}; expected one of "
+                    f"{', '.join(names)}"
+                )
+            if not (len(joints) == 1 and joints[0].kind.single):
+                fault = f"is {joints[0].type}" if len(joints) == 1 else f"is the name of {len(joints)} joints"
+                raise RobotError(f"{own.text}: '{name}' {fault}; expected one of {', '.join(single_kinds())}")
+        if own.frame == own.to:
+            raise RobotError(f"{own.text} of robot '{self.name}' is of one joint; expected two")
+        object.__setattr__(own, "polynomial", tuple(own.polynomial))
+        if not own.polynomial or not np.isfinite(own.polynomial).all() or (own.polynomial[1:] and not own.to):
+            several = "one number or more" if own.to else "one number, without another joint,"
+            raise RobotError(f"{own.text} has polynomial {own.polynomial}; expected {several} that are finite")
+
+    def _check_frames(self, own: Constraint) -> None:
+        kinds = LOOPS if own.to else CONTACTS
+        if own.kind not in kinds:
+            raise RobotError(f"{own.text} is of kind '{own.kind}'; expected one of {', '.join(kinds)}")
+        link = self.frame(own.frame).link
+        if own.to and self.frame(own.to).link == link:
+            raise RobotError(f"{own.text} of robot '{self.name}' is between places of one link; expected two links")
+        if not own.to and link < 0:
+            raise RobotError(f"{own.text} of robot '{self.name}' is fixed to the base; expected a frame that moves")
+        if own.polynomial:
+            raise RobotError(f"{own.text} is of kind '{own.kind}' and has a polynomial; expected one of joints alone")
 
     @staticmethod
     def _check_geometry(own: Constraint) -> None:
@@ -521,10 +590,11 @@ class Robot:
 
     def is_periodic(self, joint: Joint) -> bool:
         """Whether a joint, one of the robot's, turns for ever and comes back to the same pose after each 2π rad: it is
-        continuous, and the joints that mimic it have no limits and make whole turns too."""
+        continuous, no equality counts its turns, and joints that mimic it have no limits and make whole turns too."""
         mimics = [link.joint for link in self.links if link.joint.mimic and link.joint.mimic.joint == joint.name]
         whole = all(m.kind.turning and m.mimic and float(m.mimic.multiplier).is_integer() for m in mimics)
-        return joint.kind.endless and self.reach(joint) == (None, None) and whole
+        held = any(own.of_joints and joint.name in (own.frame, own.to) for own in self.constraints)
+        return joint.kind.endless and self.reach(joint) == (None, None) and whole and not held
 
     def with_helical(self, joint: str, pitch: float) -> Robot:
         """The robot with a thread on a joint, so that its link moves by pitch · q along the axis when it turns by q.

@@ -10,7 +10,9 @@ import numpy as np
 SHOWN = 4
 
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain")
-"""MuJoCo's types of equality, in the order of their numbers. The first two are loops."""
+"""MuJoCo's types of equality, in the order of their numbers. The first three are constraints here."""
+
+KNOWN = 3
 
 
 class Terms:
@@ -81,7 +83,7 @@ class Terms:
         stiff = (model.jnt_stiffness != 0.0) | polynomials[1]
         springs = np.flatnonzero(stiff & (not self._off("SPRING")))
         floats = np.flatnonzero((model.body_gravcomp != 0.0) & (not self._off("GRAVITY")))
-        equal = [] if self.equality_off else [k for k in range(model.neq) if not is_loop(model, k)]
+        equal = [] if self.equality_off else [k for k in range(model.neq) if not is_constraint(model, k)]
         named = [
             *self._named("armature of free joints", "joint", rotors, " (a mass without weight)"),
             *self._named("friction of free joints", "joint", rubbing),
@@ -123,15 +125,15 @@ def _listed(what: str, names: Sequence[str]) -> list[str]:
     return [f"{what} {', '.join(names[:SHOWN])}{more}"]
 
 
-def is_loop(model: Any, k: int) -> bool:
-    """Whether equality k is a loop that is active in the beginning."""
-    return bool(model.eq_type[k] < 2 and model.eq_active0[k])
+def is_constraint(model: Any, k: int) -> bool:
+    """Whether equality k is of bodies, sites or joints, and active in the beginning."""
+    return bool(model.eq_type[k] < KNOWN and model.eq_active0[k])
 
 
 def why_not(model: Any, k: int) -> str:
-    """Equality k, which is no loop, and why."""
+    """Equality k, which is no constraint here, and why."""
     kind = EQUALITIES[model.eq_type[k]] if model.eq_type[k] < len(EQUALITIES) else "of another kind"
-    return f"'{name_of(model, 'equality', k)}' ({kind if model.eq_type[k] >= 2 else 'not active'})"
+    return f"'{name_of(model, 'equality', k)}' ({kind if model.eq_type[k] >= KNOWN else 'not active'})"
 
 
 def name_of(model: Any, kind: str, number: int) -> str:
