@@ -255,9 +255,9 @@ def test_rollouts_that_know_no_rigid_contact() -> None:
         Rollout(BOX, steps=2, dt=1e-3, contacts=1)  # type: ignore[arg-type]
     with pytest.raises(ContactError, match="contact point on link 'box', which robot 'two_joint_arm' has not"):
         Rollout("two_joint_arm", steps=2, dt=1e-3, contacts=contact)
-    rollout = Rollout(BOX, steps=2, dt=1e-3, contacts=contact)
+    rollout = Rollout(BOX, steps=2, dt=1e-3, contacts=contact, dtype=np.float32)
     result = rollout(on_slope(0.0), np.zeros(6), np.zeros((2, 6)))
-    with pytest.raises(ArgumentError, match="method 'contact' has no reverse sweep"):
+    with pytest.raises(ArgumentError, match="dtype float32 of a sweep back through method 'contact'; expected float64"):
         rollout.vjp(result, np.zeros((2, 6)), np.zeros((3, 6)), np.zeros((3, 6)))
     with pytest.raises(ArgumentError, match=re.escape("active= of a rollout without constraints")):
         rollout(on_slope(0.0), np.zeros(6), np.zeros((2, 6)), active=[1.0])

@@ -12,12 +12,14 @@ import pytest
 from dynagate import Robot, Rollout, difference, integrate, neutral, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.forces import CompliantContact, Damping, Force, Friction, Limits, Plane, Point, Servo
+from dynagate.integrators import RigidContact
 from dynagate.integrators.explicit_method import ExplicitMethod
 from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.position_based_method import PositionBasedMethod
 from dynagate.integrators.step import StepOptions
 from dynagate.integrators.variational_method import VariationalMethod
 from dynagate.native.gpu_loop import GpuLoop
+from dynagate.robot import Joint, Link
 
 from tests import test_variational_joints as joints
 from tests.test_gpu import ON_HOST
@@ -115,6 +117,47 @@ def test_a_step_by_the_implicit_function_theorem_in_numpy() -> None:
     mu /= size
     got = [-size * (4.0 * mixed(unit, 1.0) - mixed(unit, 2.0)) / 3.0 for unit in np.eye(robot.nv)]
     np.testing.assert_allclose(got, weights[2], rtol=1e-6, atol=1e-6)
+
+
+def sledge() -> Robot:
+    """A body on two rails that may lift and turn about them."""
+    inertia = ((0.02, 0.0, 0.0), (0.0, 0.03, 0.0), (0.0, 0.0, 0.04))
+    links = (
+        Link("along", -1, Joint("along", "prismatic", axis=(1.0, 0.0, 0.0)), 0.4, (0.0, 0.0, 0.0), inertia),
+        Link("up", 0, Joint("up", "prismatic", axis=(0.0, 0.0, 1.0)), 0.6, (0.0, 0.0, 0.0), inertia),
+        Link("body", 1, Joint("turn", "revolute", axis=(0.0, 1.0, 0.0)), 2.0, (0.01, 0.0, 0.02), inertia),
+    )
+    return Robot("sledge", links)
+
+
+def test_gradient_of_contact_that_is_open_sticks_and_slides() -> None:
+    """One sample each: in the air, both feet at rest, both sliding, one foot down."""
+    robot, steps, h = sledge(), 3, 1e-6
+    feet = [Point("body", (x, 0.0, -0.05)) for x in (-0.15, 0.15)]
+    ground = RigidContact(feet, friction=0.4, compliance=3e-2, tolerance=1e-12, sweeps=20000)
+    rollout = Rollout(robot, steps=steps, dt=1e-3, contacts=ground)
+    call = [np.zeros((4, 3)), np.zeros((4, 3)), 0.1 * np.random.default_rng(0).normal(size=(4, steps, 3))]
+    call[0][:, 1] = [0.3, 0.04999, 0.04999, 0.064715]
+    call[0][3, 2], call[1][[0, 2, 3], 0] = 0.1, 0.5
+    motion, random = rollout(*call), np.random.default_rng(1)
+    assert motion.impulse is not None
+    pressed = motion.impulse[..., 0] > 0.0
+    assert pressed.sum(axis=-1).tolist() == [[0] * 3, [2] * 3, [2] * 3, [1] * 3]
+    sliding = np.abs(motion.qd[:, 1:, 0]) > 1e-4
+    assert sliding.tolist() == [[True] * 3, [False] * 3, [True] * 3, [True] * 3]
+    cost = random.normal(size=(2, 4, steps + 1, 3))
+    gradient = rollout.vjp(motion, call[2], *cost)
+    names = ("q0", "qd0", "tau")
+    for k, name in enumerate(names):
+        along = random.normal(size=call[k].shape)
+
+        def costs(size: float, k: int = k, along: np.ndarray = along) -> np.ndarray:
+            got = rollout(*(x + size * along if j == k else x for j, x in enumerate(call)))
+            return (cost[0] * (got.q - motion.q) + cost[1] * (got.qd - motion.qd)).sum(axis=(1, 2))
+
+        slope = (costs(h) - costs(-h)) / (2.0 * h)
+        got = (gradient[name] * along).reshape(4, -1).sum(axis=1)
+        np.testing.assert_allclose(got, slope, rtol=1e-5, atol=1e-7)
 
 
 def test_steps_that_have_not_converged_have_no_gradient() -> None:

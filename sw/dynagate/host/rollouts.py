@@ -128,6 +128,10 @@ class Rollout(Opened):
 
     @cached_property
     def _reversed(self) -> Compute:
+        if self.motion.failed and self.dtype != np.float64:
+            raise ArgumentError(
+                f"dtype {self.dtype} of a sweep back through method '{self.method.name}'; expected float64 to solve in"
+            )
         return self._device.of_loop(reverse_loop(self.method, self.robot, self.options), self.steps)
 
     @property
@@ -361,11 +365,21 @@ class Rollout(Opened):
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        held = self._force_inputs(inputs, leading) | self._active(active, leading)
+        held = self._force_inputs(inputs, leading) | self._active(active, leading) | self._solved(trajectories, leading)
         gradient = self.swept(q, qd, torque, cost_q, cost_qd, held)
         for part in gradient.values():
             part[~trajectories.converged.all(axis=-1)] = np.nan
         return gradient
+
+    def _solved(self, trajectories: Trajectories, leading: tuple[int, ...]) -> dict[str, Array]:
+        """What steps have solved for beside velocities, (batch, steps, numbers). Raises ValueError or TypeError."""
+        solved = {}
+        for name, (_, shape) in self.motion.extras.items():
+            if name in self._reversed.loop.per_turn:
+                value, whole = getattr(trajectories, name), (*leading, self.steps, *shape)
+                array = of_shape(f"trajectories.{name}", value, whole, self.dtype, finite=False)
+                solved[name] = array.reshape(-1, self.steps, math.prod(shape))
+        return solved
 
     def check_all_kept(self) -> None:
         """Raises ValueError: not the state of every step is kept, so that none can sweep back over them."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
-from dynagate.integrators.contact_step import RigidContact, contact_loop
+from dynagate.integrators.contact_step import IMPULSE, RigidContact, contact_equations, contact_loop
+from dynagate.integrators.equations_vjp import Equations
 from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.step import StepOptions
 from dynagate.robot import Robot
@@ -39,6 +40,10 @@ class ContactMethod(Method):
             constants={"failed": 0.0},
             zeros={"r": 3 * self.contact.pairs},
             failed="failed_next",
-            extras={"impulse": ("swept", (self.contact.pairs, 3)), "iterations": ("counted", ())},
+            extras={IMPULSE: ("swept", (self.contact.pairs, 3)), "iterations": ("counted", ())},
             in_float32=True,
         )
+
+    def equations(self, robot: Robot, options: StepOptions) -> Equations:
+        assert options.dt is not None
+        return contact_equations(robot, self.contact, options.dt)

@@ -34,10 +34,15 @@ from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
+from dynagate.integrators.equations_vjp import AFTER, RESIDUAL, Equations
+from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.robot import Robot
 
 CORRECTED = 0.2
 """Share of a depth that a step takes back."""
+
+IMPULSE = "impulse"
+"""The field of `Trajectories` that has the impulses r."""
 
 LEAST = 1e-30
 """Beside the square of a tangential impulse: of no impulse there is a direction too."""
@@ -218,15 +223,45 @@ def _sweep(robot: Robot, contact: RigidContact) -> Graph:
         normal = r[n] - u * inverse[c, 0]
         r[n] = select(normal, normal, 0.0)
         x, y = (r[k] - (w[k] @ r + b[k]) * inverse[c, 1] for k in (n + 1, n + 2))
-        square, radius = x * x + y * y, r[n] * contact.friction
-        part = select(square - radius * radius, radius * (1.0 / sqrt(square + LEAST)), 1.0)
-        r[n + 1], r[n + 2] = part * x, part * y
+        r[n + 1], r[n + 2] = _in_disc(x, y, r[n] * contact.friction)
         steepness = 1.0 / inverse[c, 0], 1.0 / inverse[c, 1], 1.0 / inverse[c, 1]
         for k, rho in enumerate(steepness):
             change = (r[n + k] - before[k]) * rho
             change = select(change, change, -change)
             moved = select(change - moved, change, moved)
     return recording.graph({"swept": r, "moved": moved, "counted": count[()] + 1.0})
+
+
+def _in_disc(x: Scalar, y: Scalar, radius: Scalar) -> tuple[Scalar, Scalar]:
+    """The nearest point of a disc to (x, y)."""
+    square = x * x + y * y
+    part = select(square - radius * radius, radius * (1.0 / sqrt(square + LEAST)), 1.0)
+    return part * x, part * y
+
+
+def contact_equations(robot: Robot, contact: RigidContact, dt: float) -> Equations:
+    """What v⁺ and r of a step solve: M (v⁺ - v) = dt (τ - bias) + Jᵀ r and r = P(r - u / ρ), any ρ > 0.
+
+    The derivative of P holds which pairs are open, stick and slide, as they are at the solution.
+    """
+    step = StepRecording(robot, StepOptions(dt), "contact_step", far=True)
+    tree, after = Tree(robot), step.velocities(AFTER, "qd")
+    r = step.recording.input(IMPULSE, (3 * contact.pairs,))
+    links = check_points(robot, contact.points, balls=True)
+    jacobian, gaps = _rows(tree, contact, links, poses(tree, list(step.q), "base"))
+    forces = inverse_dynamics(tree, list(step.q), list(step.qd), list((after - step.qd) * (1.0 / dt)))
+    mass = sum(link.mass for link in robot.links)
+    u = jacobian @ after + r * contact.compliance
+    left = r.copy()
+    for c, gap in enumerate(gaps):
+        n = 3 * c
+        u[n] = u[n] + select(gap, gap, gap * CORRECTED) * (1.0 / dt)
+        normal, x, y = r[n : n + 3] - u[n : n + 3] * mass
+        normal = select(normal, normal, 0.0)
+        left[n : n + 3] = r[n : n + 3] - array([normal, *_in_disc(x, y, r[n] * contact.friction)])
+    balance = (array(forces) - step.tau) * dt - jacobian.T @ r
+    outputs = {RESIDUAL: np.concatenate([balance, left]), "q_next": advance(robot, step.q, after * dt)}
+    return Equations(step.graph(outputs), (AFTER, IMPULSE))
 
 
 def _end(robot: Robot, contact: RigidContact, dt: float) -> Graph:
