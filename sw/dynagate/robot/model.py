@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict
 
@@ -580,8 +581,8 @@ class Robot:
 
         joint: one of the robot's. A limit that the file does not give is None."""
         low, high = joint.lower, joint.upper
-        for link in self.links:
-            mimic, own = link.joint.mimic, (link.joint.lower, link.joint.upper)
+        for follower in self._following:
+            mimic, own = follower.mimic, (follower.lower, follower.upper)
             if mimic is None or mimic.joint != joint.name or own[0] is None or own[1] is None:
                 continue
             ends = sorted((x - mimic.offset) / mimic.multiplier for x in (own[0], own[1]))
@@ -627,12 +628,12 @@ class Robot:
     @property
     def nq(self) -> int:
         """Numbers in a configuration."""
-        return sum(link.joint.nq for link in self.links)
+        return self._places[-1][1].stop if self._places else 0
 
     @property
     def nv(self) -> int:
         """Degrees of freedom."""
-        return sum(link.joint.nv for link in self.links)
+        return self._places[-1][2].stop if self._places else 0
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -691,18 +692,38 @@ class Robot:
 
     def slices(self) -> Iterator[tuple[Link, slice, slice]]:
         """Each link with its joint's places in q and in v."""
-        iq = iv = 0
+        return iter(self._places)
+
+    @cached_property
+    def _places(self) -> tuple[tuple[Link, slice, slice], ...]:
+        """As `slices`, once: calls ask for it again and again."""
+        places, iq, iv = [], 0, 0
         for link in self.links:
-            yield link, slice(iq, iq + link.joint.nq), slice(iv, iv + link.joint.nv)
-            iq, iv = iq + link.joint.nq, iv + link.joint.nv
+            nq, nv = link.joint.nq, link.joint.nv
+            places.append((link, slice(iq, iq + nq), slice(iv, iv + nv)))
+            iq, iv = iq + nq, iv + nv
+        return tuple(places)
+
+    @cached_property
+    def _following(self) -> tuple[Joint, ...]:
+        """The joints that mimic another."""
+        return tuple(link.joint for link in self.links if link.joint.mimic)
 
     def moving(self) -> Iterator[tuple[Joint, slice, slice]]:
         """Each joint that has coordinates, not those that mimic others, with its places in q and in v."""
-        return ((link.joint, q, v) for link, q, v in self.slices() if link.joint.nv)
+        return iter(self._moving)
+
+    @cached_property
+    def _moving(self) -> tuple[tuple[Joint, slice, slice], ...]:
+        return tuple((link.joint, q, v) for link, q, v in self._places if link.joint.nv)
 
     def quaternions(self) -> list[slice]:
         """The places of unit quaternions in q."""
-        return [slice(q.stop - 4, q.stop) for joint, q, _ in self.moving() if joint.has_quaternion]
+        return list(self._quaternions)
+
+    @cached_property
+    def _quaternions(self) -> tuple[slice, ...]:
+        return tuple(slice(q.stop - 4, q.stop) for joint, q, _ in self._moving if joint.has_quaternion)
 
     @property
     def parents(self) -> tuple[int, ...]:
