@@ -74,7 +74,7 @@ def test_figures_of_the_readme_are_those_of_the_pages() -> None:
             assert re.search(rf"(?<![\d.]){re.escape(figure)}", source), f"no '{figure}' where the README has it from"
 
 
-README = "README.md"
+README, PERFORMANCE, WHEN = "README.md", "docs/performance.md", "docs/when.md"
 REPEATED = [
     (
         README,
@@ -114,6 +114,26 @@ REPEATED = [
         "docs/performance.md",
         r"\| 65,536 \| ([\d.]+) µs.* \| (\d+)×, packed",
     ),
+    (
+        README,
+        r"the first two are ([\d.]+)× and (\d+)×",
+        "docs/notebook.md",
+        r"\| one call, float64 \| [\d.]+ ns, ([\d.]+)×(?:.|\n)*?float32, packed rows \| [\d.]+ ns, (\d+)×",
+    ),
+    (README, r"\((\d+) to (\d+) from the first beat in", PERFORMANCE, r"(\d+) to (\d+) cycles from the first beat in"),
+    (WHEN, r"\((\d+) to (\d+) cycles\)", PERFORMANCE, r"(\d+) to (\d+) cycles from the first beat in"),
+    (WHEN, r"([\d.]+) µs a call from Python", PERFORMANCE, r"It takes ([\d.]+) µs for one state"),
+    (WHEN, r"(\d+) to (\d+) µs a call from Python", PERFORMANCE, r"call from Python takes (\d+) to (\d+) µs"),
+    (WHEN, r"\| 256 samples, .* \| ([\d.]+) µs \|", PERFORMANCE, r"\| 256 \| ([\d.]+) µs"),
+    (WHEN, r"([\d,]+) M \(65,536 samples, float32", PERFORMANCE, r"\| 65,536 \| .* \| ([\d,]+) M, packed"),
+    (WHEN, r"65,536 samples in ([\d.]+) ms", PERFORMANCE, r"65,536 samples take ([\d.]+) ms"),
+    (
+        WHEN,
+        r"(\d+) M \(65,536 samples in ",
+        "docs/notebook.md",
+        r"over PCIe\) \| [\d.]+ ms \| (\d+) M",
+    ),
+    (WHEN, r"([\d.]+) M by a link", PERFORMANCE, r"\| link \| ([\d.]+) M results"),
 ]
 """Figures that two pages have: where, and the words around them."""
 

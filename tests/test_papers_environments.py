@@ -18,6 +18,7 @@ from dynagate.base.errors import Error
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+from examples.papers.position_based.environment_speed import compared
 from examples.papers.position_based.environments import CONTROL, Walking, WalkingBatch
 from examples.papers.position_based.legged import LEGGED
 from examples.papers.position_based.walking import WalkingTask
@@ -219,3 +220,11 @@ def test_rollouts_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     here = run_script("swimmer", tmp_path, monkeypatch)
     there = run_script("swimmer", tmp_path, monkeypatch, "--backend", "ray", "--jobs", "2")
     assert there == here
+
+
+def test_one_robot_is_as_fast_as_gymnasium_s_of_mujoco() -> None:
+    """In simulated time. The spider has four motors more than the ant, and is slower."""
+    pytest.importorskip("mujoco")
+    for name in ("Hopper", "Walker"):
+        ours, theirs = compared(name, turns=3, count=200)
+        assert ours >= theirs
