@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -14,6 +16,22 @@ TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 INSTALL = ROOT / "docs" / "install.md"
 
 pytestmark = pytest.mark.long
+
+MOST_COMMANDS, MOST_SECONDS = 6, 180
+"""From a fresh machine to the first result on one's own robot."""
+RECORD = ROOT / "build" / "newcomer.json"
+
+
+def commands(shell: str) -> int:
+    """Lines that are typed."""
+    return len([line for line in shell.splitlines() if line.strip() and not line.startswith("#")])
+
+
+def keep(page: str, record: dict[str, int]) -> None:
+    """Beside those of the other pages, for docs/install.md."""
+    kept = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    RECORD.parent.mkdir(exist_ok=True)
+    RECORD.write_text(json.dumps({**kept, page: record}, indent=1) + "\n")
 
 
 @pytest.fixture(scope="module")
@@ -31,11 +49,22 @@ def test_a_newcomer_follows_a_tutorial(page: Path, index: str, tmp_path: Path) -
     newcomer = Newcomer.at(tmp_path)
     newcomer.environment["PIP_FIND_LINKS"] = index
     ((_, install),) = blocks(page, "console")
+    steps = blocks(page, "sh|python")
     start = time.monotonic()
     newcomer.call(install)
-    installed = time.monotonic()
-    text = newcomer.follow(blocks(page, "sh|python"))
-    print(f"{page.stem}: {installed - start:.0f} s to install, {time.monotonic() - installed:.0f} s to follow\n{text}")
+    installed = time.monotonic() - start
+    text = newcomer.follow(steps)
+    first, *others = (float(seconds) for seconds in re.findall(r"^block \d+ \(\w+\): ([\d.]+) s$", text, flags=re.M))
+    record = {
+        "commands to the first result": commands(install) + (commands(steps[0][1]) if steps[0][0] == "sh" else 1),
+        "s to install": round(installed),
+        "s to the first result": round(installed + first),
+        "s in all": round(installed + first + sum(others)),
+    }
+    keep(page.stem, record)
+    print(f"{page.stem}: {record}\n{text}")
+    assert record["commands to the first result"] <= MOST_COMMANDS
+    assert record["s to the first result"] <= MOST_SECONDS
     assert f"dynagate of {newcomer.folder}/" in text
     assert str(ROOT) not in text
     assert "Warning" not in text
