@@ -448,7 +448,6 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
         ({"units": 4, "budget": dynagate.Budget(dsp=3)}, r"^budget of a program; expected it left out: a processor"),
         ({"units": 4, "goal": dynagate.Goal(1e-3)}, r"^goal of a program; expected it left out: a processor"),
         ({"units": 4, "policy": Policy(ranges="proved")}, r"^proved ranges of a program; expected ranges='sampled'$"),
-        ({"units": 4, "function": "all"}, r"^a program of .*; expected one function of one state$"),
     ],
     ids=str,
 )
@@ -556,3 +555,31 @@ def test_a_robot_opens_on_a_processor_at_once(tmp_path: Path) -> None:
         torque = accelerator(q=[0.1, 0.2], qd=[0.3, 0.4], qdd=[0.5, 0.6]).tau
     with dynagate.open(ARM, "inverse_dynamics") as exact:
         np.testing.assert_allclose(torque, exact(q=[0.1, 0.2], qd=[0.3, 0.4], qdd=[0.5, 0.6]).tau, atol=1e-4)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> ProcessorBuild:
+    return build(ARM, "inverse_dynamics,mass_matrix,forward_dynamics", tmp_path_factory.mktemp("several"))
+
+
+def test_several_functions_share_a_program(several: ProcessorBuild) -> None:
+    """Each has formats and cycles of its own; samples of all are mixed."""
+    names = ["inverse_dynamics", "mass_matrix", "forward_dynamics"]
+    assert [each.name for each in several.design.functions] == names
+    assert several.design.functions[0].latency < several.design.functions[2].latency
+    states = Region.of(ARM, velocity=5.0)
+    with dynagate.open(several) as chip, dynagate.open(several.folder, device="fixed") as integers:
+        for turn, name in enumerate(names * 2):
+            inputs = states.sample(name, 9, turn)
+            got, expected = getattr(chip, name)(**inputs), getattr(integers, name)(**inputs)
+            np.testing.assert_array_equal(got.overflow, expected.overflow)
+            for output in expected:
+                np.testing.assert_array_equal(got[output], expected[output])
+    report = processor_report(ARM, "inverse_dynamics,mass_matrix", units=SMALL, folder=several.folder.parent, states=40)
+    assert report.passed
+    assert [block.name for block in report.blocks] == ["tau", "m"]
+    assert report.cycles_per_sample > 20
+    with dynagate.open(several, "mass_matrix") as one:
+        m = one(q=[0.1, 0.2]).m
+    with dynagate.open(ARM, "mass_matrix") as exact:
+        np.testing.assert_allclose(m, exact(q=[0.1, 0.2]).m, atol=1e-5)

@@ -14,10 +14,10 @@ from dynagate.base.errors import ArgumentError, Error
 from dynagate.design import program
 from dynagate.design.design import ChosenFormats, Field, Port, Sides, Stream, Versions
 from dynagate.design.files import DesignError
-from dynagate.design.program import ProgramDesign, ProgramLoop
+from dynagate.design.program import ProgramDesign, ProgramFunction, ProgramLoop
 from dynagate.design.source import source_digest
 from dynagate.design.words import WORD
-from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics import CODE, ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
@@ -28,11 +28,11 @@ from dynagate.graph.certificate import CERTIFICATE
 from dynagate.graph.packing import ZERO
 from dynagate.graph.parts import parts_of
 from dynagate.graph.region import Region
-from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions
+from dynagate.hw.processor.instructions import SUM, Instructions, ProgramError, instructions, together
 from dynagate.hw.processor.loops import loop_instructions
 from dynagate.hw.processor.motion import angles_of, motion_of
 from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
-from dynagate.hw.processor.shape import LARGEST_WORD, SMALLEST_WORD, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, LARGEST_WORD, SMALLEST_WORD, Core
 from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 from dynagate.integrators.chip_motion import solves
@@ -121,6 +121,8 @@ def scheduled_program(
 ) -> tuple[Schedule, Certificate | None, AlgorithmOptions]:
     """The schedule of a request, what its results are certified with, and its options, a tolerance among them where
     steps solve equations."""
+    if parts := parts_of(request.function):
+        return _several(request, [part.name for part in parts], core, region, policy, say), None, request.algorithm
     certificate, algorithm = None, request.algorithm
     formatted: FormattedGraph | FormattedLoop
     if request.function == ROLLOUT and solves(request.algorithm):
@@ -137,11 +139,32 @@ def scheduled_program(
         machine = Machine(shape.word, lambda graph: fused(graph, shape.angle))
         formatted, certificate = certified(formatted, region, policy, machine)
     say("fusing and scheduling")
-    scheduled = schedule(_instructions(formatted, shape), shape)
+    return _fitted(_instructions(formatted, shape), shape, core), certificate, algorithm
+
+
+def _fitted(instructions_of: Instructions, shape: Core, core: Core | int) -> Schedule:
+    """The schedule. Raises ProgramError: the core does not hold it."""
+    scheduled = schedule(instructions_of, shape)
     if isinstance(core, int):
         scheduled = replace(scheduled, core=_large_enough(scheduled)).verify()
     check_fits(scheduled)
-    return scheduled, certificate, algorithm
+    return scheduled
+
+
+def _several(
+    request: DesignRequest, names: list[str], core: Core | int, region: Region, policy: Policy, say: Say
+) -> Schedule:
+    """The schedule of several functions, each with formats of its own."""
+    options = request.algorithm.as_dict()
+    formatted = []
+    for name in names:
+        say(f"formats of {name}")
+        formatted.append(assign(graph_of(request.robot, name, **options), region, policy))
+    angle = min((angle_format(each, policy.word) for each in formatted), key=lambda angle: angle.frac)
+    asked = policy.word - 1 - angle.frac
+    shape = _with_angles(f"{request.robot.name} {request.function}", core, asked, policy)
+    say("fusing and scheduling")
+    return _fitted(together([_instructions(each, shape) for each in formatted]), shape, core)
 
 
 def _instructions(formatted: FormattedGraph | FormattedLoop, shape: Core) -> Instructions:
@@ -195,8 +218,6 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
     for name, value in refused.items():
         if value is not None:
             raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
-    if parts_of(request.function):
-        raise ArgumentError(f"a program of {request.function}; expected one function of one state")
     if request.algorithm.variable:
         raise ArgumentError("variable links of a program; expected them left out")
     word = core.word if isinstance(core, Core) else Policy().word
@@ -224,7 +245,7 @@ def _described(
         versions=Versions(dynagate.__version__, source_digest(), version("amaranth")),
         robot=asdict(robot),
         region={key: getattr(region, key) for key in ("lower", "upper", "velocity", "acceleration", "effort")},
-        function=scheduled.instructions.face.name,
+        function=",".join(face.name for face in scheduled.instructions.faces),
         options={key: options[key] for key in sorted(options)},
         formats=chosen,
         core=asdict(scheduled.core),
@@ -235,10 +256,28 @@ def _described(
         instructions=len(listed),
         functions_used=sum(each.kind != SUM for each in listed),
         places=scheduled.depths,
-        stream=Sides(_input_stream(scheduled), _output_stream(scheduled)),
+        stream=Sides(_input_stream(scheduled, 0), _output_stream(scheduled, 0)),
         program=program.digest(words),
         loop=_loop(scheduled),
+        functions=_functions(scheduled),
     ).sealed()
+
+
+def _functions(scheduled: Schedule) -> tuple[ProgramFunction, ...]:
+    """What the host knows of each of several functions."""
+    faces = scheduled.instructions.faces
+    if len(faces) == 1:
+        return ()
+    return tuple(
+        ProgramFunction(
+            face.name,
+            scheduled.instructions.entries[k],
+            scheduled.cycles_of(k),
+            scheduled.fewest_of(k),
+            Sides(_input_stream(scheduled, k), _output_stream(scheduled, k)),
+        )
+        for k, face in enumerate(faces)
+    )
 
 
 def _loop(scheduled: Schedule) -> ProgramLoop | None:
@@ -255,10 +294,12 @@ def _loop(scheduled: Schedule) -> ProgramLoop | None:
     return ProgramLoop(tuple(carry.items()), scheduled.turns, 1, len(program_of.per_turn), outputs)
 
 
-def _input_stream(scheduled: Schedule) -> Stream:
-    face = scheduled.instructions.face
+def _input_stream(scheduled: Schedule, function: int) -> Stream:
+    """Of one of several functions, whose code is in the head."""
+    program_of, face = scheduled.instructions, scheduled.instructions.faces[function]
     place = {i: k for k, i in enumerate(face.input_nodes)}
-    order = {i: k for k, i in enumerate(sorted(scheduled.arrivals, key=lambda i: scheduled.arrivals[i]))}
+    inputs = program_of.blocks[program_of.entries[function]].inputs
+    order = {i: k for k, i in enumerate(sorted(inputs, key=lambda i: scheduled.arrivals[i]))}
     fields = tuple(
         Field(face.names[i], WORD * (1 + order[i]), fmt.width, fmt.frac, *face.bounds[i])
         for i, fmt in ((i, face.formats[i]) for i in face.input_nodes)
@@ -266,14 +307,18 @@ def _input_stream(scheduled: Schedule) -> Stream:
     ports = tuple(
         Port(p.name, p.shape, tuple(place[i] for i in p.nodes), p.unit_vectors, p.switches) for p in face.inputs
     )
+    if len(program_of.faces) > 1:
+        entry = program_of.entries[function]
+        fields += (Field(CODE.name, 0, BLOCK_BITS + 1, 0, float(entry), float(entry)),)
+        ports += (Port(CODE.name, (), (len(fields) - 1,)),)
     return Stream(WORD * (1 + scheduled.inputs), fields, ports)
 
 
-def _output_stream(scheduled: Schedule) -> Stream:
-    face, outputs = scheduled.instructions.face, scheduled.instructions.outputs
+def _output_stream(scheduled: Schedule, function: int) -> Stream:
+    face, outputs = scheduled.instructions.faces[function], scheduled.instructions.outputs
     position: dict[int, int] = {}
     first = 0
-    for results in scheduled.outputs:  # a unit's results of all turns follow each other
+    for results in scheduled.outputs_of(function):  # a unit's results of all turns follow each other
         position |= {result: first + k for k, result in enumerate(results)}
         first += scheduled.turns * len(results)
     place = {i: k for k, i in enumerate(face.result_nodes)}
@@ -333,6 +378,7 @@ def datasheet(built: ProcessorBuild) -> str:
     ]
     if design.loop is not None and (text := limits_text(built.robot, design.options)):
         rows.append(("limits", text))
+    rows += [(f"{each.name}, cycles", f"{each.latency}") for each in design.functions]
     if (content := design.formats.certificate) is not None:
         rows.append((CERTIFICATE, Certificate.of_dict(content).text()))
     lines = [f"# {title} on {core.units} units", "", "| | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]

@@ -23,17 +23,20 @@ def check(scheduled: Schedule) -> None:
     listed = [each for block in scheduled.instructions.blocks for each in block.listed]
     assert len(listed) == len(scheduled.slots), f"{len(scheduled.slots)} slots of {len(listed)} instructions"
     replay = _Replay(scheduled)
-    for _ in range(TURNS if scheduled.instructions.start is not None else 1):
-        replay.arrive()
-        for block in _path(scheduled):
-            replay.run(block)
+    lengths = {tuple(map(len, scheduled.outputs_of(k))) for k in range(len(scheduled.instructions.faces))}
+    assert len(lengths) == 1, "functions bring out different numbers of results"
+    for function in range(len(scheduled.instructions.faces)):
+        for _ in range(TURNS if scheduled.instructions.start is not None else 1):
+            for block in _path(scheduled, function):
+                replay.run(block)
 
 
-def _path(scheduled: Schedule) -> Iterator[int]:
+def _path(scheduled: Schedule, function: int) -> Iterator[int]:
     """The blocks of a turn in order, each loop TURNS times or as often as it may be."""
     turns: dict[int, int] = defaultdict(int)
-    block = 0
-    while block < len(scheduled.blocks):
+    blocks = scheduled.instructions.of_function(function)
+    block = blocks[0]
+    while block in blocks:
         yield block
         repeat = scheduled.instructions.blocks[block].repeat
         if repeat is not None:
@@ -54,11 +57,6 @@ class _Replay:
             (self.core.shared, place): (source, 0) for source, place in scheduled.fixed.items() if source.node is None
         }
         self.versions: dict[int, int] = defaultdict(int)
-        self.arriving: dict[int, int] = {}
-
-    def arrive(self) -> None:
-        """The inputs of a turn come while its first block runs."""
-        self.arriving = dict(self.scheduled.arrivals)
 
     def run(self, block: int) -> None:
         start, words, period = self.scheduled.blocks[block]
@@ -70,10 +68,11 @@ class _Replay:
         assert len(own) == len(set(own)), f"block {block} makes a value twice"
         expected = {node: before.get(node, 0) + 1 for node in own}
         writes: dict[int, list[tuple[int, int | None, Source]]] = defaultdict(list)
-        for node, cycle in self.arriving.items():
-            writes[cycle].append((self.core.shared, self.scheduled.fixed[Source(node)], Source(node)))
+        for node in self.scheduled.instructions.blocks[block].inputs:
+            writes[self.scheduled.arrivals[node]].append(
+                (self.core.shared, self.scheduled.fixed[Source(node)], Source(node))
+            )
             expected[node] = before.get(node, 0) + 1
-        self.arriving = {}
         for cycle in range(max([words, *writes])):
             units = [slot.unit for slot in slots[cycle]]
             assert len(units) == len(set(units)), f"cycle {start + cycle}: a unit has two instructions"

@@ -84,11 +84,13 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Block:
-    """Instructions that run together, operands before readers. last: a turn of a sample ends with it."""
+    """Instructions that run together, operands before readers. last: a turn of a sample ends with it. inputs: all that
+    a sample has, if a function begins with the block."""
 
     listed: tuple[Instruction, ...]
     repeat: Repeat | None = None
     last: bool = True
+    inputs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,22 @@ class Face:
         """The numbers of all inputs, each once, in the order of the ports."""
         return tuple(dict.fromkeys(i for port in self.inputs for i in port.nodes))
 
+    def shifted(self, base: int) -> Face:
+        """With numbers that begin at `base`."""
+
+        def ports(old: tuple[Port, ...]) -> tuple[Port, ...]:
+            return tuple(replace(port, nodes=tuple(i + base for i in port.nodes)) for port in old)
+
+        return replace(
+            self,
+            inputs=ports(self.inputs),
+            outputs=ports(self.outputs),
+            formats={i + base: fmt for i, fmt in self.formats.items()},
+            bounds={i + base: bounds for i, bounds in self.bounds.items()},
+            names={i + base: name for i, name in self.names.items()},
+            result_nodes=tuple(i + base for i in self.result_nodes),
+        )
+
     @classmethod
     def of(cls, formatted: FormattedGraph) -> Face:
         graph = formatted.graph
@@ -124,19 +142,48 @@ class Face:
 
 @dataclass(frozen=True)
 class Instructions:
-    """face: inputs and outputs. blocks: in order. inputs: all that a sample has. outputs: number of a result of the
-    face -> the result of an instruction that has its bits. Of a loop: start is the input that is 1 in the first turn,
-    else 0; per_turn are the inputs that each turn has. formatted: whose integers the program computes.
+    """faces: inputs and outputs of each function. blocks: in order, those of the functions one after the other.
+    outputs: number of a result of a face -> the result of an instruction that has its bits. functions: whose integers
+    the program computes. Of a loop: start is the input that is 1 in the first turn, else 0; per_turn
+    are the inputs that each turn has.
 
     Several instructions may have one result: places that loops write again, which their readers read as `previous`."""
 
-    face: Face
+    faces: tuple[Face, ...]
     blocks: tuple[Block, ...]
-    inputs: tuple[int, ...]
     outputs: Mapping[int, int]
-    formatted: FormattedGraph | FormattedLoop
+    functions: tuple[FormattedGraph | FormattedLoop, ...]
     start: int | None = None
     per_turn: frozenset[int] = frozenset()
+
+    @property
+    def face(self) -> Face:
+        """Of the first function."""
+        return self.faces[0]
+
+    @property
+    def formatted(self) -> FormattedGraph | FormattedLoop:
+        """Of the first function."""
+        return self.functions[0]
+
+    @property
+    def title(self) -> str:
+        return f"{self.face.robot} {','.join(face.name for face in self.faces)}"
+
+    @property
+    def entries(self) -> tuple[int, ...]:
+        """The first block of each function."""
+        return tuple(k for k in range(len(self.blocks)) if not k or self.blocks[k - 1].last)
+
+    def of_function(self, function: int) -> range:
+        """The blocks of one of several functions."""
+        ends = (*self.entries, len(self.blocks))
+        return range(ends[function], ends[function + 1])
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """All that a sample has; of several functions each has as many."""
+        return self.blocks[0].inputs
 
     @property
     def listed(self) -> tuple[Instruction, ...]:
@@ -193,7 +240,49 @@ def instructions(formatted: FormattedGraph, carry: Mapping[int, int] | None = No
     listed = [replace(_linked(each, own), out=each.result in results) for each in listed]
     inputs = (*([] if start is None else [start]), *graph.input_nodes)
     per_turn = frozenset(set(graph.input_nodes) - carried.keys()) if carried else frozenset()
-    return Instructions(Face.of(formatted), (Block(tuple(listed)),), inputs, outputs, formatted, start, per_turn)
+    return Instructions(
+        (Face.of(formatted),), (Block(tuple(listed), inputs=inputs),), outputs, (formatted,), start, per_turn
+    )
+
+
+def together(programs: Sequence[Instructions]) -> Instructions:
+    """Several functions in one program: none of them a loop of a sample's turns. Each has as many inputs as the one
+    with most, the others' last ones being zero."""
+    base, most = 0, max(len(program.inputs) for program in programs)
+    faces: list[Face] = []
+    blocks: list[Block] = []
+    outputs: dict[int, int] = {}
+    for program in programs:
+        assert program.start is None
+        first, own = len(blocks), _shifted(program, base)
+        base += 1 + max(max(each.result for each in program.listed), *program.inputs)
+        more = tuple(range(base, base + most - len(program.inputs)))
+        base += len(more)
+        faces += own.faces
+        outputs |= own.outputs
+        for block in own.blocks:
+            repeat = block.repeat and replace(block.repeat, target=block.repeat.target + first)
+            inputs = (*block.inputs, *more) if block.inputs else ()
+            blocks.append(replace(block, repeat=repeat, inputs=inputs))
+    functions = tuple(program.formatted for program in programs)
+    return Instructions(tuple(faces), tuple(blocks), outputs, functions)
+
+
+def _shifted(program: Instructions, base: int) -> Instructions:
+    """With numbers that begin at `base`."""
+
+    def source(old: Source) -> Source:
+        return old if old.node is None else old._replace(node=old.node + base)
+
+    def instruction(old: Instruction) -> Instruction:
+        return replace(old, result=old.result + base, a=source(old.a), b=source(old.b), c=source(old.c))
+
+    blocks = tuple(
+        replace(block, listed=tuple(map(instruction, block.listed)), inputs=tuple(i + base for i in block.inputs))
+        for block in program.blocks
+    )
+    outputs = {a + base: b + base for a, b in program.outputs.items()}
+    return replace(program, faces=tuple(face.shifted(base) for face in program.faces), blocks=blocks, outputs=outputs)
 
 
 def _results(

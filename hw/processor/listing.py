@@ -9,7 +9,7 @@ from dynagate.hw.processor.schedule import Schedule, Slot
 def listing(scheduled: Schedule) -> str:
     """The program of a schedule: cycle, unit, what is computed, and memory and place of the result; "out" of a result
     that leaves the core. The last memory is the one that all units share."""
-    names = scheduled.instructions.face.names
+    names = {i: name for face in scheduled.instructions.faces for i, name in face.names.items()}
 
     def name(source: Source) -> str:
         if source.node is None:

@@ -81,9 +81,8 @@ class _Compiler:
             formats |= dict(zip(port.nodes, self.formatted.input_formats(port.name), strict=True))
         face = Face(self.loop.robot, self.loop.name, own, ports, formats, self.bounds(own), self.names, tuple(outputs))
         per_turn = frozenset(i for name in self.loop.per_turn for i in inputs[name])
-        return Instructions(
-            face, tuple(self.blocks), (start, *face.input_nodes), outputs, self.formatted, start, per_turn
-        )
+        self.blocks[0] = replace(self.blocks[0], inputs=(start, *face.input_nodes))
+        return Instructions((face,), tuple(self.blocks), outputs, (self.formatted,), start, per_turn)
 
     def bounds(self, ports: tuple[Port, ...]) -> dict[int, tuple[float, float]]:
         """Of the inputs, the values that their formats are for."""

@@ -19,9 +19,9 @@ from dynagate.hw.processor.words import Words, messages
 from dynagate.hw.request import DesignRequest
 
 
-def formatted_program(design: ProgramDesign, words: Words) -> FormattedGraph | FormattedLoop:
-    """The graph, or the loop of graphs, whose integers a program computes. Raises DesignError: it is not the program of
-    its robot."""
+def formatted_program(design: ProgramDesign, words: Words) -> tuple[FormattedGraph | FormattedLoop, ...]:
+    """The graphs, or loops of graphs, whose integers a program computes, by function. Raises DesignError: it is not the
+    program of its robot."""
     try:
         content: dict[str, Any] = dict(design.formats.policy or {})
         policy = Policy(**{**content, "arithmetic": Arithmetic(**content["arithmetic"])})
@@ -37,7 +37,7 @@ def formatted_program(design: ProgramDesign, words: Words) -> FormattedGraph | F
         raise DesignError(f"the program of {design.title} cannot be made again: {error!r}; {REBUILD}") from None
     if not np.array_equal(messages(scheduled), words):
         raise DesignError(f"the program of {design.title} is not the one of its robot and region; {REBUILD}")
-    return scheduled.instructions.formatted
+    return scheduled.instructions.functions
 
 
 def options_of(design: ProgramDesign) -> AlgorithmOptions:

@@ -27,13 +27,15 @@ Memory = dict[tuple[int, int], Integers]
 """What is at each place of each memory, (batch,)."""
 
 
-def replay(scheduled: Schedule, inputs: dict[int, Integers], memory: Memory | None = None) -> Replayed:
-    """The program of a schedule on inputs by node, (batch,) each. memory: what the turn before has left, where this one
-    is not the first of a loop."""
+def replay(
+    scheduled: Schedule, inputs: dict[int, Integers], memory: Memory | None = None, function: int = 0
+) -> Replayed:
+    """The program of a schedule on inputs by node, (batch,) each. function: which of several. memory: what
+    the turn before has left, where this one is not the first of a loop."""
     batch = len(next(iter(inputs.values())))
     if scheduled.instructions.start is not None:
         inputs = {**inputs, scheduled.instructions.start: np.full(batch, not memory, dtype=np.int64)}
-    return _Replay(scheduled, inputs, {} if memory is None else memory, batch).turn()
+    return _Replay(scheduled, inputs, {} if memory is None else memory, batch).turn(function)
 
 
 class _Replay:
@@ -49,10 +51,11 @@ class _Replay:
             if source.node is None:
                 memory[scheduled.core.shared, place] = np.full(batch, source.integer, dtype=np.int64)
 
-    def turn(self) -> Replayed:
+    def turn(self, function: int) -> Replayed:
         waiting: dict[int, tuple[npt.NDArray[np.bool_], int]] = {}  # block: who entered its loop, turns
-        block = 0
-        while block < len(self.scheduled.blocks):
+        blocks = self.scheduled.instructions.of_function(function)
+        block = blocks[0]
+        while block in blocks:
             goes_on = self.block(block)
             repeat = self.scheduled.instructions.blocks[block].repeat
             block += 1
@@ -71,9 +74,9 @@ class _Replay:
         """Runs a block. Returns where a test was positive, (batch,)."""
         core, (start, words, _) = self.scheduled.core, self.scheduled.blocks[number]
         writes: dict[int, list[tuple[int, int, Integers]]] = defaultdict(list)
-        if number == 0:
-            for node, cycle in self.scheduled.arrivals.items():
-                writes[cycle].append((core.shared, self.scheduled.fixed[Source(node)], self.inputs[node]))
+        for node in self.scheduled.instructions.blocks[number].inputs:
+            place, value = self.scheduled.fixed[Source(node)], self.inputs.get(node, np.zeros(self.batch, np.int64))
+            writes[self.scheduled.arrivals[node]].append((core.shared, place, value))
         positive = np.zeros(self.batch, dtype=bool)
         cycle = 0
         while cycle < words or writes:

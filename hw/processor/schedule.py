@@ -9,6 +9,7 @@ others read of it is there, so each block is scheduled alone.
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +18,9 @@ from typing import NamedTuple
 
 from dynagate.hw.processor.instructions import (
     MOST_REPEATS,
+    ONE,
     SUM,
+    ZERO,
     Block,
     Instruction,
     Instructions,
@@ -79,17 +82,22 @@ class Schedule:
     @cached_property
     def period(self) -> int:
         """Cycles from a sample, or a turn of a loop, to the next: the fewest, where a loop ends by a tolerance."""
-        return self._cycles(lambda repeat: 1 if repeat.until else repeat.most)
+        return min(map(self.fewest_of, range(len(self.instructions.faces))))
 
     @cached_property
     def longest(self) -> int:
         """The most cycles likewise."""
-        return self._cycles(lambda repeat: repeat.most)
+        return max(self._cycles(k, lambda repeat: repeat.most) for k in range(len(self.instructions.faces)))
 
-    def _cycles(self, turns: Callable[[Repeat], int]) -> int:
-        total, totals = 0, []  # up to each block
-        for block, placed in zip(self.instructions.blocks, self.blocks, strict=True):
-            totals.append(total)
+    def fewest_of(self, function: int) -> int:
+        """As `period`, of one of several functions."""
+        return self._cycles(function, lambda repeat: 1 if repeat.until else repeat.most)
+
+    def _cycles(self, function: int, turns: Callable[[Repeat], int]) -> int:
+        total, totals = 0, dict[int, int]()  # up to each block
+        for k in self.instructions.of_function(function):
+            block, placed = self.instructions.blocks[k], self.blocks[k]
+            totals[k] = total
             total += placed.period
             if block.repeat is not None:
                 begin = totals[block.repeat.target]
@@ -114,11 +122,14 @@ class Schedule:
     @cached_property
     def cycles(self) -> int:
         """From the first program word to the last result: the fewest, where a loop ends by a tolerance."""
-        start, _, period = self.blocks[-1]
-        late = max(
-            (slot.cycle - start + self.core.latency_of(slot.instruction.kind) for slot in self.slots_of(-1)), default=0
-        )
-        return self.period - period + late
+        return self.cycles_of(0)
+
+    def cycles_of(self, function: int) -> int:
+        """Of one of several functions."""
+        last = self.instructions.of_function(function)[-1]
+        start, _, period = self.blocks[last]
+        ends = (slot.cycle - start + self.core.latency_of(slot.instruction.kind) for slot in self.slots_of(last))
+        return self.fewest_of(function) - period + max(ends, default=0)
 
     def slots_of(self, block: int) -> tuple[Slot, ...]:
         """Those of a block."""
@@ -142,11 +153,16 @@ class Schedule:
 
     @cached_property
     def outputs(self) -> list[list[int]]:
-        """The results that each unit brings out, in order."""
+        """The results that each unit brings out, in order; of several functions the first one's, as many as others'."""
+        return self.outputs_of(0)
+
+    def outputs_of(self, function: int) -> list[list[int]]:
+        """Of one of several functions."""
         out: list[list[int]] = [[] for _ in range(self.core.units)]
-        for slot in sorted(self.slots, key=lambda slot: slot.cycle):
-            if slot.instruction.out:
-                out[slot.unit].append(slot.instruction.result)
+        blocks = self.instructions.of_function(function)
+        slots = (slot for block in blocks for slot in self.slots_of(block) if slot.instruction.out)
+        for slot in sorted(slots, key=lambda slot: slot.cycle):
+            out[slot.unit].append(slot.instruction.result)
         return out
 
     def location(self, source: Source) -> tuple[int, int]:
@@ -175,23 +191,54 @@ def schedule(program: Instructions, core: Core) -> Schedule:
     slots: list[list[Slot]] = []
     blocks: list[Placed] = []
     arrivals: dict[int, int] = {}
-    start = 0
-    for k, block in enumerate(program.blocks):
-        own, comes = _timed(block, program, core, units, () if k else program.inputs)
-        words = max(max((slot.cycle for slot in own), default=0) + 1, FEWEST_WORDS)
-        blocks.append(Placed(start, words, _period(own, words, comes, program.pinned, core)))
-        slots.append([replace(slot, cycle=slot.cycle + start) for slot in own])
+    for block in program.blocks:
+        own, comes = _timed(block, program, core, units, block.inputs)
+        slots.append(own)
         arrivals |= comes
+    program = _padded(program, core, slots)
+    start = 0
+    for block, own in zip(program.blocks, slots, strict=True):
+        words = max(max((slot.cycle for slot in own), default=0) + 1, FEWEST_WORDS)
+        comes = {node: arrivals[node] for node in block.inputs}
+        blocks.append(Placed(start, words, _period(own, words, comes, program.pinned, core)))
+        own[:] = [replace(slot, cycle=slot.cycle + start) for slot in own]
         start += words
-    fixed = {Source(None, integer): k for k, integer in enumerate(program.integers())}
-    for node in sorted(arrivals, key=lambda node: arrivals[node]):
-        fixed[Source(node)] = len(fixed)
-    placed, depths = _placed(program, core, slots, len(fixed))
+    constants = program.integers()
+    fixed = {Source(None, integer): k for k, integer in enumerate(constants)}
+    for block in program.blocks:  # inputs of all functions lie in the same places
+        for k, node in enumerate(sorted(block.inputs, key=lambda node: arrivals[node])):
+            fixed[Source(node)] = len(constants) + k
+    placed, depths = _placed(program, core, slots, len(constants) + len(program.inputs))
     return Schedule(core, program, placed, arrivals, fixed, depths, tuple(blocks)).verify()
 
 
+def _padded(program: Instructions, core: Core, slots: list[list[Slot]]) -> Instructions:
+    """With results that mean nothing at the end of functions, so that each unit brings out as many of every function.
+    They are added to the slots of the last blocks."""
+    functions = [program.of_function(k) for k in range(len(program.faces))]
+    counts = [
+        [sum(slot.unit == u and slot.instruction.out for k in function for slot in slots[k]) for u in range(core.units)]
+        for function in functions
+    ]
+    most = [max(column) for column in zip(*counts, strict=True)]
+    blocks, fresh = list(program.blocks), itertools.count(_next_number(program))
+    for function, own in zip(functions, counts, strict=True):
+        last = function[-1]
+        end = max((slot.cycle for slot in slots[last]), default=-1) + 1
+        for u, (count, all_of_it) in enumerate(zip(own, most, strict=True)):
+            more = [Instruction(next(fresh), SUM, ZERO, ONE, out=True) for _ in range(all_of_it - count)]
+            slots[last] += [Slot(end + k, u, u, each) for k, each in enumerate(more)]
+            blocks[last] = replace(blocks[last], listed=(*blocks[last].listed, *more))
+    return replace(program, blocks=tuple(blocks))
+
+
+def _next_number(program: Instructions) -> int:
+    results = max((each.result for each in program.listed), default=0)
+    return 1 + max([results, *(node for block in program.blocks for node in block.inputs)])
+
+
 def _check_blocks(program: Instructions) -> None:
-    title = program.face.title
+    title = program.title
     if (over := len(program.blocks) - (1 << BLOCK_BITS)) > 0:
         raise ProgramError(
             f"{title} takes {len(program.blocks)} blocks, {over} more than a core's {1 << BLOCK_BITS}; expected fewer "
@@ -406,5 +453,5 @@ def check_fits(scheduled: Schedule) -> None:
             faults.append(f"{need} {what}, {need - have} more than the core's {have}")
             asked.append(f"{name}={(need - 1).bit_length()}")
     if faults:
-        title = scheduled.instructions.face.title
+        title = scheduled.instructions.title
         raise ProgramError(f"{title} takes {' and '.join(faults)}; expected a core with {', '.join(asked)}")

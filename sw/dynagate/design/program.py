@@ -16,7 +16,7 @@ import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.structure import structured
-from dynagate.design.design import AxiStreams, ChosenFormats, DesignFunction, Named, Sides, Stream, Versions
+from dynagate.design.design import AxiStreams, ChosenFormats, Named, Sides, Stream, Versions
 from dynagate.design.files import EXPECTED, MOST_FAULTS, REBUILD, DesignError, content_hash, read_hashed
 from dynagate.design.payload import Words
 from dynagate.design.words import FLOAT64, WORD
@@ -40,6 +40,18 @@ class ProgramLoop:
     start: int
     inputs: int
     outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ProgramFunction:
+    """One of several functions of a program. code: of its samples, the block that it begins with. latency, period: as
+    of the design. stream: of its samples, as long as those of others."""
+
+    name: str
+    code: int
+    latency: int
+    period: int
+    stream: Sides[Stream]
 
 
 @dataclass(frozen=True)
@@ -72,8 +84,8 @@ class ProgramDesign(Named):
     program: str
     hash: str = ""
 
-    functions: tuple[DesignFunction, ...] = ()
-    """A program has one function."""
+    functions: tuple[ProgramFunction, ...] = ()
+    """Where there are several. `stream` is that of the first."""
 
     loop: ProgramLoop | None = None
 
@@ -96,6 +108,11 @@ class ProgramDesign(Named):
     @property
     def output(self) -> Stream:
         return self.stream.output
+
+    def of_function(self, function: ProgramFunction) -> ProgramDesign:
+        """For the samples of one of several functions."""
+        own = {"function": function.name, "latency": function.latency, "period": function.period}
+        return replace(self, **own, stream=function.stream, functions=())  # type: ignore[arg-type]
 
     @property
     def numbers(self) -> dict[str, str]:
@@ -172,8 +189,13 @@ def _faults(design: ProgramDesign) -> Iterator[str]:
         yield "core_hash is no sha256"
     if any(not 0 <= value < LARGEST_SHAPE for value in design.core.values()):
         yield f"core has numbers out of 0 to {LARGEST_SHAPE - 1}"
-    for side, first in (("input", 1), ("output", 0)):
-        yield from _of_stream(side, getattr(design.stream, side), first)
+    streams = [("stream", design.stream), *((f"functions, {each.name!r}", each.stream) for each in design.functions)]
+    for where, stream in streams:
+        for side, first in (("input", 0 if design.functions else 1), ("output", 0)):
+            own = getattr(stream, side)
+            yield from _of_stream(f"{where}.{side}", side, own, first)
+            if own.bits != getattr(design.stream, side).bits:
+                yield f"{where}.{side} has {own.bits} bits; expected those of all, {getattr(design.stream, side).bits}"
     if design.loop is not None:
         yield from _of_loop(design, design.loop)
     sink = design.output
@@ -205,8 +227,7 @@ def _of_loop(design: ProgramDesign, loop: ProgramLoop) -> Iterator[str]:
         yield "loop has results beyond its stream"
 
 
-def _of_stream(side: str, stream: Stream, first: int) -> Iterator[str]:
-    where = f"stream.{side}"
+def _of_stream(where: str, side: str, stream: Stream, first: int) -> Iterator[str]:
     if not stream.fields or not stream.ports:
         yield f"{where} is empty; expected a field and a port or more"
     if not 2 * WORD <= stream.bits <= WORD << 16 or stream.bits % WORD:

@@ -342,6 +342,8 @@ def _of_program(
     taken = [p.name for p in inspect.signature(opener).parameters.values() if p.kind is p.KEYWORD_ONLY]
     check_options(f"device '{name}' of a program", own, [each for each in taken if each != "step"])
     opened: Device = opener(what, step=step, **own)
+    if isinstance(opened, FunctionsDevice) and function in opened.functions:
+        opened = opened.functions[function]
     if function not in (None, opened.function):
         opened.close()
         raise ArgumentError(f"the program computes {opened.function}, not '{function}'; expected that, or none given")

@@ -13,20 +13,22 @@ import numpy.typing as npt
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design import program
-from dynagate.design.design import AxiStreams, Design, Port, Sides
+from dynagate.design.design import AxiStreams, Design, DesignFunction, Port, Sides
 from dynagate.design.files import REBUILD, DesignError
 from dynagate.design.payload import Words
-from dynagate.design.program import ProgramDesign
+from dynagate.design.program import ProgramDesign, ProgramFunction
 from dynagate.design.rebuilt import robot_of
 from dynagate.design.source import source_digest
 from dynagate.design.words import FIXED, PER_BATCH, PER_SAMPLE, WIDTHS, WORD, beats
-from dynagate.dynamics import ROLLOUT
+from dynagate.dynamics import ROLLOUT, Part
+from dynagate.fixedpoint.assign import FormattedGraph
 from dynagate.fixedpoint.format import quantise, to_float
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.host.board_links import LINKS, LinkText
 from dynagate.host.devices import Device, FixedDevice, IntegerTurns, NumpyDevice, StreamDevice, TurnDevice
 from dynagate.host.devices.face import Overflow, Step
 from dynagate.host.devices.motions import MotionIntegers, outside
+from dynagate.host.devices.parts import FunctionsDevice, PartDevice
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.inputs import Arrays, brought
 from dynagate.host.links import DeviceError, Link
@@ -37,7 +39,6 @@ from dynagate.hw.regmap import BITS, IDENTITY, VERSION, with_processor
 from dynagate.integrators.chip_motion import ChipMotion
 
 if TYPE_CHECKING:
-    from dynagate.fixedpoint.assign import FormattedGraph
     from dynagate.hw.processor.build import ProcessorBuild
     from dynagate.hw.processor.shape import Core
 
@@ -78,9 +79,21 @@ class ProgramDriver(ShellDriver):
     Raises DesignError: the device is another core, or the core refuses the program.
     """
 
-    def __init__(self, design: ProgramDesign, words: Words, link: Link, *, progress: bool = False) -> None:
-        super().__init__(cast("Design", design), link, progress=progress)
-        self._load(words, design)
+    def __init__(
+        self,
+        design: ProgramDesign,
+        words: Words | None,
+        link: Link,
+        *,
+        function: ProgramFunction | None = None,
+        progress: bool = False,
+    ) -> None:
+        """words: what loads the program; None where it is loaded. function: one of several."""
+        super().__init__(
+            cast("Design", design), link, function=cast("DesignFunction | None", function), progress=progress
+        )
+        if words is not None:
+            self._load(words, design)
 
     def _check(self) -> None:
         design = cast("ProgramDesign", self.whole)
@@ -281,9 +294,32 @@ def open_sim(
 
 
 def _device(folder: Path, design: ProgramDesign, link: Link, step: Step | None) -> Device:
+    if design.functions:
+        return _several(folder, design, link, step)
     if design.loop is None:
         return ProgramDevice(folder, design, link, progress=step is not None)
     return ProgramTurns(folder, design, link, motion=_motion(design), progress=step is not None)
+
+
+def _several(folder: Path, design: ProgramDesign, link: Link, step: Step | None) -> FunctionsDevice:
+    """Several functions of a program behind one link."""
+    drivers: list[ProgramDriver] = []
+    try:
+        words: Words | None = program.load_words(folder, design)
+        for function in design.functions:
+            drivers.append(ProgramDriver(design, words, link, function=function, progress=step is not None))
+            words = None
+    except BaseException:
+        link.close()
+        raise
+    for each in drivers:
+        drivers[0].group.add(each)
+        each.held, each.group = drivers[0].held, drivers[0].group
+    devices = {
+        function.name: PartDevice(Part(function.name, function.code, ()), StreamDevice(driver))
+        for function, driver in zip(design.functions, drivers, strict=True)
+    }
+    return FunctionsDevice(design.function, devices)
 
 
 def _motion(design: ProgramDesign) -> ChipMotion | None:
@@ -328,7 +364,10 @@ def _width(link: Link, shown: int) -> int:
 
 def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
     """The integers of a program."""
-    formatted = _formatted(design)
+    if len(functions := _functions(design)) > 1:
+        devices = {each.graph.name: FixedDevice(each) for each in functions if isinstance(each, FormattedGraph)}
+        return FunctionsDevice(",".join(devices), devices)
+    (formatted,) = functions
     if isinstance(formatted, FormattedLoop):
         motion = _motion(program.load(folder_of(design)))
         assert motion is not None
@@ -338,7 +377,10 @@ def open_fixed(design: ProcessorBuild | str | PathLike[str], *, step: Step | Non
 
 def open_numpy(design: ProcessorBuild | str | PathLike[str], *, step: Step | None = None) -> Device:
     """The graph of a program in float64."""
-    formatted = _formatted(design)
+    if len(functions := _functions(design)) > 1:
+        devices = {each.graph.name: NumpyDevice(each.graph) for each in functions if isinstance(each, FormattedGraph)}
+        return FunctionsDevice(",".join(devices), devices)
+    (formatted,) = functions
     if isinstance(formatted, FormattedLoop):
         raise ArgumentError(
             f"device 'numpy' for a loop, {folder_of(design)}; expected 'sim', 'fixed' or 'board', or Rollout(robot, "
@@ -347,10 +389,11 @@ def open_numpy(design: ProcessorBuild | str | PathLike[str], *, step: Step | Non
     return NumpyDevice(formatted.graph)
 
 
-def _formatted(design: ProcessorBuild | str | PathLike[str]) -> FormattedGraph | FormattedLoop:
-    """The graph of a program, made again where there is only its folder. Raises DesignError: by another version."""
+def _functions(design: ProcessorBuild | str | PathLike[str]) -> tuple[FormattedGraph | FormattedLoop, ...]:
+    """The graphs of the functions of a program, made again where there is only its folder. Raises DesignError: by
+    another version."""
     if not isinstance(design, str | PathLike):
-        return design.formatted
+        return design.schedule.instructions.functions
     from dynagate.hw.processor.rebuilt import formatted_program
 
     folder = folder_of(design)

@@ -160,22 +160,26 @@ def processor_report(
     request = DesignRequest(robot, function, policy=policy, region=region, algorithm=options, certificate=certificate)
     built = build_program(request, units, folder=Path(folder), step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
-    samples = [built.region.states(built.graph, count, seed, kind) for kind, count in counts.items()]
-    inputs: dict[str, Any] = {key: np.concatenate([sample[key] for sample in samples]) for key in samples[0]}
-    with open(built, step=say) as accelerator:
-        say(f"streaming {sum(counts.values())} states of {function}")
-        results = accelerator(**inputs)
-        cycles = accelerator.transfer.per_sample
-    say("comparing")
     ends = np.cumsum(list(counts.values()))
     places = {kind: slice(end - count, end) for (kind, count), end in zip(counts.items(), ends, strict=True)}
-    return ProcessorReport(
-        built,
-        counts,
-        {kind: int(results.overflow[place].sum()) for kind, place in places.items()},
-        cycles,
-        blocks_of(built, _one_graph(built), inputs, results, places, None),
-    )
+    overflows, blocks, cycles = dict.fromkeys(counts, 0), list[Block](), 0.0
+    functions = built.schedule.instructions.functions
+    with open(built, step=say) as accelerator:
+        for formatted in functions:
+            assert isinstance(formatted, FormattedGraph)
+            graph = formatted.graph
+            samples = [built.region.states(graph, count, seed, kind) for kind, count in counts.items()]
+            inputs: dict[str, Any] = {key: np.concatenate([each[key] for each in samples]) for key in samples[0]}
+            say(f"streaming {sum(counts.values())} states of {graph.name}")
+            one = getattr(accelerator, graph.name) if len(functions) > 1 else accelerator
+            results = one(**inputs)
+            cycles = max(cycles, one.transfer.per_sample)
+            say("comparing")
+            blocks += blocks_of(built, formatted, inputs, results, places, None)
+            for kind, place in places.items():
+                overflows[kind] += int(results.overflow[place].sum())
+    states_of_kinds = {kind: count * len(functions) for kind, count in counts.items()}
+    return ProcessorReport(built, states_of_kinds, overflows, cycles, tuple(blocks))
 
 
 def _one_graph(built: ProcessorBuild) -> FormattedGraph:

@@ -233,7 +233,8 @@ def blocks_of(
     other: dict[str, Any] = {}
     if graph.name in ("forward_dynamics", "forward_dynamics_gradient") and {*inputs} <= {"q", "qd", "tau", "function"}:
         other = truth.forward_dynamics_gradient(built.robot, inputs, graph.friction)
-    floors = block_floors(built.graph, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
+    whole = built.graph if isinstance(built, Build) else graph
+    floors = block_floors(whole, built.region, goal or Goal(ERROR_LIMIT, floor=FLOOR))
     flags_equal = bool(np.array_equal(results.overflow, fixed.overflow))
     blocks = []
     for name, expected in reference.items():
