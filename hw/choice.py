@@ -16,7 +16,7 @@ from dynagate.base.errors import Error
 from dynagate.base.untrusted import plain_text
 from dynagate.design.words import beats, sample_bytes
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.hw.boards import Board
+from dynagate.hw.boards import FREE, Board
 from dynagate.hw.cost import lookup_tables, shell_tables
 from dynagate.hw.plan import Plan, Stages, plan
 from dynagate.hw.units.multiply import parts
@@ -107,11 +107,11 @@ def uses(planned: Plan, board: Board) -> dict[str, int]:
 
 
 def _blocks(wide: int, narrow: int, board: Board) -> int:
-    """The board's multiplier blocks for one product. For ECP5 it is cut to the board's blocks. For vendors' tools the
-    gateware cuts it for 27 × 18 bits (`multiply.parts`), and the tools cut each part again where the board's blocks are
-    smaller."""
+    """The board's multiplier blocks for one product. For free tools it is cut to the board's blocks. For vendors' tools
+    the gateware cuts it for 27 × 18 bits (`multiply.parts`), and the tools cut each part again where the board's blocks
+    are smaller."""
     block = board.resources.blocks
-    if board.flow == "ecp5":
+    if board.flow in FREE:
         return block.blocks(wide, narrow)
     return sum(block.blocks(width_a, width_b) for _, width_a, _, width_b, *_ in parts(wide, narrow))
 

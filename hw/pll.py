@@ -1,16 +1,37 @@
-"""ECP5's phase-locked loop: the datapath's clock from the board's oscillator."""
+"""The datapath's clock from a board's oscillator: ECP5's phase-locked loop, or the oscillator as it is."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
-from amaranth.hdl import Const, Instance, Signal
+from amaranth.hdl import Const, Instance, Module, Signal
 from dynagate.base.errors import ArgumentError
 
 OSCILLATOR = (400.0, 800.0)
 """Range of the loop's own oscillator in MHz (Lattice FPGA-DS-02012, sysCLOCK PLL timing)."""
 COMPARED = (10.0, 400.0)
 """Range of the frequency at which it compares, in MHz."""
+
+
+class Clock(Protocol):
+    """megahertz: of what it drives."""
+
+    @property
+    def megahertz(self) -> float: ...
+
+    def drive(self, m: Module, source: float, clock: Signal, output: Signal, locked: Signal) -> None:
+        """Into m. source: MHz of `clock`. The other signals are driven; locked: 1 once the output runs."""
+
+
+@dataclass(frozen=True)
+class Oscillator:
+    """The board's own."""
+
+    megahertz: float
+
+    def drive(self, m: Module, source: float, clock: Signal, output: Signal, locked: Signal) -> None:
+        m.d.comb += [output.eq(clock), locked.eq(1)]
 
 
 @dataclass(frozen=True)
@@ -21,6 +42,9 @@ class Pll:
     feedback: int
     out: int
     megahertz: float
+
+    def drive(self, m: Module, source: float, clock: Signal, output: Signal, locked: Signal) -> None:
+        m.submodules.pll = self.instance(source, clock, output, locked)
 
     def instance(self, source: float, clock: Signal, output: Signal, locked: Signal) -> Instance:
         """source: MHz of `clock`. The other signals are driven."""

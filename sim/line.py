@@ -55,15 +55,15 @@ def _behind_line(serial: Serial, files: Sequence[Path], step: Callable[[str], An
 def netlist_library(netlist: Path, *, step: Callable[[str], Any] | None = None) -> Path:
     """The library of a netlist that `hw.ecp5.bitstream` wrote, with Yosys' models of its cells and ours of its blocks.
     The clock of a bit is the bitstream's. Raises SimulationError."""
-    from dynagate.hw.ecp5 import CLOCK, RX, TX
     from dynagate.hw.ecp5 import TOP as BOARD
+    from dynagate.hw.families import FAMILIES
     from pyosys import __file__ as yosys
 
     models = Path(yosys).parent / "share" / "lattice"
     cells = "".join((models / name).read_text() for name in ("common_sim.vh", "ccu2c_sim.vh"))
     cells = re.sub(r"^`include .*$", "", cells, flags=re.M)  # of cells that synthesis does not make
     texts = {"netlist.v": netlist.read_text(), "cells.v": cells, CELLS.name: CELLS.read_text()}
-    return line_library(BOARD, texts, pins=(CLOCK, RX, TX), step=step)
+    return line_library(BOARD, texts, pins=FAMILIES["ecp5"].ports, step=step)
 
 
 class SimulatedBoard:

@@ -19,10 +19,12 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-FLOWS = ("vivado-xdma", "vitis", "zynq", "ecp5")
-"""How a bitstream is made: `hw.project` has a row for each."""
-TOOLS = {"vivado-xdma": "vivado", "zynq": "vivado", "vitis": "v++"}
-"""The vendor's program of a flow, which must be on the path; those of "ecp5" come as wheels."""
+TOOLS = {"vivado-xdma": "vivado", "vitis": "v++", "zynq": "vivado"}
+"""The vendor's program of a flow, which must be on the path."""
+FREE = ("ecp5", "nexus", "gowin", "gatemate")
+"""Flows whose tools come as wheels: `hw.families` has a row for each."""
+FLOWS = (*TOOLS, *FREE)
+"""How a bitstream is made: `hw.project` has a row for each that is not free."""
 LINKS = ("xdma", "xrt", "pynq", "uart")
 """How the host speaks to the board."""
 
@@ -30,13 +32,20 @@ _NEEDS = {
     "vivado-xdma": ("xdma", "board_part", "link.pcie", "interfaces.pcie", "interfaces.clock", "interfaces.reset"),
     "vitis": ("xrt", "platform", "memory_bank", "link.pcie"),
     "zynq": ("pynq", "board_part", "link.memory", "addresses.axi_dma_0", "addresses.accelerator_0"),
-    "ecp5": ("uart", "oscillator_mhz", "nextpnr", "link.serial", "pins.clk_25mhz", "pins.ftdi_rxd", "pins.ftdi_txd"),
+    "ecp5": (
+        *("uart", "oscillator_mhz", "nextpnr.package", "nextpnr.speed", "link.serial"),
+        *("pins.clk_25mhz", "pins.ftdi_rxd", "pins.ftdi_txd"),
+    ),
+    "nexus": ("uart", "oscillator_mhz", "link.serial", "pins.clock", "pins.rx", "pins.tx"),
+    "gowin": ("uart", "oscillator_mhz", "nextpnr", "link.serial", "pins.clock", "pins.rx", "pins.tx"),
+    "gatemate": ("uart", "oscillator_mhz", "link.serial", "pins.clock", "pins.rx", "pins.tx"),
 }
 """By flow: the kind of its link, and fields that others may lack."""
 _NAME = re.compile(r"\w[\w.:-]*", flags=re.ASCII), "letters, digits and _ . : -"
 _WORDS = re.compile(r"\w[\w.:+ -]*", flags=re.ASCII), "letters, digits, blanks and _ . : + -"
 _BANK = re.compile(r"\w+(\[[0-9]+(:[0-9]+)?\])?", flags=re.ASCII), "letters, digits and _, as DDR[0] or HBM[0:3]"
-_SCRIPTS = {"name": _WORDS, "title": _WORDS, "connections": _WORDS, "memory_bank": _BANK}
+_PART = re.compile(r"\w[\w.:/-]*", flags=re.ASCII), "letters, digits and _ . : / -"
+_SCRIPTS = {"part": _PART, "name": _WORDS, "title": _WORDS, "connections": _WORDS, "memory_bank": _BANK}
 """How a field may look that goes into scripts; those that are not here are a `_NAME`. Nothing of it is code in Tcl,
 make or a shell, and nothing is an option."""
 _FOLDER = Path(__file__).parent
@@ -149,11 +158,12 @@ class Link:
 
 @dataclass(frozen=True)
 class Nextpnr:
-    """Options of nextpnr-ecp5. device: such as 85k. package: such as CABGA381. speed: grade, 6 to 8."""
+    """Options of nextpnr. device: of ECP5 such as 85k, of Gowin the family, such as GW2A-18C. Of ECP5 alone: package,
+    such as CABGA381, and speed, a grade from 6 to 8."""
 
     device: str
-    package: str
-    speed: int
+    package: str | None = None
+    speed: int | None = None
 
 
 @dataclass(frozen=True)

@@ -452,14 +452,14 @@ def bitstream(
     board = boards.load(board_name)
     if request["goal"] is not None and click.get_current_context().params.get("target") is None:
         request["goal"] = dataclasses.replace(request["goal"], dsp=board.resources.blocks)
-    if board.flow == "ecp5":
-        _refuse_for_ecp5(board, only_project)
+    if board.flow in boards.FREE:
+        _refuse_for_free_tools(board, only_project)
     with Steps() as step:
         built, choice = bitstream_design(
             _request(robot, region, **request), board, ii=ii, clock_mhz=clock, folder=folder, step=step
         )
         click.echo(choice_table(choice))
-        if board.flow == "ecp5":
+        if board.flow in boards.FREE:
             ecp5 = importlib.import_module("dynagate.hw.ecp5")
             asked = {} if clock is None else {"megahertz": clock}
             target = project_folder / f"{built.folder.name}-{board.name}"
@@ -488,8 +488,8 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
     cores = cores_of(board)
     click.echo(f"{cores.title} on {board.title}, each of {cores.core.text}")
     with Steps() as step:
-        if board.flow == "ecp5":
-            _refuse_for_ecp5(board, only_project)
+        if board.flow in boards.FREE:
+            _refuse_for_free_tools(board, only_project)
             ecp5 = importlib.import_module("dynagate.hw.ecp5")
             asked = {} if clock is None else {"megahertz": clock}
             target = folder / f"cores-{board.name}-{cores.core.hash[:12]}"
@@ -502,7 +502,7 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
     _echo_project(project, products, only_project)
 
 
-def _refuse_for_ecp5(board: Board, only_project: bool) -> None:
+def _refuse_for_free_tools(board: Board, only_project: bool) -> None:
     """Raises UsageError: options that the free tools' flow does not have, or the flow itself missing."""
     if only_project:
         raise click.UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")

@@ -44,6 +44,7 @@ APART = (
     "hw/cost.py",
     "hw/datasheet.py",
     "hw/ecp5.py",
+    "hw/families.py",
     "hw/frames.py",
     "hw/pll.py",
     "hw/project.py",
