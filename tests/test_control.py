@@ -552,6 +552,32 @@ def test_hand_follows_its_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert max(away) < 0.1
 
 
+@pytest.mark.long
+def test_a_quadruped_trots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its motion is that of a rollout on other code; feet that stand stay, and those that swing rise; the page's
+    picture is of it."""
+    result = run_example("control_trot", tmp_path, monkeypatch)
+    q, active = np.array(result["q"]), np.array(result["active"])
+    assert result["cost"][-1] < 0.01 * result["cost"][0]
+    assert q[-1, 0] > 0.15
+    model = pinocchio.buildModelFromUrdf(str(robots.path("hyq")), pinocchio.JointModelFreeFlyer())
+    _, order = robots.load("hyq").permutation(list(model.names)[2:])
+    data = model.createData()
+    feet = [model.getFrameId(name) for name in ("lf_foot", "rf_foot", "lh_foot", "rh_foot")]
+    places = []
+    for at in q:
+        pinocchio.framesForwardKinematics(model, data, np.concatenate([at[:7], at[7:][order]]))
+        places.append([data.oMf[foot].translation.copy() for foot in feet])
+    ways, height = np.diff(places, axis=0), np.array(places)[:, :, 2] - np.array(places)[0, :, 2]
+    assert (height.max(axis=0) > 0.025).all()
+    assert height.min() > -0.003
+    stood = np.concatenate([np.zeros((3, 4)), active[:-3]]) * active > 0.0  # from 30 ms after it came down
+    assert np.linalg.norm(ways, axis=2)[stood].max() < 0.006
+    pictures = runpy.run_path(str(EXAMPLES.parent / "docs" / "draw_pictures.py"))
+    drawn = pictures["motion"](robots.load("hyq", floating_base=True), q, 0.01)
+    assert not pictures["differs"](drawn, (EXAMPLES.parent / "docs" / "pictures" / "trot.svg").read_text().rstrip())
+
+
 def test_forces_have_inputs_in_each_knot() -> None:
     cost, forces = Cost.quadratic(q=1.0, qd=0.1, tau=1.0, final=10.0), [Servo(4.0, 0.1)]
     q0, goal = np.array([0.1, 0.2]), np.array([0.6, -0.4])
