@@ -45,6 +45,7 @@ def result() -> dict[str, Any]:
     patch.setattr(rollouts, "ROUNDS", 1)
     patch.setattr(solvers, "ROUNDS", 1)
     patch.setattr(solvers, "PROBLEMS", 16)
+    patch.setattr(solvers, "CALLS", 20)
     robot = robots.load("two_joint_arm")
     found = comparison.compare(robot, Region.of(robot), batches=(16, 64), pinocchio=False)
     patch.undo()
@@ -70,12 +71,16 @@ def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
 def test_solver_is_measured_beside_crocoddyl_on_the_same_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solvers, "ROUNDS", 1)
     monkeypatch.setattr(solvers, "PROBLEMS", 16)
+    monkeypatch.setattr(solvers, "CALLS", 20)
     arm = robots.load("two_joint_arm")
     figures = solvers.measured(arm, Region.of(arm))
     assert isinstance(figures, dict)
     assert figures["cost"] < 1e-9
     assert min(figures[name]["ns"] for name in ("one", "many", "crocoddyl")) > 0.0
     assert re.search(r"one problem +\d+\.\d +\d+\.\d\n", solvers.text(figures))
+    tail = figures["tail"]
+    assert 0.0 < tail["median_ns"] <= tail["per_mille_ns"] <= tail["worst_ns"]
+    assert re.search(r"\n20 calls of an iteration, .*worst( +\d+\.\d){3}\n", solvers.text(figures))
     legged = robots.load("hyq", floating_base=True)
     why = solvers.measured(legged, Region.of(arm))
     assert solvers.text(why) == (

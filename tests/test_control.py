@@ -249,15 +249,14 @@ def test_warm_start_and_feedback(solver: Ilqr) -> None:
     assert not np.array_equal(first.cost, solution.cost)
 
 
-@pytest.mark.parametrize("passive", [(), ("elbow",)])
-def test_blocks_of_rows_take_the_same_step(passive: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The backward pass of large robots, on a small one with and without a joint that nothing drives."""
+def test_blocks_of_rows_take_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backward pass of large robots, on a small one with a joint that nothing drives."""
     bounds = (np.array([-3.0, -1.0]), np.array([2.0, 1.0]))
     options: dict[str, Any] = {"knots": 6, "dt": DT, "cost": COST, "bounds": bounds, "iterations": 6}
     solutions = []
     for largest in (ilqr.LARGEST_UNROLLED, 0):
         monkeypatch.setattr(ilqr, "LARGEST_UNROLLED", largest)
-        with dynagate.open(ARM.with_passive(*passive), "ilqr", device="numpy", **options) as opened:
+        with dynagate.open(ARM.with_passive("elbow"), "ilqr", device="numpy", **options) as opened:
             solutions.append(opened(**problems(ARM, 3)))
     assert (solutions[0].iterations > 1).all()
     for name in ("q", "tau", "gains", "costs"):

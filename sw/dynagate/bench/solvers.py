@@ -24,6 +24,8 @@ Array = npt.NDArray[Any]
 
 KNOTS, DT, ITERATIONS, PROBLEMS, SEED = 50, 0.02, 10, 1024, 1
 ROUNDS = 5
+CALLS = 100_000
+"""Of one iteration each, of which the worst is found."""
 LARGEST = 14
 """Degrees of freedom up to which the solver is compiled for the comparison."""
 POSITION, SPEED, TORQUE, LAST = 1.0, 0.1, 1e-2, 100.0
@@ -34,7 +36,8 @@ AWAY = 0.5
 
 def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[str, Any] | str:
     """Nanoseconds of an iteration and problem: `one`, `many` (PROBLEMS in a call), and `crocoddyl`, or why there is
-    none; `cost`: the largest relative difference of the costs of both after ITERATIONS. Or why nothing is measured."""
+    none; `cost`: the largest relative difference of the costs of both after ITERATIONS; `tail`: of CALLS calls, as a
+    closed loop makes them. Or why nothing is measured."""
     if robot.nq != robot.nv or robot.followers or robot.nv > LARGEST:
         return f"expected at most {LARGEST} joints of one degree of freedom that mimic no other"
     undamped = replace(robot, links=tuple(replace(x, joint=replace(x.joint, damping=0.0)) for x in robot.links))
@@ -42,7 +45,7 @@ def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[st
     solver = Ilqr(undamped, knots=KNOTS, dt=DT, cost=cost, iterations=ITERATIONS, tolerance=1e-12)
     q0, goal = _problems(region, robot.nv)
     tau, still = solver.holding(q0), np.zeros((PROBLEMS, robot.nv))
-    calls: dict[str, Callable[[], int]] = {
+    turns: dict[str, Callable[[], int]] = {
         "one": lambda: int(solver(q0[:1], still[:1], tau[:1], goal=goal[:1]).iterations.sum()),
         "many": lambda: int(solver(q0, still, tau, goal=goal).iterations.sum()),
     }
@@ -51,10 +54,24 @@ def measured(robot: Robot, region: Region, *, crocoddyl: bool = True) -> dict[st
     if isinstance(peer, str):
         result["crocoddyl"] = peer
     else:
-        calls["crocoddyl"] = lambda: peer()[0]
+        turns["crocoddyl"] = lambda: peer()[0]
         ours, theirs = solver(q0[0], still[0], tau[0], goal=goal[0]).cost, peer()[1]
         result["cost"] = abs(float(ours) / theirs - 1.0)
-    return result | _in_turns(calls)
+    once = Ilqr(undamped, knots=KNOTS, dt=DT, cost=cost, iterations=1, tolerance=1e-12)
+    result["tail"] = _tail(once, q0[0], goal[0])
+    return result | _in_turns(turns)
+
+
+def _tail(solver: Ilqr, q0: Array, goal: Array) -> dict[str, Any]:
+    """Nanoseconds by the clock of calls from Python, each from the last plan: the median, 99.9 % and the worst."""
+    ns, still = np.empty(CALLS), np.zeros(len(q0))
+    plan = solver(q0, still, goal=goal)
+    for k in range(CALLS):
+        start = time.perf_counter_ns()
+        plan = solver(q0, still, goal=goal, warm=plan)
+        ns[k] = time.perf_counter_ns() - start
+    quantiles = np.quantile(ns, [0.5, 0.999, 1.0])
+    return {"calls": CALLS, **dict(zip(("median_ns", "per_mille_ns", "worst_ns"), quantiles.tolist(), strict=True))}
 
 
 def _in_turns(calls: Mapping[str, Callable[[], int]]) -> dict[str, Any]:
@@ -147,6 +164,9 @@ def text(result: dict[str, Any] | str) -> str:
     for name, label in (("one", "one problem"), ("many", f"each of {result['problems']} problems")):
         ratio = f"{peer['ns'] / result[name]['ns']:>18.1f}" if known else ""
         lines.append(f"{label:<34}{result[name]['ns'] / 1e3:>16.1f}{ratio}")
+    tail = result["tail"]
+    each = "".join(f"{tail[name] / 1e3:>12.1f}" for name in ("median_ns", "per_mille_ns", "worst_ns"))
+    lines.append(f"{tail['calls']:,} calls of an iteration, µs by the clock: median, 99.9 %, worst{each}")
     if known:
         lines.append(f"costs after the last iteration differ by {result['cost']:.0e}")
     return "\n".join(lines)
