@@ -177,6 +177,7 @@ def test_the_unit_equals_the_integers(word: int, units: Path) -> None:
     for name in ("product_negative", "addend_negative", "select"):
         inputs[name] = random.integers(0, 2, count)
     inputs |= {name: random.integers(0, 32, count) for name in ("up", "down")}
+    inputs["positive"] = (inputs["a"] > 0).astype(np.int64)
     expected = []
     for k in range(count):
         operands = (np.array([int(inputs[name][k])], dtype=object) for name in "abc")

@@ -29,6 +29,7 @@ class Operand(wiring.Component):
     place    in   where each is written
     value    in   what is written to each
     o        out  the operand, READ cycles after its address
+    positive out  it is
     =======  ===  ===================================================
     """
 
@@ -42,6 +43,7 @@ class Operand(wiring.Component):
                 "place": In(core.place_bits).array(banks),
                 "value": In(signed(core.word)).array(banks),
                 "o": Out(signed(core.word)),
+                "positive": Out(1),
             }
         )
 
@@ -65,6 +67,7 @@ class Operand(wiring.Component):
         bank = delayed(m, self.address[core.place_bits :], READ - 1, "bank")
         o = Signal(signed(core.word), name="operand", reset_less=True)
         m.d.sync += o.eq(Array(banks_out)[bank])
+        m.d.sync += self.positive.eq(Array(~value[-1] & value.any() for value in banks_out)[bank])
         m.d.comb += self.o.eq(o)
         return m
 
@@ -137,6 +140,7 @@ class Machine(wiring.Component):
                 m.d.comb += [operand.value[k].eq(values[k]) for k in range(banks)]
             m.submodules[f"unit{u}"] = unit = MultiplyAdd(core)
             m.d.comb += [getattr(unit, name).eq(operands[name].o) for name in "abc"]
+            m.d.comb += unit.positive.eq(operands["a"].positive)
             for name in ("product_negative", "addend_negative", "select", "up", "down"):
                 m.d.comb += getattr(unit, name).eq(delayed(m, fields[name], READ, f"{name}{u}"))
             late = READ + unit.latency

@@ -22,6 +22,8 @@ TOP = "accelerator"
 MOST_CORES = 32
 SLICE = 2
 """Beats or words that wait between a port and the cores."""
+BEHIND = 4
+"""Words that wait between the cores and the port."""
 BATCH_BIT = 16
 """Of register `stream`: TLAST ends a batch."""
 
@@ -192,7 +194,7 @@ class CoreShell(Accelerator):
         to, out_of = Signal(range(max(self.cores, 2))), Signal(range(max(self.cores, 2)))
         is_head, goes_on, to_all = Signal(init=1), Signal(), Signal()
         taken, room = Signal(), Signal()
-        m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=SLICE))
+        m.submodules.behind = behind = ResetInserter(reset)(SyncFIFO(width=LANE + 2, depth=BEHIND))
         ready = Cat(each.i.ready for each in processors)
         m.d.comb += [
             to_all.eq(Mux(is_head, words.word[KIND_SHIFT:] != Kind.SAMPLE, goes_on)),
@@ -216,24 +218,26 @@ class CoreShell(Accelerator):
                 each.o.ready.eq(Mux(each.o_answers & (k != 0), 1, room & (out_of == k))),
             ]
         answers = [(each.o_last, each.o_ends, each.o.payload, each.o.valid) for each in processors]
-        # blocks of memory answer late in the cycle: a register before what chooses among words
+        # a register before what chooses among words, and one for the room behind: three words may still come then
         held, held_valid = Signal(LANE + 2, reset_less=True), Signal()
         last, ends, word, valid = (Array(ways)[out_of] for ways in zip(*answers, strict=True))
         m.d.comb += [
-            room.eq(~held_valid | behind.w_rdy),
             behind.w_data.eq(held),
             behind.w_en.eq(held_valid),
             Cat(beats.word, beats.ends, beats.last).eq(behind.r_data),
             beats.valid.eq(behind.r_rdy),
             behind.r_en.eq(beats.ready),
         ]
-        with m.If(room):
-            m.d.sync += [held_valid.eq(valid), held.eq(Cat(word, ends, last | (self.axi.last != PER_BATCH)))]
+        m.d.sync += [
+            room.eq(behind.w_level <= BEHIND - 3),
+            held_valid.eq(valid & room),
+            held.eq(Cat(word, ends, last | (self.axi.last != PER_BATCH))),
+        ]
         sent = Cat(each.sent for each in processors).any()
         with m.If(sent):
             m.d.sync += out_of.eq(Mux(out_of == self.cores - 1, 0, out_of + 1))
         with m.If(reset):
-            m.d.sync += [to.eq(0), out_of.eq(0), is_head.eq(1), goes_on.eq(0), held_valid.eq(0)]
+            m.d.sync += [to.eq(0), out_of.eq(0), is_head.eq(1), goes_on.eq(0), held_valid.eq(0), room.eq(0)]
         flagged = Array(each.flagged for each in processors)[out_of]
         entered = Cat(each.entered for each in processors).any()
         return Events(entered, sent, Const(0), flagged, flagged, taken & words.cut)

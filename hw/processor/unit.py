@@ -15,6 +15,7 @@ class MultiplyAdd(wiring.Component):
 
     ================  ===  ==================================================================================
     a, b, c           in   operands, signed
+    positive          in   a is
     product_negative  in   minus a b; of a select, b where a is not positive
     addend_negative   in   minus c
     select            in   b where a is positive, else c << up, instead of the sum
@@ -32,6 +33,7 @@ class MultiplyAdd(wiring.Component):
         super().__init__(
             {
                 **{name: In(operand) for name in "abc"},
+                "positive": In(1),
                 **{name: In(1) for name in ("product_negative", "addend_negative", "select")},
                 **{name: In(SHIFT_BITS) for name in ("up", "down")},
                 "o": Out(operand),
@@ -43,7 +45,7 @@ class MultiplyAdd(wiring.Component):
         m = Module()
         word, bits = self.core.word, self.core.sum_bits
         takes_b = Signal()
-        m.d.comb += takes_b.eq((~self.a[-1] & self.a.any()) ^ self.product_negative)
+        m.d.comb += takes_b.eq(self.positive ^ self.product_negative)
         m.submodules.product = product = Multiply(word, word)
         m.d.comb += [
             product.a.eq(Mux(self.select, takes_b.as_unsigned(), self.a)),
