@@ -37,6 +37,7 @@ from examples.papers.position_based.inertia import (
 from examples.papers.position_based.integrator import PositionBased, PositionBasedWarning
 from examples.papers.position_based.kinematics import move, place, subtract
 from examples.papers.position_based.newton_euler import NewtonEuler, accelerations, mechanical_energy
+from examples.papers.position_based.printed import PrintedContact
 from examples.papers.position_based.robots import bent, chain, planar_box, rod, swimmer
 from examples.papers.position_based.state import Problem
 
@@ -199,10 +200,10 @@ def test_energy_and_its_derivatives(contact: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("order", "law"),
-    [(2, {}), (2, {"printed_exponent": True}), (2, {"model": "pbd"}), (2, {"beta": 1.5}), (3, None), (4, None)],
+    [(2, {}), (2, {"of": PrintedContact}), (2, {"model": "pbd"}), (2, {"beta": 1.5}), (3, None), (4, None)],
 )
 def test_forces_and_their_jacobian(order: int, law: dict[str, Any] | None) -> None:
-    contact = None if law is None else Contact(GROUND.points, GROUND.planes, 200.0, 300.0, **law)
+    contact = None if law is None else contact_of(GROUND.points, GROUND.planes, 200.0, 300.0, **law)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositionBasedWarning)
         m = Mechanics(order=order, contact=contact, objective="forces")
@@ -357,9 +358,13 @@ def test_limits_follow_newton_euler() -> None:
 BOX = corners("box", (1.0, 0.0, 0.5))
 
 
+def contact_of(*args: Any, of: type[Contact] = Contact, **law: Any) -> Contact:
+    return of(*args, **law)
+
+
 def slide(friction: float, dt: float = 0.05, **law: Any) -> float:
     """Metres that a box slides which begins at 1 m/s."""
-    contact = Contact(BOX, stiffness=1e4, friction=friction, **law)
+    contact = contact_of(BOX, stiffness=1e4, friction=friction, **law)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PositionBasedWarning)
         sim = PositionBased(planar_box(), dt, contact=contact, objective="forces")
@@ -378,7 +383,7 @@ def test_a_box_slides_as_far_as_the_closed_form() -> None:
 
 
 def test_the_printed_exponent_is_drag() -> None:
-    assert slide(1e5, printed_exponent=True) > 10.0 * slide(1e5)
+    assert slide(1e5, of=PrintedContact) > 10.0 * slide(1e5)
 
 
 def test_dry_friction_by_complementarity() -> None:

@@ -23,6 +23,7 @@ from dynagate.robot import Robot
 
 from examples.papers.position_based.integrator import PositionBased
 from examples.papers.position_based.legged import hopper
+from examples.papers.position_based.printed import PrintedContact
 from examples.papers.position_based.robots import planar_box
 from tests.test_gpu import ON_HOST, needs_nvcc
 
@@ -64,8 +65,8 @@ def loop_of(robot: Robot, dt: float, contact: Contact | None, **options: Any) ->
     return PositionBasedMethod(**options).motion(robot, StepOptions(dt, forces=forces)).loop
 
 
-def sliding_box(**law: Any) -> tuple[Robot, float, Contact, None]:
-    return planar_box(), 0.05, Contact(corners("box", (1.0, 0.0, 0.5)), **law), None
+def sliding_box(of: type[Contact] = Contact, **law: Any) -> tuple[Robot, float, Contact, None]:
+    return planar_box(), 0.05, of(corners("box", (1.0, 0.0, 0.5)), **law), None
 
 
 def standing_hopper() -> tuple[Robot, float, Contact, Servo]:
@@ -77,7 +78,7 @@ def standing_hopper() -> tuple[Robot, float, Contact, Servo]:
 TOUCHING = {
     "box": sliding_box(),
     "box, other powers": sliding_box(alpha=3.0, beta=3.0, gamma=2.0, stiffness=1e6),
-    "box, as printed": sliding_box(beta=2.0, printed_exponent=True),
+    "box, as printed": sliding_box(PrintedContact, beta=2.0),
     "box, pbd": sliding_box(model="pbd", stiffness=1e4, friction=1e4),
     "box in a groove": (
         planar_box(),
@@ -166,7 +167,7 @@ def test_powers_that_are_not_whole_are_refused() -> None:
     with pytest.raises(ContactError, match="alpha 1.5, beta 1, gamma 1; a graph takes whole numbers as alph"):
         loop_of(robot, dt, contact)
     with pytest.raises(ContactError, match="and an even one as beta"):
-        loop_of(robot, dt, replace(contact, alpha=2.0, printed_exponent=True))
+        loop_of(robot, dt, PrintedContact(contact.points))
     with pytest.raises(ContactError, match="contact point on link 'lid', which robot 'planar box' has not"):
         loop_of(robot, dt, Contact([Point("lid", (0.0, 0.0, 0.0))]))
 
@@ -177,7 +178,6 @@ def test_powers_that_are_not_whole_are_refused() -> None:
         ({"alpha": 1.0}, "contact has alpha 1; model 'pbfd' needs alpha > 1"),
         ({"alpha": 0.0, "model": "pbd"}, "contact has alpha 0; model 'pbd' needs alpha > 0"),
         ({"beta": 0.5}, "contact has beta 0.5; model 'pbfd' needs beta ≥ 1"),
-        ({"beta": 0.0, "printed_exponent": True}, "contact has beta 0; model 'pbfd' needs beta > 0"),
         ({"gamma": 0.0}, "contact has gamma 0; model 'pbfd' needs gamma > 0"),
         ({"stiffness": float("nan")}, "contact has stiffness nan"),
         ({"stiffness": "1e4"}, "contact has stiffness '1e4'; model 'pbfd' needs stiffness > 0"),
@@ -190,6 +190,14 @@ def test_powers_that_are_not_whole_are_refused() -> None:
 def test_laws_outside_the_lemmas_are_refused(law: dict[str, Any], text: str) -> None:
     with pytest.raises(ContactError, match=text):
         Contact(**{"points": corners("box", (1.0, 0.0, 0.5))} | law)
+
+
+def test_what_the_printed_law_refuses() -> None:
+    points = corners("box", (1.0, 0.0, 0.5))
+    with pytest.raises(ContactError, match="contact has beta 0; model 'pbfd' needs beta > 0"):
+        PrintedContact(points, beta=0.0)
+    with pytest.raises(ContactError, match="the printed exponent is of the force along the plane, which model 'pbd'"):
+        PrintedContact(points, model="pbd")
 
 
 @pytest.mark.parametrize("order", [2, 3, 4])

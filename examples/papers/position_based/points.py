@@ -39,8 +39,7 @@ def points_of(robot: Robot, contact: Contact | None, drag: Drag | None) -> Point
     planes = contact.planes if contact else ()
     law = np.zeros(6)
     if contact:
-        exponent = contact.beta - (0.0 if contact.printed_exponent else 1.0)
-        law[:] = contact.stiffness, contact.friction, contact.alpha, contact.beta, contact.gamma, exponent
+        law[:] = contact.stiffness, contact.friction, contact.alpha, contact.beta, contact.gamma, contact.sliding
     wet, place, viscous = drag_points(robot, drag) if drag else ([], np.zeros((0, 3)), np.zeros((0, 3, 3)))
     positions = [point.position for point in contact.points] if contact else []
     return Points(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -78,11 +78,9 @@ class Contact(Force):
     friction that is to mean the same at another step is proportional to 1/dt.
     model: "pbfd", these two forces (Equation 13); or "pbd", the forces of the energy
     friction |x|^(beta + 1) d^(gamma + 1), which presses points out of the plane as they slide (Equation 11).
-    printed_exponent: |x|^beta in the force along the plane, as Equation 12 is printed: drag in place of friction.
 
     Raises ContactError for parameters outside the lemmas: stiffness > 0, friction ≥ 0; "pbfd": alpha > 1,
-    gamma > 0 and beta ≥ 1, or beta > 0 with the printed exponent (force once differentiable); "pbd": alpha, beta,
-    gamma > 0 (energy once differentiable).
+    gamma > 0 and beta ≥ 1 (force once differentiable); "pbd": alpha, beta, gamma > 0 (energy once differentiable).
     """
 
     points: Sequence[Point]
@@ -93,13 +91,13 @@ class Contact(Force):
     beta: float = 1.0
     gamma: float = 1.0
     model: Literal["pbfd", "pbd"] = "pbfd"
-    printed_exponent: bool = False
+
+    least_beta: ClassVar[tuple[float, bool]] = (1.0, True)
+    """The least beta of "pbfd", and whether it may be that."""
 
     def __post_init__(self) -> None:
         if self.model not in ("pbfd", "pbd"):
             raise ContactError(f"contact has model '{self.model}'; expected 'pbfd' or 'pbd'")
-        if self.model == "pbd" and self.printed_exponent:
-            raise ContactError("printed_exponent is a form of the force along the plane, which model 'pbd' has not")
         for name, kind in (("points", Point), ("planes", Plane)):
             items = getattr(self, name)
             if not (isinstance(items, Sequence) and items and all(isinstance(item, kind) for item in items)):
@@ -112,7 +110,7 @@ class Contact(Force):
             "stiffness": (0.0, False),
             "friction": (0.0, True),
             "alpha": (1.0 if pbfd else 0.0, False),
-            "beta": (1.0, True) if pbfd and not self.printed_exponent else (0.0, False),
+            "beta": self.least_beta if pbfd else (0.0, False),
             "gamma": (0.0, False),
         }
         for name, (least, inclusive) in ranges.items():
@@ -122,6 +120,11 @@ class Contact(Force):
                 raise ContactError(
                     f"contact has {name} {shown(value)}; model '{self.model}' needs {name} {sign} {least:g}"
                 )
+
+    @property
+    def sliding(self) -> float:
+        """The exponent of |x| that x is multiplied by in the force along the plane."""
+        return self.beta - 1.0
 
     @classmethod
     def of_velocities(
@@ -139,9 +142,8 @@ class Contact(Force):
         """Raises ContactError: a point on no link of the robot, or a law with powers that a graph has no operation
         for."""
         check_points(robot, self.points, balls=True)
-        sliding = self.beta if self.printed_exponent else self.beta - 1.0
-        if not (self.alpha % 1.0 == self.gamma % 1.0 == 0.0 and sliding % 2.0 == 0.0):
-            even = "an even" if self.printed_exponent else "an odd"
+        if not (self.alpha % 1.0 == self.gamma % 1.0 == 0.0 and self.sliding % 2.0 == 0.0):
+            even = "an even" if self.sliding == self.beta else "an odd"
             raise ContactError(
                 f"contact has alpha {self.alpha:g}, beta {self.beta:g}, gamma {self.gamma:g}; a graph takes whole "
                 f"numbers as alpha and gamma and {even} one as beta"
@@ -157,13 +159,12 @@ class Contact(Force):
         deep = select(above, 0.0, -above)
         x = moved - n * (n @ moved)
         square = x @ x
-        sliding = self.beta if self.printed_exponent else self.beta - 1.0
         rub = (self.beta + 1.0) * self.friction
         press = self.stiffness * power(deep, self.alpha)
         if self.model == "pbd":
             lift = (self.gamma + 1.0) * self.friction
             press = press + lift * power(square, 0.5 * (self.beta + 1.0)) * power(deep, self.gamma)
-        force: Array = n * press - x * (rub * power(square, 0.5 * sliding) * power(deep, self.gamma + 1.0))
+        force: Array = n * press - x * (rub * power(square, 0.5 * self.sliding) * power(deep, self.gamma + 1.0))
         return force
 
 
