@@ -108,6 +108,16 @@ def _pose(path: _Pose | _Step) -> _Pose:
     return path.after(_HERE) if isinstance(path, _Step) else path
 
 
+Places = list[tuple[Array, Array]]
+"""R (3, 3) and p (3,) of every link, m."""
+
+
+def places(tree: Tree, q: Sequence[Scalar] | Array) -> Places:
+    """Of every link in the base frame."""
+    where = poses(tree, list(q), "base")
+    return list(zip(where.rotation, where.position, strict=True))
+
+
 def _joined(first: _Pose | _Step, second: _Pose | _Step) -> _Pose:
     """The pose at the end of two paths, the second from where the first ends. A single step takes fewer products."""
     before = _pose(first)

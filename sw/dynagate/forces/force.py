@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-import numpy as np
-
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.naming import scope
 from dynagate.dynamics.coupling import Coupling
+from dynagate.dynamics.frames import Places, places
 from dynagate.dynamics.spatial import Array, Motion, Scalar, array, cross, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot import Robot
@@ -92,16 +91,10 @@ class Now:
         return array(self._coupling.torques(torques) if self._coupling else list(torques))
 
     @cached_property
-    def poses(self) -> list[tuple[Array, Array]]:
+    def poses(self) -> Places:
         """R (3, 3) and p (3,) of every link, m, in the base frame."""
         q = self._coupling.configuration(list(self.q)) if self._coupling else list(self.q)
-        poses: list[tuple[Array, Array]] = []
-        for i, joint in enumerate(self.tree.transforms(q)):
-            with scope("place", f"link{i}"):
-                parent = self.tree.parents[i]
-                r, p = poses[parent] if parent >= 0 else (array(np.eye(3)), zeros(3))
-                poses.append((array(joint.after(r)), p + r @ joint.translation))
-        return poses
+        return places(self.tree, q)
 
     @cached_property
     def motions(self) -> list[Motion]:

@@ -15,6 +15,7 @@ import numpy as np
 from dynagate.base.naming import scope
 from dynagate.dynamics.configuration import advance, between, directions_of
 from dynagate.dynamics.forward_dynamics import forward_dynamics
+from dynagate.dynamics.frames import Places, places
 from dynagate.dynamics.spatial import Array, Inertia, Scalar, array, chosen, select, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.forces import Forces
@@ -30,9 +31,6 @@ from dynagate.robot import Robot
 FAR = 1e30
 """Above any bound of a comparison: a force that is not a number; and squares of forces before the first iteration of a
 search for a root."""
-
-Poses = list[tuple[Array, Array]]
-"""Per link R (3, 3) and p (3,), in the world or sums of such."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +142,7 @@ def begin(model: Model) -> Graph:
         before = _bent(model, q, before, went, tau, inputs, recording.input("first", ())[()])
         went = between(robot, before, q)
         outputs["earlier"] = before
-    here, last = poses_of(tree, q), poses_of(tree, before)
+    here, last = places(tree, q), places(tree, before)
     past = zeros(model.unknown, len(tree.links), 12)
     for a, (of_last, of_here) in enumerate(nodes.second[:, :2]):
         for i, ((r, p), (r0, p0)) in enumerate(zip(here, last, strict=True)):
@@ -242,30 +240,30 @@ def evaluation(model: Model, at: str, slope: str) -> Graph:
     linear = recording.input("linear", (robot.nv,), sizes["tau"])
     past = _past(recording, model)
     marks = recording.input("marks", (len(model.contact.points), 3), sizes["place"]) if model.contact else None
-    places = model.reached(start, away)
+    reached = model.reached(start, away)
     names = model.forces.inputs if model.forces else ()
     inputs = {name: recording.input(name, (robot.nv,), sizes["delta_q"]) for name in names}
     if order == 2:
-        energy, slopes = energy_and_slope(model, places[0], away, past[0], linear, marks)
+        energy, slopes = energy_and_slope(model, reached[0], away, past[0], linear, marks)
         if model.forces:
-            slopes = slopes - model.forces.torque(places[0], away * (1.0 / model.dt), model.dt, inputs)
+            slopes = slopes - model.forces.torque(reached[0], away * (1.0 / model.dt), model.dt, inputs)
         return recording.graph({slope: slopes} if model.by_root else {"energy": scalar(energy), slope: slopes})
     earlier = model.configuration(recording, "earlier")
-    return recording.graph({slope: np.concatenate(_at_nodes(model, [earlier, start, *places], past, linear, inputs))})
+    return recording.graph({slope: np.concatenate(_at_nodes(model, [earlier, start, *reached], past, linear, inputs))})
 
 
 def _at_nodes(
-    model: Model, places: Sequence[Array], past: Array, linear: Array, inputs: Mapping[str, Array]
+    model: Model, nodes_q: Sequence[Array], past: Array, linear: Array, inputs: Mapping[str, Array]
 ) -> list[Array]:
-    """The forces (nv,) that are left at each unknown node. places: the configurations of all nodes."""
+    """The forces (nv,) that are left at each unknown node. nodes_q: the configurations of all nodes."""
     tree, nodes, dt = model.tree, model.nodes, model.dt
-    poses, slopes = [poses_of(tree, q) for q in places[2:]], []
-    for a, q in enumerate(places[2:]):
+    poses, slopes = [places(tree, q) for q in nodes_q[2:]], []
+    for a, q in enumerate(nodes_q[2:]):
         turns = [weighted(nodes.second[a, 2:], [of[i][0] for of in poses]) for i in tree.links]
         shifts = [weighted(nodes.second[a, 2:], [of[i][1] for of in poses]) for i in tree.links]
         _, slope = _inertial(model, poses[a], turns, shifts, past[a], None)
-        rate = directions_of(model.robot, q, weighted(nodes.first[a] / dt, places))
-        rotor = array(tree.armature) * directions_of(model.robot, q, weighted(nodes.second[a] / dt**2, places))
+        rate = directions_of(model.robot, q, weighted(nodes.first[a] / dt, nodes_q))
+        rotor = array(tree.armature) * directions_of(model.robot, q, weighted(nodes.second[a] / dt**2, nodes_q))
         slope = slope + linear + array(tree.damping) * rate + rotor
         if model.forces:
             slope = slope - model.forces.torque(q, rate, dt, inputs)
@@ -285,17 +283,6 @@ def _past(recording: Recording, model: Model) -> Array:
     return recording.input("past", (model.unknown, len(model.tree.links), 12), sizes)
 
 
-def poses_of(tree: Tree, q: Array) -> Poses:
-    """Every link in the world."""
-    poses: Poses = []
-    for i, joint in enumerate(tree.transforms(list(q))):
-        with scope("place", f"link{i}"):
-            parent = tree.parents[i]
-            r, p = poses[parent] if parent >= 0 else (array(np.eye(3)), zeros(3))
-            poses.append((joint.after(r), p + r @ joint.translation))
-    return poses
-
-
 def energy_and_slope(
     model: Model, q: Array, away: Array, past: Array, linear: Array, marks: Array | None
 ) -> tuple[Scalar, Array]:
@@ -304,7 +291,7 @@ def energy_and_slope(
     q (nq,), away (nv,): the step's end. past (links, 12): T_{k-1} - 2 T_k of every link. linear (nv,): as `begin` has
     it. marks (points, 3): where contact points are at the step's begin.
     """
-    poses = poses_of(model.tree, q)
+    poses = places(model.tree, q)
     total, slope = _inertial(model, poses, [r for r, _ in poses], [p for _, p in poses], past, marks)
     for d in range(model.robot.nv):
         square = model.square(d)
@@ -314,7 +301,7 @@ def energy_and_slope(
 
 
 def _inertial(
-    model: Model, poses: Poses, turns: Sequence[Array], shifts: Sequence[Array], past: Array, marks: Array | None
+    model: Model, poses: Places, turns: Sequence[Array], shifts: Sequence[Array], past: Array, marks: Array | None
 ) -> tuple[Scalar, Array]:
     """The energy of inertia and gravity, and the forces (nv,) at poses. turns, shifts: R and p of every link as they
     weigh in the acceleration, to which the past is added."""
@@ -355,7 +342,7 @@ def _weighted(inertia: Inertia, turn: Array, shift: Array) -> tuple[Array, Array
     return weighted, pushed, sum(np.ravel(weighted * turn)) + sum(pushed * shift)
 
 
-def _places(model: Model, poses: Poses) -> list[Array]:
+def _places(model: Model, poses: Places) -> list[Array]:
     """The contact points in the world."""
     points = model.contact.points if model.contact else ()
     turns = model.tree.turns
@@ -366,7 +353,7 @@ def _places(model: Model, poses: Poses) -> list[Array]:
 
 
 def _subtract_contact(
-    model: Model, contact: Contact, poses: Poses, marks: Array, moments: list[Array], forces: list[Array]
+    model: Model, contact: Contact, poses: Places, marks: Array, moments: list[Array], forces: list[Array]
 ) -> None:
     """Takes the forces on contact points, and their moments about the world's origin, from those of their links."""
     for k, p in enumerate(_places(model, poses)):
