@@ -74,7 +74,6 @@ class Rollout(Opened):
         chosen = chosen_device(device, ROLLOUT, own)
         robot = robot_of(robot)
         self.robot, self.steps, self.every, self.device = robot, int(asked.steps), int(asked.every), chosen.name
-        self.options.friction_of(robot)
         self._given: dict[str, tuple[int, ...]] = feedback_inputs(robot) if asked.feedback else {}
         if asked.feedback:
             largest_of(robot, asked.feedback)
@@ -526,8 +525,6 @@ def _on_chip(
         dt=options.dt,
         integrator=options.integrator,
         linearise=linearise,
-        friction=options.friction,
-        friction_speed=options.friction_speed,
         stops=options.stops,
         forces=[as_text(force) for force in options.forces],
     )

@@ -62,7 +62,6 @@ class Solver(Opened):
         if self._chosen.keeps_states:
             raise ArgumentError(f"device '{self._chosen.name}' of {function}; expected 'cpu', 'cuda' or 'numpy'")
         self.robot, self.device, self.knots = robot_of(robot), self._chosen.name, int(knots)
-        step.friction_of(self.robot)
         self.step = step
         self.bounds = _bounds(self.robot, bounds)
         self.inputs: dict[str, Input] = cost.inputs_of(self.robot)

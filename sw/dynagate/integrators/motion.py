@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dynagate.base.errors import ArgumentError
-from dynagate.forces import Force, Friction
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
 from dynagate.integrators.equations_vjp import Equations, equations_vjp_graph
@@ -95,10 +94,3 @@ def reverse_loop(method: Method, robot: Robot, options: StepOptions) -> Loop:
     per_turn = tuple(port.name for port in graph.inputs if port.name not in carry.values())
     name = f"rollout_{method.name}_vjp"
     return Loop(name, robot.name, (graph,), carry, Count(), per_turn, ("vjp_tau",), tuple(carry), backwards=True)
-
-
-def forces_of(options: StepOptions) -> tuple[Force, ...]:
-    """All forces of a step, the friction in its options among them."""
-    friction = options.friction
-    acts = any(friction) if isinstance(friction, tuple) else bool(friction)
-    return (*options.forces, Friction(friction, options.friction_speed)) if acts else options.forces

@@ -19,7 +19,7 @@ from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.equations_vjp import AFTER, RESIDUAL, Equations
-from dynagate.integrators.motion import Method, Motion, forces_of
+from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.position_based_graphs import Model, begin, evaluation, scalar, weighted
 from dynagate.integrators.position_based_inputs import PositionBasedError, check_whole
 from dynagate.integrators.position_based_links import check_robot, sizes
@@ -75,7 +75,7 @@ class PositionBasedMethod(Method):
         self.check(options, linearise=linearise)
         assert options.dt is not None
         scale = self._scale(robot)
-        model = _model(robot, options.dt, self.order, forces_of(options), self.resolution)
+        model = _model(robot, options.dt, self.order, options.forces, self.resolution)
         second = self.order > 2
         if self.resolution is not None and model.by_root:
             raise ArgumentError(
@@ -109,7 +109,7 @@ class PositionBasedMethod(Method):
         if self.order > 2:
             raise ArgumentError(f"method '{self.name}' of order {self.order} has no reverse sweep; expected order=2")
         assert options.dt is not None
-        model = _model(robot, options.dt, self.order, forces_of(options), self.resolution)
+        model = _model(robot, options.dt, self.order, options.forces, self.resolution)
         step = StepRecording(robot, options, "position_based_step", far=True)
         recording, after = step.recording, step.velocities(AFTER, "qd")
         inputs = {**recording.inputs, "before": advance(robot, step.q, step.qd * -step.dt), "trial": after * step.dt}

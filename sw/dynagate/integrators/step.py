@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, replace
 from typing import Any
 
 import numpy.typing as npt
@@ -14,9 +14,9 @@ from dynagate.base.naming import scope
 from dynagate.base.nearest import nearest
 from dynagate.dynamics import Tree
 from dynagate.dynamics.explicit import METHODS
-from dynagate.dynamics.friction import SPEED, Friction, check_friction, friction_of
+from dynagate.dynamics.friction import SPEED, check_friction, friction_of
 from dynagate.dynamics.spatial import select
-from dynagate.forces import Force, Forces
+from dynagate.forces import Force, Forces, Friction
 from dynagate.forces.force import check_forces
 from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import output_values
@@ -35,40 +35,38 @@ class StepOptions:
     """What a step is. Raises ValueError.
 
     dt: seconds, or None for an input `dt` (). integrator: one of `explicit.METHODS`. form: of forward dynamics.
-    friction, friction_speed: as in `dynamics.AlgorithmOptions`. stops: joints end at their limits, where they lose
-    their speed. wrap: angles of joints that turn for ever (`Robot.is_periodic`) come back between -π and π.
-    forces: of `dynagate.forces`, besides friction and the robot's damping.
+    friction, friction_speed: as in `dynamics.AlgorithmOptions`; they become the last of the forces. stops: joints end
+    at their limits, where they lose their speed. wrap: angles of joints that turn for ever (`Robot.is_periodic`) come
+    back between -π and π. forces: of `dynagate.forces`, besides the robot's damping.
     constrained: constrained forward dynamics, with the input `active` (constraints,).
     """
 
     dt: float | None
     integrator: str = "semi_implicit_euler"
     form: str | None = None
-    friction: bool | float | tuple[float, ...] = 0.0
-    friction_speed: float = SPEED
+    friction: InitVar[bool | float | tuple[float, ...]] = 0.0
+    friction_speed: InitVar[float] = SPEED
     stops: bool = False
     wrap: bool = False
     forces: tuple[Force, ...] = ()
     constrained: bool = False
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, friction: bool | float | tuple[float, ...], friction_speed: float) -> None:
         if self.integrator not in METHODS:
             near = nearest(self.integrator, METHODS)
             raise ArgumentError(f"integrator '{self.integrator}'{near}; expected one of {', '.join(METHODS)}")
         if self.dt is not None:
             check_time_step(self.dt)
         check_flags(stops=self.stops, constrained=self.constrained)
-        check_friction(self.friction, self.friction_speed)
-        object.__setattr__(self, "forces", check_forces(self.forces))
+        check_friction(friction, friction_speed)
+        acts = any(friction) if isinstance(friction, tuple) else bool(friction)
+        rubbing = (Friction(friction, friction_speed),) if acts else ()
+        object.__setattr__(self, "forces", (*check_forces(self.forces), *rubbing))
 
     @property
     def dynamics(self) -> str:
         """The function that gives accelerations."""
         return "constrained_forward_dynamics" if self.constrained else "forward_dynamics"
-
-    def friction_of(self, robot: Robot) -> Friction | None:
-        """Raises ValueError: there are not as many numbers as degrees of freedom."""
-        return friction_of(robot, self.friction, self.friction_speed)
 
 
 class StepRecording:
@@ -79,7 +77,7 @@ class StepRecording:
     """
 
     def __init__(self, robot: Robot, options: StepOptions, name: str, *, far: bool = False) -> None:
-        self.robot, self.options, self.friction = robot, options, options.friction_of(robot)
+        self.robot, self.options = robot, options
         self.recording = Recording(name, robot.name)
         self._sizes = typical_sizes(Tree(robot))
         if far:
@@ -136,13 +134,15 @@ class StepRecording:
         return q, qd
 
     def graph(self, outputs: dict[str, Array]) -> Graph:
-        return replace(self.recording.graph(outputs), friction=self.friction)
+        rubbing = [force for force in self.options.forces if isinstance(force, Friction)]
+        friction = friction_of(self.robot, rubbing[0].force, rubbing[0].speed) if rubbing else None
+        return replace(self.recording.graph(outputs), friction=friction)
 
 
 def step_graph(robot: Robot, options: StepOptions) -> Graph:
     """The graph of a step: q (nq,), qd, tau (nv,) and, unless it is constant, dt () to q_next (nq,), qd_next (nv,)."""
     step = StepRecording(robot, options, "step")
-    forward = trace(robot, options.dynamics, form=options.form, friction=step.friction)
+    forward = trace(robot, options.dynamics, form=options.form)
 
     def acceleration(q: Array, qd: Array, tau: Array) -> Array:
         values = step.recording.replay(forward, {"q": q, "qd": qd, "tau": tau, **step.held})

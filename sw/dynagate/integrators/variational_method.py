@@ -24,7 +24,7 @@ from dynagate.graph import Graph, trace
 from dynagate.graph.derivatives import jacobian
 from dynagate.graph.loop import TURNS, Count, Loop, Until
 from dynagate.integrators.equations_vjp import AFTER, FIRST, RESIDUAL, Equations
-from dynagate.integrators.motion import Method, Motion, forces_of
+from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.step import StepOptions, StepRecording
 from dynagate.integrators.variational_graphs import (
     CARRIED,
@@ -75,7 +75,7 @@ class VariationalMethod(Method):
         assert options.dt is not None
         robot.check_uncoupled("the variational integrator")
         check_invertible(Tree(robot))
-        forces = Forces(robot, forces_of(options))
+        forces = Forces(robot, options.forces)
         carried = {**CARRIED, "failed_next": "failed"}
         loop = Loop(
             f"variational_{self.guess}{f'_every_{every}' if every > 1 else ''}",
@@ -95,7 +95,7 @@ class VariationalMethod(Method):
         assert options.dt is not None
         step = StepRecording(robot, options, "variational_step", far=True)
         first, after = step.recording.input(FIRST, ())[()], step.velocities(AFTER, "qd")
-        left = _balance(Forces(robot, forces_of(options)), step, first, after)
+        left = _balance(Forces(robot, options.forces), step, first, after)
         return Equations(step.graph({RESIDUAL: left, "q_next": advance(robot, step.q, after * step.dt)}))
 
     def _solve(self, robot: Robot, forces: Forces) -> Loop:
