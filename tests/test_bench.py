@@ -68,6 +68,55 @@ def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
     assert again["fpga_modelled"]["batches"][1]["ns"] > again["fpga_modelled"]["batches"][0]["ns"]
 
 
+def test_partitions_of_the_datapath_have_the_measured_part_of_the_host(result: dict[str, Any]) -> None:
+    model = result["fpga_modelled"]
+    rows = {(row["partition"], row["batch"]): row for row in model["partitions"]}
+    for measured in result["partitions"]:
+        row = rows[measured["partition"], measured["batch"]]
+        assert row["host_ns"] == measured["host_ns"]
+        assert (row["host_ns"] > 0.0) == (row["partition"] != "completely fused")
+    for whole in model["batches"]:
+        assert rows["completely fused", whole["batch"]]["ns"] == whole["ns"]
+        assert rows["split", whole["batch"]]["host_ns"] > rows["fused", whole["batch"]]["host_ns"]
+    assert model["single_call"]["forward_dynamics_gradient"] == pytest.approx(model["latency_cycles"] * 4.0)
+    assert "FPGA partition split (modelled)" in report.text(result)
+
+
+def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was measured is taken over; after a change of what is asked, of the robot or of the file it is not."""
+    arm = robots.load("two_joint_arm")
+    asked: dict[str, Any] = {"batches": (16, 64), "pinocchio": False}
+    kept: list[dict[str, Any]] = []
+
+    def stop(figures: dict[str, Any]) -> None:
+        kept.append(json.loads(json.dumps(figures)))
+        if "accuracy" in figures:
+            raise KeyboardInterrupt
+
+    parts = {name: (lambda value=value: value) for name, value in result.items() if name not in ("robot", "machine")}
+    del parts["degrees_of_freedom"]
+    monkeypatch.setattr(comparison, "_parts", lambda *_: parts)
+    with pytest.raises(KeyboardInterrupt):
+        comparison.compare(arm, Region.of(arm), **asked, keep=stop)
+    begun = kept[-1]
+    assert "accuracy" in begun
+    assert "deadline" not in begun
+    counted: list[str] = []
+    monkeypatch.setattr(
+        comparison, "_parts", lambda *_: {name: (lambda name=name: counted.append(name)) for name in parts}
+    )
+    whole = comparison.compare(arm, Region.of(arm), **asked, begun=begun)
+    assert counted == ["fpga_modelled", "deadline"]
+    assert comparison.ASKED not in whole
+    for change in ({"batches": (16,)}, {"threads": 1}, {"ii": 16}):
+        counted.clear()
+        comparison.compare(arm, Region.of(arm), **{**asked, **change}, begun=begun)
+        assert counted == list(parts)
+    counted.clear()
+    comparison.compare(arm, Region.of(arm), **asked, begun=whole)  # a run that is over is measured anew
+    assert counted == list(parts)
+
+
 def test_solver_is_measured_beside_crocoddyl_on_the_same_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(solvers, "ROUNDS", 1)
     monkeypatch.setattr(solvers, "PROBLEMS", 16)

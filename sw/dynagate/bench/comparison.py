@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -40,6 +42,8 @@ STREAM_BITS = 512
 """Assumed for the modelled FPGA: clock of the datapath; bytes a second and latency of a PCIe 3.0 × 8 link each way;
 bits of a beat of float32 streams."""
 
+ASKED = "asked"
+"""In the figures of a run that is not over: what was asked for."""
 Say = Callable[[str], Any]
 
 
@@ -53,49 +57,98 @@ def compare(
     pinocchio: bool = True,
     pinocchio_single: bool = False,
     step: Say | None = None,
+    begun: Mapping[str, Any] | None = None,
+    keep: Callable[[dict[str, Any]], Any] | None = None,
 ) -> dict[str, Any]:
     """All figures of one run, as JSON takes them: machine, single calls, partitions, batches, accuracy, modelled FPGA.
 
-    Times are nanoseconds: per call, or per sample of a batch. Raises ValueError for an empty batch, no threads or an
-    interval that no datapath has, CompileError where there is no C compiler.
+    Times are nanoseconds: per call, or per sample of a batch. begun: figures of a run of the same that was interrupted,
+    which are taken over. keep: called with the figures after each part; those of the last part are whole.
+    Raises ValueError for an empty batch, no threads or an interval that no datapath has, CompileError where there is no
+    C compiler.
     """
     say = step or (lambda text: None)
     _check(batches, threads, ii)
-    on = machine()
-    peer: peers.Peer | str = "not asked for"
-    generated: peers.Peer | str = "not asked for"
-    if pinocchio:
-        say("Pinocchio: compiling (minutes, the first time) and measuring")
-        peer = peers.pinocchio(robot, single=pinocchio_single)
-        say("CasADi: compiling (minutes, the first time) and measuring")
-        generated = codegen.casadi(robot)
-    single = _single_calls(robot, region, say)
-    result: dict[str, Any] = {
-        "robot": robot.name,
-        "degrees_of_freedom": robot.nv,
-        "machine": on,
-        "pinocchio": peer if isinstance(peer, str) else asdict(peer),
-        "casadi": generated if isinstance(generated, str) else asdict(generated),
-        "single_call": single,
-        "throughput": _throughput(robot, region, threads, say),
-        "partitions": _partitions(robot, region, batches, say),
-        "batches": _batches(robot, region, batches, threads, say),
-    }
-    say("rollouts")
-    result["rollouts"] = rollouts.measured(robot, region, pinocchio=pinocchio)
-    say("the solver of optimal control")
-    result["solver"] = solvers.measured(robot, region, crocoddyl=pinocchio)
-    say("the GPU, if there is one")
-    result["cuda"] = gpu.measured(robot, region, batches, _options)
-    say("accuracy")
-    result["accuracy"] = _accuracy(robot, region)
-    say("the modelled FPGA")
-    planned = plan(assign(trace(robot, GRADIENT), region, Policy()), ii)
-    result["fpga_modelled"] = _modelled(planned, batches)
-    say("a million single calls")
-    one = region.sample(GRADIENT, 1, SEED)
-    result["deadline"] = deadline(trace(robot, GRADIENT, **_options(GRADIENT)), one, planned, CLOCK_HZ)
+    asked = {"batches": list(batches), "threads": threads, "ii": ii}
+    states = region.sample(GRADIENT, 4, SEED).values()
+    drawn = hashlib.sha256(b"".join(np.ascontiguousarray(value).tobytes() for value in states)).hexdigest()
+    asked |= {"pinocchio": pinocchio, "pinocchio_single": pinocchio_single, "states": drawn}
+    result: dict[str, Any] = {"robot": robot.name, "degrees_of_freedom": robot.nv, "machine": machine()}
+    result[ASKED] = asked
+    known = begun if begun is not None and goes_on(begun, result) else {}
+    if known:
+        result["machine"] = known["machine"]
+    for name, measure in _parts(robot, region, asked, say, result).items():
+        result[name] = known[name] if name in known else measure()
+        if keep is not None:
+            keep(result)
+    del result[ASKED]
+    if keep is not None:
+        keep(result)
     return result
+
+
+def goes_on(begun: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether figures are of an interrupted run of the same robot, options and machine."""
+    same = all(begun.get(name) == now[name] for name in ("robot", "degrees_of_freedom", ASKED))
+    machines = [
+        {key: value for key, value in each["machine"].items() if key != "date"} for each in (begun, now) if same
+    ]
+    return same and machines[0] == machines[1]
+
+
+def _parts(
+    robot: Robot, region: Region, asked: Mapping[str, Any], say: Say, result: Mapping[str, Any]
+) -> dict[str, Callable[[], Any]]:
+    """What is measured, in order, by its name in the result. result: of the parts before."""
+    batches, threads, peers_too = asked["batches"], asked["threads"], asked["pinocchio"]
+    planned = cache(lambda name: plan(assign(trace(robot, name), region, Policy()), asked["ii"]))
+
+    def pinocchio() -> Any:
+        if not peers_too:
+            return "not asked for"
+        say("Pinocchio: compiling (minutes, the first time) and measuring")
+        peer = peers.pinocchio(robot, single=asked["pinocchio_single"])
+        return peer if isinstance(peer, str) else asdict(peer)
+
+    def casadi() -> Any:
+        if not peers_too:
+            return "not asked for"
+        say("CasADi: compiling (minutes, the first time) and measuring")
+        peer = codegen.casadi(robot)
+        return peer if isinstance(peer, str) else asdict(peer)
+
+    def said(text: str, measure: Callable[[], Any]) -> Callable[[], Any]:
+        def run() -> Any:
+            say(text)
+            return measure()
+
+        return run
+
+    def million() -> Any:
+        one = region.sample(GRADIENT, 1, SEED)
+        return deadline(trace(robot, GRADIENT, **_options(GRADIENT)), one, planned(GRADIENT), CLOCK_HZ)
+
+    def modelled() -> Any:
+        model = _modelled(planned(GRADIENT), batches)
+        model["partitions"] = _modelled_partitions(planned, result["partitions"], model["batches"])
+        model["single_call"] = {name: planned(name).latency / CLOCK_HZ * 1e9 for name in STAGES}
+        return model
+
+    return {
+        "pinocchio": pinocchio,
+        "casadi": casadi,
+        "single_call": lambda: _single_calls(robot, region, say),
+        "throughput": lambda: _throughput(robot, region, threads, say),
+        "partitions": lambda: _partitions(robot, region, batches, say),
+        "batches": lambda: _batches(robot, region, batches, threads, say),
+        "rollouts": said("rollouts", lambda: rollouts.measured(robot, region, pinocchio=peers_too)),
+        "solver": said("the solver of optimal control", lambda: solvers.measured(robot, region, crocoddyl=peers_too)),
+        "cuda": said("the GPU, if there is one", lambda: gpu.measured(robot, region, batches, _options)),
+        "accuracy": said("accuracy", lambda: _accuracy(robot, region)),
+        "fpga_modelled": said("the modelled FPGA", modelled),
+        "deadline": said("a million single calls", million),
+    }
 
 
 def _check(batches: Sequence[int], threads: int, ii: int) -> None:
@@ -152,33 +205,41 @@ def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
 
 
 def _partitions(robot: Robot, region: Region, batches: Sequence[int], say: Say) -> list[dict[str, Any]]:
-    """What a call is cut into, float32 on one thread: split (∂ID alone in C, the rest in float64 numpy), fused (all in
-    C, kernel by kernel), completely fused (one kernel)."""
+    """What a call is cut into, float32 on one thread, all of it in C: split (q̈, M⁻¹ and ∂ID by a kernel each, the
+    product with M⁻¹ by numpy), fused (that product within the last kernel), completely fused (one kernel). "host_ns":
+    of this, what a host has to do beside a datapath of the last kernel."""
     say("partitions of a call")
     kernel = {name: open(robot, name, dtype=np.float32, **_options(name)) for name in (*PARTS, GRADIENT)}
-    reference = {name: trace(robot, name, **_options(name)) for name in PARTS}
     rows = []
     for batch in batches:
         state = _filled(kernel[GRADIENT], region, batch)
         q, qd, tau = (state[key] for key in ("q", "qd", "tau"))
 
-        def split() -> None:
-            qdd = evaluate(reference["forward_dynamics"], {"q": q, "qd": qd, "tau": tau})["qdd"]  # noqa: B023
-            minv = evaluate(reference["mass_matrix_inverse"], {"q": q})["minv"]  # noqa: B023
-            gradient = kernel["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd)  # noqa: B023
+        def before() -> tuple[Any, Any]:
+            qdd = kernel["forward_dynamics"](q=q, qd=qd, tau=tau).qdd  # noqa: B023
+            return qdd, kernel["mass_matrix_inverse"](q=q).minv  # noqa: B023
+
+        def after(minv: Any, gradient: Any) -> None:
             for part in (gradient.dtau_dq, gradient.dtau_dqd):
                 np.matmul(-minv, part)
 
+        def split() -> None:
+            qdd, minv = before()
+            after(minv, kernel["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd))  # noqa: B023
+
         def fused() -> None:
-            qdd = kernel["forward_dynamics"](q=q, qd=qd, tau=tau).qdd  # noqa: B023
-            minv = kernel["mass_matrix_inverse"](q=q).minv  # noqa: B023
+            qdd, minv = before()
             kernel["forward_dynamics_gradient_given_minv"](q=q, qd=qd, qdd=qdd, minv=minv)  # noqa: B023
 
         def completely() -> None:
             kernel[GRADIENT](q=q, qd=qd, tau=tau)  # noqa: B023
 
+        qdd, minv = before()
+        gradient = kernel["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd)
+        ahead = timing(before, 0.2).ns
+        host = {"split": ahead + timing(lambda: after(minv, gradient), 0.2).ns, "fused": ahead, "completely fused": 0.0}  # noqa: B023
         for name, call in (("split", split), ("fused", fused), ("completely fused", completely)):
-            rows.append({"partition": name, "batch": batch, **asdict(timing(call, 0.3))})
+            rows.append({"partition": name, "batch": batch, **asdict(timing(call, 0.3)), "host_ns": host[name]})
     for accelerator in kernel.values():
         accelerator.close()
     return rows
@@ -240,6 +301,33 @@ def _accuracy(robot: Robot, region: Region) -> dict[str, Any]:
             for name, value in exact.items()
         }
     return rows
+
+
+ON_CHIP = {
+    "split": "inverse_dynamics_gradient",
+    "fused": "forward_dynamics_gradient_given_minv",
+    "completely fused": GRADIENT,
+}
+"""What a datapath computes in each partition; the rest is the host's, measured."""
+
+
+def _modelled_partitions(
+    planned: Callable[[str], Plan], measured: Sequence[Mapping[str, Any]], whole: Sequence[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Per partition and batch: the host's part, which was measured, and then the datapath's, modelled as `_modelled`
+    has it. whole: of the datapath of the whole gradient."""
+    batches = [row["batch"] for row in whole]
+    chip = {name: _modelled(planned(function), batches)["batches"] for name, function in ON_CHIP.items()}
+    modelled = {(name, row["batch"]): row["ns"] for name, rows in chip.items() for row in rows}
+    return [
+        {
+            "partition": row["partition"],
+            "batch": row["batch"],
+            "ns": row["host_ns"] + modelled[row["partition"], row["batch"]],
+            "host_ns": row["host_ns"],
+        }
+        for row in measured
+    ]
 
 
 def _modelled(planned: Plan, batches: Sequence[int]) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from dynagate.base.figures import grid, new_figure, plain_logarithmic, saved
 from dynagate.bench.report import series, spreads
 
 PARTITIONS = (
-    "split: the gradient of inverse dynamics in C, the rest in float64 numpy; fused: all in C, a kernel for each part; "
-    "completely fused: one kernel"
+    "split: a kernel for each of q̈, M⁻¹ and the gradient of inverse dynamics, their product by numpy; fused: the "
+    "product within the last kernel; completely fused: one kernel. FPGA: the last kernel modelled, the rest measured"
 )
 
 
@@ -48,10 +48,14 @@ def _single_calls(figure: Any, result: dict[str, Any], path: Path) -> Path:
         notes.insert(0, f"without Pinocchio: {peer}")
     else:
         bars = {"Pinocchio": [tuple(peer["times"][stage][:2]) for stage in stages], **bars}
+    bars["datapath (modelled, no link)"] = [(result["fpga_modelled"]["single_call"][stage], 0.0) for stage in stages]
+    width = 0.8 / len(bars)
     for k, (label, values) in enumerate(bars.items()):
-        places = [x + 0.27 * (k - (len(bars) - 1) / 2) for x in range(len(stages))]
+        places = [x + width * (k - (len(bars) - 1) / 2) for x in range(len(stages))]
         heights, errors = [ns for ns, _ in values], [spread / 2 for _, spread in values]
-        drawn = axes.bar(places, heights, 0.25, yerr=errors, capsize=2, label=label, error_kw={"linewidth": 0.7})
+        drawn = axes.bar(
+            places, heights, 0.93 * width, yerr=errors, capsize=2, label=label, error_kw={"linewidth": 0.7}
+        )
         axes.bar_label(drawn, fmt="%.0f", fontsize=6, padding=1)
     axes.set_xticks(range(len(stages)), [s.replace("_", "\n") for s in stages], fontsize=8)
     axes.set_ylabel("ns per call")

@@ -131,6 +131,8 @@ def _by_device(result: dict[str, Any], column: str) -> dict[str, dict[int, float
             add(f"cuda partition {row['partition']}", row)
     for row in result["fpga_modelled"]["batches"]:
         add("FPGA (modelled)", row)
+    for row in result["fpga_modelled"]["partitions"]:
+        add(f"FPGA partition {row['partition']} (modelled)", row)
     return lines
 
 

@@ -23,7 +23,7 @@ from dynagate.cli.options import (
     integer_options,
     outputs_option,
 )
-from dynagate.cli.output import write_text, written_together
+from dynagate.cli.output import is_special, write_text, written_together
 from dynagate.cli.parameters import count
 from dynagate.cli.robot import region_options, robot_options
 from dynagate.graph.certificate import CERTIFICATE
@@ -183,7 +183,13 @@ def _integers(
 @needs("bench", "amaranth", "scipy")
 @robot_options
 @region_options()
-@click.option("--json", "json_file", type=parameters.File(), metavar="FILE", help="Keep the figures as JSON.")
+@click.option(
+    "--json",
+    "json_file",
+    type=parameters.File(),
+    metavar="FILE",
+    help="Keep the figures as JSON, part by part: the same command goes on with an interrupted run.",
+)
 @click.option("--figures", type=parameters.Folder(), metavar="FOLDER", help="Draw PNG figures into this folder.")
 @click.option(
     "--batch",
@@ -227,6 +233,11 @@ def bench(
     from dynagate.cli.progress import Steps
 
     result: dict[str, Any] = {"robot": robot.name}
+
+    def keep(figures_so_far: dict[str, Any]) -> None:
+        if json_file and not is_special(json_file):
+            write_text(json_file, json.dumps(figures_so_far, indent=1) + "\n")
+
     with Steps() as step:
         if not boards_alone:
             result = compare(
@@ -238,6 +249,8 @@ def bench(
                 pinocchio=not no_pinocchio,
                 pinocchio_single=pinocchio_float32,
                 step=step,
+                begun=_begun(json_file),
+                keep=keep,
             )
         rows = board_rows(robot, region, step=step)
     if not boards_alone:
@@ -251,6 +264,15 @@ def bench(
             from dynagate.bench.figures import figures as draw_figures
 
             draw_figures(result, scratch)
+
+
+def _begun(json_file: Path | None) -> dict[str, Any] | None:
+    """What a run that was interrupted left in the file."""
+    try:
+        content = None if json_file is None or is_special(json_file) else json.loads(json_file.read_text())
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _refuse_beside_boards() -> None:
