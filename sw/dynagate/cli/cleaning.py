@@ -13,9 +13,10 @@ from pathlib import Path
 from dynagate.base.errors import Error
 from dynagate.base.storage import DAY, read_json
 from dynagate.design.files import FILE
+from dynagate.hw.scripts import OUT_OF_CONTEXT
 from dynagate.native.cache import entries, size_of
 
-DESIGN_FILES = ("datapath.v", "rollout.v", "accelerator.v", "datasheet.md", FILE)
+DESIGN_FILES = ("datapath.v", "rollout.v", "accelerator.v", "datasheet.md", *OUT_OF_CONTEXT, FILE)
 """The files of a design beside its benches; all else in its folder is not ours to remove. The last one makes it
 a design."""
 BENCH = re.compile(r"tests/\w[\w.]*")
