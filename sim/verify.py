@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,12 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
 from dynagate.design.design import Design
-from dynagate.design.files import BENCH, BENCH_VECTORS, REBUILD, DesignError, load
-from dynagate.hw.bench import SIMULATORS, bench_faults, vector_texts
+from dynagate.design.files import REBUILD, DesignError, bench_vectors_of, load
+from dynagate.hw.bench import SIMULATORS, bench_faults, subjects, vector_texts
+from dynagate.hw.bench.subject import DATAPATH, ROLLOUT, Subject
 from dynagate.hw.bench.vectors import Vectors
-from dynagate.hw.build import TOP
 from dynagate.sim.sources import SimulationError, read_sources
-from dynagate.sim.verilate import PORTS, bench_program, cocotb_program, environment
+from dynagate.sim.verilate import PORTS, RING_PORTS, SHELL_PORTS, bench_program, cocotb_program, environment
 
 NEEDS = {
     "icarus": (
@@ -42,10 +42,11 @@ _ERROR = re.compile(r"^error (.+): (.+)$", flags=re.M)
 
 @dataclass(frozen=True)
 class Run:
-    """What a bench did in a simulator. bench: "verilog" or "cocotb". coverage: counts by what is counted. errors: text
-    by output. fault: what the bench said where it failed."""
+    """What a module's bench did in a simulator. bench: "Verilog" or "cocotb". coverage: counts by what is counted.
+    errors: text by output. fault: what the bench said where it failed."""
 
     bench: str
+    module: str
     simulator: str
     seconds: float
     samples: int = 0
@@ -59,7 +60,8 @@ class Run:
         return not self.fault
 
     def text(self) -> str:
-        lines = [f"{self.bench} bench in {self.simulator}: {'PASS' if self.passed else 'FAIL'} ({self.seconds:.1f} s)"]
+        result = "PASS" if self.passed else "FAIL"
+        lines = [f"{self.bench} bench of {self.module} in {self.simulator}: {result} ({self.seconds:.1f} s)"]
         if self.fault:
             return "\n".join([*lines, *(f"  {line}" for line in self.fault.splitlines())])
         lines.append(f"  samples{self.samples:>34}")
@@ -83,11 +85,12 @@ class Verified:
         return all(run.passed for run in self.runs)
 
     def covered(self) -> tuple[int, int]:
-        """Of what the Verilog bench counts, how much was seen at least once, and how much there is; overflows apart,
+        """Of what the Verilog benches count, how much was seen at least once, and how much there is; overflows apart,
         which a design may have in no state."""
+        first = {run.module: run for run in reversed(self.runs) if run.bench == "Verilog"}
         counts = [
             count
-            for run in self.runs[:1]
+            for run in first.values()
             for name, count in run.coverage.items()
             if not name.startswith("overflows in ")
         ]
@@ -107,7 +110,7 @@ def verify(
     folder: str | os.PathLike[str],
     simulators: Sequence[str] = SIMULATORS,
     *,
-    drawn: Callable[[Path], Vectors] | None = None,
+    drawn: Callable[[Path], Mapping[str, Vectors]] | None = None,
     step: Callable[[str], Any] | None = None,
 ) -> Verified:
     """Run the benches of a design's folder.
@@ -124,23 +127,37 @@ def verify(
     design = load(folder, bench=False)
     if faults := list(bench_faults(design, folder))[:MOST_FAULTS]:
         raise DesignError(f"{'; '.join(faults)}; {REBUILD}")
-    read_sources([folder / f"{TOP}.v"])
+    about = subjects(design, [0] * max(len(design.functions), 1))  # whose latencies the benches know
+    read_sources([folder / name for name in about[-1].sources])
+    others = None
+    if drawn is not None:
+        say("drawing states")
+        others = drawn(folder)
+    runs: list[Run] = []
+    for subject in about:
+        runs += _module(folder, subject, simulators, None if others is None else others[subject.module], say)
+    return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
+
+
+def _module(
+    folder: Path, subject: Subject, simulators: Sequence[str], other: Vectors | None, step: Callable[[str], Any]
+) -> Iterator[Run]:
+    """The benches of a module. other: vectors in place of the folder's."""
+    bench, module = folder / subject.folder, subject.module
     with tempfile.TemporaryDirectory() as work:
         vectors = Path(work) / "vectors"
         vectors.mkdir()
-        texts = {name: (folder / BENCH / name).read_text(encoding="utf-8") for name in BENCH_VECTORS}
-        if drawn is not None:
-            say("drawing states")
-            texts = vector_texts(design, drawn(folder))
+        if other is None:
+            texts = {name: (bench / name).read_text(encoding="utf-8") for name in bench_vectors_of(module)}
+        else:
+            texts = vector_texts(subject, other)
         for name, text in texts.items():
             (vectors / name).write_text(text, encoding="utf-8")
-        runs = []
         for simulator in simulators:
-            say(f"the Verilog bench in {simulator}")
-            runs.append(_plain(folder, simulator, vectors, step))
-        say(f"the cocotb bench in {simulators[-1]}")
-        runs.append(_cocotb(folder, simulators[-1], vectors))
-    return Verified(design, "the folder's vectors" if drawn is None else "new vectors", tuple(runs))
+            step(f"the Verilog bench of {module} in {simulator}")
+            yield _plain(folder, subject, simulator, vectors, step)
+        step(f"the cocotb bench of {module} in {simulators[-1]}")
+        yield _cocotb(folder, subject, simulators[-1], vectors)
 
 
 def check_simulators(simulators: Sequence[str]) -> None:
@@ -152,39 +169,45 @@ def check_simulators(simulators: Sequence[str]) -> None:
             raise SimulationError(f"'{program}' is not on the path; expected {package}")
 
 
-def _plain(folder: Path, simulator: str, vectors: Path, step: Callable[[str], Any] | None) -> Run:
+def _plain(folder: Path, subject: Subject, simulator: str, vectors: Path, step: Callable[[str], Any]) -> Run:
     """In Icarus by `verify.sh` of the folder, which users run too; in Verilator the same bench from the cache."""
-    began = time.monotonic()
+    began, bench = time.monotonic(), folder / subject.folder
     if simulator == "icarus":
-        command = ["sh", str(folder / BENCH / "verify.sh"), simulator]
+        command = ["sh", str(bench / "verify.sh"), simulator]
         done = completed(command, env={**os.environ, "VECTORS": str(vectors)})
     else:
-        texts = {name: (folder / BENCH / name).read_text(encoding="utf-8") for name in ("rules.sv", "bench.v")}
-        main = "#define MODEL Vtop\n" + (folder / BENCH / "main.cpp").read_text(encoding="utf-8")
-        done = completed([str(bench_program(folder / f"{TOP}.v", texts, main, step))], cwd=vectors)
+        texts = {name: (bench / name).read_text(encoding="utf-8") for name in ("rules.sv", "bench.v")}
+        main = "#define MODEL Vtop\n" + (bench / "main.cpp").read_text(encoding="utf-8")
+        done = completed([str(bench_program(_sources(folder, subject), texts, main, step))], cwd=vectors)
     said, seconds = done.stdout, time.monotonic() - began
     if done.returncode != 0 or not re.search(r"^PASS$", said, flags=re.M):
-        return Run("Verilog", simulator, seconds, fault=_tail(said + done.stderr))
+        return Run("Verilog", subject.module, simulator, seconds, fault=_tail(said + done.stderr))
     counts = {name: int(count) for name, count in _COUNT.findall(said)}
     coverage = {name: int(count) for name, count in _COVERED.findall(said)}
-    return Run("Verilog", simulator, seconds, counts["samples"], counts["cycles"], coverage)
+    return Run("Verilog", subject.module, simulator, seconds, counts["samples"], counts["cycles"], coverage)
 
 
-def _cocotb(folder: Path, simulator: str, vectors: Path) -> Run:
+def _sources(folder: Path, subject: Subject) -> list[Path]:
+    return [folder / name for name in subject.sources]
+
+
+def _cocotb(folder: Path, subject: Subject, simulator: str, vectors: Path) -> Run:
     from dynagate.sim.runner import Icarus, run_module
 
-    began = time.monotonic()
-    verilog = folder / f"{TOP}.v"
-    program = Icarus(TOP, (verilog,)) if simulator == "icarus" else cocotb_program(verilog, TOP, PORTS)
+    began, module = time.monotonic(), subject.module
+    first, *others = _sources(folder, subject)
+    ports = {DATAPATH: PORTS, ROLLOUT: RING_PORTS}.get(module, SHELL_PORTS)
+    in_icarus = simulator == "icarus"
+    program = Icarus(module, (first, *others)) if in_icarus else cocotb_program(first, module, ports, also=others)
     report = vectors / "report.txt"
     variables = {"VECTORS": str(vectors), "REPORT": str(report)}
     try:
-        run_module(program, "test_datapath", variables, folder / BENCH)
+        run_module(program, f"test_{module}", variables, folder / subject.folder)
     except SimulationError as error:
-        return Run("cocotb", simulator, time.monotonic() - began, fault=_tail(str(error)))
-    said = report.read_text(encoding="utf-8")
+        return Run("cocotb", module, simulator, time.monotonic() - began, fault=_tail(str(error)))
+    said, seconds = report.read_text(encoding="utf-8"), time.monotonic() - began
     counts = {name: int(count) for name, count in _COUNT.findall(said)}
-    return Run("cocotb", simulator, time.monotonic() - began, counts["samples"], errors=dict(_ERROR.findall(said)))
+    return Run("cocotb", module, simulator, seconds, counts["samples"], errors=dict(_ERROR.findall(said)))
 
 
 def _tail(text: str) -> str:

@@ -161,10 +161,12 @@ def cocotb_program(
     return kept(target, make, SimulationError) / top
 
 
-def bench_program(verilog: Path, texts: Mapping[str, str], main: str, step: Callable[[str], Any] | None = None) -> Path:
-    """The program of module `bench` around a design's Verilog. texts: its Verilog by file name, written by this
-    process. main: C++ with the clock. Raises SimulationError."""
-    model = _Model.of("bench", [verilog], [], texts)
+def bench_program(
+    files: Sequence[Path], texts: Mapping[str, str], main: str, step: Callable[[str], Any] | None = None
+) -> Path:
+    """The program of module `bench` around files with a design's Verilog. texts: its Verilog by file name, written by
+    this process. main: C++ with the clock. Raises SimulationError."""
+    model = _Model.of("bench", files, [], texts)
     target = cache_folder() / f"bench-{_key(model.key, main)}"
 
     def make(work: Path, result: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from dynagate import Region, build, robots, trace
 from dynagate.design.design import Design
-from dynagate.design.files import BENCH, BENCH_FILES, load, text_of, with_files
+from dynagate.design.files import bench_names, load, text_of, with_files
 from dynagate.design.files import load as load_design
 from dynagate.design.source import source_digest, source_files
 from dynagate.fixedpoint.assign import assign
@@ -186,7 +186,7 @@ def test_a_sound_design_is_kept(sound: Build, monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_hash_is_what_the_hardware_shows_and_leaves_the_files_out(sound: Build) -> None:
     content = load(sound.folder)
-    assert set(content.files) == {"datapath.v", "accelerator.v", *(f"{BENCH}/{name}" for name in BENCH_FILES)}
+    assert set(content.files) == {"datapath.v", "accelerator.v", *bench_names(content)}
     assert content == replace(sound.design, files=content.files)
     assert sound.design.hash[:16] in sound.verilog.read_text().split("\n", 1)[1]
     assert with_files(sound.design, {"datapath.v": "x"}).hash == content.hash
@@ -278,7 +278,13 @@ def test_every_module_that_building_reads_counts_or_is_known_not_to_decide() -> 
         "dynagate.robot.shapes",  # read from the file again
         "dynagate.robot.limits",
         "dynagate.hw.bench",  # verifies what was built
+        "dynagate.hw.bench.operations",
+        "dynagate.hw.bench.rounds",
+        "dynagate.hw.bench.subject",
+        "dynagate.hw.bench.turns",
+        "dynagate.hw.bench.values",
         "dynagate.hw.bench.vectors",
+        "dynagate.hw.bench.wire",
         "dynagate.hw.boards",  # the device and the clock of ooc.tcl
         "dynagate.hw.scripts",
         "dynagate.hw.cost",

@@ -6,28 +6,21 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import dynagate
-import numpy as np
 import pytest
 from amaranth.hdl import Module, Signal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 from dynagate import Region, robots
-from dynagate.design.files import text_of
 from dynagate.fixedpoint.assign import Policy
 from dynagate.fixedpoint.format import Format
-from dynagate.host.chip_rollout import ChipRollout
-from dynagate.host.devices import IntegerTurns
-from dynagate.host.sim_links import SimShellLink
 from dynagate.hw.axi import Axi
-from dynagate.hw.build import SHELL_TOP, Build
+from dynagate.hw.build import Build
 from dynagate.hw.netlist import verilog_text
 from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.verilog import START
-from dynagate.sim.ring import run_ring_bench
-from dynagate.sim.runner import Icarus, run_bench, run_shell_bench
+from dynagate.sim.runner import run_shell_bench
 
 ARM = robots.load("two_joint_arm")
 icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
@@ -103,46 +96,3 @@ def test_accelerators_in_icarus(axi: Axi, ii: int, designs: Path) -> None:
     """Results, padding, registers and resets, as Verilator has them."""
     built = shell(designs, axi, ii)
     run_shell_bench(built, built.region.sample("forward_dynamics", 32, seed=ii), icarus=True)
-
-
-def trajectories(batch: int, turns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    random = np.random.default_rng(5)
-    shapes = (batch, 2), (batch, 2), (batch, turns, 2)
-    return tuple(random.uniform(-1.0, 1.0, shape).astype(np.float32).astype(np.float64) for shape in shapes)  # type: ignore[return-value]
-
-
-@icarus
-def test_a_ring_in_icarus(ring: Build) -> None:
-    q, qd, tau = trajectories(12, 5)
-    steps = np.array([5, 1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 5])
-    run_ring_bench(ring, {"q": q, "qd": qd, "tau": tau}, steps, icarus=True)
-
-
-@icarus
-def test_a_ring_in_its_shell_in_icarus(ring: Build, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The beats of a batch of trajectories, which Verilator's model answers as the integers do."""
-    beats: dict[str, Any] = {}
-    write, read = SimShellLink.write, SimShellLink.read
-
-    def noted_write(link: SimShellLink, samples: Any, results: int | None = None) -> None:
-        beats["inputs"] = samples.copy()
-        write(link, samples, results)
-
-    def noted_read(link: SimShellLink, results: Any) -> int:
-        count = read(link, results)
-        beats["outputs"] = results.copy()
-        return count
-
-    states = trajectories(12, 4)
-    with dynagate.open(ring, link="sim") as chip:
-        monkeypatch.setattr(SimShellLink, "write", noted_write)
-        monkeypatch.setattr(SimShellLink, "read", noted_read)
-        result = chip(*states)
-    np.testing.assert_array_equal(result.q, ChipRollout(IntegerTurns(ring.formatted))(*states).q.astype(np.float32))
-    rows = {side: array.reshape(len(array), -1) for side, array in beats.items()}
-    count = len(rows["outputs"])
-    assert count == len(rows["inputs"]) == 48
-    nothing = np.zeros((count, len(ring.graph.scopes)), bool)
-    data = {**rows, "bad": nothing[:, 0], "overflow": nothing, "seed": 1, "design": text_of(ring.design)}
-    program = Icarus(SHELL_TOP, (ring.accelerator, ring.ring, ring.verilog))
-    run_bench(program, "dynagate.sim.bench_shell", data, only="streams_under_stalls")

@@ -61,19 +61,10 @@ def test_words_are_the_hosts_own_results(designs: Path) -> None:
     np.testing.assert_array_equal(results.view(np.float32), qdd.astype(np.float32))
 
 
-FAULTS = {
-    "results without poison": (r"(\[31:0\] <= )poison_d\d+ \?", r"\g<1>1'b0 ?"),
-    "the count of bad inputs stands still": (r"(bad_inputs <= )[^;]+;", r"\1 bad_inputs;"),
-    "a tag is another sample's": (r"(  tag <= [^;]+);", r"\1 ^ 32'h1;"),
-    "TLAST is lost": (r"assign m_axis_tlast = [^;]*;", "assign m_axis_tlast = 1'h0;"),
-    "soft reset does nothing": (r"(  reset <= )[^;]*;", r"\g<1>1'h0;"),
-}
-
-
-@pytest.mark.parametrize("fault", list(FAULTS))
-def test_bench_notices_a_planted_fault(fault: str, designs: Path, tmp_path: Path) -> None:
+def test_bench_notices_a_planted_fault(designs: Path, tmp_path: Path) -> None:
+    """More of them in `test_verify`, where the bench of the design's folder finds them."""
     built = shell(designs, Axi(128, "sample"), 3, -0.3)
-    changed, count = re.subn(*FAULTS[fault], built.accelerator.read_text())
+    changed, count = re.subn(r"(  tag <= [^;]+);", r"\1 ^ 32'h1;", built.accelerator.read_text())
     assert count, "nothing to change"
     faulty = tmp_path / "faulty" / "accelerator.v"
     faulty.parent.mkdir()

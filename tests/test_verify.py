@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import dynagate
 import pytest
 from click.testing import CliRunner
-from dynagate import robots
+from dynagate import Region, robots
 from dynagate.cli import main
-from dynagate.design.files import BENCH, BENCH_TEXTS, BENCH_VECTORS, DesignError, load, text_of, with_files
+from dynagate.design.files import (
+    BENCH,
+    DesignError,
+    bench_names,
+    bench_texts_of,
+    bench_vectors_of,
+    load,
+    text_of,
+    with_files,
+)
 from dynagate.fixedpoint.assign import Policy
+from dynagate.hw.axi import Axi
 from dynagate.hw.bench import bench_faults
 from dynagate.hw.bench.vectors import vectors
 from dynagate.hw.build import Build
@@ -22,6 +34,9 @@ from dynagate.sim.sources import SimulationError
 from dynagate.sim.verify import Verified, verify
 
 ARM = robots.load("two_joint_arm")
+FILES = (*bench_texts_of("datapath"), *bench_vectors_of("datapath"))
+SHELL = ("sh", "head", "grep", "mktemp", "rm", "cp", "dirname", "cat")
+LONG = pytest.mark.long
 icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
 
 
@@ -35,9 +50,9 @@ def copied(built: Build, tmp_path: Path) -> Path:
     return shutil.copytree(built.folder, tmp_path / "design")
 
 
-def plain(folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+def plain(folder: Path, *, script: str = "verify.sh", **variables: str) -> subprocess.CompletedProcess[str]:
     """The one command of a machine with Icarus alone."""
-    command = ["sh", str(folder / BENCH / "verify.sh")]
+    command = ["sh", str(folder / BENCH / script)]
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent", **variables}
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=200, check=False)
 
@@ -62,12 +77,80 @@ def test_the_benches_pass_in_verilator(built: Build, monkeypatch: pytest.MonkeyP
     assert text.endswith("\nPASS")
 
 
+@pytest.fixture(scope="module")
+def ring(designs: Path) -> Build:
+    """A rollout on the chip behind AXI: all kinds of modules."""
+    region = Region.of(ARM, velocity=12.0, acceleration=40.0)
+    return dynagate.build(ARM, "rollout", ii=4, region=region, dt=0.02, axi=Axi(128), folder=designs)
+
+
 @icarus
-def test_a_folder_verifies_itself_where_icarus_alone_is(copied: Path) -> None:
-    done = plain(copied)
+def test_a_folder_verifies_itself_where_icarus_alone_is(ring: Build, tmp_path: Path) -> None:
+    """Datapath, ring and shell by one command, with nothing on the path but a shell, its programs and Icarus."""
+    folder, programs = shutil.copytree(ring.folder, tmp_path / "design"), tmp_path / "bin"
+    programs.mkdir()
+    for program in ("iverilog", "vvp", *SHELL):
+        (programs / program).symlink_to(str(shutil.which(program, path="/usr/bin:/bin")))
+    done = plain(folder, PATH=str(programs))
     assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("\nPASS\n") == 3
     assert done.stdout.endswith("PASS\n")
-    assert sorted(path.name for path in (copied / BENCH).iterdir()) == sorted([*BENCH_TEXTS, *BENCH_VECTORS])
+    modules = re.findall(r"^bench of (\w+), design (\w+)$", done.stdout, flags=re.M)
+    assert modules == [(name, ring.design.hash[:16]) for name in ("datapath", "rollout", "accelerator")]
+    counts = {name for name, count in re.findall(r"^coverage (.*): (\d+)$", done.stdout, flags=re.M) if count == "0"}
+    assert not {name for name in counts if not name.startswith("overflows in ")}
+    files = {path.relative_to(folder).as_posix() for path in (folder / BENCH).rglob("*") if path.is_file()}
+    assert files == bench_names(ring.design)
+
+
+def shelled(designs: Path, name: str) -> Build:
+    """Designs behind AXI, of all kinds of streams."""
+    options: dict[str, Any] = {
+        "packed": {"function": "forward_dynamics", "ii": 2, "axi": Axi(32, "batch", "fixed")},
+        "halves": {"function": "forward_dynamics", "ii": 4, "axi": Axi(64, "sample", "float16")},
+        "several": {"function": "inverse_dynamics,mass_matrix", "ii": 3, "axi": Axi(64)},
+        "several packed": {"function": "inverse_dynamics,mass_matrix", "ii": 3, "axi": Axi(32, "batch", "fixed")},
+        "choice": {"function": "forward_dynamics_gradient", "ii": 3, "axi": Axi(64, "sample", choice=True)},
+        "variable": {"function": "inverse_dynamics", "ii": 3, "variable": ("forearm",), "axi": Axi(64)},
+        "wide": {"function": "inverse_dynamics", "ii": 1, "axi": Axi(512, "batch")},
+    }[name]
+    return dynagate.build(ARM, **options, policy=Policy(word=18), folder=designs)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", ["packed", "halves", "several", "several packed", "choice", "variable", "wide"])
+def test_shells_of_all_kinds(name: str, designs: Path) -> None:
+    verified = verify(shelled(designs, name).folder)
+    assert verified.passed, verified.text()
+    assert {run.module for run in verified.runs} == {"datapath", "accelerator"}
+
+
+@pytest.mark.long
+def test_a_ring_behind_axi_in_verilator(ring: Build) -> None:
+    check(verify(ring.folder, ["verilator"]))
+
+
+SHELL_FAULTS = {
+    "results without poison": (r"(\[31:0\] <= )poison_d\d+ \?", r"\g<1>1'b0 ?", "sample \\d+ is "),
+    "the count of bad inputs stands still": (r"(bad_inputs <= )[^;]+;", r"\1 bad_inputs;", "the register at 0038 is"),
+    "a tag is another sample's": (r"(  tag <= [^;]+);", r"\1 ^ 32'h1;", "sample 0 is"),
+    "TLAST is lost": (r"assign m_axis_tlast = [^;]*;", "assign m_axis_tlast = 1'h0;", "sample 0 is"),
+    "soft reset does nothing": (r"(  reset <= )[^;]*;", r"\g<1>1'h0;", "a result came that no sample asked for"),
+    "stalls are not counted": (r"(output_stalls <= )[^;]+;", r"\1 output_stalls;", "the register at 0034 is"),
+}
+
+
+@icarus
+@pytest.mark.parametrize("fault", [*list(SHELL_FAULTS)[:-1], pytest.param("stalls are not counted", marks=LONG)])
+def test_faults_of_a_shell_are_found(fault: str, ring: Build, tmp_path: Path) -> None:
+    folder = shutil.copytree(ring.folder, tmp_path / "design")
+    old, new, says = SHELL_FAULTS[fault]
+    text, count = re.subn(old, new, (folder / "accelerator.v").read_text())
+    assert count, "nothing to change"
+    (folder / "accelerator.v").write_text(text)
+    done = plain(folder, script="accelerator/verify.sh")
+    assert done.returncode != 0
+    assert re.search(says, done.stdout), done.stdout
 
 
 @icarus
@@ -78,8 +161,9 @@ def test_several_functions_and_new_states_in_icarus(designs: Path) -> None:
     done = CliRunner().invoke(main, ["verify", str(together.folder), "--simulator", "icarus", "--seed", "7"])
     assert done.exit_code == 0, done.output
     assert "new vectors" in done.output
-    assert "functional coverage: 10 of 10 kinds seen" in done.output
-    assert vectors(together, seed=7).inputs.tolist() != vectors(together).inputs.tolist()
+    assert "functional coverage: 11 of 11 kinds seen" in done.output
+    new, old = vectors(together, seed=7)["datapath"], vectors(together)["datapath"]
+    assert new.inputs.tolist() != old.inputs.tolist()
     assert "samples of mass_matrix" in done.output
 
 
@@ -124,7 +208,7 @@ def test_faults_are_found(fault: str, says: str, copied: Path) -> None:
     assert "PASS" not in done.stdout
 
 
-@pytest.mark.parametrize("name", [*BENCH_TEXTS, *BENCH_VECTORS])
+@pytest.mark.parametrize("name", FILES)
 def test_an_edited_bench_is_refused(name: str, copied: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "check_simulators", lambda names: None)
     path = copied / BENCH / name
@@ -186,7 +270,7 @@ def test_a_missing_simulator_is_named(simulator: str, text: str, copied: Path, m
         verify(copied, [simulator])
     empty = copied.parent / "bin"
     empty.mkdir()
-    for program in ("sh", "head", "grep", "mktemp", "rm", "cp", "dirname"):
+    for program in SHELL:
         (empty / program).symlink_to(f"/bin/{program}" if os.path.exists(f"/bin/{program}") else f"/usr/bin/{program}")
     done = plain(copied, PATH=str(empty))
     assert done.returncode == 127

@@ -1,7 +1,9 @@
-"""What a design's folder holds to verify it: a self-checking bench in plain Verilog, one in cocotb, rules as SVA.
+"""What a design's folder holds to verify it: for each of its modules a self-checking bench in plain Verilog, one in
+cocotb, and rules as SVA.
 
-Their text follows from design.json alone but for the cycles by which overflow bits follow their values, so it can be
-written again and compared: nobody runs a bench that somebody else has edited. The vectors follow from the build.
+Their text follows from design.json alone but for the cycles by which overflow bits follow their values and the number
+of vectors, so it can be written again and compared: nobody runs a bench that somebody else has edited. The vectors
+follow from the build.
 """
 
 from __future__ import annotations
@@ -13,156 +15,124 @@ from pathlib import Path
 
 import numpy as np
 from dynagate.base.untrusted import plain_text
-from dynagate.design.design import Design, Stream
-from dynagate.design.files import BENCH, BENCH_TEXTS, BENCH_VECTORS, checksum
+from dynagate.design.design import Design
+from dynagate.design.files import bench_folder, bench_modules, bench_texts_of, bench_vectors_of, checksum
 from dynagate.design.payload import Words
+from dynagate.hw.bench.subject import Subject, subjects
+from dynagate.hw.bench.values import Counts, values
 from dynagate.hw.bench.vectors import Vectors
 
 SIMULATORS = ("icarus", "verilator")
 """Those that `dynagate verify` runs."""
-TO_RESULT = 2
-"""Cycles from the one in which a result and its overflow bits are there until the output stream offers it."""
+COCOTB = "test_bench.py"
 _LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2})*);$", flags=re.M)
 _HEX = re.compile(r"// [\x20-\x7e]*\n(?:[0-9a-f]*\n)*")
-_WORD = re.compile(r"\W", flags=re.ASCII)
 
 
-def bench_files(design: Design, late: Sequence[int], vectors: Vectors) -> dict[str, str]:
-    """Every file of a design's bench, by its place in the design's folder. late: of each function, the cycles by which
-    overflow bits follow their values."""
-    texts = {**bench_texts(design, late, len(vectors.inputs)), **vector_texts(design, vectors)}
-    return {f"{BENCH}/{name}": text for name, text in texts.items()}
+def bench_files(design: Design, late: Sequence[int], vectors: Mapping[str, Vectors]) -> dict[str, str]:
+    """Every file of a design's benches, by its place in the design's folder. late: of each function, the cycles by
+    which overflow bits follow their values. vectors: by module."""
+    files: dict[str, str] = {}
+    for subject in subjects(design, late):
+        own = vectors[subject.module]
+        counts = Counts(len(own.inputs), len(own.operations))
+        texts = {**bench_texts(subject, late, counts), **vector_texts(subject, own)}
+        files |= {f"{subject.folder}/{name}": text for name, text in texts.items()}
+    return files
 
 
-def bench_texts(design: Design, late: Sequence[int], count: int) -> dict[str, str]:
-    """The files of a bench without its vectors, by name. count: of samples."""
-    values = _values(design, late, count)
-    return {name: _filled(_template(name), values) for name in BENCH_TEXTS}
+def bench_texts(subject: Subject, late: Sequence[int], counts: Counts) -> dict[str, str]:
+    """The files of a module's bench without its vectors, by name."""
+    filled = values(subject, late, counts, _template)
+    return {name: _filled(_template(_source(name)), filled) for name in bench_texts_of(subject.module)}
 
 
-def vector_texts(design: Design, vectors: Vectors) -> dict[str, str]:
-    """The vectors as text, by name: a line of hexadecimal digits a sample, behind one that names the design."""
-    head = f"// vectors of design {design.hash}\n"
+def vector_texts(subject: Subject, vectors: Vectors) -> dict[str, str]:
+    """The vectors as text, by name: a line of hexadecimal digits each, behind one that names the design."""
+    head = f"// vectors of design {subject.design.hash}\n"
     rows = [b"" if row is None else row.astype(">f8").tobytes() for row in vectors.reference]
     lines: dict[str, Iterable[str]] = {
-        "inputs.hex": _lines(vectors.inputs, design.input),
-        "expected.hex": _lines(vectors.expected, design.output),
+        "inputs.hex": _lines(vectors.inputs, subject.in_bits),
+        "expected.hex": _lines(vectors.expected, subject.out_bits),
         "ends.hex": [f"{end:x}" for end in vectors.ends],
-        "masks.hex": _lines(vectors.masks, design.output),
+        "masks.hex": _lines(vectors.masks, subject.out_bits),
+        "rounds.hex": [f"{bound:x}" for bound in vectors.rounds],
+        "registers.hex": [f"{operation.bits:016x}" for operation in vectors.operations],
         "reference.hex": [row.hex() for row in rows],
     }
-    return {name: head + "".join(f"{line}\n" for line in each) for name, each in lines.items()}
+    names = bench_vectors_of(subject.module)
+    return {name: head + "".join(f"{line}\n" for line in lines[name]) for name in names}
 
 
-def _lines(words: Words, stream: Stream) -> Iterator[str]:
-    digits = -(-stream.bits // 4)
-    for row in words:
+def _lines(words: Words, bits: int) -> Iterator[str]:
+    """A line for each beat. words: (samples, beats, words)."""
+    digits = -(-bits // 4)
+    for row in words.reshape(-1, words.shape[-1]):
         number = int.from_bytes(np.ascontiguousarray(row, "<u4").tobytes(), "little")
         yield f"{number:0{digits}x}"
 
 
 def bench_faults(design: Design, folder: Path) -> Iterator[str]:
-    """What is wrong with the bench in a design's folder, a text each: a file that is missing, edited or of another
+    """What is wrong with the benches in a design's folder, a text each: a file that is missing, edited or of another
     design. design: of that folder."""
-    place = folder / BENCH
+    for module in bench_modules(design):
+        yield from _faults_of(design, module, folder)
+
+
+def _faults_of(design: Design, module: str, folder: Path) -> Iterator[str]:
+    bench, texts, vectors = bench_folder(module), bench_texts_of(module), bench_vectors_of(module)
+    place = folder / bench
     contents: dict[str, str] = {}
-    for name in (*BENCH_TEXTS, *BENCH_VECTORS):
+    for name in (*texts, *vectors):
         try:
             contents[name] = (place / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             yield f"{place / name} is missing"
         except (OSError, UnicodeDecodeError) as error:
             yield f"{place / name} cannot be read ({error})"
-    if len(contents) < len(BENCH_TEXTS) + len(BENCH_VECTORS):
+    if len(contents) < len(texts) + len(vectors):
         return
-    for name in BENCH_VECTORS:
+    for name in vectors:
         head = contents[name].partition("\n")[0]
         if head != f"// vectors of design {design.hash}":
             said = plain_text(head.rpartition(" ")[2][:16])
             yield f"{place / name} has vectors of design {said}; expected those of {design.hash[:16]}"
-        elif not _HEX.fullmatch(contents[name]) or checksum(contents[name]) != design.files.get(f"{BENCH}/{name}"):
+        elif not _HEX.fullmatch(contents[name]) or checksum(contents[name]) != design.files.get(f"{bench}/{name}"):
             yield f"{place / name} was edited or damaged"
     late = late_of(contents["bench.v"], design)
-    count = contents["inputs.hex"].count("\n") - 1
-    expected = {} if late is None else bench_texts(design, late, count)
-    for name in BENCH_TEXTS:
+    expected = {} if late is None else _expected(design, module, late, contents)
+    for name in texts:
         if contents[name] != expected.get(name):
             yield f"{place / name} was edited, or written by another version of dynagate"
 
 
+def _expected(design: Design, module: str, late: Sequence[int], contents: Mapping[str, str]) -> dict[str, str]:
+    """The texts of a bench, as they follow from the design."""
+    counts = Counts(_rows(contents, "ends.hex"), _rows(contents, "registers.hex"))
+    (subject,) = (each for each in subjects(design, late) if each.module == module)
+    return bench_texts(subject, late, counts)
+
+
+def _rows(contents: Mapping[str, str], name: str) -> int:
+    return contents[name].count("\n") - 1 if name in contents else 0
+
+
 def late_of(text: str, design: Design) -> list[int] | None:
-    """The one thing that the text of a bench says and design.json does not; None where it does not."""
+    """The one thing that the text of a bench says and neither design.json nor the vectors do; None where it does
+    not."""
     line = _LATE.search(text)
     late = [] if line is None else [int(part.rpartition(" ")[2]) for part in line[1].split(", ")]
     return late if len(late) == max(len(design.functions), 1) else None
+
+
+def _source(name: str) -> str:
+    """The template of a file: the cocotb bench is called after its module."""
+    return COCOTB if name.startswith("test_") else name
 
 
 def _template(name: str) -> str:
     return (resources(__package__) / "templates" / f"{name}.in").read_text(encoding="utf-8")
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
-    return re.sub(r"<< (\w+) >>", lambda match: values[match[1]], text)
-
-
-def _values(design: Design, late: Sequence[int], count: int) -> dict[str, str]:
-    """What stands in the templates, by name."""
-    sink = design.output
-    ends = [(function.name, function.latency) for function in design.functions]
-    ends = ends or [(design.function, design.latency)]
-    latencies = [latency + more + TO_RESULT for (_, latency), more in zip(ends, late, strict=True)]
-    low = sink.overflow + len(sink.scopes)
-    names = ", ".join(f"LATE_{k} = {more}" if k else f"LATE = {more}" for k, more in enumerate(late))
-    integers = {
-        "SAMPLES": count,
-        "IN_BITS": design.input.bits,
-        "OUT_BITS": sink.bits,
-        "II": design.ii,
-        "ENDS": len(ends),
-        "OVERFLOW": sink.overflow,
-        "SCOPES": len(sink.scopes),
-        "LONGEST": max(latencies),
-        "SHORTEST": min(latencies),
-        "UNDER_WAY": max(latencies) // design.ii + 2,
-    }
-    parameters = [f"  localparam [63:0] HASH = 64'h{design.hash[:16]};"]
-    parameters += [f"  localparam integer {name} = {value};" for name, value in integers.items()]
-    parameters += [f"  localparam integer {names};"]
-    counted = [(f"samples of {_word(name)}", f"seen[{k}]") for k, (name, _) in enumerate(ends)]
-    counted += [(f"overflows in {_word(name)}", f"scopes[{k}]") for k, name in enumerate(sink.scopes)]
-    report = [f'      $display("coverage {text}: %0d", {number});' for text, number in counted]
-    cycles = [f"{value} ({_word(name)})" for (name, _), value in zip(ends, latencies, strict=True)]
-    return {
-        "parameters": "\n".join(parameters),
-        "latencies": "\n".join(f"    latencies[{k}] = {value};" for k, value in enumerate(latencies)),
-        "end": f"payload[{low}+:{sink.bits - low}]" if len(ends) > 1 else "0",
-        "report": "\n".join(report),
-        "hash": design.hash,
-        "short_hash": design.hash[:16],
-        "title": plain_text(design.title),
-        "samples": str(count),
-        "ii": str(design.ii),
-        "latencies_text": ", ".join(cycles),
-        "longest": str(max(latencies)),
-        "in_bits": str(design.input.bits),
-        "in_high": str(design.input.bits - 1),
-        "out_high": str(sink.bits - 1),
-        "shortest": str(min(latencies)),
-        "under_way": str(max(latencies) // design.ii + 2),
-        "turns": str(len(ends) if len(ends) > 1 else 0),
-        "payload_rule": _payload_rule(design),
-        "out_bits": str(sink.bits),
-    }
-
-
-def _payload_rule(design: Design) -> str:
-    """Of several functions only some bits of a result have values, and which ones `o__payload` says."""
-    if design.functions:
-        return ""
-    waits = "o__valid && !o__ready |=> $stable(o__payload)"
-    return f"  payload_waits: assert property (@(posedge clk) disable iff (rst) {waits});\n"
-
-
-def _word(name: str) -> str:
-    """A name as it may stand in Verilog's strings."""
-    return _WORD.sub("_", name)
+def _filled(text: str, filled: Mapping[str, str]) -> str:
+    return re.sub(r"<< (\w+) >>", lambda match: filled[match[1]], text)

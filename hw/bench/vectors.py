@@ -1,4 +1,4 @@
-"""The vectors of a design's bench: payloads of random states, the payloads that the integers give, the float reference.
+"""The vectors of a design's benches: samples of random states, the results that the integers give, the float reference.
 
 States come from the region, from its limits and from near rest. A part lies far outside, so that values overflow: what
 hardware makes of them is defined too, by the same integers.
@@ -11,13 +11,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from dynagate.design.files import bench_modules
 from dynagate.design.payload import Words, pack_integers
 from dynagate.dynamics import CODE
 from dynagate.fixedpoint.evaluate import evaluate_integers, quantise_inputs
-from dynagate.fixedpoint.format import Integers
+from dynagate.fixedpoint.format import Integers, quantise
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.parts import needed, part_graph, parts_of, pooled
 from dynagate.graph.region import Kind, part_states
+from dynagate.hw.bench import operations, rounds
+from dynagate.hw.bench.operations import Counted, Operation
+from dynagate.hw.bench.subject import ACCELERATOR, DATAPATH
+from dynagate.hw.bench.wire import Wire
 
 if TYPE_CHECKING:
     from dynagate.hw.build import Build
@@ -29,39 +34,153 @@ SHARES: dict[Kind, float] = {"uniform": 0.6, "limits": 0.2, "rest": 0.1}
 BEYOND = 3.0
 
 Arrays = dict[str, npt.NDArray[np.float64]]
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+Rows = list[npt.NDArray[np.float64] | None]
 
 
 class Vectors(NamedTuple):
-    """inputs, expected: payload words, (samples, words). ends: of each sample, the place of its function among several.
-    masks: of each function, the payload bits that its results have, (functions, words). reference: the float64 numbers
-    of each sample's outputs, row-major; None for one beyond the region."""
+    """Of a module. inputs, expected: beats of the samples and of their results, (samples, beats, words). ends: of each
+    sample, the place of its function among several; NONE where no result comes. masks: of each function, the bits that
+    its results have, (functions, beats, words). reference: the float64 numbers of each sample's outputs, row-major;
+    None for one beyond the region. rounds: samples until the end of each round. operations: on registers."""
 
     inputs: Words
     expected: Words
-    ends: npt.NDArray[np.int64]
+    ends: Ints
     masks: Words
-    reference: list[npt.NDArray[np.float64] | None]
+    reference: Rows
+    rounds: Ints
+    operations: list[Operation]
 
 
-def vectors(built: Build, count: int = SAMPLES, seed: int = SEED) -> Vectors:
-    """So many samples of a design, the same ones for the same seed."""
-    states, inside = _states(built, count, seed)
+class Results(NamedTuple):
+    """Of samples. values: integers by the place of the number among the output fields; what a function's results lack
+    is absent or 0. by_scope: (samples, scopes of the output stream), where a pass overflowed."""
+
+    values: dict[int, Integers]
+    by_scope: Flags
+
+
+def vectors(built: Build, count: int = SAMPLES, seed: int = SEED) -> dict[str, Vectors]:
+    """So many samples of a design, the same ones for the same seed, by the module whose bench streams them."""
+    from dynagate.hw.bench.turns import turns
+
+    states, inside = drawn_states(built, count, seed)
+    modules = bench_modules(built.design)
+    is_bare = ACCELERATOR not in modules or built.design.ring is not None
+    each = _of_datapath(built, states, inside) if is_bare else _of_both(built, states, inside, seed)
+    if built.design.ring is not None:
+        each |= turns(built, count, seed)
+    return {module: each[module] for module in modules}
+
+
+def _of_datapath(built: Build, states: Arrays, inside: Flags) -> dict[str, Vectors]:
+    ends = _ends(built, states)
     integers = quantise_inputs(built.formatted, states)
-    parts = parts_of(built.graph.name)
-    ends = np.zeros(count, np.int64)
-    for k, delivery in enumerate(built.plan.deliveries):
-        if parts:
-            ends[states[CODE.name].reshape(count) == delivery.code] = k
-    return Vectors(
-        _input_payloads(built, integers, count),
-        _expected(built, integers, ends),
-        ends,
-        _masks(built),
-        _reference(built, states, ends, inside),
+    reference = _reference(built, states, ends, inside)
+    return {DATAPATH: _payloads(built, integers, results_of(built, integers, ends), ends, reference)}
+
+
+def _of_both(built: Build, states: Arrays, inside: Flags, seed: int) -> dict[str, Vectors]:
+    """Of a datapath and of the shell around it. Both stream the same samples, so that results are worked out once."""
+    ends, wire, nodes = _ends(built, states), Wire(built.design, built.formatted), built.graph.input_nodes
+    parameters = wire.axi.parameters
+    first = {name: value[:1].astype(np.float32) for name, value in states.items() if name in parameters}
+    count = len(ends)
+    states |= {name: np.repeat(value, count, axis=0).astype(np.float64) for name, value in first.items()}
+    numbers = _numbers(built, states)
+    streamed, held = numbers[:, : len(wire.fields)], numbers[0, len(wire.fields) :]
+    wire_numbers, strange = wire.with_strange(streamed, seed)
+    sent = wire.sent(wire_numbers)
+    integers = {nodes[k]: value for k, value in sent.integers.items()}
+    fitted = [quantise(x, built.formatted.formats[i]) for x, i in zip(held, nodes[len(wire.fields) :], strict=True)]
+    integers |= {i: np.full(count, int(each.value)) for i, each in zip(nodes[len(wire.fields) :], fitted, strict=True)}
+    bad = np.asarray(sent.bad | any(bool(each.overflow) for each in fitted), np.bool_)
+    results = results_of(built, integers, ends)
+    reference = _reference(built, states, ends, inside & ~strange)
+    # on the AXI streams samples of one function follow each other, so that results keep their order
+    order = np.argsort(ends, kind="stable")
+    bounds = rounds.bounds([int((ends == end).sum()) for end in range(len(built.plan.deliveries))])
+    last = np.isin(np.arange(count), bounds - 1)
+    tags = np.random.default_rng(seed).integers(1 << 32, size=count)
+    beats = wire.beats(sent.words[order], tags, last, wire.axi.beats.input)
+    flagged = results.by_scope.any(axis=1)
+    counted = Counted(bad[order], flagged[order], results.by_scope[order])
+    shell = Vectors(
+        beats,
+        _received(built, wire, results, (ends, order), bad | flagged, tags, last),
+        ends[order],
+        _beat_masks(built, wire),
+        [reference[i] for i in order],
+        bounds,
+        operations.of_shell(built.design, {name: value.reshape(-1) for name, value in first.items()}, counted),
     )
+    return {**{DATAPATH: _payloads(built, integers, results, ends, reference)}, ACCELERATOR: shell}
 
 
-def _states(built: Build, count: int, seed: int) -> tuple[Arrays, npt.NDArray[np.bool_]]:
+def _received(
+    built: Build,
+    wire: Wire,
+    results: Results,
+    samples: tuple[Ints, Ints],
+    unusable: Flags,
+    tags: Ints,
+    last: Flags,
+) -> Words:
+    """Results in beats. samples: the function of each, and the order in which they are streamed."""
+    ends, order = samples
+    place = {i: k for k, i in enumerate(built.graph.result_nodes)}
+    longest = wire.axi.beats.output
+    beats = np.zeros((len(order), longest, wire.axi.lanes + 1), np.uint32)
+    for end, delivery in enumerate(built.plan.deliveries):
+        rows = np.flatnonzero(ends[order] == end)
+        chosen = order[rows]
+        fields = [place[i] for i in delivery.nodes]
+        values = {k: results.values[k][chosen] for k in fields}
+        words = wire.received(fields, values, unusable[chosen])
+        own = end_beats(built, end)
+        beats[rows, :own] = wire.beats(words, tags[rows], last[rows], own)
+    return beats
+
+
+def end_beats(built: Build, end: int) -> int:
+    """Beats of a function's results on AXI streams."""
+    functions = built.design.functions
+    axi = built.design.of_function(functions[end]).axi if functions else built.design.axi
+    assert axi is not None
+    return axi.beats.output
+
+
+def _beat_masks(built: Build, wire: Wire) -> Words:
+    """Of each function, ones where its results have bits."""
+    ends = len(built.plan.deliveries)
+    masks = np.zeros((ends, wire.axi.beats.output, wire.axi.lanes + 1), np.uint32)
+    for end in range(ends):
+        masks[end, : end_beats(built, end)] = 0xFFFFFFFF
+    masks[:, :, -1] &= np.uint32(1)
+    return masks
+
+
+def _numbers(built: Build, states: Arrays) -> npt.NDArray[np.float64]:
+    """The numbers of samples, (samples, numbers), in the order of the graph's inputs."""
+    count = len(next(iter(states.values())))
+    return np.concatenate([states[port.name].reshape(count, -1) for port in built.graph.inputs], axis=1)
+
+
+def _payloads(built: Build, integers: Mapping[int, Integers], results: Results, ends: Ints, reference: Rows) -> Vectors:
+    """Of the bare datapath."""
+    count, sink = len(ends), built.design.output
+    inputs = pack_integers(built.design.input, {k: integers[i] for k, i in enumerate(built.graph.input_nodes)}, count)
+    payloads = pack_integers(sink, results.values, count)
+    put_flags(payloads, sink.overflow, results.by_scope)
+    for end in range(len(built.plan.deliveries)):
+        payloads[ends == end] = with_bits(payloads[ends == end], sink.overflow + len(sink.scopes), sink.bits, end)
+    bounds = rounds.bounds([count])
+    return Vectors(inputs[:, None], payloads[:, None], ends, _masks(built)[:, None], reference, bounds, [])
+
+
+def drawn_states(built: Build, count: int, seed: int) -> tuple[Arrays, Flags]:
     """States of all kinds in random order, and which of them lie in the region."""
     counts = {kind: round(share * count) for kind, share in SHARES.items()}
     drawn = [_drawn(built, max(n, 1), seed, kind) for kind, n in counts.items()]
@@ -90,41 +209,38 @@ def _beyond(built: Build, states: Arrays) -> Arrays:
     return {key: value if key in kept else BEYOND * value for key, value in states.items()}
 
 
-def _input_payloads(built: Build, integers: Mapping[int, Integers], count: int) -> Words:
-    return pack_integers(built.design.input, {k: integers[i] for k, i in enumerate(built.graph.input_nodes)}, count)
+def _ends(built: Build, states: Arrays) -> Ints:
+    """Of each sample, the place of its function among several."""
+    ends = np.zeros(len(next(iter(states.values()))), np.int64)
+    if parts_of(built.graph.name):
+        for k, delivery in enumerate(built.plan.deliveries):
+            ends[states[CODE.name].reshape(-1) == delivery.code] = k
+    return ends
 
 
-def _expected(built: Build, integers: Mapping[int, Integers], ends: npt.NDArray[np.int64]) -> Words:
-    """Payloads of the results; what a function's results lack is 0."""
-    sink, graph = built.design.output, built.graph
-    payloads = np.zeros((len(ends), sink.words), np.uint32)
+def results_of(built: Build, integers: Mapping[int, Integers], ends: Ints) -> Results:
+    """What the integers give. integers: of the inputs, by node."""
+    sink, graph, count = built.design.output, built.graph, len(ends)
     place = {i: k for k, i in enumerate(graph.result_nodes)}
     parts = parts_of(graph.name)
+    results = Results({k: np.zeros(count, np.int64) for k in place.values()}, np.zeros((count, len(sink.scopes)), bool))
     for end, delivery in enumerate(built.plan.deliveries):
         rows = np.flatnonzero(ends == end)
         if not len(rows):
             continue
         here = {i: value[rows] for i, value in integers.items()}
+        formatted, number, scopes = built.formatted, {i: i for i in delivery.nodes}, graph.scopes
         if parts:
-            part = parts[end]
-            number = {i: k for k, i in enumerate(needed(graph, part))}
-            nothing = np.zeros(len(rows), np.int64)  # of a function whose results are always zero, masked
-            values = evaluate_integers(
-                built.formatted.of_part(part), {number[i]: value for i, value in here.items() if i in number}
-            )
-            columns = {place[i]: values.value[number[i]] if i in number else nothing for i in delivery.nodes}
-            scopes = part_graph(graph, part).scopes
-        else:
-            values = evaluate_integers(built.formatted, here)
-            columns = {place[i]: values.value[i] for i in delivery.nodes}
-            scopes = graph.scopes
-        words = pack_integers(sink, columns, len(rows))
+            number = {i: k for k, i in enumerate(needed(graph, parts[end]))}
+            formatted, scopes = built.formatted.of_part(parts[end]), part_graph(graph, parts[end]).scopes
+            here = {number[i]: value for i, value in here.items() if i in number}
+        values = evaluate_integers(formatted, here)
+        for i in delivery.nodes:
+            if i in number:  # a result that is always zero is in no function's part
+                results.values[place[i]][rows] = values.value[number[i]]
         for scope, flags in zip(scopes, values.by_scope.T, strict=True):
-            word, bit = divmod(sink.overflow + sink.scopes.index(scope), 32)
-            words[:, word] |= flags.astype(np.uint32) << np.uint32(bit)
-        _put(words, sink.overflow + len(sink.scopes), sink.bits, end)
-        payloads[rows] = words
-    return payloads
+            results.by_scope[rows, sink.scopes.index(scope)] = flags
+    return results
 
 
 def _masks(built: Build) -> Words:
@@ -134,24 +250,31 @@ def _masks(built: Build) -> Words:
     masks = np.zeros((len(built.plan.deliveries), sink.words), np.uint32)
     for end, delivery in enumerate(built.plan.deliveries):
         own = set(needed(built.graph, parts[end])) if parts else set(delivery.nodes)
+        row = masks[end : end + 1]
         for i in own.intersection(delivery.nodes):
             field = sink.fields[place[i]]
-            _put(masks[end : end + 1], field.lsb, field.lsb + field.width, -1)
-        _put(masks[end : end + 1], sink.overflow, sink.bits, -1)
+            row = with_bits(row, field.lsb, field.lsb + field.width, -1)
+        masks[end] = with_bits(row, sink.overflow, sink.bits, -1)
     return masks
 
 
-def _put(words: Words, low: int, stop: int, value: int) -> None:
-    """Writes the low bits of a number into bits `low` to `stop` of every row."""
+def with_bits(words: Words, low: int, stop: int, value: int) -> Words:
+    """The rows with the low bits of a number in bits `low` to `stop`, which are 0."""
+    words = words.copy()
     for bit in range(low, stop):
         words[:, bit // 32] |= np.uint32((value >> (bit - low) & 1) << (bit % 32))
+    return words
 
 
-def _reference(
-    built: Build, states: Arrays, ends: npt.NDArray[np.int64], inside: npt.NDArray[np.bool_]
-) -> list[npt.NDArray[np.float64] | None]:
+def put_flags(words: Words, low: int, flags: npt.NDArray[np.bool_]) -> None:
+    """Writes flags, (rows, flags), into the bits from `low` on, which are 0."""
+    for k, column in enumerate(flags.T):
+        words[:, (low + k) // 32] |= column.astype(np.uint32) << np.uint32((low + k) % 32)
+
+
+def _reference(built: Build, states: Arrays, ends: Ints, inside: Flags) -> Rows:
     graph, parts = built.graph, parts_of(built.graph.name)
-    rows: list[npt.NDArray[np.float64] | None] = [None] * len(ends)
+    rows: Rows = [None] * len(ends)
     for end in range(len(built.plan.deliveries)):
         chosen = np.flatnonzero((ends == end) & inside)
         if not len(chosen):
@@ -164,7 +287,11 @@ def _reference(
             results = evaluate(alone, own)
         else:
             results = evaluate(graph, own)
-        flat = np.concatenate([value.reshape(len(chosen), -1) for value in results.values()], axis=1)
-        for row, values in zip(chosen, flat, strict=True):
+        for row, values in zip(chosen, flat(results), strict=True):
             rows[row] = values
     return rows
+
+
+def flat(results: Mapping[str, npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """The numbers of results, (rows, numbers)."""
+    return np.concatenate([value.reshape(len(value), -1) for value in results.values()], axis=1)

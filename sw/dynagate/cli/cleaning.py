@@ -19,7 +19,7 @@ from dynagate.native.cache import entries, size_of
 DESIGN_FILES = ("datapath.v", "rollout.v", "accelerator.v", "datasheet.md", *OUT_OF_CONTEXT, FILE)
 """The files of a design beside its benches; all else in its folder is not ours to remove. The last one makes it
 a design."""
-BENCH = re.compile(r"tests/\w[\w.]*")
+BENCH = re.compile(r"tests/(?:\w+/)?\w[\w.]*")
 """A file of a design's benches, as design.json lists it."""
 
 
@@ -42,7 +42,8 @@ class Item:
             return
         for file in self.files:
             file.unlink(missing_ok=True)
-        for folder in (*{file.parent for file in self.files} - {self.folder}, self.folder):
+        inner = {file.parent for file in self.files} - {self.folder}
+        for folder in (*sorted(inner, key=lambda path: -len(path.parts)), self.folder):
             with suppress(OSError):  # another file lies there
                 folder.rmdir()
 

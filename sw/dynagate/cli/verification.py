@@ -56,7 +56,7 @@ def verify(folder: Path, simulators: Sequence[str], seed: int | None) -> None:
 
     with Steps() as step:
 
-        def drawn(place: Path) -> Vectors:
+        def drawn(place: Path) -> dict[str, Vectors]:
             from dynagate.hw.bench.vectors import SAMPLES, vectors
             from dynagate.views.kept import kept_build
 

@@ -22,10 +22,9 @@ FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
 BENCH = "tests"
-BENCH_TEXTS = ("bench.v", "main.cpp", "rules.sv", "test_datapath.py", "Makefile", "verify.sh", "README.md")
-BENCH_VECTORS = ("inputs.hex", "expected.hex", "ends.hex", "masks.hex", "reference.hex")
-BENCH_FILES = (*BENCH_TEXTS, *BENCH_VECTORS)
-"""Of the folder in a design's folder that verifies it (`hw.bench`)."""
+"""Of the folder in a design's folder that verifies it."""
+_TEXTS = ("bench.v", "main.cpp", "rules.sv", "Makefile", "verify.sh")
+_VECTORS = ("inputs.hex", "expected.hex", "ends.hex", "masks.hex", "rounds.hex", "reference.hex")
 MOST_FAULTS = 3
 """That an error tells: the others follow from them, as a rule."""
 
@@ -81,7 +80,7 @@ def load(path: str | PathLike[str], *, bench: bool = True) -> Design:
     names = verilog_files(design)
     if not names <= set(design.files):
         raise DesignError(f"{path} lacks the checksums of {', '.join(sorted(names))}; {REBUILD}")
-    if unknown := set(design.files) - names - {f"{BENCH}/{name}" for name in BENCH_FILES}:
+    if unknown := set(design.files) - names - bench_names(design):
         raise DesignError(f"{path} has a checksum of {min(unknown)!r}, which no design has; {REBUILD}")
     for name in design.files if bench else names:
         _check_file(path.parent / name, design.files[name])
@@ -106,6 +105,35 @@ def verilog_files(design: Design) -> set[str]:
     """Names of the files with a design's Verilog."""
     shell, ring = {"accelerator.v"} if design.axi else set(), {"rollout.v"} if design.ring else set()
     return {"datapath.v", *shell, *ring}
+
+
+def bench_modules(design: Design) -> tuple[str, ...]:
+    """The modules of a design that have benches (`hw.bench`), the innermost first."""
+    return "datapath", *(("rollout",) if design.ring else ()), *(("accelerator",) if design.axi else ())
+
+
+def bench_folder(module: str) -> str:
+    """Where the bench of a module lies in a design's folder."""
+    return BENCH if module == "datapath" else f"{BENCH}/{module}"
+
+
+def bench_texts_of(module: str) -> tuple[str, ...]:
+    """Names of the files of a bench, but for its vectors."""
+    return (*_TEXTS, f"test_{module}.py", *(("README.md",) if module == "datapath" else ()))
+
+
+def bench_vectors_of(module: str) -> tuple[str, ...]:
+    """Names of the files with the vectors of a bench."""
+    return (*_VECTORS, *(("registers.hex",) if module != "datapath" else ()))
+
+
+def bench_names(design: Design) -> set[str]:
+    """All files of a design's benches, by their place in its folder."""
+    return {
+        f"{bench_folder(module)}/{name}"
+        for module in bench_modules(design)
+        for name in (*bench_texts_of(module), *bench_vectors_of(module))
+    }
 
 
 def _check_file(path: Path, checksum: object) -> None:

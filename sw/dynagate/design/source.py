@@ -38,7 +38,7 @@ APART = (
     "graph/truth.py",
     "hw/area.py",
     "hw/bench/__init__.py",
-    "hw/bench/vectors.py",
+    *(f"hw/bench/{name}.py" for name in ("operations", "rounds", "subject", "turns", "values", "vectors", "wire")),
     "hw/boards/__init__.py",
     "hw/choice.py",
     "hw/cost.py",

@@ -1,0 +1,33 @@
+"""The rounds in which a bench streams its samples: first each alone, then all pairs of patterns of both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+PATTERNS = 4
+"""Of pauses, of either side: none, rare ones, mostly pauses, bursts."""
+ROUNDS = 1 + PATTERNS * PATTERNS
+ALONE = 40
+"""Samples of the first round, each of which enters when nothing is under way; an eighth of all where that is fewer."""
+NONE = 0xFFFFFFFF
+"""In place of a sample's function: no result of it comes."""
+
+
+def bounds(groups: Sequence[int]) -> npt.NDArray[np.int64]:
+    """Of samples in groups of so many, which follow each other: how many there are until the end of each round, so
+    that a round has samples of one group. The first round belongs to the first group."""
+    count = len(groups)
+    shares = [ROUNDS // count + (k < ROUNDS % count) for k in range(count)]  # rounds of each group
+    ends: list[int] = []
+    done = 0
+    for k, (size, share) in enumerate(zip(groups, shares, strict=True)):
+        alone = min(ALONE, size // 8) if k == 0 else 0
+        others = share - (k == 0)
+        if k == 0:
+            ends.append(done + (alone if others else size))
+        ends += [done + alone + (size - alone) * (j + 1) // others for j in range(others)]
+        done += size
+    return np.array(ends, np.int64)

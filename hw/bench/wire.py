@@ -1,0 +1,113 @@
+"""Samples and results as they lie in the beats of AXI streams, worked out without the hardware and without the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from dynagate.design.design import Design
+from dynagate.design.payload import Words, pack_integers
+from dynagate.design.ring import COMMAND, shell_design
+from dynagate.design.words import FIXED, FLOAT16, NUMBER_BITS, PER_SAMPLE, WORD
+from dynagate.dynamics import CODE
+from dynagate.fixedpoint.assign import FormattedGraph
+from dynagate.fixedpoint.format import Integers, quantise
+from dynagate.hw.units.float16 import BINARY16
+from dynagate.hw.units.float32 import BINARY32, from_floating, to_floating
+
+STRANGE = 40
+"""Of so many samples on AXI streams of floats, one has a number that is none."""
+
+Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
+
+
+class Sent(NamedTuple):
+    """words: (samples, words) on the stream. integers: by the place of the number among those of a sample. bad: which
+    samples, (samples,), have a number that is none, or that does not fit."""
+
+    words: Words
+    integers: dict[int, Integers]
+    bad: Flags
+
+
+class Wire:
+    """The streams of a design with a shell. fields: formats of a sample's numbers, a turn's command among them."""
+
+    def __init__(self, design: Design, formatted: FormattedGraph) -> None:
+        assert design.axi is not None
+        self.design, self.axi, self.formatted = design, design.axi, formatted
+        held = sum(len(port.nodes) for port in formatted.graph.inputs if port.name in design.axi.parameters)
+        nodes = formatted.graph.input_nodes
+        self.fields = [formatted.formats[i] for i in nodes[: len(nodes) - held]] + ([COMMAND] if design.ring else [])
+        streamed = [port.name for port in formatted.graph.inputs for _ in port.nodes][: len(nodes) - held]
+        self.plain = [k for k, name in enumerate(streamed) if name != CODE.name]  # numbers that are no commands
+        self._kind = BINARY16 if self.axi.word == FLOAT16 else BINARY32
+
+    def with_strange(self, numbers: npt.NDArray[np.float64], seed: int) -> tuple[npt.NDArray[np.float64], Flags]:
+        """Samples, (samples, fields), one in STRANGE of which has a number that is none where streams carry floats, and
+        which ones they are."""
+        strange = np.zeros(len(numbers), np.bool_)
+        if self.axi.word == FIXED:
+            return numbers, strange
+        numbers, random = numbers.copy(), np.random.default_rng(seed)
+        for k in range(STRANGE // 2, len(numbers), STRANGE):
+            numbers[k, random.choice(self.plain)] = random.choice([np.nan, np.inf, -np.inf, 1e30])
+            strange[k] = True
+        return numbers, strange
+
+    def sent(self, numbers: npt.NDArray[np.float64]) -> Sent:
+        """Samples of these numbers, (samples, fields)."""
+        if self.axi.word == FIXED:
+            exact = [quantise(numbers[:, k], fmt) for k, fmt in enumerate(self.fields)]
+            integers = {k: each.value for k, each in enumerate(exact)}
+            stream = (shell_design(self.design) if self.design.ring else self.design).input
+            words = pack_integers(stream, integers, len(numbers))[:, : self.axi.words.input]
+            return Sent(words, integers, np.zeros(len(numbers), np.bool_))
+        with np.errstate(over="ignore"):
+            bits = numbers.astype(self._kind.number).view(self._kind.word)
+        lanes, widths = self.axi.width // NUMBER_BITS[self.axi.word], [fmt.width for fmt in self.fields]
+        converted = [
+            from_floating(np.ascontiguousarray(bits[:, k]), fmt, max(widths[k % lanes :: lanes]), self._kind)
+            for k, fmt in enumerate(self.fields)
+        ]
+        bad = np.any([each.overflow for each in converted], axis=0)
+        return Sent(self._packed(bits, self.axi.words.input), {k: c.value for k, c in enumerate(converted)}, bad)
+
+    def received(self, fields: Sequence[int], values: Mapping[int, Integers], unusable: Flags) -> Words:
+        """The words of results, (results, words). fields: places of their numbers among the output fields. values: by
+        place. unusable: which results, (results,), are flagged."""
+        formats = {k: self.design.output.fields[k].format for k in fields}
+        if self.axi.word == FIXED:
+            kept = tuple(self.design.output.fields[k] for k in fields)
+            sides = replace(self.design.stream, output=replace(self.design.output, fields=kept))
+            rows = replace(self.design, stream=sides).packed_output
+            words = np.zeros((len(unusable), rows.bits // WORD + 1), np.uint32)
+            packed = pack_integers(rows, {k: values[field] for k, field in enumerate(fields)}, len(unusable))
+            words[:, : packed.shape[1]] = packed
+            flag = np.uint32((1 << WORD) - (1 << rows.bits % WORD))  # in the word's bits above, too
+            words[:, rows.bits // WORD] |= np.where(unusable, flag, np.uint32(0))
+            return words
+        bits = np.stack([to_floating(values[k], formats[k], self._kind) for k in fields], axis=1)
+        bits[unusable] = self._kind.nan
+        return self._packed(bits, -(-len(fields) * NUMBER_BITS[self.axi.word] // WORD))
+
+    def _packed(self, bits: npt.NDArray[Any], words: int) -> Words:
+        """Numbers as their bits, (rows, numbers), in words, (rows, words)."""
+        row = np.zeros((len(bits), words * WORD // self._kind.bits), self._kind.word)
+        row[:, : bits.shape[1]] = bits
+        return row.view(np.uint32)
+
+    def beats(self, words: Words, tags: Ints, last: Flags, beats: int) -> Words:
+        """Rows of words with their tags in beats, (rows, beats, words of a beat and one whose lowest bit is TLAST).
+        last: which rows a batch ends with. beats: that a row takes."""
+        rows = np.zeros((len(words), beats * self.axi.lanes), np.uint32)
+        rows[:, : words.shape[1]] = words
+        rows[:, words.shape[1]] = tags
+        each = np.zeros((len(words), beats, self.axi.lanes + 1), np.uint32)
+        each[:, :, :-1] = rows.reshape(len(words), beats, self.axi.lanes)
+        each[:, -1, -1] = 1 if self.axi.last == PER_SAMPLE else last
+        return each
