@@ -105,7 +105,7 @@ def _of_both(built: Build, states: Arrays, inside: Flags, seed: int) -> dict[str
     last = np.isin(np.arange(count), bounds - 1)
     tags = np.random.default_rng(seed).integers(1 << 32, size=count)
     beats = wire.beats(sent.words[order], tags, last, wire.axi.beats.input)
-    flagged = results.by_scope.any(axis=1)
+    flagged = np.asarray(results.by_scope.any(axis=1))
     counted = Counted(bad[order], flagged[order], results.by_scope[order])
     shell = Vectors(
         beats,
