@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from dynagate import Robot, Rollout, RolloutOptions, difference, integrate, neut
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.configuration import between
 from dynagate.forces import Servo
+from dynagate.integrators.variational_method import VariationalMethod
 from dynagate.native.gpu_loop import GpuLoop
 from dynagate.robot import Joint, Link
 
@@ -86,8 +88,34 @@ def test_torques_stay_within_the_largest_and_steps_are_linear() -> None:
     np.testing.assert_allclose(got.b, expected.b, atol=1e-12)
     again = bounded.bind(*call, **closed)
     assert (again().tau == got.tau).all()
-    with pytest.raises(ArgumentError, match="with feedback has no reverse sweep; expected one without, of its `tau`"):
-        bounded.vjp(got, call[2], got.q, got.qd)
+
+
+@pytest.mark.parametrize("method", ["rk2", VariationalMethod(tolerance=1e-12)])
+def test_gradients_of_torques_in_closed_loop(method: Any) -> None:
+    """By the start, torques, gains and references, of a motion whose torques meet their bounds."""
+    robot, h = drone() if method == "rk2" else robots.load("two_joint_arm"), 1e-4
+    call, closed = drawn(robot)
+    rollout = Rollout(robot, steps=STEPS, dt=0.01, feedback=[1.5] * robot.nv, device="numpy", method=method)
+    closed["qd_ref"] = np.broadcast_to(closed["qd_ref"], (STEPS, robot.nv))
+    motion, random = rollout(*call, **closed), np.random.default_rng(2)
+    assert 0.02 < (np.abs(motion.tau) == 1.5).mean() < 0.9
+    cost = random.normal(size=(2, 3, STEPS + 1, robot.nv))
+    gradient = rollout.vjp(motion, call[2], *cost, **closed)
+    assert gradient.keys() == {"q0", "qd0", "tau", "gain", "q_ref", "qd_ref"}
+    given = {**dict(zip(("q0", "qd0", "tau"), call, strict=True)), **closed}
+    for name, value in gradient.items():
+        along = random.normal(size=value.shape[-given[name].ndim :])
+        along = along if name in ("q0", "qd0", "tau", "gain") else along[..., : robot.nv]
+
+        def costs(size: float, name: str = name, along: np.ndarray = along) -> np.ndarray:
+            start = given[name]
+            moved = integrate(robot, start, size * along) if name in ("q0", "q_ref") else start + size * along
+            got = rollout(**{**given, name: moved})
+            return (cost[0] * difference(robot, motion.q, got.q) + cost[1] * (got.qd - motion.qd)).sum(axis=(1, 2))
+
+        slope = (8.0 * (costs(h) - costs(-h)) - (costs(2 * h) - costs(-2 * h))) / (12.0 * h)
+        got = (value * along).reshape(3, -1).sum(axis=1)
+        np.testing.assert_allclose(got, slope, rtol=1e-6, atol=1e-7, err_msg=name)
 
 
 def test_what_feedback_refuses() -> None:

@@ -31,7 +31,7 @@ from dynagate.host.rollout_options import RolloutOptions, asked_of
 from dynagate.host.starts import flag_lost, without_lost
 from dynagate.host.trajectories import Trajectories
 from dynagate.integrators.equations_vjp import AFTER, FIRST
-from dynagate.integrators.feedback import feedback_inputs, largest_of, with_feedback
+from dynagate.integrators.feedback import feedback_inputs, largest_of, reverse_with_feedback, with_feedback
 from dynagate.integrators.limits import LimitWatch
 from dynagate.integrators.motion import reverse_loop
 from dynagate.integrators.step import StepOptions
@@ -131,7 +131,10 @@ class Rollout(Opened):
             raise ArgumentError(
                 f"dtype {self.dtype} of a sweep back through method '{self.method.name}'; expected float64 to solve in"
             )
-        return self._device.of_loop(reverse_loop(self.method, self.robot, self.options), self.steps)
+        loop = reverse_loop(self.method, self.robot, self.options)
+        if self.asked.feedback:
+            loop = reverse_with_feedback(loop, self.robot, self.asked.feedback)
+        return self._device.of_loop(loop, self.steps)
 
     @property
     def outputs(self) -> tuple[str, ...]:
@@ -191,9 +194,7 @@ class Rollout(Opened):
         if plain and (trajectories := self._again(q0, qd0, tau, dt)) is not None:
             return trajectories
         state, leading, lost = self._checked(q0, qd0, tau, dt)
-        state |= self._feedback(inputs, leading)
-        own = {name: value for name, value in inputs.items() if name not in self._given}
-        state |= self._force_inputs(own, leading) | self._active(active, leading)
+        state |= self._by_step(inputs, active, leading)
         if self.chip is not None:
             return self.chip(q0, qd0, tau, every=self.every)
         results, right = self.marched(state)
@@ -221,6 +222,14 @@ class Rollout(Opened):
         if lost is not None:
             flag_lost(trajectories, lost.reshape(leading))
         return trajectories
+
+    def _by_step(
+        self, inputs: Mapping[str, npt.ArrayLike], active: npt.ArrayLike | None, leading: tuple[int, ...]
+    ) -> dict[str, Array]:
+        """What each step takes besides torques, (batch, steps, ...). Raises ValueError or TypeError."""
+        own = {name: value for name, value in inputs.items() if name not in self._given}
+        closed = self._feedback(inputs, leading)
+        return closed | self._force_inputs(own, leading) | self._active(active, leading)
 
     def _feedback(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:
         """gain, q_ref and qd_ref of a rollout with feedback, (batch, steps, ...). Raises ValueError or TypeError."""
@@ -339,9 +348,10 @@ class Rollout(Opened):
 
         trajectories: what the call with `tau` returned. cost_q, cost_qd: (..., steps + 1, nv), ∂cost/∂(q, q̇) of every
         state, of q along velocities, in the cost's unit a rad, m, rad/s or m/s. tau (..., steps, nv), N m or N: of the
-        call; active and inputs: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv):
-        ∂cost/∂ each. Of a method that solves equations it is the gradient at their solution, by the implicit function
-        theorem, and not a number (NaN) for a trajectory with a step that has not converged.
+        call; active and inputs: of the call too. Returns `q0`, `qd0` (..., nv) and `tau` (..., steps, nv), with
+        feedback also `gain`, `q_ref` (along velocities) and `qd_ref` of every step: ∂cost/∂ each. Of a method that
+        solves equations it is the gradient at their solution, by the implicit function theorem, and not a number (NaN)
+        for a trajectory with a step that has not converged.
         Raises ValueError or TypeError: shapes differ from those of this rollout, numbers are not finite but those of a
         trajectory that diverged, or not real; or dt is not constant.
         """
@@ -350,8 +360,6 @@ class Rollout(Opened):
             raise ArgumentError(f"device '{self.device}' has no reverse sweep; expected 'cpu' or 'numpy'")
         if self.options.dt is None:
             raise ArgumentError("dt is an input of this rollout; expected a constant one to sweep back")
-        if self.asked.feedback:
-            raise ArgumentError("a rollout with feedback has no reverse sweep; expected one without, of its `tau`")
         self.check_all_kept()
         n, steps = self.robot.nv, self.steps
         leading = real("tau", tau).shape[:-2]
@@ -364,7 +372,7 @@ class Rollout(Opened):
             of_shape(name, x, (*leading, steps + 1, n), self.dtype)
             for name, x in (("cost_q", cost_q), ("cost_qd", cost_qd))
         )
-        held = self._force_inputs(inputs, leading) | self._active(active, leading) | self._solved(trajectories, leading)
+        held = self._by_step(inputs, active, leading) | self._solved(trajectories, leading)
         gradient = self.swept(q, qd, torque, cost_q, cost_qd, held)
         for part in gradient.values():
             part[~trajectories.converged.all(axis=-1)] = np.nan
@@ -373,11 +381,11 @@ class Rollout(Opened):
     def _solved(self, trajectories: Trajectories, leading: tuple[int, ...]) -> dict[str, Array]:
         """What steps have solved for beside velocities, (batch, steps, numbers). Raises ValueError or TypeError."""
         solved = {}
-        for name, (_, shape) in self.motion.extras.items():
-            if name in self._reversed.loop.per_turn:
-                value, whole = getattr(trajectories, name), (*leading, self.steps, *shape)
-                array = of_shape(f"trajectories.{name}", value, whole, self.dtype, finite=False)
-                solved[name] = array.reshape(-1, self.steps, math.prod(shape))
+        for name in self.motion.solved:
+            shape = self.motion.extras[name][1]
+            value, whole = getattr(trajectories, name), (*leading, self.steps, *shape)
+            array = of_shape(f"trajectories.{name}", value, whole, self.dtype, finite=False)
+            solved[name] = array.reshape(-1, self.steps, math.prod(shape))
         return solved
 
     def check_all_kept(self) -> None:
@@ -392,11 +400,11 @@ class Rollout(Opened):
         tau: Array,
         cost_q: Array,
         cost_qd: Array,
-        inputs: Mapping[str, Array] | None = None,
+        held: Mapping[str, Array] | None = None,
     ) -> dict[str, Array]:
         """`vjp` of arrays of this rollout's dtype, unchecked: q (..., steps + 1, nq) and qd (..., steps + 1, nv) of the
         states, rad, m, rad/s, m/s; tau, cost_q, cost_qd and the result as there; held:
-        the inputs of a constrained rollout besides."""
+        what each step takes besides, (batch, steps, ...), and what it has solved for."""
         n, steps, leading = self.robot.nv, self.steps, qd.shape[:-2]
         arrays = {"q": q, "qd": qd, "cost_q": cost_q, "cost_qd": cost_qd}
         flat = {name: x.reshape(-1, *x.shape[-2:]) for name, x in arrays.items()}
@@ -407,23 +415,22 @@ class Rollout(Opened):
             **{name: x[:, :-1] for name, x in flat.items()},
             AFTER: flat["qd"][:, 1:],
             FIRST: first,
-            "tau": tau.reshape(batch, steps, n),
+            "feedforward" if self._given else "tau": tau.reshape(batch, steps, n),
             "lam_q": flat["cost_q"][:, -1],
             "lam_qd": flat["cost_qd"][:, -1],
-            **(self._force_inputs({}, leading) | self._active(None, leading) if inputs is None else inputs),
+            **self._force_inputs({}, leading),
+            **self._active(None, leading),
+            **(held or {}),
         }
-        outputs = {
-            "vjp_tau": np.empty((batch, steps, n), self.dtype),
-            "lam_q_next": np.empty((batch, n), self.dtype),
-            "lam_qd_next": np.empty((batch, n), self.dtype),
-        }
+        reverse = self._reversed
+        turns = {name: (steps,) if name in reverse.loop.kept else () for name in reverse.loop.values}
+        outputs = {p.name: np.empty((batch, *turns[p.name], *p.shape), self.dtype) for p in reverse.loop.outputs}
         if batch:
-            reverse = self._reversed
             reverse({port.name: inputs[port.name] for port in reverse.loop.inputs}, outputs)
+        names = {"lam_q_next": "q0", "lam_qd_next": "qd0", "vjp_feedforward": "tau"}
         return {
-            "q0": outputs["lam_q_next"].reshape(*leading, n),
-            "qd0": outputs["lam_qd_next"].reshape(*leading, n),
-            "tau": outputs["vjp_tau"].reshape(*leading, steps, n),
+            names.get(name, name.removeprefix("vjp_")): product.reshape(*leading, *product.shape[1:])
+            for name, product in outputs.items()
         }
 
     def _force_inputs(self, inputs: Mapping[str, npt.ArrayLike], leading: tuple[int, ...]) -> dict[str, Array]:

@@ -41,6 +41,7 @@ class ContactMethod(Method):
             zeros={"r": 3 * self.contact.pairs},
             failed="failed_next",
             extras={IMPULSE: ("swept", (self.contact.pairs, 3)), "iterations": ("counted", ())},
+            solved=(IMPULSE,),
             in_float32=True,
         )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +14,10 @@ from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import Scalar, array, select
 from dynagate.graph import Graph
+from dynagate.graph.derivatives import Derivative
+from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
+from dynagate.graph.scan import Scan
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.motion import Motion
 from dynagate.robot import Robot
@@ -74,6 +77,36 @@ def _graph(robot: Robot, largest: Sequence[float]) -> Graph:
     with scope("feedback"):
         torques = feedforward + gain @ np.concatenate([between(robot, q_ref, q), qd - qd_ref])
     return recording.graph({"tau": array([_within(x, most) for x, most in zip(torques, largest, strict=True)])})
+
+
+def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
+    """The loop of a rollout's gradient whose steps have feedback: from weights of tau to those of feedforward, gain,
+    q_ref (along velocities) and qd_ref of every step, and on to those of q and q̇."""
+    closing = _graph(robot, largest_of(robot, feedback))
+    given = ("feedforward", *feedback_inputs(robot))
+    opened = {name: f"opened_{name}" for name in loop.carry}
+    steps = (closing, *(_renamed(step, opened) for step in loop.steps), _back(robot, closing, opened))
+    others = tuple(name for name in loop.per_turn if name != "tau")
+    kept = tuple(f"vjp_{name}" for name in given)
+    per_turn = (*others, *given)
+    return replace(loop, name=f"{loop.name}_with_feedback", steps=steps, per_turn=per_turn, kept=kept)
+
+
+def _renamed(step: Graph | Loop | Scan, names: Mapping[str, str]) -> Graph:
+    assert isinstance(step, Graph)
+    return replace(step, outputs=tuple(replace(p, name=names.get(p.name, p.name)) for p in step.outputs))
+
+
+def _back(robot: Robot, closing: Graph, opened: Mapping[str, str]) -> Graph:
+    """The inputs of the feedback, vjp_tau and the weights of q and q̇ without it to those with it, and its products."""
+    recording, derivative = Recording("feedback_vjp", robot.name), Derivative(closing, robot)
+    values = recording.replay(closing, {port.name: recording.input_like(port) for port in closing.inputs})
+    by = derivative.reverse(values, {"tau": recording.input("vjp_tau", (robot.nv,))})
+    with_it = {
+        name: recording.input(opened[name], (robot.nv,)) + by.pop(of)
+        for name, of in (("lam_q_next", "q"), ("lam_qd_next", "qd"))
+    }
+    return recording.graph({**with_it, **{f"vjp_{name}": product for name, product in by.items()}})
 
 
 def _within(x: Scalar, most: float) -> Scalar:

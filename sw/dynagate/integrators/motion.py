@@ -26,8 +26,9 @@ class Motion:
     failed: the name of the value (), how many steps have not converged; None for a method that solves no equations.
     ends: states after the first such step have no meaning.
     zeros: values that are 0 before the first step, and their lengths. extras: field of `Trajectories` -> the value that
-    the loop keeps for it, and its shape. in_float32: it can be computed in float32 too. reach: values that may become
-    larger than a few steps show, and how large, for formats of integers.
+    the loop keeps for it, and its shape.
+    solved: those of them that the sweep back takes. in_float32: it can be computed in float32 too.
+    reach: values that may become larger than a few steps show, and how large, for formats of integers.
     """
 
     loop: Loop
@@ -38,6 +39,7 @@ class Motion:
     ends: bool = False
     zeros: Mapping[str, int] = field(default_factory=dict)
     extras: Mapping[str, tuple[str, tuple[int, ...]]] = field(default_factory=dict)
+    solved: tuple[str, ...] = ()
     in_float32: bool = False
     reach: Mapping[str, float] = field(default_factory=dict)
 
