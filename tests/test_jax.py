@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, evaluate, robots, trace
+from dynagate.integrators import Plane, Point, RigidContact
 from dynagate.operators.rollouts import RolloutOperator
 
 jax = pytest.importorskip("jax")
@@ -336,6 +338,26 @@ def test_functions_of_constraints_have_gradients() -> None:
     expected = evaluate(trace(arm, "constrained_forward_dynamics_vjp"), state)
     np.testing.assert_allclose(by_q, expected["vjp_q"][0], rtol=1e-9)
     np.testing.assert_allclose(by_tau, expected["vjp_tau"][0], rtol=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["compiled", "numpy"])
+def test_rollouts_that_solve_their_steps(backend: str) -> None:
+    """Rigid contact, whose impulses the sweep back takes, and a variational step, of which one has not converged."""
+    contact = RigidContact([Point("forearm", (0.0, 0.0, 0.3))], (Plane((0.0, 0.0, -1.0), -0.78),), compliance=1e-2)
+    options: dict[str, Any] = {"contacts": contact} if backend == "compiled" else {"method": "variational"}
+    run, own = (
+        make(ARM, steps=3, dt=0.01, **options) for make in (partial(rollout, backend=backend), dynagate.Rollout)
+    )
+    q, qd, tau = np.array([[0.1, 0.2], [0.1, 2.0]]), np.zeros((2, 2)), normal((2, 3, 2))[0]
+    qd[0, 1] = 1e4 if backend == "numpy" else 0.0
+    expected, states = own(q, qd, tau), jax.jit(run)(q, qd, tau)
+    assert expected.converged.all(axis=1).tolist() == [backend == "compiled", True]
+    np.testing.assert_allclose(states.q, expected.q, rtol=1e-9, atol=1e-9)
+    (weight,) = normal((2, 4, 2))
+    got = jax.jit(jax.grad(lambda *x: (weight * run(*x).qd).sum(), argnums=(0, 1, 2)))(q, qd, tau)
+    products = own.vjp(expected, tau, np.zeros((2, 4, 2)), weight)
+    for value, name in zip(got, ("q0", "qd0", "tau"), strict=True):
+        np.testing.assert_allclose(value, products[name], rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("backend", ["compiled", "numpy"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import dynagate
 import numpy as np
 import pytest
 from dynagate import Robot, robots
+from dynagate.integrators import Plane, Point, RigidContact
 
 torch = pytest.importorskip("torch")
 
@@ -167,6 +169,20 @@ def test_the_example_trains_a_policy() -> None:
 
     space = runpy.run_path(str(Path(__file__).parent.parent / "examples" / "torch_policy.py"))
     assert space["last"] < 0.05 * space["first"]
+
+
+def test_rollouts_with_rigid_contact() -> None:
+    contact = RigidContact([Point("forearm", (0.0, 0.0, 0.3))], (Plane((0.0, 0.0, -1.0), -0.78),), compliance=1e-2)
+    run, own = (
+        make(ARM, steps=3, dt=0.01, contacts=contact) for make in (partial(rollout, dtype="float64"), dynagate.Rollout)
+    )
+    q = torch.tensor([[0.1, 0.2], [0.1, 2.0]], dtype=torch.float64)
+    qd, tau = torch.zeros_like(q), torch.zeros((2, 3, 2), dtype=torch.float64, requires_grad=True)
+    states, expected = run(q, qd, tau), own(q.numpy(), qd.numpy(), tau.detach().numpy())
+    np.testing.assert_array_equal(states.q.detach(), expected.q)
+    states.qd.sum().backward()
+    products = own.vjp(expected, tau.detach().numpy(), 0.0 * expected.qd, np.ones((2, 4, 2)))
+    np.testing.assert_allclose(tau.grad, products["tau"], rtol=1e-9)
 
 
 def test_rollouts_with_contacts(floating: Robot) -> None:

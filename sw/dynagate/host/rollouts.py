@@ -423,8 +423,9 @@ class Rollout(Opened):
             **(held or {}),
         }
         reverse = self._reversed
-        turns = {name: (steps,) if name in reverse.loop.kept else () for name in reverse.loop.values}
-        outputs = {p.name: np.empty((batch, *turns[p.name], *p.shape), self.dtype) for p in reverse.loop.outputs}
+        turns = {**dict.fromkeys(reverse.loop.last, ()), **dict.fromkeys(reverse.loop.kept, (steps,))}
+        shapes = {name: (*axes, *reverse.loop.values[name].shape) for name, axes in turns.items()}
+        outputs = {name: np.empty((batch, *shape), self.dtype) for name, shape in shapes.items()}
         if batch:
             reverse({port.name: inputs[port.name] for port in reverse.loop.inputs}, outputs)
         names = {"lam_q_next": "q0", "lam_qd_next": "qd0", "vjp_feedforward": "tau"}

@@ -83,12 +83,12 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
     """The loop of a rollout's gradient whose steps have feedback: from weights of tau to those of feedforward, gain,
     q_ref (along velocities) and qd_ref of every step, and on to those of q and q̇."""
     closing = _graph(robot, largest_of(robot, feedback))
-    given = ("feedforward", *feedback_inputs(robot))
+    inputs = ("feedforward", *feedback_inputs(robot))
     opened = {name: f"opened_{name}" for name in loop.carry}
     steps = (closing, *(_renamed(step, opened) for step in loop.steps), _back(robot, closing, opened))
     others = tuple(name for name in loop.per_turn if name != "tau")
-    kept = tuple(f"vjp_{name}" for name in given)
-    per_turn = (*others, *given)
+    kept = tuple(f"vjp_{name}" for name in inputs)
+    per_turn = (*others, *inputs)
     return replace(loop, name=f"{loop.name}_with_feedback", steps=steps, per_turn=per_turn, kept=kept)
 
 

@@ -36,7 +36,8 @@ class RolloutFunction:
 
     Call it with q0 (*leading, nq), qd0 (*leading, nv) and tau (*leading, steps, nv), all in its dtype; quaternions are
     brought to length 1 first; and, of a constrained rollout, with active (*leading, steps, constraints), 0 or 1, by
-    which nothing is differentiated. Returns `States`. A trajectory that diverges is not finite from then on.
+    which nothing is differentiated. Returns `States`. A trajectory that diverges, or has a step that has not
+    converged, is not finite from then on.
 
     It is differentiated in reverse mode (`grad`, `vjp`, `jacrev`), once. For forward mode and second derivatives scan
     over the function "step": `dynagate.jax.function(robot, "step", dt=..., integrator=...)`.
@@ -45,7 +46,7 @@ class RolloutFunction:
 
     def __init__(self, operator: RolloutOperator) -> None:
         self.operator = operator
-        self._run = jax.custom_vjp(self._forward)
+        self._run = jax.custom_vjp(lambda *inputs: self._forward(*inputs)[:2])
         self._run.defvjp(self._saving, self._backward)
 
     def __call__(self, *positional: Any, **named: Any) -> States:
@@ -56,24 +57,25 @@ class RolloutFunction:
 
     def _forward(self, *inputs: jax.Array) -> list[jax.Array]:
         kernel = self.operator.rollout.kernel
-        if kernel is None:
-            leading = inputs[0].shape[:-1]
-            shapes = [(*leading, self.operator.rows, x.shape[-1]) for x in inputs[:2]]
+        if kernel is None or not self.operator.direct:
+            leading, rows = inputs[0].shape[:-1], self.operator.rows
+            shapes = [(*leading, rows, x.shape[-1]) for x in inputs[:2]]
+            shapes += [(*leading, rows - 1, size) for size in self.operator.solved.values()]
             return _called_back(self.operator.forward, shapes, *inputs)
         named = dict(zip(("q", "qd", "tau", *self.operator.held), inputs, strict=True))
         states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, named, CARRY)
         return [states[name] for name in CARRY]
 
     def _saving(self, *inputs: jax.Array) -> tuple[list[jax.Array], tuple[jax.Array, ...]]:
-        states = self._forward(*inputs)
-        return states, (*states, *inputs[2:])
+        q, qd, *solved = self._forward(*inputs)
+        return [q, qd], (q, qd, *inputs[2:], *solved)
 
     def _backward(self, saved: tuple[jax.Array, ...], weights: list[jax.Array]) -> tuple[jax.Array, ...]:
         (q, qd, tau, *held), (cost_q, cost_qd), operator = saved, weights, self.operator
         if operator.to_velocities is not None:
             (cost_q,) = bind(operator.to_velocities, q, cost_q)
         loop, kernel = operator.sweep.reverse
-        if kernel is None:
+        if kernel is None or not operator.direct:
             shapes = [(*x.shape[:-2], operator.robot.nv) for x in (q, qd)]
             arrays = [q, qd, tau, *held, cost_q, cost_qd]
             by_q, by_qd, by_tau = _called_back(operator.backward, [*shapes, tau.shape], *arrays)
@@ -85,7 +87,7 @@ class RolloutFunction:
             by_q, by_qd, by_tau = (products[name] for name in ("lam_q_next", "lam_qd_next", "vjp_tau"))
         if operator.to_entries is not None:
             (by_q,) = bind(operator.to_entries, q[..., 0, :], by_q)
-        return by_q, by_qd, by_tau, *(jnp.zeros_like(x) for x in held)
+        return by_q, by_qd, by_tau, *(jnp.zeros_like(x) for x in held[: len(operator.held)])
 
     def __repr__(self) -> str:
         return f"<dynagate.jax.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
@@ -106,8 +108,8 @@ def rollout(
     (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
-    computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: integrator, form, friction,
-    friction_speed, stops, constrained and others of `dynagate.Rollout`; contacts= and feedback= have no operator.
+    computed. dtype: of all arrays; float64 unless JAX is in its 32-bit mode. options: method, form, friction,
+    friction_speed, stops, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
 
     Raises ValueError or TypeError: an option is none of these, or dtype float64 in 32-bit mode; RobotError;
     CompileError.

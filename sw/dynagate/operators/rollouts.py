@@ -58,9 +58,8 @@ class RolloutOperator:
             raise ArgumentError(f"backend '{backend}' of a rollout; expected one of {', '.join(BACKENDS)}")
         if dt is None:
             raise ArgumentError("dt=None for an operator; expected a constant time step in seconds")
-        for option in ("contacts", "feedback"):
-            if options.get(option):
-                raise ArgumentError(f"{option}= of an operator; expected `Rollout`, which knows it")
+        if options.get("feedback"):
+            raise ArgumentError("feedback= of an operator; expected `Rollout`, which knows it")
         self.dtype, self.steps = dtype, steps
         self._asked: dict[str, Any] = {"steps": steps, "dt": dt, **options}
         device: Any = BACKENDS[backend]
@@ -72,6 +71,9 @@ class RolloutOperator:
         if options.get("constrained"):
             shapes["active"] = (steps, len(self.robot.constraints))
         self.held = [name for name in shapes if name == "active"]
+        motion = None if self.rollout.chip else self.rollout.motion
+        self.solved = {name: math.prod(motion.extras[name][1]) for name in motion.solved} if motion else {}
+        self.direct = not (motion and motion.failed)
         ports = (Port(name, shape, (), units if name == "q0" else ()) for name, shape in shapes.items())
         self.arguments = Arguments(f"a rollout of {self.robot.name}", tuple(ports))
 
@@ -112,23 +114,33 @@ class RolloutOperator:
             )
 
     def forward(self, q0: Array, qd0: Array, tau: Array, *held: Array) -> list[Array]:
-        """Trajectories q and qd, on the host. held: `active` of a constrained rollout. Raises ValueError: an input is
-        not finite, where no C computes them."""
+        """Trajectories q and qd, and what `solved` lists, on the host; states after a step that has not converged are
+        NaN. held: `active` of a constrained rollout. Raises ValueError: an input is not finite, where no C computes
+        them."""
         switches = dict(zip(self.held, held, strict=True))
+        leading, batch = q0.shape[:-1], math.prod(q0.shape[:-1])
+        names = ("q", "qd", *self.solved)
         if self.rollout.kernel is None:
             trajectories = self.rollout(q0, qd0, tau, **switches)
-            return [np.asarray(trajectories.q, self.dtype), np.asarray(trajectories.qd, self.dtype)]
-        leading, arrays = q0.shape[:-1], {"q": q0, "qd": qd0, "tau": tau, **switches}
-        batch = math.prod(leading)
-        results, _ = self.rollout.marched(
-            {name: x.reshape(batch, *x.shape[len(leading) :]) for name, x in arrays.items()}
-        )
-        return [results[name].reshape(*leading, *results[name].shape[1:]) for name in ("q", "qd")]
+            results = {name: np.asarray(getattr(trajectories, name), self.dtype) for name in names}
+            lost = ~np.logical_and.accumulate(trajectories.converged, axis=-1)
+        else:
+            arrays = {"q": q0, "qd": qd0, "tau": tau, **switches}
+            flat = {name: x.reshape(batch, *x.shape[len(leading) :]) for name, x in arrays.items()}
+            results, _ = self.rollout.marched(flat)
+            lost = results.get("failed", np.zeros(0)) > 0.0
+        if not self.direct:
+            for name in ("q", "qd"):
+                results[name][..., 1:, :][lost] = np.nan
+        rows = {name: self.rows - (name in self.solved) for name in names}
+        sizes = {"q": self.robot.nq, "qd": self.robot.nv, **self.solved}
+        return [results[name].reshape(*leading, rows[name], sizes[name]) for name in names]
 
     def backward(self, q: Array, qd: Array, tau: Array, *others: Array) -> list[Array]:
-        """Gradients by q0 and qd0, (..., nv), and tau, on the host. others: `active` of a constrained rollout, and the
-        costs of q, along velocities, and qd."""
+        """Gradients by q0 and qd0, (..., nv), and tau, on the host. others: `active` of a constrained rollout, what
+        `solved` lists, and the costs of q, along velocities, and qd."""
         *held, cost_q, cost_qd = others
-        inputs = {name: x.reshape(-1, *x.shape[-2:]) for name, x in zip(self.held, held, strict=True)}
-        products = self.sweep.swept(q, qd, tau, cost_q, cost_qd, inputs or None)
+        names = (*self.held, *self.solved)
+        inputs = {name: x.reshape(-1, *x.shape[-2:]) for name, x in zip(names, held, strict=True)}
+        products = self.sweep.swept(q, qd, tau, cost_q, cost_qd, inputs)
         return [products[name] for name in ("q0", "qd0", "tau")]

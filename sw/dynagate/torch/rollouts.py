@@ -42,9 +42,9 @@ class RolloutFunction:
         self.operator = operator
         name = f"{operator.robot.name}_rollout".replace("-", "_").lower()
         derivative = self._differentiate, self._save
-        held = len(operator.held)
-        self._forward = registered(name, 3 + held, 2, self._compute, self._shapes, derivative)
-        self._backward = registered(f"{name}_vjp", 5 + held, 3, self._compute_back, self._shapes_back)
+        held, solved = len(operator.held), len(operator.solved)
+        self._forward = registered(name, 3 + held, 2 + solved, self._compute, self._shapes, derivative)
+        self._backward = registered(f"{name}_vjp", 5 + held + solved, 3, self._compute_back, self._shapes_back)
         to_velocities, to_entries = operator.to_velocities, operator.to_entries
         self._to_velocities = None if to_velocities is None else TorchOperator(to_velocities)
         self._to_entries = None if to_entries is None else TorchOperator(to_entries)
@@ -56,13 +56,15 @@ class RolloutFunction:
         self.operator.check_dtype(str(first.dtype).removeprefix("torch."))
         if first.device.type != "cpu":
             raise ArgumentError(f"inputs of {arguments.name} are on {first.device}; expected them on the CPU")
-        return States(*self._forward(*inputs))
+        return States(*self._forward(*inputs)[:2])
 
     def _compute(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         return [torch.from_numpy(x) for x in self.operator.forward(*(x.detach().numpy() for x in inputs))]
 
     def _shapes(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
-        return [(*x.shape[:-1], self.operator.rows, x.shape[-1]) for x in inputs[:2]]
+        leading, rows = inputs[0].shape[:-1], self.operator.rows
+        states = [(*leading, rows, x.shape[-1]) for x in inputs[:2]]
+        return states + [(*leading, rows - 1, size) for size in self.operator.solved.values()]
 
     def _compute_back(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         results = self.operator.backward(*(x.detach().numpy() for x in inputs))
@@ -74,16 +76,19 @@ class RolloutFunction:
         return [state, state, tuple(tau.shape)]
 
     def _save(self, ctx: Any, inputs: tuple[torch.Tensor, ...], output: tuple[torch.Tensor, ...]) -> None:
-        ctx.save_for_backward(*output, *inputs[2:])
+        q, qd, *solved = output
+        ctx.save_for_backward(q, qd, *inputs[2:], *solved)
 
-    def _differentiate(self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+    def _differentiate(
+        self, ctx: Any, cost_q: torch.Tensor, cost_qd: torch.Tensor, *_: torch.Tensor
+    ) -> tuple[torch.Tensor | None, ...]:
         q, qd, tau, *held = ctx.saved_tensors
         if self._to_velocities is not None:
             (cost_q,) = self._to_velocities(q, cost_q)
         by_q, by_qd, by_tau = self._backward(q, qd, tau, *held, cost_q, cost_qd)
         if self._to_entries is not None:
             (by_q,) = self._to_entries(q[..., 0, :].contiguous(), by_q)
-        return by_q, by_qd, by_tau, *(None for _ in held)
+        return by_q, by_qd, by_tau, *(None for _ in self.operator.held)
 
     def __repr__(self) -> str:
         return f"<dynagate.torch.RolloutFunction {self.operator.robot.name}, {self.operator.steps} steps>"
@@ -104,8 +109,8 @@ def rollout(
     (*leading, nv) and tau (*leading, steps, nv), rad, m, rad/s, m/s, N m and N.
     backend: "compiled" or "cpu", C; "numpy", float64; "fixed", the integers of a chip that keeps the states, or "sim",
     this chip simulated. The gradient of the last two is the sweep back in floating point through the states that they
-    computed. dtype: of all tensors, PyTorch's default unless given. options: integrator, form, friction,
-    friction_speed, stops, constrained and others of `dynagate.Rollout`; contacts= and feedback= have no operator.
+    computed. dtype: of all tensors, PyTorch's default unless given. options: method, form, friction,
+    friction_speed, stops, constrained, contacts and others of `dynagate.Rollout`; feedback= has no operator.
 
     Raises ValueError: an option is none of these; RobotError; CompileError.
     """
