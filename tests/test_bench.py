@@ -17,6 +17,7 @@ from dynagate.bench import (
     boards,
     codegen,
     comparison,
+    cores,
     deadline,
     figures,
     grid,
@@ -29,9 +30,13 @@ from dynagate.bench import (
 from dynagate.cli import main
 from dynagate.design.words import sample_bytes
 from dynagate.fixedpoint.assign import Policy, assign
+from dynagate.fixedpoint.fuse import fused
 from dynagate.hw import boards as hw_boards
 from dynagate.hw.choice import _most_bytes, choose, rate_text
 from dynagate.hw.plan import plan
+from dynagate.hw.processor.board import cores_of
+from dynagate.hw.processor.instructions import instructions
+from dynagate.hw.processor.schedule import SENDING, schedule
 from dynagate.robot.urdf import read_urdf
 
 from tests.samples import inputs_of, states
@@ -281,7 +286,31 @@ def test_boards_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done = CliRunner().invoke(main, ["bench", "two_joint_arm", "--boards", "--json", str(file)])
     assert done.exit_code == 0, done.output
     assert "nothing was measured on a board" in done.output
-    assert {row["board"] for row in json.loads(file.read_text())["boards_modelled"]} == {"vcu118"}
+    kept = json.loads(file.read_text())
+    assert {row["board"] for row in kept["boards_modelled"]} == {"vcu118"}
+    assert "samples a second of programs, modelled likewise" in done.output
+    assert [(row["function"], row["cores"]) for row in kept["cores_modelled"]] == [(f, 6) for f in boards.FUNCTIONS]
+
+
+def test_cores_are_modelled_by_the_cycles_of_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rates of four cores, of one word a cycle, and of the link; what a core does not hold says why."""
+    robot, function = robots.load("two_joint_arm"), "forward_dynamics"
+    monkeypatch.setattr(hw_boards, "names", lambda: ["pynq-z2", "gatemate-evb"])
+    (row,) = cores.core_rows(robot, Region.of(robot), [function])
+    assert isinstance(row, cores.CoreRow)
+    core = cores_of(hw_boards.load("pynq-z2")).core
+    scheduled = schedule(instructions(fused(assign(trace(robot, function), Region.of(robot)))), core)
+    assert (row.cycles, row.cores) == (scheduled.period, 4)
+    assert row.rates.datapath == pytest.approx(4 * 100e6 / scheduled.period)
+    assert row.rates.stream == pytest.approx(100e6 / (2 + 2 + 2 * core.units + SENDING))
+    assert row.rates.decided_by == "datapath"
+    monkeypatch.setattr(cores, "cores_of", lambda board: replace(cores_of(board), core=replace(core, program_bits=5)))
+    monkeypatch.setattr(hw_boards, "names", lambda: ["pynq-z2"])
+    (row,) = cores.core_rows(robot, Region.of(robot), [function])
+    text = cores.core_table([row])
+    assert re.search(
+        r"^no core of pynq-z2: .* takes \d+ words, \d+ more than the core's 32; expected a core", text, re.M
+    )
 
 
 def test_boards_are_modelled_as_bitstreams_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -230,6 +230,7 @@ def bench(
     from dynagate.bench import report
     from dynagate.bench.boards import board_rows, board_table
     from dynagate.bench.comparison import BATCHES, compare
+    from dynagate.bench.cores import core_rows, core_table
     from dynagate.cli.progress import Steps
 
     result: dict[str, Any] = {"robot": robot.name}
@@ -253,11 +254,14 @@ def bench(
                 keep=keep,
             )
         rows = board_rows(robot, region, step=step)
+        programs = core_rows(robot, region, step=step)
     if not boards_alone:
         click.echo(report.text(result) + "\n")
     click.echo(board_table(rows))
+    click.echo(core_table(programs))
     if json_file:
         result["boards_modelled"] = [asdict(row) for row in rows]
+        result["cores_modelled"] = [asdict(row) for row in programs]
         write_text(json_file, json.dumps(result, indent=1) + "\n")
     if figures:
         with written_together(figures) as scratch:
