@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from dynagate.base.arguments import is_number, is_whole
+from dynagate.base.arguments import check_kind, is_number, is_whole
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics import CODE, Part
 from dynagate.fixedpoint.format import Arithmetic, Fixed, Format
@@ -147,8 +147,10 @@ def assign(
     trajectories: inputs by name, (states, ...) each, that the formats have to hold besides the sampled ones. numbers:
     by port, the type that streams round it to, which proved ranges hold too. The graph that has the formats is the
     given one with late terms last (`graph.late`).
-    Raises ValueError: trajectories lack an input or come with proved ranges; ProofError: a range cannot be proved.
+    Raises ValueError: trajectories lack an input or come with proved ranges; ProofError: a range cannot be proved;
+    TypeError: the policy is none.
     """
+    check_kind("policy", policy, Policy)
     policy = policy or Policy()
     graph = late_terms_last(graph)
     if policy.ranges == SAMPLED:

@@ -13,7 +13,7 @@ from typing import Any
 import dynagate
 import numpy as np
 import pytest
-from dynagate import Policy, Region, Robot, Rollout, integrate, neutral, robots, trace
+from dynagate import Policy, Region, Robot, Rollout, difference, evaluate, integrate, neutral, robots, trace
 from dynagate.base.nearest import keywords_checked, nearest
 from dynagate.dynamics import ALIASES, function
 from dynagate.fixedpoint.goal import Goal
@@ -154,6 +154,41 @@ NEAR: list[tuple[Callable[[], Any], type[Exception], str]] = [
 def test_a_name_that_is_near_is_asked_for(call: Callable[[], Any], kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=re.escape(text)):
         call()
+
+
+ZERO = np.zeros(2)
+OTHERS: list[tuple[Callable[[], Any], type[Exception], str]] = [
+    (lambda: difference(ARM, ZERO, np.zeros(3)), ValueError, "q_next has shape (3,); expected (..., 2)"),
+    (lambda: difference(ARM, "a", ZERO), TypeError, "q has dtype <U1; expected numbers"),
+    (lambda: integrate(ARM, ZERO, np.zeros(3)), ValueError, "v has shape (3,); expected (..., 2)"),
+    (lambda: evaluate("mass_matrix", {"q": ZERO}), TypeError, "graph='mass_matrix'; expected a Graph"),  # type: ignore[arg-type]
+    (lambda: evaluate(trace(ARM, "mass_matrix"), [ZERO]), TypeError, "without names; expected arrays by q"),  # type: ignore[arg-type]
+    (lambda: dynagate.open(ARM, device="numpy")(ZERO, ZERO), TypeError, "2 inputs without names; expected q=..., qd"),
+    (lambda: dynagate.open(ARM, device="numpy").new_inputs("a"), ValueError, "batch='a'; expected a whole number of"),  # type: ignore[attr-defined]
+    (lambda: dynagate.open(ARM, threads="a"), ValueError, "'a' threads; expected 1 or more"),
+    (lambda: dynagate.open(ARM, dtype="float23"), TypeError, "dtype 'float23'; expected float32 or float64"),
+    (lambda: dynagate.open(ARM, dtype="int8"), ValueError, "dtype int8; expected float32 or float64"),
+    (lambda: dynagate.open(ARM, 5), TypeError, "function 5; expected the name of one, or a list of names"),  # type: ignore[call-overload]
+    (lambda: dynagate.open(ARM, []), TypeError, "function []; expected the name of one, or a list of names"),
+    (lambda: dynagate.open(ARM, algorithm=3), TypeError, "algorithm=3; expected an AlgorithmOptions"),  # type: ignore[call-overload]
+    (lambda: dynagate.open(ARM, device="fixed", region=3), TypeError, "region=3; expected a Region"),
+    (lambda: dynagate.open(ARM, device="fixed", policy=3), TypeError, "policy=3; expected a Policy"),
+    (lambda: dynagate.open(ARM, outputs=3), TypeError, "outputs=3; expected a name, or a sequence of names"),
+    (lambda: dynagate.open(ARM, variable=3), TypeError, "variable=3; expected a name, or a sequence of names"),
+    (lambda: Region.of(ARM).sample("mass_matrix", "a", 1), ValueError, "'a' states; expected 1 or more"),  # type: ignore[arg-type]
+    (lambda: robots.load("hyq", floating_base="yes"), ValueError, "floating_base='yes'; expected True or False"),
+    (lambda: robots.load("hyq", floatng_base=True), TypeError, "from_urdf() got an unexpected keyword argument 'floa"),
+    (lambda: robots.load("two_joint_arm", lock={"elbw": 0}), ValueError, "joint 'elbw' (did you mean 'elbow'?), whic"),
+    (lambda: ARM.with_payload("forearm", "1", ZERO, np.eye(3)), ValueError, "link 'payload' has mass '1'; a moving li"),  # type: ignore[arg-type]
+    (lambda: robots.load("none.urdf"), ValueError, f"none.urdf: no such file in {Path.cwd()}; expected a URDF file"),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "text"), OTHERS, ids=[text for _, _, text in OTHERS])
+def test_what_is_no_argument_is_refused_by_name(call: Callable[[], Any], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=re.escape(text)) as caught:
+        call()
+    assert isinstance(caught.value, dynagate.Error)
 
 
 def test_nearest_asks_only_for_what_is_near() -> None:

@@ -56,6 +56,21 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
+def check_kind(name: str, value: object, kind: type, *, optional: bool = True) -> None:
+    """Raises TypeError: an option is no object of this class. optional: None will do."""
+    if not (isinstance(value, kind) or (optional and value is None)):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise ArgumentTypeError(f"{name}={shown(value)}; expected {article} {kind.__name__}")
+
+
+def names_of(label: str, value: object) -> tuple[str, ...]:
+    """One name, or several. Raises TypeError: they are none."""
+    names = (value,) if isinstance(value, str) else value
+    if not (isinstance(names, Collection) and all(isinstance(name, str) for name in names)):
+        raise ArgumentTypeError(f"{label}={shown(value)}; expected a name, or a sequence of names")
+    return tuple(names)
+
+
 def check_flags(**flags: object) -> None:
     """Raises ValueError naming one that is neither True nor False."""
     for name, value in flags.items():
@@ -123,9 +138,12 @@ def of_shape(
 
 
 def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], turns: Collection[str] = ()) -> None:
-    """Raises ValueError: an input is unknown or missing. what: takes them. turns: as `leading_axes` has them."""
+    """Raises ValueError: an input is unknown or missing; TypeError: they have no names. what: takes them. turns: as
+    `leading_axes` has them."""
     names = [port.name for port in ports]
     for name in inputs:
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"inputs of {what} are without names; expected arrays by {', '.join(names)}")
         if name not in names:
             raise ArgumentError(f"{what} has no input '{name}'{nearest(name, names)}; expected {', '.join(names)}")
     for port in ports:

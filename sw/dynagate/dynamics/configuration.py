@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dynagate.base.arguments import real
+from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.dynamics.kinds import motion_of
 from dynagate.dynamics.spatial import Scalar, array, zeros
 from dynagate.robot import Robot
@@ -33,6 +35,17 @@ def normalised(robot: Robot, q: Array) -> Array:
     return q
 
 
+def _rows(label: str, value: npt.ArrayLike, size: int) -> Array:
+    """An array (..., size) of numbers, complex ones too. Raises ValueError: it has another shape; TypeError: other
+    things."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiuc":
+        raise ArgumentTypeError(f"{label} has dtype {array.dtype}; expected numbers")
+    if array.shape[-1:] != (size,):
+        raise ArgumentError(f"{label} has shape {array.shape}; expected (..., {size})")
+    return array
+
+
 def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     """The configurations (..., nq) that a robot reaches from q (..., nq), rad or m, with the constant velocity v
     (..., nv), rad/s or m/s, in one second. The leading axes are broadcast.
@@ -41,9 +54,10 @@ def integrate(robot: RobotOrName, q: npt.ArrayLike, v: npt.ArrayLike) -> Array:
     right by exp(ω/2); a floating joint follows the screw (linear, angular) of its own frame (Solà, Deray & Atchuthan,
     "A micro Lie theory", 2018, eqs. 172-174). Complex v of tiny size gives complex steps.
 
-    Raises ValueError: the leading axes do not go together.
+    Raises ValueError: an array has another shape, or the leading axes do not go together; TypeError: it has no numbers.
     """
-    robot, q, v = robot_of(robot), np.asarray(q), np.asarray(v)
+    robot = robot_of(robot)
+    q, v = _rows("q", q, robot.nq), _rows("v", v, robot.nv)
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     result = np.empty((*batch, robot.nq), np.result_type(q, v, np.float64))
     for link, iq, iv in robot.slices():
@@ -57,10 +71,11 @@ def difference(robot: RobotOrName, q: npt.ArrayLike, q_next: npt.ArrayLike) -> A
     second, by the shorter turn: `integrate(robot, q, difference(robot, q, q_next))` is q_next, up to the sign of its
     quaternions. The leading axes are broadcast. robot: also a name or a path.
 
-    Inverse of `integrate` (Solà, Deray & Atchuthan 2018, eqs. 133, 173). Raises ValueError: the leading axes do not go
-    together.
+    Inverse of `integrate` (Solà, Deray & Atchuthan 2018, eqs. 133, 173). Raises ValueError: an array has another shape,
+    or the leading axes do not go together; TypeError: it has no real numbers.
     """
-    robot, q, q_next = robot_of(robot), np.asarray(q, np.float64), np.asarray(q_next, np.float64)
+    robot = robot_of(robot)
+    q, q_next = (real(label, _rows(label, x, robot.nq)) for label, x in (("q", q), ("q_next", q_next)))
     batch = np.broadcast_shapes(q.shape[:-1], q_next.shape[:-1])
     result = np.empty((*batch, robot.nv))
     for link, iq, iv in robot.slices():

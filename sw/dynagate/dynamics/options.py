@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from dynagate.base.arguments import check_flags, check_time_step, is_number
+from dynagate.base.arguments import check_flags, check_time_step, is_number, names_of
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.frames import Frame
 from dynagate.dynamics.friction import SPEED, check_friction
@@ -64,10 +64,8 @@ class AlgorithmOptions:
 
     def __post_init__(self) -> None:
         if self.outputs is not None:
-            names = (self.outputs,) if isinstance(self.outputs, str) else tuple(self.outputs)
-            object.__setattr__(self, "outputs", names)
-        links = (self.variable,) if isinstance(self.variable, str) else tuple(self.variable)
-        object.__setattr__(self, "variable", links)
+            object.__setattr__(self, "outputs", names_of("outputs", self.outputs))
+        object.__setattr__(self, "variable", names_of("variable", self.variable))
         object.__setattr__(self, "forces", tuple(self.forces))
         if self.dt is not None:
             check_time_step(self.dt)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_names, leading_axes
+from dynagate.base.arguments import check_kind, check_names, leading_axes
 from dynagate.base.errors import EntryError
 from dynagate.graph.graph import Graph
 from dynagate.graph.ops import OPS
@@ -36,8 +36,9 @@ def evaluate(graph: Graph, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, npt
     """Outputs of a graph by name, (batch, *shape), in the units of the function table.
 
     inputs: by name, (batch, *shape), float64, or complex128 for complex steps.
-    Raises ValueError: as `evaluate_nodes`.
+    Raises ValueError: as `evaluate_nodes`; TypeError: the graph is none.
     """
+    check_kind("graph", graph, Graph, optional=False)
     columns = _columns(graph, inputs)
     batch = len(np.asarray(next(iter(inputs.values()))))
     dtype = np.result_type(*columns.values(), np.float64)

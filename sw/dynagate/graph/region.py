@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_number
+from dynagate.base.arguments import is_number, is_whole, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import keywords_checked, nearest
 from dynagate.dynamics import EXTERNAL, ROLLOUT, Part, function
@@ -203,8 +203,8 @@ class Region:
         Raises ValueError: count is less than 1, or there is no such kind or function; RobotError: loops that close at
         no state.
         """
-        if count < 1:
-            raise ArgumentError(f"{count} states; expected 1 or more")
+        if not (is_whole(count) and count >= 1):
+            raise ArgumentError(f"{shown(count)} states; expected 1 or more")
         rubs = friction_of(self.robot, friction, friction_speed)
         if function(name).parts:
             samples = {

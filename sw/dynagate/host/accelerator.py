@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_whole
+from dynagate.base.arguments import is_whole, shown
 from dynagate.base.errors import ArgumentError, ArgumentTypeError, EntryError
 from dynagate.graph.packing import unpacked
 from dynagate.host.devices.face import Device, Overflow
@@ -102,7 +102,12 @@ class Accelerator(Opened):
             return self._chosen[key]
 
     def __call__(
-        self, /, *, out: Results | None = None, outputs: str | Sequence[str] | None = None, **inputs: npt.ArrayLike
+        self,
+        /,
+        *unnamed: object,
+        out: Results | None = None,
+        outputs: str | Sequence[str] | None = None,
+        **inputs: npt.ArrayLike,
     ) -> Results:
         """Computes the function of each state.
 
@@ -124,6 +129,9 @@ class Accelerator(Opened):
         Arrays on a GPU (by the CUDA array interface or DLPack) go to "cuda" without a copy, and so do results, which
         then have no `overflow` and are not finite where inputs are not; the call comes back before they are there.
         """
+        if unnamed:
+            names = ", ".join(f"{port.name}=..." for port in self.device.inputs)
+            raise ArgumentTypeError(f"{len(unnamed)} inputs without names; expected {names}")
         if outputs is not None:
             return self.choosing(outputs)(out=out, outputs=None, **inputs)
         with self._lock:
@@ -339,7 +347,9 @@ class Accelerator(Opened):
     def new_inputs(self, batch: int | tuple[int, ...]) -> Arrays:
         """Zeros (batch, *shape) by name for a call's inputs, in the dtype and where in memory the device reads them
         fastest; other arrays do as well. batch: a number, or the leading axes, () for a single state."""
-        leading = (batch,) if is_whole(batch) else tuple(batch)
+        leading = tuple(batch) if isinstance(batch, Sequence) and not isinstance(batch, str) else (batch,)
+        if not all(is_whole(count) and count >= 0 for count in leading):
+            raise ArgumentError(f"batch={shown(batch)}; expected a whole number of 0 or more, or several")
         arrays = self.device.new_inputs(math.prod(leading))
         return {name: array.reshape((*leading, *array.shape[1:])) for name, array in arrays.items()}
 

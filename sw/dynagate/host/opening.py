@@ -9,6 +9,7 @@ from dataclasses import fields
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from dynagate.base.arguments import check_kind
 from dynagate.base.errors import ArgumentError
 from dynagate.base.nearest import check_keyword, nearest
 from dynagate.base.progress import showing
@@ -113,6 +114,7 @@ def open(
     damaged, CompileError where there is no compiler.
     """
     _check_names(what, function, device, options)
+    check_kind("algorithm", algorithm, AlgorithmOptions)
     if not isinstance(function, str | None):
         function = function_row(function).name
     with showing(step) as say:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_fits, check_written, real
+from dynagate.base.arguments import check_fits, check_written, is_whole, real, shown
 from dynagate.base.errors import ArgumentError
 from dynagate.graph import Graph
 from dynagate.native.arrays import TYPES, check, good_stride, in_planes, laid_out, lies, new_arrays, of_type, stride_of
@@ -72,8 +72,8 @@ class Kernel:
     ) -> None:
         self.dtype = np.dtype(dtype)
         check(self.dtype, layout)
-        if threads < 1:
-            raise ArgumentError(f"{threads} threads; expected 1 or more")
+        if not (is_whole(threads) and threads >= 1):
+            raise ArgumentError(f"{shown(threads)} threads; expected 1 or more")
         self.graph, self.layout = graph, layout
         self.source: Source = emit(graph)
         path = library(self.source, double=self.dtype == np.float64, folder=folder, toolchain=STRAIGHT)

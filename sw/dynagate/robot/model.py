@@ -17,7 +17,7 @@ import numpy as np
 
 from dynagate.base.arguments import is_number
 from dynagate.base.errors import ArgumentTypeError, Error
-from dynagate.base.nearest import nearest
+from dynagate.base.nearest import check_keyword, nearest
 from dynagate.robot.kinds import KINDS, JointKind, kind_of, single_kinds
 
 if TYPE_CHECKING:
@@ -817,6 +817,8 @@ class Robot:
         """
         from dynagate.robot.urdf import read_urdf
 
+        for name in options:
+            check_keyword("from_urdf", name, ReadingOptions.__annotations__)
         return read_urdf(path, **options)
 
     @classmethod
@@ -854,6 +856,8 @@ def check_inertia(name: str, mass: float, com: Vector3, inertia: Matrix3) -> Non
     The principal moments must be positive and keep the triangle inequality, which is that the second moment
     Σ = tr(I)/2 1 - I has no negative eigenvalue (Traversaro, Brossette, Escande & Nori 2016).
     """
+    if not is_number(mass):
+        raise RobotError(f"link '{name}' has mass {mass!r}; a moving link needs a positive, finite mass")
     if not mass > 0.0 or not math.isfinite(mass):
         raise RobotError(f"link '{name}' has mass {mass:g} kg; a moving link needs a positive, finite mass")
     matrix = np.array(inertia)

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from dynagate.base.arguments import check_flags
+from dynagate.base.nearest import nearest
 from dynagate.robot.arguments import check_reading, path_of
 from dynagate.robot.faults import Faults, warn_of_friction
 from dynagate.robot.geometry import origin_of
@@ -100,6 +102,14 @@ def read_urdf(
     """
     path = path_of(path, "from_urdf")
     check_reading(gravity, lock, round_rotations)
+    check_flags(
+        floating_base=floating_base,
+        damping=damping,
+        ignore_friction=ignore_friction,
+        allow_unphysical=allow_unphysical,
+        unlimited=unlimited,
+        lax=lax,
+    )
     options = Options(
         floating_base, gravity, lock or {}, damping, ignore_friction, allow_unphysical, unlimited, lax, round_rotations
     )
@@ -205,7 +215,8 @@ class _Reader:
             raise RobotError("has no <link>; expected at least one")
         unknown = [name for name in self.options.lock if name not in self.joint_elements]
         if unknown:
-            raise RobotError(f"lock names joint {_some(unknown)}, which the file does not define")
+            near = nearest(unknown[0], self.joint_elements)
+            raise RobotError(f"lock names joint {_some(unknown)}{near}, which the file does not define")
         children: dict[str, list[str]] = {name: [] for name in self.link_elements}
         above: dict[str, str] = {}
         for name, element in self.joint_elements.items():

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from dynagate.base.arguments import check_flags, check_number_type
+from dynagate.base.arguments import check_flags, check_kind, check_number_type
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.design.design import Design
 from dynagate.design.files import FILE, load
@@ -18,6 +18,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics import function as function_row
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.graph import Graph, trace
+from dynagate.graph.region import Region
 from dynagate.host.devices.face import Device, Step
 from dynagate.host.devices.parts import FunctionsDevice
 from dynagate.host.devices.scan import SCAN, scanned
@@ -98,6 +99,7 @@ class DeviceOptions:
     def __post_init__(self) -> None:
         flags = {each.name: getattr(self, each.name) for each in fields(self) if isinstance(each.default, bool)}
         check_flags(**flags)
+        check_kind("region", getattr(self, "region", None), Region)
         if getattr(self, "dtype", None) is not None:
             check_number_type(self.dtype)  # type: ignore[attr-defined]
 
