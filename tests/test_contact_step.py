@@ -329,7 +329,7 @@ def test_gradients_of_constrained_rollouts() -> None:
 def test_active_of_rollouts_is_checked() -> None:
     rollout = swinging(4)
     state = np.zeros(2), np.zeros(2), np.zeros((4, 2))
-    with pytest.raises(ArgumentError, match=re.escape("active has shape (3,); expected (4, 1), or axes of it")):
+    with pytest.raises(ArgumentError, match=re.escape("active has shape (3,); expected (4, 1), or its last axes")):
         rollout(*state, active=np.ones(3))
     with pytest.raises(ArgumentError, match="active has numbers other than 0 and 1; expected 1 where a constraint"):
         rollout(*state, active=[0.5])

@@ -3,6 +3,7 @@ which reads and writes where it is told to."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
@@ -135,6 +136,33 @@ def of_shape(
     if finite and not np.isfinite(own).all():
         raise ArgumentError(f"{label} is not finite")
     return own
+
+
+def spread(
+    label: str,
+    value: Any,
+    leading: tuple[int, ...],
+    shape: tuple[int, ...],
+    dtype: npt.DTypeLike = np.float64,
+    *,
+    shared: bool = False,
+) -> Array:
+    """An argument (*leading, *shape), or its last axes as numpy broadcasts them, as an array (batch, *shape). shared:
+    (1, *shape) where it is the same for the whole batch.
+
+    Raises as `of_shape`.
+    """
+    array = real(label, value)
+    own = shape if shared and array.ndim <= len(shape) else (*leading, *shape)
+    try:
+        whole = np.broadcast_to(array, own)
+    except ValueError:
+        raise ArgumentError(
+            f"{label} has shape {array.shape}; expected {(*leading, *shape)}, or its last axes"
+        ) from None
+    return np.ascontiguousarray(
+        of_shape(label, whole, own, dtype).reshape(math.prod(own[: len(own) - len(shape)]), *shape)
+    )
 
 
 def check_names(what: str, ports: Sequence[Shaped], inputs: Collection[str], turns: Collection[str] = ()) -> None:

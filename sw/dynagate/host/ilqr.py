@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_positive, is_number
+from dynagate.base.arguments import check_positive, is_number, spread
 from dynagate.base.errors import ArgumentError
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions, begin, ilqr_loop
@@ -124,9 +124,12 @@ class Ilqr(Solver):
             raise ArgumentError("tau beside warm; expected one guess")
         if warm is not None:
             parts = {"us": warm.tau, "qs": warm.q[..., :-1, :], "qds": warm.qd[..., :-1, :], "gains": warm.gains}
-            arrays |= {name: self.spread(f"warm's {name}", x, leading, shapes[name]) for name, x in parts.items()}
+            arrays |= {
+                name: spread(f"warm's {name}", x, leading, shapes[name], self.dtype, shared=True)
+                for name, x in parts.items()
+            }
         elif tau is not None:
-            arrays["us"] = self.spread("tau", tau, leading, (knots, n))
+            arrays["us"] = spread("tau", tau, leading, (knots, n), self.dtype, shared=True)
         else:
             arrays["us"] = self.holding(arrays["q0"])
         arrays |= self.inputs_by_name(inputs, leading)

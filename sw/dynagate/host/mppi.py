@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_positive, is_whole, real
+from dynagate.base.arguments import check_positive, is_whole, real, spread
 from dynagate.base.errors import ArgumentError
 from dynagate.control.cost import Cost
 from dynagate.control.mppi import sampled_loop, weights
@@ -131,10 +131,7 @@ class Mppi(Solver):
         self.check_open()
         arrays, leading = self.start(q0, qd0)
         batch, n = len(arrays["q0"]), self.robot.nv
-        if tau is None:
-            mean = self.holding(arrays["q0"])
-        else:
-            mean = np.broadcast_to(self.spread("tau", tau, leading, (self.knots, n)), (batch, self.knots, n))
+        mean = self.holding(arrays["q0"]) if tau is None else spread("tau", tau, leading, (self.knots, n), self.dtype)
         each = {name: self._of_samples(x, batch) for name, x in self.inputs_by_name(inputs, leading).items()}
         each |= {name: self._of_samples(x, batch) for name, x in arrays.items()}
         each["total"] = np.zeros(1, self.dtype)

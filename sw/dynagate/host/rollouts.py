@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import of_shape, real
+from dynagate.base.arguments import of_shape, real, spread
 from dynagate.base.errors import ArgumentError
 from dynagate.base.progress import showing
 from dynagate.dynamics import ROLLOUT, AlgorithmOptions
@@ -237,18 +237,11 @@ class Rollout(Opened):
         for name, one in self._given.items():
             if name not in inputs:
                 raise ArgumentError(f"a call without {name}; a rollout with feedback expects {', '.join(self._given)}")
-            arrays[name] = self._spread(name, inputs[name], leading, one)
+            arrays[name] = spread(name, inputs[name], leading, (self.steps, *one), self.dtype)
         if arrays:
             units = [(part.start, part.stop) for part in self.robot.quaternions()]
             check_unit_vectors("q_ref", units, arrays["q_ref"].reshape(-1, self.robot.nq))
         return arrays
-
-    def _spread(self, name: str, value: npt.ArrayLike, leading: tuple[int, ...], one: tuple[int, ...]) -> Array:
-        """An input of every step, or its last axes, as (batch, steps, *one). Raises ValueError or TypeError."""
-        shape, array = (*leading, self.steps, *one), real(name, value)
-        if array.ndim and array.ndim <= len(shape) and array.shape == shape[len(shape) - array.ndim :]:
-            array = np.broadcast_to(array, shape)
-        return of_shape(name, array, shape, self.dtype).reshape(-1, self.steps, *one)
 
     def _active(self, active: npt.ArrayLike | None, leading: tuple[int, ...]) -> dict[str, Array]:
         """The input `active` of a constrained rollout (batch, steps, constraints). Raises ValueError: it is of another
@@ -257,15 +250,11 @@ class Rollout(Opened):
             if active is not None:
                 raise ArgumentError("active= of a rollout without constraints; expected it with constrained=True")
             return {}
-        shape = (*leading, self.steps, len(self.robot.constraints))
-        switches = real("active", 1.0 if active is None else active).astype(self.dtype)
-        try:
-            whole = np.broadcast_to(switches, shape)
-        except ValueError:
-            raise ArgumentError(f"active has shape {switches.shape}; expected {shape}, or axes of it") from None
+        shape = (self.steps, len(self.robot.constraints))
+        switches = spread("active", 1.0 if active is None else active, leading, shape, self.dtype)
         if not ((switches == 0.0) | (switches == 1.0)).all():
             raise ArgumentError("active has numbers other than 0 and 1; expected 1 where a constraint holds, else 0")
-        return {"active": np.ascontiguousarray(whole.reshape(-1, *shape[-2:]))}
+        return {"active": switches}
 
     def marched(self, state: Mapping[str, Array]) -> tuple[dict[str, Array], bool]:
         """A call on arrays of this rollout's dtype, unchecked. state: q (batch, nq) and qd (batch, nv), rad, m, rad/s
@@ -441,7 +430,10 @@ class Rollout(Opened):
                 expected = " or ".join(self.force_inputs) or "a force with it, as a Servo has"
                 raise ArgumentError(f"input '{name}' is no force's; expected {expected}")
         n = self.robot.nv
-        return {name: self._spread(name, inputs.get(name, np.zeros(n)), leading, (n,)) for name in self.force_inputs}
+        return {
+            name: spread(name, inputs.get(name, np.zeros(n)), leading, (self.steps, n), self.dtype)
+            for name in self.force_inputs
+        }
 
     def _computing(self, loop: Loop) -> Compute:
         """What computes a loop; of one that says itself how many turns it has, those."""

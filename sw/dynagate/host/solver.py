@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import is_whole, of_shape, real
+from dynagate.base.arguments import is_whole, of_shape, real, spread
 from dynagate.base.errors import ArgumentError, ArgumentTypeError
 from dynagate.base.nearest import nearest
 from dynagate.base.progress import showing
@@ -174,26 +174,11 @@ class Solver(Opened):
             value = inputs.get(name, default)
             if value is None:
                 raise ArgumentError(f"input '{name}' is missing; expected shape (..., {', '.join(map(str, shape))})")
-            arrays[name] = self.spread(name, value, leading, shape)
+            arrays[name] = spread(name, value, leading, shape, self.dtype, shared=True)
         for name, known in self.inputs.items():
             if known.each:
                 arrays[name], arrays[known.at(name, True)] = arrays[name][:, :-1], arrays[name][:, -1]
         return arrays
-
-    def spread(self, name: str, value: npt.ArrayLike, leading: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-        """An input (batch, *shape), or (1, *shape) where it is the same for all problems."""
-        array = real(name, value)
-        if array.ndim <= len(shape):
-            whole: tuple[int, ...] = shape
-        else:
-            whole = (*leading, *shape)
-        try:
-            array = np.broadcast_to(array, whole)
-        except ValueError:
-            raise ArgumentError(
-                f"{name} has shape {array.shape}; expected {(*leading, *shape)}, or its last axes"
-            ) from None
-        return of_shape(name, array, whole, self.dtype).reshape(-1, *shape)
 
 
 def check_counts(**counts: object) -> None:
