@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import dynagate
@@ -21,6 +22,7 @@ from dynagate.hw.netlist import verilog_text
 from dynagate.hw.units.sincos import SinCos
 from dynagate.hw.verilog import START
 from dynagate.sim.runner import run_shell_bench
+from dynagate.sim.verilate import environment, tool
 
 ARM = robots.load("two_joint_arm")
 icarus = pytest.mark.skipif(shutil.which("iverilog") is None, reason="Icarus Verilog (iverilog) is not installed")
@@ -96,3 +98,41 @@ def test_accelerators_in_icarus(axi: Axi, ii: int, designs: Path) -> None:
     """Results, padding, registers and resets, as Verilator has them."""
     built = shell(designs, axi, ii)
     run_shell_bench(built, built.region.sample("forward_dynamics", 32, seed=ii), icarus=True)
+
+
+def lint(*files: Path, waived: Sequence[str]) -> list[str]:
+    """The kinds of warnings of `verilator -Wall`."""
+    options = [
+        "--lint-only",
+        "-Wall",
+        "-Wno-fatal",
+        "--top-module",
+        files[0].stem,
+        *(f"-Wno-{kind}" for kind in waived),
+    ]
+    command = [tool("verilator"), *options, *map(str, files)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    return re.findall(r"^%(?:Warning|Error)-?(\w*)", done.stderr, flags=re.M)
+
+
+def listed() -> list[str]:
+    """The warnings that the documentation gives reasons for."""
+    page = (Path(__file__).parents[1] / "docs" / "benches.md").read_text()
+    return re.findall(r"^\| `([A-Z]+)` \|", page.partition("## Lint")[2], flags=re.M)
+
+
+def test_lint_says_nothing_but_what_has_a_reason(ring: Build, designs: Path, tmp_path: Path) -> None:
+    waived = listed()
+    files = ring.accelerator, ring.ring, ring.verilog
+    assert len(waived) == 8
+    assert lint(*files, waived=waived) == []
+    axi = Axi(64, "batch", "fixed")
+    several = dynagate.build(ARM, "inverse_dynamics,mass_matrix", ii=3, policy=Policy(word=18), axi=axi, folder=designs)
+    assert lint(several.accelerator, several.verilog, waived=waived) == []
+    assert set(lint(*files, waived=[])) == set(waived)
+    broken = tmp_path / "accelerator.v"
+    text, count = re.subn(r"assign m_axis_tlast = ", "assign m_axis_tlast = 2'd2 & ", ring.accelerator.read_text())
+    assert count == 1
+    broken.write_text(text)
+    assert "WIDTHTRUNC" in lint(broken, ring.ring, ring.verilog, waived=waived)
