@@ -62,6 +62,13 @@ def robot_options(
     return with_options(
         loaded,
         click.argument("robot", type=source or parameters.RobotName(), metavar=metavar, required=required),
+        *_reading_options(),
+    )
+
+
+def _reading_options() -> tuple[Callable[[Command], Command], ...]:
+    """How a robot is read, and what it carries."""
+    return (
         click.option("--floating-base", is_flag=True, help="The root link moves freely instead of being the base."),
         click.option(
             "--lock",

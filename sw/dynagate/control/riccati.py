@@ -7,7 +7,7 @@ multi-contact optimal control", 2020.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,15 @@ import numpy.typing as npt
 
 from dynagate.base.naming import scope
 from dynagate.control.cost import Expansion
-from dynagate.dynamics.spatial import array, select, symmetric, zeros
+from dynagate.dynamics.mass_matrix import Dense, factorise, inwards, outwards
+from dynagate.dynamics.spatial import array, select, symmetric
 
 Array = npt.NDArray[Any]
 Held = Callable[[Array], Array]
+
+
+LARGEST = 1e300
+"""Above the inverse of any pivot that is no rounding error."""
 
 
 class Value(NamedTuple):
@@ -91,12 +96,14 @@ def feedback(by_u: Array, by_ux: Array, by_uu: Array, regularisation: Any, held:
         by_uu[i, i] = by_uu[i, i] + regularisation
     if held is not None:
         by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
-    lower, inverse, right = _factored(by_uu)
-    half = _forward(lower, np.concatenate([by_ux, by_u[:, None]], axis=1))
-    scaled = half * inverse[:, None]
-    both = -_backward(lower, scaled)
+    dense = Dense(len(by_u))
+    factor = factorise(dense, by_uu)
+    right = np.concatenate([by_ux, by_u[:, None]], axis=1)
+    half = np.stack([array(inwards(dense, factor, list(column))) for column in right.T], axis=1)
+    scaled = half * array(factor.inverse_d)[:, None]
+    both = -np.stack([array(outwards(dense, factor, list(column))) for column in half.T], axis=1)
     fall = scaled[:, nx] @ half[:, nx]
-    return Feedback(Gains(both[:, :nx], both[:, nx], fall, right), half, scaled)
+    return Feedback(Gains(both[:, :nx], both[:, nx], fall, _right(factor.inverse_d)), half, scaled)
 
 
 def _zero_if(held: Any, value: Any) -> Any:
@@ -114,32 +121,9 @@ def _without(held: Array, by_u: Array, by_ux: Array, by_uu: Array) -> tuple[Arra
     return slope, mixed, curved
 
 
-def _factored(matrix: Array) -> tuple[Array, Array, Any]:
-    """L below the diagonal and D⁻¹ of L D Lᵀ, without pivoting, and 1 where all of D is positive."""
-    n = len(matrix)
-    rest, lower, inverse, right = matrix.copy(), zeros(n, n), zeros(n), 1.0
-    for k in range(n):
-        right = select(rest[k, k], right, 0.0)
-        inverse[k] = 1.0 / rest[k, k]
-        for i in range(k + 1, n):
-            lower[i, k] = rest[i, k] * inverse[k]
-        for i in range(k + 1, n):
-            for j in range(k + 1, i + 1):
-                rest[i, j] = rest[j, i] = rest[i, j] - lower[i, k] * rest[j, k]
-    return lower, inverse, right
-
-
-def _forward(lower: Array, right: Array) -> Array:
-    solved = right.copy()
-    for k in range(len(lower)):
-        for i in range(k + 1, len(lower)):
-            solved[i] = solved[i] - solved[k] * lower[i, k]
-    return solved
-
-
-def _backward(lower: Array, right: Array) -> Array:
-    solved = right.copy()
-    for k in reversed(range(len(lower))):
-        for i in range(k + 1, len(lower)):
-            solved[k] = solved[k] - solved[i] * lower[i, k]
-    return solved
+def _right(inverse: Sequence[Any]) -> Any:
+    """1 where all pivots are positive, by their inverses."""
+    right: Any = 1.0
+    for one in inverse:
+        right = select(one, select(LARGEST - one, right, 0.0), 0.0)
+    return right

@@ -112,6 +112,17 @@ class Factor(NamedTuple):
     inverse_d: list[Scalar]
 
 
+class Dense:
+    """The `Elimination` of a matrix (n, n) without zeros."""
+
+    def __init__(self, n: int) -> None:
+        self.nv = n
+        self.chain = [list(range(d + 1)) for d in range(n)]
+
+    def where(self, d: int) -> tuple[str, ...]:
+        return (f"row{d}",)
+
+
 def factorise(tree: Elimination, m: Array) -> Factor:
     a = m.copy()
     lower = zeros(tree.nv, tree.nv)

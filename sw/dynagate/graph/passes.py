@@ -67,6 +67,24 @@ def balance_sums(
     """
     roots = [entry for port in outputs for entry in port[2]]
     live = live_nodes(raw, [*roots, *(entry for port in inputs for entry in port[2])])
+    inner, balance = _inner_sums(raw, live, roots), _Balance(new_trace())
+    place: dict[int, Any] = {}
+    for i, node in enumerate(raw.nodes):
+        if not live[i] or inner[i]:
+            continue
+        name, named = raw.names[i], raw.named[i]
+        if node.op not in SUMS:
+            replayed = replay(node, [place[a] for a in node.args], balance.trace, name)
+            place[i] = balance.note(replayed, name, named)
+            continue
+        terms: list[tuple[int, int]] = []
+        constant = _collect_terms(raw, inner, i, 1, terms)
+        place[i] = balance.sum([with_sign(place[a], sign) for a, sign in terms], constant, name, named)
+    return rebuilt(balance.trace, place, inputs, outputs)
+
+
+def _inner_sums(raw: Raw, live: Sequence[bool], roots: Sequence[Any]) -> list[bool]:
+    """Which nodes are partial sums with a single reader, which is a sum."""
     uses = [0] * len(raw.nodes)
     for i, node in enumerate(raw.nodes):
         if live[i]:
@@ -75,58 +93,57 @@ def balance_sums(
     for entry in roots:
         if isinstance(entry, tuple):
             uses[entry[0]] += 1
-    inner = [False] * len(raw.nodes)  # whether a node is a partial sum with a single reader, which is a sum
+    inner = [False] * len(raw.nodes)
     for i, node in enumerate(raw.nodes):
         if live[i] and node.op in SUMS:
             for a in node.args:
                 inner[a] = raw.nodes[a].op in SUMS and uses[a] == 1
-    trace = new_trace()
-    place: dict[int, Any] = {}
-    ready: list[int] = []  # the cycle in which each of the trace's nodes is ready
-    noted: set[int] = set()
+    return inner
 
-    def collect_terms(i: int, sign: int, terms: list[tuple[int, int]]) -> float:
-        """Add (node, sign) of each term of the sum at node i to `terms`; returns the sum's constant."""
-        node = raw.nodes[i]
-        constant = 0.0
-        signs = (sign, -sign if node.op == "sub" else sign)
-        for a, s in zip(node.args, signs, strict=False):
-            if inner[a]:
-                constant += collect_terms(a, s, terms)
-            else:
-                terms.append((a, s))
-        return constant + (sign * float(node.constant or 0.0) if node.op == "add_const" else 0.0)
 
-    def note(value: Any, name: str, named: bool) -> Any:
-        """Record name and readiness of a new node; returns it."""
+def _collect_terms(raw: Raw, inner: Sequence[bool], i: int, sign: int, terms: list[tuple[int, int]]) -> float:
+    """Adds (node, sign) of each term of the sum at node i to `terms`; returns the sum's constant."""
+    node = raw.nodes[i]
+    constant = 0.0
+    signs = (sign, -sign if node.op == "sub" else sign)
+    for a, s in zip(node.args, signs, strict=False):
+        if inner[a]:
+            constant += _collect_terms(raw, inner, a, s, terms)
+        else:
+            terms.append((a, s))
+    return constant + (sign * float(node.constant or 0.0) if node.op == "add_const" else 0.0)
+
+
+class _Balance:
+    """Sums in a trace, and the cycle in which each of its nodes is ready."""
+
+    def __init__(self, trace: Any) -> None:
+        self.trace = trace
+        self._ready: list[int] = []
+        self._noted: set[int] = set()
+
+    def note(self, value: Any, name: str, named: bool) -> Any:
+        """Records name and readiness of a new node; returns it."""
         if not hasattr(value, "id"):  # folded to a number
             return value
-        id = value.id
+        trace, id, ready = self.trace, value.id, self._ready
         for node in trace.nodes[len(ready) :]:
             ready.append(OPS[node.op].cycles + max((ready[a] for a in node.args), default=0))
-        if id not in noted:
-            noted.add(id)
+        if id not in self._noted:
+            self._noted.add(id)
             trace.names[id], trace.named[id] = name, named
         elif named and not trace.named[id]:
             trace.names[id], trace.named[id] = name, True
         return value
 
-    for i, node in enumerate(raw.nodes):
-        if not live[i] or inner[i]:
-            continue
-        name, named = raw.names[i], raw.named[i]
-        if node.op not in SUMS:
-            place[i] = note(replay(node, [place[a] for a in node.args], trace, name), name, named)
-            continue
-        terms: list[tuple[int, int]] = []
-        total: Any = collect_terms(i, 1, terms)
+    def sum(self, pending: list[Any], total: Any, name: str, named: bool) -> Any:
+        """The sum of terms and a constant."""
         queue: list[tuple[int, int, Any]] = []
-        pending = [with_sign(place[a], sign) for a, sign in terms]
         order = 0
         while pending or len(queue) > 1:
             for value in pending:
                 if hasattr(value, "id"):
-                    heapq.heappush(queue, (ready[value.id], order, value))
+                    heapq.heappush(queue, (self._ready[value.id], order, value))
                     order += 1
                 else:
                     total = total + value
@@ -134,11 +151,10 @@ def balance_sums(
             if len(queue) > 1:
                 (_, _, x), (_, _, y) = heapq.heappop(queue), heapq.heappop(queue)
                 last = not queue and total == 0.0
-                pending = [note(x + y, name if last else f"{name}.part", named and last)]
+                pending = [self.note(x + y, name if last else f"{name}.part", named and last)]
         for _, _, value in queue:
             total = value + total
-        place[i] = note(total, name, named)
-    return rebuilt(trace, place, inputs, outputs)
+        return self.note(total, name, named)
 
 
 class _SignPlacer:

@@ -220,6 +220,27 @@ class Region:
                 for part in kinds_of_samples(name)
             }
             return pooled(name, samples, count)
+        needed = [argument.name for argument in function(name).inputs_with(external_forces)]
+        state, links = self._drawn(kind, count, seed, rubs, external_forces), {x.name: x for x in self.robot.links}
+        held = self._stand(state, seed) if "active" in needed else {}
+        loads = {link: _loaded(links[link], count, [seed, 3 + k], kind) for k, link in enumerate(variable)}
+        self._follow(state, held, loads, needed, (external_forces, tuple(variable), rubs))
+        drawn = np.random.default_rng([seed, 2])
+        for key in needed:
+            if key.startswith(DIRECTIONS):
+                state[key] = drawn.uniform(-1.0, 1.0, (count, len(self.bounds(key) or ())))
+        if "restitution" in needed:
+            events = (count, len(self.robot.constraints))
+            state["restitution"] = np.random.default_rng([seed, 6]).uniform(0.0, 1.0, events)
+        if name == ROLLOUT and self.dt is not None:
+            state["dt"] = np.random.default_rng([seed, 4]).uniform(0.0, self.dt, count)
+            needed.append("dt")
+        return {**{key: state[key] for key in needed}, **loads}
+
+    def _drawn(
+        self, kind: Kind, count: int, seed: int, rubs: Friction | None, external_forces: bool
+    ) -> dict[str, Array]:
+        """q, q̇, one of τ and q̈, and f_ext where it is an input."""
         random = np.random.default_rng(seed)
         robot, nv = self.robot, self.robot.nv
         at_limits = _at_limits(robot, kind, count, seed)
@@ -236,40 +257,38 @@ class Region:
         if rubs is not None and kind == "rest":
             state["qd"][::2] *= np.minimum(1.0, SLOW * rubs.speed / (REST * np.array(self.velocity)))
         if self.effort is not None and kind != "rest":
-            effect, dynamics = "qdd", "forward_dynamics"
             state["tau"] = symmetric(self.effort, at_limits.speeds)
         else:
-            effect, dynamics = "tau", "inverse_dynamics"
             state["qdd"] = symmetric(self.acceleration or [DEFAULT_ACCELERATION] * nv, at_limits.speeds)
         for part in robot.quaternions():
             state["q"][:, part] = random.normal(size=(count, 4))
         normalised(robot, state["q"])
-        needed = [argument.name for argument in function(name).inputs_with(external_forces)]
-        held = self._stand(state, seed) if "active" in needed else {}
         if external_forces:
             limits = np.tile(np.repeat([EXTERNAL_MOMENT, EXTERNAL_FORCE], 3), (len(robot.links), 1))
             state["f_ext"] = symmetric(limits, np.all(at_limits.speeds, axis=1).reshape(count, 1, 1))
-        links = {link.name: link for link in robot.links}
-        loads = {link: _loaded(links[link], count, [seed, 3 + k], kind) for k, link in enumerate(variable)}
+        return state
+
+    def _follow(
+        self,
+        state: dict[str, Array],
+        held: Mapping[str, Array],
+        loads: Mapping[str, Array],
+        needed: Sequence[str],
+        common: tuple[bool, tuple[str, ...], Friction | None],
+    ) -> None:
+        """Adds what follows from what was drawn: of τ and q̈ the other, and M⁻¹. common: external forces, variable links
+        and friction."""
+        robot, (external_forces, variable, rubs) = self.robot, common
+        effect, dynamics = ("qdd", "forward_dynamics") if "tau" in state else ("tau", "inverse_dynamics")
         if effect in needed:
-            graph = _graph(robot, dynamics, external_forces, tuple(variable), rubs)
+            graph = _graph(robot, dynamics, external_forces, variable, rubs)
             state[effect] = evaluate(graph, {**state, **loads})[effect]
         if effect == "tau" and {"tau", "active"} <= set(needed):
             state["tau"] = carried(robot, state["q"], state["tau"], held["active"])
         state |= held
         if "minv" in needed:
-            graph = _graph(robot, "mass_matrix_inverse", variable=tuple(variable))
+            graph = _graph(robot, "mass_matrix_inverse", variable=variable)
             state["minv"] = evaluate(graph, {"q": state["q"], **loads})["minv"]
-        drawn = np.random.default_rng([seed, 2])
-        for key in needed:
-            if key.startswith(DIRECTIONS):
-                state[key] = drawn.uniform(-1.0, 1.0, (count, len(self.bounds(key) or ())))
-        if "restitution" in needed:
-            state["restitution"] = np.random.default_rng([seed, 6]).uniform(0.0, 1.0, (count, len(robot.constraints)))
-        if name == ROLLOUT and self.dt is not None:
-            state["dt"] = np.random.default_rng([seed, 4]).uniform(0.0, self.dt, count)
-            needed.append("dt")
-        return {**{key: state[key] for key in needed}, **loads}
 
     def _stand(self, state: dict[str, Array], seed: int) -> dict[str, Array]:
         """Draws which constraints are active, and brings sampled states near what they hold (`graph.stance`)."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dynagate.dynamics.mass_matrix import factorise, solve
+from dynagate.dynamics.mass_matrix import Dense, factorise, solve
 from dynagate.dynamics.spatial import Array, array, chosen, select
 from dynagate.graph import Graph
 from dynagate.graph.derivatives import jacobian
@@ -117,16 +117,5 @@ def _step(model: Model) -> Graph:
     j = recording.input("dforces_dnow", (n, n), np.outer(torques, 1.0 / angles))
     square = j.T @ j
     damp(square, relaxed)
-    dense = _Dense(n)
+    dense = Dense(n)
     return recording.graph({"next": now - array(solve(dense, factorise(dense, square), list(j.T @ slope)))})
-
-
-class _Dense:
-    """The `Elimination` of a matrix without zeros."""
-
-    def __init__(self, nv: int) -> None:
-        self.nv = nv
-        self.chain = [list(range(d + 1)) for d in range(nv)]
-
-    def where(self, d: int) -> tuple[str, ...]:
-        return (f"row{d}",)

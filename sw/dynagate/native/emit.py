@@ -247,6 +247,23 @@ def _driver(graph: Graph, name: str, steps: Program, watch: Sequence[int]) -> st
     lines = [f'#include "{name}.h"\n#include "dynagate_simd.h"\n']
     lines += functions(node.op for node in graph.nodes)
     lines += [f"#define {key} {value}" for key, value in numbers.items()]
+    lines += _moves(graph, slot)
+    for key, moved in (("KEEP_INPUTS", kept), ("GIVE_OUTPUTS", uncomputed)):
+        lines.append(f"#define {key} {' '.join(f'ENTRY({p}, {j}, {slot[i]})' for p, j, i in moved)}")
+    sines = (f"ANGLE({p}, {j}, {a.get('sin', 0)}, {a.get('cos', 0)})" for p, j, i in inputs if (a := angles.get(i)))
+    lines.append(f"#define SINES {' '.join(sines)}")
+    lines.append("")
+    for key, values in tables.items():
+        text = ", ".join(map(str, values)) or "0"
+        lines += textwrap.wrap(f"static const short {key}[] = {{{text}}};", 118, subsequent_indent="    ")
+    lines += _bodies(name, segments)
+    lines.append('\n#include "dynagate_rows.h"\n')
+    return "\n".join(lines)
+
+
+def _moves(graph: Graph, slot: Mapping[int, int]) -> list[str]:
+    """How inputs come to their slots and outputs from them: by ports, and in windows of places that lie together."""
+    lines = []
     for move, together, side in (
         ("LOAD_INPUTS", "READ_INPUTS", graph.inputs),
         ("STORE_OUTPUTS", "WRITE_OUTPUTS", graph.outputs),
@@ -260,14 +277,12 @@ def _driver(graph: Graph, name: str, steps: Program, watch: Sequence[int]) -> st
         ]
         lines.append(f"#define {move} {' '.join(f'PORT{port}' for port in ports)}")
         lines.append(f"#define {together} {' '.join(f'WINDOW{window}' for window in windows)}")
-    for key, moved in (("KEEP_INPUTS", kept), ("GIVE_OUTPUTS", uncomputed)):
-        lines.append(f"#define {key} {' '.join(f'ENTRY({p}, {j}, {slot[i]})' for p, j, i in moved)}")
-    sines = (f"ANGLE({p}, {j}, {a.get('sin', 0)}, {a.get('cos', 0)})" for p, j, i in inputs if (a := angles.get(i)))
-    lines.append(f"#define SINES {' '.join(sines)}")
-    lines.append("")
-    for key, values in tables.items():
-        text = ", ".join(map(str, values)) or "0"
-        lines += textwrap.wrap(f"static const short {key}[] = {{{text}}};", 118, subsequent_indent="    ")
+    return lines
+
+
+def _bodies(name: str, segments: int) -> list[str]:
+    """The segments of each kernel: over rows, planes, and for one sample."""
+    lines: list[str] = []
     kinds = {"rows": "vec", "one": "real", **({"planes": "vec"} if segments == 1 else {})}
     for kind, number in kinds.items():
         upper = kind.upper()
@@ -280,5 +295,4 @@ def _driver(graph: Graph, name: str, steps: Program, watch: Sequence[int]) -> st
             *(f"#undef {macro}" for macro in ("NUMBER", "SEGMENT", *PLACES)),
             f"#define {upper}_SEGMENTS {calls}",
         ]
-    lines.append('\n#include "dynagate_rows.h"\n')
-    return "\n".join(lines)
+    return lines
