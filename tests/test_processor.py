@@ -447,7 +447,10 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
         ({"units": 4, "policy": Policy(word=16)}, r"^word 16 of a processor; expected 18 to 32 bits$"),
         ({"units": SMALL, "policy": Policy(word=20)}, r"^word 20 for a core of 24 bits; expected Policy\(word=24\)$"),
         ({"units": 4, "budget": dynagate.Budget(dsp=3)}, r"^budget of a program; expected it left out: a processor"),
-        ({"units": 4, "goal": dynagate.Goal(1e-3)}, r"^goal of a program; expected it left out: a processor"),
+        (
+            {"units": 4, "goal": dynagate.Goal(1e-3), "function": "inverse_dynamics,mass_matrix"},
+            r"^a goal of several functions in a program; expected one function, or a word$",
+        ),
         ({"units": 4, "policy": Policy(ranges="proved")}, r"^proved ranges of a program; expected ranges='sampled'$"),
     ],
     ids=str,
@@ -455,6 +458,23 @@ def test_a_program_too_large_says_by_how_much_and_which_core_holds_it(tmp_path: 
 def test_what_a_program_cannot_be_is_refused(options: dict[str, Any], text: str, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=text):
         dynagate.build(ARM, **{"function": "forward_dynamics", **options}, folder=tmp_path)
+
+
+def test_an_accuracy_gives_the_shortest_word_that_meets_it(tmp_path: Path) -> None:
+    region = Region.of(ARM, velocity=5.0)
+    asked: dict[str, Any] = {"goal": dynagate.Goal(2e-4, fresh=8192), "region": region, "folder": tmp_path}
+    built = dynagate.build(ARM, "inverse_dynamics", units=3, **asked)
+    assert built.core.word == 22
+    with pytest.raises(ProgramError, match=r"^two_joint_arm inverse_dynamics in words of 20 bits: tau errs by .*"):
+        dynagate.build(ARM, "inverse_dynamics", units=Core(units=3, word=20), **asked)
+    assert built.design.formats.goal is not None
+    assert built.design.formats.statement is not None
+    errors = re.findall(r"\| largest error in states [a-z ]+ \| (\S+) \|", (built.folder / "datasheet.md").read_text())
+    assert len(errors) == 3
+    assert float(errors[0]) <= 2e-4
+    with dynagate.open(built.folder, device="fixed") as again, dynagate.open(built, device="numpy") as exact:
+        states = region.sample("inverse_dynamics", 50, 3)
+        np.testing.assert_allclose(again(**states).tau, exact(**states).tau, atol=2e-3)
 
 
 def test_angles_beyond_the_cores_are_refused(tmp_path: Path) -> None:
@@ -529,8 +549,8 @@ def test_the_command_builds_a_program(tmp_path: Path) -> None:
     [
         (("build", "--units", 4, "--ii", 4), "--units with --ii; expected one of them: a program has no --ii"),
         (
-            ("run", "--units", 4, "--error", "1e-3"),
-            "--units with --error; expected one of them: a program has no --error",
+            ("run", "--units", 4, "--function", "rollout", "--error", "1e-3"),
+            "--error of a rollout; expected --word BITS: errors add up over its steps",
         ),
         (("run", "--units", 4, "--stages", "add=1"), "--units with --stages; expected one of them"),
         (("run", "--units", 4, "--proved"), "--units with --proved; expected one of them"),

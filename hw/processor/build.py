@@ -21,7 +21,9 @@ from dynagate.dynamics import CODE, ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import PROVED, SAMPLED, FormattedGraph, Policy, assign
 from dynagate.fixedpoint.certificate import Certificate, Machine, certified
+from dynagate.fixedpoint.confidence import WHICH, Statement, state
 from dynagate.fixedpoint.fuse import angle_format, fused
+from dynagate.fixedpoint.goal import Goal
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph import Graph
 from dynagate.graph.certificate import CERTIFICATE
@@ -42,6 +44,8 @@ from dynagate.integrators.turn import graph_of
 from dynagate.robot import Robot
 
 DATASHEET = "datasheet.md"
+FEW_STATES = 8192
+"""States that a word is tried on before all."""
 SCOPE = "program"
 """The one overflow flag of a sample."""
 
@@ -96,13 +100,17 @@ def build_program(
     say = step or (lambda text: None)
     region = request.region or Region.of(request.robot)
     say(f"tracing {request.robot.name} {request.function}")
-    scheduled, certificate, algorithm = scheduled_program(request, core, region, policy, say)
+    if request.goal is None:
+        scheduled, certificate, algorithm = scheduled_program(request, core, region, policy, say)
+        chosen = ChosenFormats(policy.word, policy=asdict(policy))
+    else:
+        scheduled, certificate, algorithm, chosen = _accurate(request, request.goal, core, region, policy, say)
     options = algorithm.as_dict()
     words = messages(scheduled)
-    certifies = None if certificate is None else certificate.as_dict()
-    chosen = ChosenFormats(policy.word, policy=asdict(policy), certificate=certifies)
+    chosen = replace(chosen, certificate=None if certificate is None else certificate.as_dict())
     design = _described(request.robot, region, options, chosen, scheduled, words)
-    name = f"{untrusted.file_name(request.robot.name)}-{request.function}-units{scheduled.core.units}"
+    what = request.function.replace(",", "+")
+    name = f"{untrusted.file_name(request.robot.name)}-{what}-units{scheduled.core.units}"
     result = ProcessorBuild(
         folder / f"{name}-{design.hash[:12]}",
         request.robot,
@@ -114,6 +122,33 @@ def build_program(
     if not _is_whole(result.folder, design):
         _write(result, words)
     return result
+
+
+def _accurate(
+    request: DesignRequest, goal: Goal, core: Core | int, region: Region, policy: Policy, say: Say
+) -> tuple[Schedule, Certificate | None, AlgorithmOptions, ChosenFormats]:
+    """The program of the shortest word that meets a goal, and what fresh states said of it. Raises ProgramError: none
+    does."""
+    words = [core.word] if isinstance(core, Core) else list(range(SMALLEST_WORD, LARGEST_WORD + 1, 2))
+    fault = ""
+    for word in words:
+        own = replace(policy, word=word)
+        say(f"words of {word} bits")
+        scheduled, certificate, algorithm = scheduled_program(request, core, region, own, say)
+        formatted = scheduled.instructions.formatted
+        assert isinstance(formatted, FormattedGraph)
+        for fresh in (min(goal.fresh, FEW_STATES), goal.fresh):  # most words are refused by a few
+            statement = state(formatted, region, replace(goal, fresh=fresh))
+            fault = next(statement.faults(goal), "")
+            if fault:
+                break
+        else:
+            chosen = ChosenFormats(word, asdict(own), asdict(goal), statement.as_dict())
+            return scheduled, certificate, algorithm, chosen
+    raise ProgramError(
+        f"{request.robot.name} {request.function} in words of {words[-1]} bits: {fault}; expected a larger error, or a "
+        "datapath, which has longer words"
+    )
 
 
 def scheduled_program(
@@ -209,7 +244,6 @@ def _large_enough(scheduled: Schedule) -> Core:
 def _policy(request: DesignRequest, core: Core | int) -> Policy:
     """Raises ValueError naming what a processor does not have."""
     refused = {
-        "goal": request.goal,
         "formats": request.formats,
         "axi": request.axi,
         "budget": request.budget,
@@ -218,6 +252,8 @@ def _policy(request: DesignRequest, core: Core | int) -> Policy:
     for name, value in refused.items():
         if value is not None:
             raise ArgumentError(f"{name} of a program; expected it left out: a processor has one word and its own core")
+    if request.goal is not None and parts_of(request.function):
+        raise ArgumentError("a goal of several functions in a program; expected one function, or a word")
     if request.algorithm.variable:
         raise ArgumentError("variable links of a program; expected them left out")
     word = core.word if isinstance(core, Core) else Policy().word
@@ -379,6 +415,11 @@ def datasheet(built: ProcessorBuild) -> str:
     if design.loop is not None and (text := limits_text(built.robot, design.options)):
         rows.append(("limits", text))
     rows += [(f"{each.name}, cycles", f"{each.latency}") for each in design.functions]
+    if design.formats.statement is not None:
+        statement = Statement.of_dict(design.formats.statement)
+        rows += [
+            (f"largest error in {WHICH[kind]}", f"{each.worst[0]:.1e}") for kind, each in statement.samples.items()
+        ]
     if (content := design.formats.certificate) is not None:
         rows.append((CERTIFICATE, Certificate.of_dict(content).text()))
     lines = [f"# {title} on {core.units} units", "", "| | |", "|---|---|", *(f"| {a} | {b} |" for a, b in rows)]

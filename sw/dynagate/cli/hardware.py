@@ -290,6 +290,11 @@ def together(robot: Robot, region: Region, name: str, ii: int) -> None:
     click.echo(comparison.text())
 
 
+def _check_no_goal(goal: Goal | None) -> None:
+    if goal is not None:
+        raise click.UsageError("--error of a rollout; expected --word BITS: errors add up over its steps")
+
+
 @command(
     short_help="Build, simulate and check every result.",
     epilog=examples(
@@ -333,6 +338,8 @@ def run(
         from dynagate.host.processor_report import processor_report, program_rollout_report
 
         _check_steps(name, steps)
+        if name == ROLLOUT:
+            _check_no_goal(request["goal"])
         asked = {key: request[key] for key in ("word", "folder", "states", "seed")}
         program: Any
         with Steps() as step:
@@ -340,12 +347,12 @@ def run(
             if name == ROLLOUT:
                 program = program_rollout_report(robot, steps=steps or DEFAULT_STEPS, **asked)
             else:
-                program = processor_report(robot, name, certificate=request["certificate"], **asked)
+                asked |= {"certificate": request["certificate"], "goal": request["goal"]}
+                program = processor_report(robot, name, **asked)
         click.echo(program.text())
         sys.exit(0 if program.passed else 1)
     if name == ROLLOUT:
-        if request.pop("goal") is not None:
-            raise click.UsageError("--error of a rollout; expected --word BITS: errors add up over its steps")
+        _check_no_goal(request.pop("goal"))
         if request.pop("proved"):
             raise click.UsageError("--proved of a rollout; expected it left out: its states may leave the region")
         del request["certificate"]  # refused before

@@ -39,7 +39,7 @@ WORDS = parameters.Words(SMALLEST_WORD, LARGEST_WORD)
 ii_option = click.option(
     "--ii", default=8, show_default=True, type=count(LONGEST_INTERVAL), metavar="CYCLES", help="Cycles between samples."
 )
-FORBIDDEN_WITH_UNITS = ("ii", "errors", "target", "floor", "near_rest", "formats", "proved", "stages")
+FORBIDDEN_WITH_UNITS = ("ii", "formats", "proved", "stages")
 """Options of a pipeline, and of what a program does not have."""
 
 
@@ -59,10 +59,7 @@ def units_option(command: Command) -> Command:
             context = click.get_current_context()
             for name in FORBIDDEN_WITH_UNITS:
                 if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                    option = {"errors": "error"}.get(name, name.replace("_", "-"))
-                    raise click.UsageError(
-                        f"--units with --{option}; expected one of them: a program has no --{option}"
-                    )
+                    raise click.UsageError(f"--units with --{name}; expected one of them: a program has no --{name}")
             word = context.params.get("word")
             if word is not None and word < SMALLEST_PROCESSOR_WORD:
                 raise click.UsageError(f"--word {word} with --units; expected {SMALLEST_PROCESSOR_WORD} bits or more")

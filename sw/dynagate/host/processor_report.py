@@ -14,6 +14,7 @@ from dynagate.dynamics import ROLLOUT
 from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.confidence import OVERFLOWS, WHICH
+from dynagate.fixedpoint.goal import Goal
 from dynagate.graph.region import KINDS, Kind, Region
 from dynagate.host.devices import TurnDevice
 from dynagate.host.devices.motions import MotionIntegers
@@ -143,6 +144,7 @@ def processor_report(
     *,
     units: int | Core,
     word: int | None = None,
+    goal: Goal | None = None,
     certificate: bool = False,
     region: Region | None = None,
     folder: str | PathLike[str],
@@ -155,9 +157,11 @@ def processor_report(
     limits and as many near rest, and compare. algorithm: as `AlgorithmOptions` has it. The errors are those of `build`
     and `open`."""
     say = step or (lambda text: None)
-    policy = None if word is None else Policy(word=word)
+    policy = None if word is None or goal is not None else Policy(word=word)
     options = AlgorithmOptions(**algorithm)
-    request = DesignRequest(robot, function, policy=policy, region=region, algorithm=options, certificate=certificate)
+    request = DesignRequest(
+        robot, function, policy=policy, goal=goal, region=region, algorithm=options, certificate=certificate
+    )
     built = build_program(request, units, folder=Path(folder), step=say)
     counts: dict[Kind, int] = {"uniform": states, "limits": max(states // 4, 1), "rest": max(states // 4, 1)}
     ends = np.cumsum(list(counts.values()))
@@ -175,7 +179,7 @@ def processor_report(
             results = one(**inputs)
             cycles = max(cycles, one.transfer.per_sample)
             say("comparing")
-            blocks += blocks_of(built, formatted, inputs, results, places, None)
+            blocks += blocks_of(built, formatted, inputs, results, places, goal)
             for kind, place in places.items():
                 overflows[kind] += int(results.overflow[place].sum())
     states_of_kinds = {kind: count * len(functions) for kind, count in counts.items()}
