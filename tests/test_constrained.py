@@ -35,6 +35,7 @@ from tests.robots import floating_robot, hopper
 from tests.samples import State, states
 
 FORWARD = "constrained_forward_dynamics"
+OTHER_FORMS = ("single_pivots", "articulated")
 FEET = ("lf_foot", "rf_foot", "lh_foot", "rh_foot")
 KINDS = {"point": pinocchio.ContactType.CONTACT_3D, "fixed": pinocchio.ContactType.CONTACT_6D}
 TURN = ((0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.0, 1.0, 0.0))
@@ -176,7 +177,7 @@ def assert_close(got: State, expected: State, within: float) -> None:
         assert np.abs(got[name] - values).max() <= within * scale, name
 
 
-@pytest.mark.parametrize("form", ["blocks", "single_pivots"])
+@pytest.mark.parametrize("form", ["blocks", "articulated", pytest.param("single_pivots", marks=pytest.mark.long)])
 def test_a_quadruped_in_all_stances_is_pinocchios(form: str) -> None:
     robot = quadruped()
     state = with_stances(robot, states(robot, 16, seed=1))
@@ -398,7 +399,7 @@ def weighted(state: State, by: dict[str, np.ndarray]) -> State:
     return result
 
 
-@pytest.mark.parametrize("form", ["blocks", pytest.param("single_pivots", marks=pytest.mark.long)])
+@pytest.mark.parametrize("form", ["blocks", *(pytest.param(k, marks=pytest.mark.long) for k in OTHER_FORMS)])
 def test_derivatives_are_the_complex_steps(form: str, tmp_path: Path) -> None:
     robot = branched(21, tmp_path)
     first, second = robot.constraints
@@ -411,6 +412,25 @@ def test_derivatives_are_the_complex_steps(form: str, tmp_path: Path) -> None:
     for y in ("qdd", "force"):
         moved = [np.einsum("bij,bj->bi", by[f"d{y}_d{x}"], state[f"delta_{x}"]) for x in ("q", "qd", "tau")]
         assert_close(jvp, {f"jvp_{y}": sum(moved)}, 1e-9)
+
+
+def test_long_chains_take_products_by_their_length(tmp_path: Path) -> None:
+    """Articulated bodies: each link as many as the one before, and the same numbers as with M."""
+
+    def held(count: int) -> Robot:
+        links = (body(str(k), k - 1, "revolute") for k in range(count))
+        axes = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+        turned = (replace(link, joint=replace(link.joint, axis=axes[k % 3])) for k, link in enumerate(links))
+        return Robot("chain", tuple(turned)).with_contact(str(count - 1), "fixed")
+
+    graphs = [trace(held(count), FORWARD, form="articulated") for count in (9, 12, 15)]
+    first, second, third = (graph.counts().products for graph in graphs)
+    assert 0 < third - second <= second - first
+    robot = held(12)
+    state = with_stances(robot, states(robot, 4, seed=1))
+    assert_close(run(robot, FORWARD, state, form="articulated"), run(robot, FORWARD, state), 1e-11)
+    with pytest.raises(RobotError, match="mimic others, which form 'articulated' does not know; hold them by lock="):
+        trace(stops_and_turns(tmp_path)[2], FORWARD, form="articulated")
 
 
 def test_products_are_those_of_the_whole_graph(tmp_path: Path) -> None:

@@ -449,9 +449,13 @@ _CONSTRAINED = Function(
     {
         "blocks": constrained.forward_dynamics,
         "single_pivots": partial(constrained.forward_dynamics, pivots=1),
+        "articulated": partial(constrained.forward_dynamics, mass="articulated"),
     },
     {},
-    dict.fromkeys(("blocks", "single_pivots"), constrained.check_independent),
+    {
+        **dict.fromkeys(("blocks", "single_pivots"), constrained.check_independent),
+        "articulated": constrained.check_articulated,
+    },
 )
 _CONSTRAINED_INVERSE = Function(
     "constrained_inverse_dynamics",

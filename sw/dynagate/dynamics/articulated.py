@@ -233,6 +233,31 @@ def _freed(link: Link, a: Motion, joint: _Joint, loads: Sequence[Scalar]) -> tup
     return a, qdd
 
 
+class ArticulatedFactor:
+    """M as factors without M: the loads of joints as articulated bodies have them, M⁻¹ = Aᵀ D⁻¹ A, O(nv) each
+    (Rodriguez, Jain & Kreutz-Delgado, "Spatial operator algebra for multibody system dynamics", 1992)."""
+
+    def __init__(self, tree: Tree, q: Sequence[Scalar]) -> None:
+        self._tree, self._joints = tree, tree.transforms(q)
+        self._yielding = _articulated(tree, self._joints)
+
+    @property
+    def inverse_d(self) -> list[Scalar]:
+        """D⁻¹ (nv,), by degree of freedom."""
+        return [freedom.inverse_d for joint in self._yielding for freedom in joint.freedoms]
+
+    def inwards(self, rhs: Sequence[Scalar]) -> list[Scalar]:
+        """A rhs (nv,), the first half of a solution: from the leaves to the root."""
+        tree = self._tree
+        return tree.vector(tree.up("product", _loaded_at_rest, self._joints, self._yielding, tree.velocities(rhs)))
+
+    def outwards(self, half: Sequence[Scalar]) -> list[Scalar]:
+        """Aᵀ D⁻¹ half (nv,), the second half: from the root to the leaves."""
+        tree = self._tree
+        loads = tree.velocities(half)
+        return tree.vector(tree.down("product", _accelerated_from_rest, self._joints, self._yielding, loads))
+
+
 def mass_matrix_inverse(tree: Tree, q: Sequence[Scalar]) -> Array:
     """M⁻¹ (nv, nv) directly: the articulated-body algorithm on unit torques (Carpentier, "Analytical inverse of the
     joint space inertia matrix", 2018)."""

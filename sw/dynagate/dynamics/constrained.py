@@ -12,7 +12,7 @@ zeros in J and ones on this diagonal, so its force is 0 and no other graph is ne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from dynagate.base.naming import label, scope
 from dynagate.dynamics import named_frames
 from dynagate.dynamics.added_mass import ball, mass_of
+from dynagate.dynamics.articulated import ArticulatedFactor
 from dynagate.dynamics.block_ldl import BlockFactor
 from dynagate.dynamics.configuration import normalised
 from dynagate.dynamics.constraint_rows import Held, acceleration_of, held_by, in_base, jacobian_of, poses_of, stabilised
@@ -39,44 +40,80 @@ WEAKEST = 0.4
 """ε / (σ² + ε) of the weakest direction σ² of Aᵀ A in which the series gives all digits back."""
 
 
+class _Halves(Protocol):
+    """M by two halves of a solution."""
+
+    @property
+    def inverse_d(self) -> list[Scalar]: ...
+
+    def inwards(self, rhs: Sequence[Scalar]) -> list[Scalar]: ...
+
+    def outwards(self, half: Sequence[Scalar]) -> list[Scalar]: ...
+
+
+class _MassFactor:
+    """M = Lᵀ D L."""
+
+    def __init__(self, order: Elimination, m: Array) -> None:
+        self._order, self._factor = order, factorise(order, m)
+
+    @property
+    def inverse_d(self) -> list[Scalar]:
+        return self._factor.inverse_d
+
+    def inwards(self, rhs: Sequence[Scalar]) -> list[Scalar]:
+        return inwards(self._order, self._factor, rhs)
+
+    def outwards(self, half: Sequence[Scalar]) -> list[Scalar]:
+        return outwards(self._order, self._factor, half)
+
+
 class Equations:
     """What the equations of active constraints are solved with at a configuration: M = LᵀDL, and Y = L⁻ᵀJᵀ.
 
-    active (constraints,): 1 where a constraint holds, 0 where it does not. where: the links' poses. jacobian
-    (rows, nv): J of all constraints, active or not, in the axes of the rows."""
+    active (constraints,): 1 where a constraint holds, 0 where it does not. mass: "matrix" factorises M, "articulated"
+    has its factors of articulated bodies. where: the links' poses. jacobian (rows, nv): J of all constraints, active or
+    not, in the axes of the rows."""
 
-    def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar]) -> None:
+    def __init__(self, tree: Tree, q: Sequence[Scalar], active: Sequence[Scalar], mass: str = "matrix") -> None:
         coupling = tree.coupling
         self._tree, self._active = tree, active
-        self._order: Elimination = coupling or tree
         position = coupling.configuration(q) if coupling else q
         self.where = poses_of(tree, position)
         jacobian = jacobian_of(tree, self.where)
         self.jacobian = coupling.columns(jacobian) if coupling else jacobian
         self._masked = self.jacobian.copy()
         self._masses = _masses(tree)
+        carrying = tree.carrying(self._balls(active))
+        if mass == "articulated":
+            self._factor: _Halves = ArticulatedFactor(carrying, position)
+        else:
+            m = mass_matrix(carrying, position)
+            self._factor = _MassFactor(coupling or tree, coupling.symmetric(m) if coupling else m)
+
+    def _balls(self, active: Sequence[Scalar]) -> dict[int, Inertia]:
+        """What links carry at the frames of constraints, which are masked."""
         balls: dict[int, Inertia] = {}
-        for k, held in enumerate(held_by(tree)):
+        for k, held in enumerate(held_by(self._tree)):
             with scope(*held.scope):
                 self._masked[held.rows] = self._masked[held.rows] * active[k]
                 if len(held.moving) == 1 and (mass := self._masses[held.rows.stop - 1]):
                     end, turning = held.moving[0], self._masses[held.rows.start] if held.constraint.rows == 6 else 0.0
                     own = ball(end.point, mass, turning, active[k])
                     balls[end.link] = balls[end.link] + own if end.link in balls else own
-        m = mass_matrix(tree.carrying(balls), position)
-        self._factor = factorise(self._order, coupling.symmetric(m) if coupling else m)
+        return balls
 
     def solve(self, load: Sequence[Scalar], rows: Array, pivots: int) -> tuple[list[Scalar], Array]:
         """x (nv,) and λ (rows,) with M x = load + Jᵀ λ and J x + rows + c λ = 0; λ in base axes. pivots: of the
         Delassus matrix at a time, 1 or 3."""
-        order, factor, rows = self._order, self._factor, rows.copy()
+        factor, rows = self._factor, rows.copy()
         held_rows = list(held_by(self._tree))
         for k, held in enumerate(held_rows):
             with scope(*held.scope):
                 rows[held.rows] = rows[held.rows] * self._active[k]
         with scope("solve"):
-            half = inwards(order, factor, load)
-            columns = [inwards(order, factor, row) for row in self._masked]
+            half = factor.inwards(load)
+            columns = [factor.inwards(row) for row in self._masked]
         scaled = [array(column) * array(factor.inverse_d) for column in columns]
         with scope("delassus"):
             matrix = _products(scaled, columns)
@@ -89,7 +126,7 @@ class Equations:
             push = BlockFactor(matrix, [size for held in held_rows for size in held.pivots(pivots)]).solve(rhs)
         with scope("solve"):
             pushed = [h + array([column[d] for column in columns]) @ push for d, h in enumerate(half)]
-            result = outwards(order, factor, pushed)
+            result = factor.outwards(pushed)
         with scope("constraint"):
             force = push.copy()
             for held in held_rows:
@@ -127,15 +164,17 @@ def forward_dynamics(
     *,
     external: Array | None = None,
     pivots: int = 3,
+    mass: str = "matrix",
 ) -> tuple[list[Scalar], Array]:
     """q̈ (nv,) in rad/s² or m/s², and the forces λ (rows,) on the frames that are held, in their order and in base
     axes: of a point [force] in N, of a fixed one [moment; force] in N m and N, about and at the frame's origin.
 
     active (constraints,): 1 where a constraint holds, 0 where it does not. acceleration (rows,): what the frames are to
-    have instead of 0, in the axes of the rows. pivots: of the Delassus matrix at a time, 1 or 3.
+    have instead of 0, in the axes of the rows. pivots: of the Delassus matrix at a time, 1 or 3. mass: as `Equations`
+    takes it.
     """
     bias, motion = _bias(tree, q, qd, [0.0] * tree.nv, external)
-    equations = Equations(tree, q, active)
+    equations = Equations(tree, q, active, mass)
     coupling = tree.coupling
     rows = acceleration_of(tree, equations.where, motion, coupling.rates(qd) if coupling else qd)
     if acceleration is not None:
@@ -374,6 +413,12 @@ def check_independent(tree: Tree) -> None:
             "its force is not determined; expected fewer constraints, 'point' for 'fixed', or compliance= of more than "
             "0, such as 1e-6"
         )
+
+
+def check_articulated(tree: Tree) -> None:
+    """Raises RobotError: as `check_independent`, or joints mimic others, which articulated bodies do not know."""
+    tree.moving.check_uncoupled("form 'articulated'")
+    check_independent(tree)
 
 
 def _dependent(tree: Tree, q: Sequence[float]) -> set[int]:

@@ -103,9 +103,10 @@ class Tree(Links):
         return own
 
     def carrying(self, loads: Mapping[int, Inertia]) -> Tree:
-        """The tree whose links carry more, by link, in the tree's frames; for its mass matrix."""
+        """The tree whose links carry more, by link, in the tree's frames; for its mass matrix and what follows."""
         own = copy(self)
         own.inertias = [inertia + loads[i] if i in loads else inertia for i, inertia in enumerate(self.inertias)]
+        own.each_link = [own.link(i) for i in self.links]
         return own
 
     def bodies(self, as_dipole: Sequence[bool]) -> list[Body]:
