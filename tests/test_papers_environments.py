@@ -25,11 +25,12 @@ from examples.papers.position_based.walking import WalkingTask
 
 pytestmark = pytest.mark.long  # Numba compiles for half a minute
 
+SIMULATORS = ("pbfd", "newton-euler", "contact")
 FREEDOMS = {"hopper": 6, "walker": 14, "spider": 18}
 EXAMPLES = Path(__file__).parent.parent / "examples" / "papers" / "position_based"
 
 
-@pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])
+@pytest.mark.parametrize("simulator", SIMULATORS)
 @pytest.mark.parametrize("robot", LEGGED)
 def test_the_checker_of_gymnasium_passes(robot: str, simulator: Any) -> None:
     assert LEGGED[robot]().robot.nv == FREEDOMS[robot]
@@ -54,9 +55,9 @@ def test_a_seed_makes_the_same_episode() -> None:
 
 @pytest.mark.parametrize("robot", LEGGED)
 def test_stances_stand_and_pushes_agree(robot: str) -> None:
-    """0.15 s after a push of 0.3 m/s both simulators have moved the base about as far, and it stands."""
+    """0.15 s after a push of 0.3 m/s all simulators have moved the base about as far, and it stands."""
     bases = []
-    for simulator in ("pbfd", "newton-euler"):
+    for simulator in SIMULATORS:
         env = Walking(robot, simulator=simulator)  # type: ignore[arg-type]
         env.reset(seed=0, options={"push": 0.3, "noise": 0.0})
         for _ in range(3):
@@ -68,9 +69,10 @@ def test_stances_stand_and_pushes_agree(robot: str) -> None:
     assert bases[1][0] > 0.005
     assert np.isclose(bases[0][0], bases[1][0], rtol=0.5)
     assert np.abs(bases[0][1] - bases[1][1]) < 0.025  # PBFD yields under the weight, dry friction's contacts do not
+    np.testing.assert_allclose(bases[2], bases[1], atol=5e-3)  # the same law
 
 
-@pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])
+@pytest.mark.parametrize("simulator", SIMULATORS)
 @pytest.mark.parametrize("robot", LEGGED)
 def test_in_the_air_a_robot_falls_freely(robot: str, simulator: Any) -> None:
     """Nothing holds the base: away from the ground the centre of mass keeps its speed along x and falls with g."""
@@ -105,7 +107,7 @@ def test_the_end_of_an_episode() -> None:
         assert reward < 0.5
 
 
-@pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])
+@pytest.mark.parametrize("simulator", SIMULATORS)
 def test_a_state_that_is_lost_ends_the_episode(simulator: Any) -> None:
     """Numbers that are not finite, or speeds beyond 1000, never reach the observation."""
     env = Walking("walker", simulator=simulator)
@@ -121,7 +123,7 @@ def test_a_state_that_is_lost_ends_the_episode(simulator: Any) -> None:
     ("options", "text"),
     [
         ({"robot": "horse"}, "robot 'horse'; expected one of hopper, walker, spider"),
-        ({"simulator": "mujoco"}, "simulator 'mujoco'; expected one of pbfd, newton-euler"),
+        ({"simulator": "mujoco"}, "simulator 'mujoco'; expected one of pbfd, newton-euler, contact"),
         ({"dt": 0.02}, "dt is 0.02 s; expected 0.05 s over a whole number"),
         ({"dt": 0.0}, "dt is 0; expected a finite number above 0"),
         ({"span": 0.01}, "span is 0.01 s; expected a finite number, 0.05 or more"),
@@ -146,7 +148,7 @@ def test_actions_that_are_refused() -> None:
             Walking().step(action)
 
 
-@pytest.mark.parametrize("simulator", ["pbfd", "newton-euler"])
+@pytest.mark.parametrize("simulator", SIMULATORS)
 @pytest.mark.parametrize("robot", LEGGED)
 def test_a_batch_is_as_many_environments(robot: str, simulator: Any) -> None:
     """Gymnasium's own vector of single ones, with episodes that fall and that end in time."""

@@ -69,7 +69,8 @@ class Walking(gymnasium.Env[Numbers, Numbers]):
     reset takes `options={"push": v}`: the base's speed along x in m/s, and `{"noise": r}`: the range of joint angles in
     rad and speeds in rad/s around the stance (0.02 by default).
 
-    robot: "hopper", "walker" or "spider". simulator: "pbfd", or "newton-euler", semi-implicit with dry friction.
+    robot: "hopper", "walker" or "spider". simulator: "pbfd", "newton-euler", semi-implicit with dry friction, or
+    "contact", the same law by `dynagate.Rollout` on rigid ground, which is compiled and takes many robots at once.
     render_mode: "rgb_array", with which `render` gives a picture, or "human", which shows each step in the browser.
     dt: of the simulator, s; None for that of `walking.STEPS`. Raises ValueError: an unknown name, a dt that CONTROL is
     no multiple of, an option of reset that is not there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -12,7 +13,10 @@ from dynagate import Rollout
 from dynagate.base.errors import ArgumentError
 from dynagate.forces.checks import is_finite, shown
 from dynagate.forces.contact import Contact, Plane
+from dynagate.forces.servo import Servo
+from dynagate.integrators import RigidContact
 from dynagate.integrators.position_based_method import PositionBasedMethod
+from dynagate.robot import Robot
 
 from examples.papers.position_based.complementarity import StewartTrinkle
 from examples.papers.position_based.inputs import PositionBasedWarning, check_positive
@@ -28,8 +32,12 @@ DEPTH, GRIP, MU = 0.01, 3.0, 0.8
 """Contact: how deep all feet rest, m, which gives C⊥; C∥ dt / C⊥ in s/m, so μ = 1 at 0.33 m/s; the coefficient of dry
 friction. Twice the grip leaves some steps of the spider without a solution."""
 
-Simulator = Literal["pbfd", "newton-euler"]
-STEPS: dict[Simulator, float] = {"pbfd": 0.025, "newton-euler": 0.0025}
+MOVES, SWEEPS = 1e-4, 2000
+"""Of rigid contact: m/s by which the last sweep may move a point, and most sweeps of a step. Points of one foot share a
+load in many ways, among which sweeps are slow to choose."""
+
+Simulator = Literal["pbfd", "newton-euler", "contact"]
+STEPS: dict[Simulator, float] = {"pbfd": 0.025, "newton-euler": 0.0025, "contact": 0.0025}
 """Simulator -> its time step in s."""
 
 FORWARD = 5.0
@@ -50,6 +58,36 @@ class Outcome(NamedTuple):
     reward: Floats
     fallen: Flags
     converged: Flags
+
+
+class ServoedRollout:
+    """`dynagate.Rollout` on rigid ground with servos that act at the end of each step: (M + dt D + dt² K) (v⁺ - v) / dt
+    with the torque -K (q + dt v - target) - D v, D and K on the diagonal as rotors are."""
+
+    def __init__(self, robot: Robot, dt: float, ground: RigidContact, servo: Servo) -> None:
+        held = servo.held(robot)
+        more = dt * servo.damping + dt**2 * servo.stiffness
+        joints = (link.joint for link in robot.links)
+        rotors = [replace(own, armature=own.armature + more * (own.name in held)) for own in joints]
+        links = tuple(replace(link, joint=own) for link, own in zip(robot.links, rotors, strict=True))
+        self._steps = Rollout(replace(robot, links=links), steps=1, dt=dt, contacts=ground)
+        self._servo, self._dt, self._sweeps = servo, dt, ground.sweeps
+        places = [(iq.start, iv.start) for joint, iq, iv in robot.moving() if joint.name in held]
+        self._in_q, self._in_v = np.array(places).T
+
+    def run(self, q: Floats, qd: Floats, steps: int, target: Floats) -> tuple[Floats, Floats, Flags]:
+        """q (batch, nq) and q̇ (batch, nv) after so many steps towards a target (batch, nv), and whether every step
+        has found its impulses (batch,)."""
+        found: Flags = np.ones(len(q), bool)
+        torque = np.zeros((len(q), 1, qd.shape[1]))
+        for _ in range(steps):
+            rates = qd[:, self._in_v]
+            away = q[:, self._in_q] + self._dt * rates - target[:, self._in_v]
+            torque[:, 0, self._in_v] = -self._servo.stiffness * away - self._servo.damping * rates
+            motion = self._steps(q, qd, torque)
+            q, qd = motion.q[:, -1], motion.qd[:, -1]
+            found &= motion.iterations[:, -1] < self._sweeps
+        return q, qd, found
 
 
 class WalkingTask:
@@ -88,16 +126,19 @@ class WalkingTask:
         stiffness = weight / len(self.legged.feet) / DEPTH**2
         contact = Contact(self.legged.feet, (Plane(),), stiffness, stiffness * GRIP / self.dt)
         self._links = links_of(own)
-        self._steps: PositionBased | StewartTrinkle | Rollout
-        if simulator == "pbfd":
-            servo = self.legged.servo
+        self._steps: PositionBased | StewartTrinkle | Rollout | ServoedRollout
+        servo = self.legged.servo
+        if simulator == "contact":
+            ground = RigidContact(self.legged.feet, (Plane(),), MU, tolerance=MOVES, sweeps=SWEEPS)
+            self._steps = ServoedRollout(own, self.dt, ground, servo)
+        elif simulator == "pbfd":
             if batch and not own.quaternions():
                 method, forces = PositionBasedMethod(iterations=60), [contact, servo]
                 self._steps = Rollout(own, steps=self._hold, dt=self.dt, method=method, forces=forces)
             else:
                 self._steps = PositionBased(own, self.dt, contact=contact, servo=servo, iterations=60, threads=threads)
         else:
-            self._steps = StewartTrinkle(own, self.dt, self.legged.feet, mu=MU, servo=self.legged.servo)
+            self._steps = StewartTrinkle(own, self.dt, self.legged.feet, mu=MU, servo=servo)
         self._motors = self.legged.motors
         self.motors = own.nv - self._motors.start
         self.size = own.nq - self.legged.height + own.nv
@@ -148,6 +189,8 @@ class WalkingTask:
                 slides = [self._steps.run(x, v, self._hold, target=to) for x, v, to in states]
                 ends, speeds = np.array([slide.q[-1] for slide in slides]), np.array([slide.qd for slide in slides])
                 return ends, speeds, np.array([slide.solved.all() for slide in slides], bool)
+            if isinstance(self._steps, ServoedRollout):
+                return self._steps.run(q, qd, self._hold, target)
             if isinstance(self._steps, Rollout):
                 torques = np.zeros((len(q), self._hold, qd.shape[1]))
                 motion = self._steps(q, qd, torques, target=np.repeat(target[:, None], self._hold, axis=1))
