@@ -28,6 +28,8 @@ from dynagate.host.dma import DmaLink, TimedOut
 from dynagate.host.links import DeviceError
 
 AGAIN = (errno.EAGAIN, errno.EINTR)
+PACKET_BYTES = 1 << 20
+"""At most in a transfer: the kernel's driver begins one when the one before has ended, and the card waits meanwhile."""
 LATE = (errno.ETIMEDOUT, 512)  # the kernel's ERESTARTSYS
 UNPLUGGED = (errno.ENODEV, errno.ENXIO)
 
@@ -77,7 +79,7 @@ class XdmaLink(DmaLink):
         timeout: float = 10.0,
         system: System | None = None,
     ) -> None:
-        super().__init__(path, design, timeout=timeout)
+        super().__init__(path, design, timeout=timeout, packet_bytes=PACKET_BYTES)
         self._system, self._base = system or System(), registers
         self._files: list[int] = []
         try:
