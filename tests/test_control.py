@@ -170,6 +170,30 @@ def test_optima_equal_crocoddyls_and_ipopts(name: str) -> None:
     assert ours.cost[0] == pytest.approx(least, rel=1e-3)
 
 
+def test_integers_of_32_bits_are_near_float64(solver: Ilqr) -> None:
+    """Ranges from problems that were solved, and others to solve."""
+    known, inputs = problems(ARM, 12, seed=11), problems(ARM, 5, seed=12)
+    with dynagate.open(ARM, "ilqr", device="numpy", knots=KNOTS, dt=DT, cost=COST, tolerance=1e-4) as opened:
+        assert isinstance(opened, Ilqr)
+        integers = opened.on_integers(**known, word=32)
+        for word, text in [(33, "word=33; expected 12 to 32 bits"), (12.5, "word=12.5; expected 12 to 32 bits")]:
+            with pytest.raises(ValueError, match=re.escape(text)):
+                opened.on_integers(**known, word=word)  # type: ignore[arg-type]
+        expected = opened(**inputs)
+    assert integers.device == "fixed"
+    inputs["q0"][4, 0] = np.nan
+    result = integers(**inputs)
+    assert result.failed.tolist() == [False] * 4 + [True]
+    assert result.converged[:4].all()
+    assert (result.iterations[:4] > 1).all()
+    np.testing.assert_allclose(result.cost[:4], expected.cost[:4], rtol=1e-5)
+    gains, exact = result.gains[:4], expected.gains[:4]
+    error = abs(gains - exact).max(axis=(1, 2, 3)) / abs(exact).max(axis=(1, 2, 3))
+    assert 0.0 < error.max() < 1e-3
+    steps = result.tau[:4] * 2.0**40
+    np.testing.assert_array_equal(steps, np.round(steps))  # they are integers
+
+
 def test_a_goal_may_move(solver: Ilqr) -> None:
     """One goal for all knots is the same as it in each; a goal that moves draws the motion along."""
     inputs = problems(ARM, 2)

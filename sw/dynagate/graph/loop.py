@@ -6,7 +6,7 @@ these names, and its outputs are values of their names. A value that is carried 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -195,22 +195,26 @@ def _whole(loop: Loop, ports: tuple[Port, ...], names: tuple[str, ...], every: i
     )
 
 
-def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array]:
+OfGraph = Callable[[Graph, Mapping[str, Array]], dict[str, Array]]
+"""What computes a graph of a loop: its outputs by name, from its inputs."""
+
+
+def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike], of_graph: OfGraph = evaluate) -> dict[str, Array]:
     """The outputs of a loop in float64, by name: the reference of every backend.
 
-    inputs: (batch, *shape) by name, those per turn (batch, turns, *shape).
+    inputs: (batch, *shape) by name, those per turn (batch, turns, *shape). of_graph: what computes its graphs.
     Raises ValueError: an input is missing, unknown or of the wrong shape.
     """
     values = _checked(loop, inputs)
     turns = loop.turns(values)
     if isinstance(loop.stop, Until):
-        return _until(loop, loop.stop, values)
+        return _until(loop, loop.stop, values, of_graph)
     kept: dict[str, list[Array]] = {name: [] for name in loop.kept}
     per_turn = {name: values.pop(name) for name in loop.per_turn}
     state = values
     results: dict[str, Array] = {}
     for turn in reversed(range(turns)) if loop.backwards else range(turns):
-        results = _turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}})
+        results = _turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}}, of_graph)
         state = {**state, **{name: results[value] for value, name in loop.carry.items()}}
         for name, each in kept.items():
             if (turn + 1) % loop.every == 0:
@@ -233,22 +237,22 @@ def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array
     return arrays
 
 
-def _turn(loop: Loop, values: Mapping[str, Array]) -> dict[str, Array]:
+def _turn(loop: Loop, values: Mapping[str, Array], of_graph: OfGraph) -> dict[str, Array]:
     """All values after one turn."""
     results = dict(values)
     for step in loop.steps:
         inputs = {port.name: results[port.name] for port in step.inputs}
-        results |= _evaluated(step, inputs)
+        results |= _evaluated(step, inputs, of_graph)
     return results
 
 
-def _evaluated(step: Graph | Loop | Scan, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def _evaluated(step: Graph | Loop | Scan, inputs: Mapping[str, Array], of_graph: OfGraph) -> dict[str, Array]:
     if isinstance(step, Loop):
-        return evaluate_loop(step, inputs)
-    return evaluate_scan(step, inputs) if isinstance(step, Scan) else evaluate(step, inputs)
+        return evaluate_loop(step, inputs, of_graph)
+    return evaluate_scan(step, inputs) if isinstance(step, Scan) else of_graph(step, inputs)
 
 
-def _until(loop: Loop, stop: Until, values: dict[str, Array]) -> dict[str, Array]:
+def _until(loop: Loop, stop: Until, values: dict[str, Array], of_graph: OfGraph) -> dict[str, Array]:
     batch = len(next(iter(values.values())))
     results: dict[str, Array] = {}
     turns, residual = np.zeros(batch), np.full(batch, np.inf)
@@ -257,7 +261,7 @@ def _until(loop: Loop, stop: Until, values: dict[str, Array]) -> dict[str, Array
     for _ in range(stop.at_most):
         if not len(rows):
             break
-        turn = _turn(loop, {name: array[rows] for name, array in state.items()})
+        turn = _turn(loop, {name: array[rows] for name, array in state.items()}, of_graph)
         turns[rows] += 1
         residual[rows] = np.abs(turn[stop.residual])
         for name in loop.last:

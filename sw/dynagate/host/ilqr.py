@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.arguments import check_positive, is_number, spread
+from dynagate.base.arguments import check_positive, is_number, is_whole, spread
 from dynagate.base.errors import ArgumentError
 from dynagate.control.cost import Cost
 from dynagate.control.ilqr import IlqrOptions, begin, ilqr_loop
 from dynagate.dynamics.friction import SPEED
 from dynagate.dynamics.step import DEFAULT_INTEGRATOR
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.format import SATURATE, Arithmetic
 from dynagate.forces import Force, Limits
 from dynagate.forces.force import check_forces
 from dynagate.graph.loop import TURNS
-from dynagate.host.devices import Cpu, DeviceOptions
+from dynagate.host.devices import Cpu, DeviceOptions, Fixed
+from dynagate.host.devices.integer_loop import IntegerLoop
 from dynagate.host.solution import Solution
 from dynagate.host.solver import Solver, check_counts
 from dynagate.integrators.limits import warn_beyond_limits
@@ -26,6 +30,8 @@ from dynagate.robot.checked import RobotOrName
 
 Array = npt.NDArray[Any]
 ILQR = "ilqr"
+SHORTEST, LONGEST = 12, 32
+"""Bits of a word in fixed point."""
 
 
 class Ilqr(Solver):
@@ -39,7 +45,8 @@ class Ilqr(Solver):
     it. Joints that nothing drives (`Robot.with_passive`, and floating ones) have no torque.
     integrator: an explicit one; form, friction, friction_speed, forces, constrained: as of a `Rollout`.
     device: "cpu", all iterations in one call of compiled C, problems side by side in vectors; "cuda"; or "numpy".
-    options: of the device, by name.
+    options: of the device, by name. overflows: of a solver `on_integers`, by graph, how many of its states in the last
+    call had a result that did not fit.
 
     Raises ValueError or TypeError naming an option that is not right, before any work.
     """
@@ -76,6 +83,7 @@ class Ilqr(Solver):
         self.options = IlqrOptions(
             self.knots, self.step, int(iterations), float(tolerance), smallest, largest, self.bounds
         )
+        self.overflows: Mapping[str, int] = {}
         self._unlimited = not any(isinstance(force, Limits) for force in forces)
         self.compile(lambda: ilqr_loop(self.robot, cost, self.options))
 
@@ -102,6 +110,38 @@ class Ilqr(Solver):
         solution = _solution(self.computed(arrays, len(arrays["q0"])), leading)
         self._unlimited = self._unlimited and not warn_beyond_limits(self.robot, solution.q)
         return solution
+
+    def on_integers(
+        self,
+        q0: npt.ArrayLike,
+        qd0: npt.ArrayLike,
+        tau: npt.ArrayLike | None = None,
+        *,
+        word: int = 27,
+        guard_bits: float = 1.0,
+        **inputs: npt.ArrayLike,
+    ) -> Ilqr:
+        """The same solver in fixed point, of words of so many bits, with ranges from these problems, which it solves in
+        float64: what is met on the way, with `guard_bits` of room above. Results that do not fit become the nearest
+        that do; `overflows` counts them by graph.
+
+        word: 12 to 32 bits. Other arguments: as of a call. Raises ValueError: one is not right, or a problem's motion
+        is not finite.
+        """
+        self.check_open()
+        if not is_whole(word) or not SHORTEST <= word <= LONGEST:
+            raise ArgumentError(f"word={word!r}; expected {SHORTEST} to {LONGEST} bits")
+        policy = Policy(int(word), guard_bits, arithmetic=Arithmetic(overflow=SATURATE))
+        arrays, _ = self._checked(q0, qd0, tau, None, inputs)
+        batch = len(arrays["q0"])
+        if not all(np.isfinite(x).all() for x in arrays.values()):
+            raise ArgumentError("a problem is not finite; expected problems from which ranges can be found")
+        double = {name: x.astype(np.float64) for name, x in arrays.items()}
+        whole = {name: np.repeat(x, batch, axis=0) if len(x) == 1 != batch else x for name, x in double.items()}
+        solver = copy(self)
+        solver._compute = compute = IntegerLoop(self.loop, whole, policy, ("costs",))
+        solver.device, solver.dtype, solver.overflows = Fixed.name, compute.dtype, compute.integers.overflows
+        return solver
 
     def _checked(
         self,

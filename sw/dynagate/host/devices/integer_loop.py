@@ -1,0 +1,38 @@
+"""A loop in fixed point whose formats come from problems that it has met."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.observed_loops import LoopOnIntegers
+from dynagate.graph.loop import TURNS, Loop
+from dynagate.host.devices.loops import Compute
+
+Array = npt.NDArray[Any]
+
+
+class IntegerLoop(Compute):
+    """inputs: (batch, ...) of the loop, from which its ranges come. Where an input of a call is not finite, outputs
+    are 0, and one turn was taken. moving: as of `LoopOnIntegers.observing`."""
+
+    def __init__(self, loop: Loop, inputs: Mapping[str, Array], policy: Policy, moving: Collection[str] = ()) -> None:
+        self.dtype = np.dtype(np.float64)
+        named = {port.name: inputs[port.name] for port in loop.inputs}
+        with np.errstate(all="ignore"):
+            self.integers = LoopOnIntegers.observing(loop, named, policy, moving)
+
+    def __call__(self, inputs: Mapping[str, Array], outputs: Mapping[str, Array]) -> bool:
+        batch = len(next(iter(outputs.values())))
+        whole = {name: np.repeat(x, batch, axis=0) if len(x) == 1 != batch else x for name, x in inputs.items()}
+        finite = np.logical_and.reduce([np.isfinite(x.reshape(batch, -1)).all(axis=1) for x in whole.values()])
+        for name, value in outputs.items():
+            value[...] = 1.0 if name == TURNS else 0.0
+        if finite.any():
+            for name, value in self.integers.evaluate({name: x[finite] for name, x in whole.items()}).items():
+                outputs[name][finite] = value
+        return False
