@@ -85,7 +85,9 @@ def test_gradients_are_the_slopes_of_motions(method: str) -> None:
         np.testing.assert_allclose(got, expected, rtol=1e-7, atol=1e-8)
 
 
-@pytest.mark.parametrize(("method", "device"), [("variational", "cpu"), ("position_based", "cuda")])
+@pytest.mark.parametrize(
+    ("method", "device"), [("variational", "cpu"), pytest.param("position_based", "cuda", marks=pytest.mark.long)]
+)
 def test_devices_agree(method: str, device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dynagate.host.devices.cuda.GpuLoop", partial(GpuLoop, folder=tmp_path, toolchain=ON_HOST))
     random = np.random.default_rng(0)
@@ -183,3 +185,6 @@ def test_a_method_that_does_not_say_what_it_solves() -> None:
     motion = rollout(np.zeros(2), np.zeros(2), np.zeros((2, 2)))
     with pytest.raises(ArgumentError, match="method 'own' has no reverse sweep; expected one with `equations`"):
         rollout.vjp(motion, np.zeros((2, 2)), motion.q, motion.qd)
+    third = Rollout(arm(), steps=2, dt=0.01, method=PositionBasedMethod(order=3), device="numpy")
+    with pytest.raises(ArgumentError, match="'position_based' of order 3 has no reverse sweep; expected order=2"):
+        third.vjp(motion, np.zeros((2, 2)), motion.q, motion.qd)
