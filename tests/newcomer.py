@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-FOLLOW = """
+FOLLOW = r"""
 import json, os, subprocess, sys, time, dynagate
 print("dynagate of", dynagate.__file__)
 space = {"__name__": "__main__"}
