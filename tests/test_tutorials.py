@@ -50,6 +50,8 @@ def test_a_newcomer_follows_a_tutorial(page: Path, index: str, tmp_path: Path) -
     newcomer.environment["PIP_FIND_LINKS"] = index
     ((_, install),) = blocks(page, "console")
     steps = blocks(page, "sh|python")
+    if "install '." in install:  # from a clone
+        clone(newcomer.folder)
     start = time.monotonic()
     newcomer.call(install)
     installed = time.monotonic() - start
@@ -67,7 +69,8 @@ def test_a_newcomer_follows_a_tutorial(page: Path, index: str, tmp_path: Path) -
     assert record["s to the first result"] <= MOST_SECONDS
     assert f"dynagate of {newcomer.folder}/" in text
     assert str(ROOT) not in text
-    assert "Warning" not in text
+    expected = "RobotWarning" if "RobotWarning" in page.read_text() else "no warning"
+    assert "Warning" not in text.replace(expected, "")
 
 
 @pytest.mark.parametrize("page", [INSTALL, ROOT / "README.md"], ids=lambda page: page.stem)
