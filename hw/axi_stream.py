@@ -19,6 +19,7 @@ from dynagate.design.words import FIXED, FLOAT16, FLOAT32, NUMBER_BITS, WORD, be
 from dynagate.fixedpoint.format import Format
 from dynagate.hw.axi import PER_SAMPLE
 from dynagate.hw.layouts import Layouts
+from dynagate.hw.stream_ports import stream_ports
 from dynagate.hw.units.float16 import BINARY16, FromHalf, ToHalf
 from dynagate.hw.units.float32 import BINARY32, FromFloat, ToFloat
 from dynagate.hw.units.raw import WHOLE, FromWord, ToWord
@@ -101,10 +102,7 @@ class InputStream(wiring.Component):
         self.bits = sum(fmt.width for fmt in formats)
         super().__init__(
             {
-                "tdata": In(width),
-                "tvalid": In(1),
-                "tready": Out(1),
-                "tlast": In(1),
+                **stream_ports(width, into=True),
                 "o_payload": Out(self.bits),
                 "o_bad": Out(1),
                 "o_broken": Out(1),
@@ -299,10 +297,7 @@ class OutputStream(wiring.Component):
                 "i_valid": In(1),
                 "i_ready": Out(1),
                 "idle": Out(1),
-                "tdata": Out(width),
-                "tvalid": Out(1),
-                "tready": In(1),
-                "tlast": Out(1),
+                **stream_ports(width, into=False),
             }
         )
 

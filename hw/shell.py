@@ -22,7 +22,7 @@ from amaranth.hdl import (
 )
 from amaranth.lib import wiring
 from amaranth.lib.fifo import SyncFIFO
-from amaranth.lib.wiring import In, Out
+from amaranth.lib.wiring import In
 from dynagate.design.ring import COMMAND
 from dynagate.design.words import WORD
 from dynagate.fixedpoint.format import quantise
@@ -37,18 +37,9 @@ from dynagate.hw.layouts import choices
 from dynagate.hw.plan import Delivery
 from dynagate.hw.recirculate import Recirculate
 from dynagate.hw.regmap import BITS, IDENTITY, RING, VERSION
+from dynagate.hw.stream_ports import stream_ports
 from dynagate.hw.units.float32 import FromFloat
 from dynagate.hw.units.rescale import by_beat, delayed
-
-
-def _stream_ports(width: int, name: str, *, into: bool) -> dict[str, Any]:
-    forth, back = (In, Out) if into else (Out, In)
-    return {
-        f"{name}_tdata": forth(width),
-        f"{name}_tvalid": forth(1),
-        f"{name}_tready": back(1),
-        f"{name}_tlast": forth(1),
-    }
 
 
 def ports(axi: Axi) -> dict[str, Any]:
@@ -56,8 +47,8 @@ def ports(axi: Axi) -> dict[str, Any]:
     return {
         "aclk": In(1),
         "aresetn": In(1),
-        **_stream_ports(axi.width, "s_axis", into=True),
-        **_stream_ports(axi.width, "m_axis", into=False),
+        **stream_ports(axi.width, into=True, prefix="s_axis_"),
+        **stream_ports(axi.width, into=False, prefix="m_axis_"),
         **{f"s_axil_{name}": port for name, port in axi_lite.PORTS.items()},
     }
 

@@ -41,6 +41,7 @@ from dynagate.hw.frames import (
     waiting_words,
 )
 from dynagate.hw.regmap import ADDRESS_BITS, BITS
+from dynagate.hw.stream_ports import stream_ports
 
 LEAST_CLOCKS = 4
 """Clocks of a bit, at least: fewer leave no margin around its middle."""
@@ -348,10 +349,7 @@ class Samples(wiring.Component):
                 "expected": Out(_NUMBER),
                 "refuses": Out(1),
                 "reason": Out(8),
-                "tdata": Out(BITS),
-                "tvalid": Out(1),
-                "tready": In(1),
-                "tlast": Out(1),
+                **stream_ports(BITS, into=False),
             }
         )
 

@@ -17,6 +17,7 @@ from dynagate.hw.processor.shape import LANE, Core
 from dynagate.hw.processor.words import KIND_SHIFT, Kind
 from dynagate.hw.regmap import BITS
 from dynagate.hw.shell import Accelerator, Events
+from dynagate.hw.stream_ports import stream_ports
 
 TOP = "accelerator"
 MOST_CORES = 32
@@ -49,10 +50,7 @@ class Words(wiring.Component):
         self.width = width
         super().__init__(
             {
-                "tdata": In(width),
-                "tvalid": In(1),
-                "tready": Out(1),
-                "tlast": In(1),
+                **stream_ports(width, into=True),
                 "word": Out(LANE),
                 "valid": Out(1),
                 "ready": In(1),
@@ -108,10 +106,7 @@ class Beats(wiring.Component):
                 "ready": Out(1),
                 "ends": In(1),
                 "last": In(1),
-                "tdata": Out(width),
-                "tvalid": Out(1),
-                "tready": In(1),
-                "tlast": Out(1),
+                **stream_ports(width, into=False),
             }
         )
 

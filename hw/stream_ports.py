@@ -1,0 +1,14 @@
+"""The ports of an AXI4-Stream, for every component that has one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from amaranth.lib.wiring import In, Out
+
+
+def stream_ports(width: int, *, into: bool, prefix: str = "") -> dict[str, Any]:
+    """Members of a signature, by name. width: of TDATA. into: the component takes the beats. prefix: of the names."""
+    forth, back = (In, Out) if into else (Out, In)
+    ports = {"tdata": forth(width), "tvalid": forth(1), "tready": back(1), "tlast": forth(1)}
+    return {f"{prefix}{name}": port for name, port in ports.items()}
