@@ -83,8 +83,8 @@ def check_steps(robot: Robot, dt: float, seed: int = 0) -> None:
     assert got.converged.all()
     left, size = forces_left(robot, got.q[1:], dt)
     damping = np.concatenate([[link.joint.damping] * link.joint.nv for link in robot.links])
-    np.testing.assert_allclose(left, tau - damping * got.qd[-1], atol=1e-7 * size)
-    assert np.abs(left).max() > 1e-5 * size
+    np.testing.assert_allclose(left, tau - damping * got.qd[-1], atol=1e-10 * size)
+    assert np.abs(left).max() > 1e-8 * size
     np.testing.assert_allclose(difference(robot, got.q[-2], got.q[-1]), dt * got.qd[-1], atol=1e-13)
 
 
