@@ -262,19 +262,25 @@ def observe(
     state |= {name: starts[name] for name in blocks.loop.carry.values() if name in starts}
     turns = next(iter(per_turn.values())).shape[1]
     for turn in range(turns):
-        one = Observed()
-        values = _float_body(
-            blocks.loop, {**starts, **state, **{name: x[:, turn] for name, x in per_turn.items()}}, one, [0]
-        )
-        goes_on = np.asarray(kept(values), dtype=bool)
+        with np.errstate(all="ignore"):  # some trajectories may come to no end
+            values = _float_body(blocks.loop, _turn_of(state, starts, per_turn, turn), Observed(), [0])
+            goes_on = np.asarray(kept(values), dtype=bool)
         if not goes_on.any():
             break
+        state, starts, per_turn = ({name: x[goes_on] for name, x in each.items()} for each in (state, starts, per_turn))
+        one = Observed()
+        values = _float_body(blocks.loop, _turn_of(state, starts, per_turn, turn), one, [0])
         for graph, batches in one.inputs.items():
             observed.inputs.setdefault(graph, []).extend(batches)
         state |= {name: values[value] for value, name in blocks.loop.carry.items()}
-        state, starts = ({name: x[goes_on] for name, x in each.items()} for each in (state, starts))
-        per_turn = {name: x[goes_on] for name, x in per_turn.items()}
     return observed
+
+
+def _turn_of(
+    state: Mapping[str, Array], starts: Mapping[str, Array], per_turn: Mapping[str, Array], turn: int
+) -> dict[str, Array]:
+    """The inputs of a turn."""
+    return {**starts, **state, **{name: x[:, turn] for name, x in per_turn.items()}}
 
 
 def _float_body(loop: Loop, values: dict[str, Array], observed: Observed, place: list[int]) -> dict[str, Array]:
