@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 from dynagate import Region, evaluate, robots, trace
+from dynagate.base.errors import ArgumentError
 from dynagate.bench import (
     boards,
     codegen,
     comparison,
+    contacts,
     cores,
     deadline,
     figures,
@@ -370,3 +372,20 @@ def test_the_bytes_of_a_sample_are_counted_in_one_place() -> None:
     assert board.link.width == comparison.STREAM_BITS
     assert model["bytes_out"] == _most_bytes(formatted, board) == sample_bytes(words, board.link.width)
     assert (words, model["bytes_in"], model["bytes_out"]) == (119, 128, 512)
+
+
+@pytest.mark.long
+def test_robots_with_feet_have_rows_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "SECONDS", 0.01)
+    robot = robots.load("hyq", floating_base=True)
+    for foot in ("lf_foot", "rf_foot", "lh_foot", "rh_foot"):
+        robot = robot.with_contact(foot)
+    found = contacts.measured(robot, Region.of(robot, velocity={"root_joint": 1.0}), batch=16, pinocchio=False)
+    assert found["landing"]["slower"] > 0.1  # the ground has stopped them
+    assert found["landing"]["failed"] < 0.05
+    assert "16 robots that land on their contacts: " in contacts.text(found)
+    assert re.search(
+        r"float64 +300 +2\.0 x", contacts.text({**found, "pinocchio": (600.0, 1.0), "float64": {"ns": 300}})
+    )
+    with pytest.raises(ArgumentError, match="expected point contacts alone to compare with Pinocchio"):
+        comparison.compare(robot.with_contact("trunk", "fixed"), Region.of("hyq"), pinocchio=False)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dynagate.base.errors import ArgumentError
-from dynagate.bench import codegen, gpu, peers, rollouts, solvers
+from dynagate.bench import codegen, contacts, gpu, peers, rollouts, solvers
 from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
 from dynagate.bench.measure import machine, single_call, timing
@@ -69,6 +69,8 @@ def compare(
     """
     say = step or (lambda text: None)
     _check(batches, threads, ii)
+    if robot.constraints:
+        contacts.check_points(robot)
     asked = {"batches": list(batches), "threads": threads, "ii": ii}
     states = region.sample(GRADIENT, 4, SEED).values()
     drawn = hashlib.sha256(b"".join(np.ascontiguousarray(value).tobytes() for value in states)).hexdigest()
@@ -135,6 +137,7 @@ def _parts(
         model["single_call"] = {name: planned(name).latency / CLOCK_HZ * 1e9 for name in STAGES}
         return model
 
+    held = {"contacts": said("contacts", lambda: contacts.measured(robot, region, pinocchio=peers_too))}
     return {
         "pinocchio": pinocchio,
         "casadi": casadi,
@@ -144,6 +147,7 @@ def _parts(
         "batches": lambda: _batches(robot, region, batches, threads, say),
         "rollouts": said("rollouts", lambda: rollouts.measured(robot, region, pinocchio=peers_too)),
         "solver": said("the solver of optimal control", lambda: solvers.measured(robot, region, crocoddyl=peers_too)),
+        **(held if robot.constraints else {}),
         "cuda": said("the GPU, if there is one", lambda: gpu.measured(robot, region, batches, _options)),
         "accuracy": said("accuracy", lambda: _accuracy(robot, region)),
         "fpga_modelled": said("the modelled FPGA", modelled),

@@ -1,35 +1,55 @@
-"""Constrained forward dynamics of a robot with point contacts beside Pinocchio's, on one core."""
+"""Constrained forward dynamics of a robot with point contacts beside Pinocchio's, on one core, and how fast many such
+robots land on rigid ground."""
 
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
+
+import numpy as np
 
 from dynagate.base.errors import ArgumentError
 from dynagate.bench.measure import timing
 from dynagate.bench.peers import FLAGS, compiled, described, installed
+from dynagate.dynamics.configuration import neutral
+from dynagate.forces.contact import Point
+from dynagate.graph import trace
+from dynagate.graph.evaluate import evaluate
 from dynagate.graph.region import Region
 from dynagate.host import Accelerator, open
+from dynagate.host.rollouts import Rollout
+from dynagate.integrators import RigidContact
 from dynagate.native.compile import CompileError
 from dynagate.robot import Robot
 
 FUNCTION = "constrained_forward_dynamics"
 SEED = 1
+STEPS, DT = 50, 2e-3
+"""Of landing, s: long enough that all feet meet the ground."""
+GAP, DOWN = 0.01, 1.0
+"""m between the lowest foot and the ground, and m/s towards it."""
 
 
-def measured(robot: Robot, region: Region, batch: int = 4096) -> dict[str, Any]:
-    """ns per state: of a batch in float64 and float32 on one thread, and of a single call of Pinocchio's
-    `constraintDynamics` in C++ with all contacts, or why it could not be had.
-
-    robot: with point contacts and no loops. Raises ValueError: it has others, or none."""
+def check_points(robot: Robot) -> None:
+    """Raises ArgumentError: the robot has other constraints than point contacts, or none."""
     others = [own.text for own in robot.constraints if own.to or own.kind != "point"]
     if others or not robot.constraints:
         raise ArgumentError(
             f"robot '{robot.name}' has {', '.join(others) or 'no contacts'}; expected point contacts alone to compare "
             "with Pinocchio"
         )
-    result: dict[str, Any] = {"batch": batch, "pinocchio": _pinocchio(robot)}
+
+
+def measured(robot: Robot, region: Region, batch: int = 4096, *, pinocchio: bool = True) -> dict[str, Any]:
+    """ns per state: of a batch in float64 and float32 on one thread, and of a single call of Pinocchio's
+    `constraintDynamics` in C++ with all contacts, or why it could not be had. ns per step of robots that land on their
+    contacts, of those that float.
+
+    robot, errors: as `check_points`."""
+    check_points(robot)
+    result: dict[str, Any] = {"batch": batch, "pinocchio": _pinocchio(robot) if pinocchio else "not asked for"}
     state = region.sample(FUNCTION, batch, SEED)
     for dtype in ("float64", "float32"):
         with open(robot, FUNCTION, dtype=dtype, threads=1) as accelerator:
@@ -38,7 +58,53 @@ def measured(robot: Robot, region: Region, batch: int = 4096) -> dict[str, Any]:
             for name, value in state.items():
                 inputs[name][...] = value
             result[dtype] = asdict(timing(accelerator.bind(**inputs)).per(batch))
+    if robot.links[0].joint.kind.free:
+        result["landing"] = landing(robot, batch)
     return result
+
+
+def landing(robot: Robot, batch: int) -> dict[str, Any]:
+    """ns per step of many robots that fall on their contacts, float64, all processors; by how much their speed
+    downwards is less at the end, m/s, and the part of the steps that took all sweeps."""
+    frames = [robot.frame(own.frame) for own in robot.constraints]
+    points = [Point(robot.links[frame.link].name, frame.translation) for frame in frames]
+    ground = RigidContact(points, tolerance=1e-5)
+    rollout = Rollout(robot, steps=STEPS, dt=DT, contacts=ground)
+    random = np.random.default_rng(SEED)
+    q = np.tile(neutral(robot), (batch, 1))
+    q[:, 7:] += random.uniform(-0.5, 0.5, (batch, robot.nq - 7))
+    feet = [evaluate(trace(robot, f"frame_pose_{frame.name}"), {"q": q})["frame_position"][:, 2] for frame in frames]
+    q[:, 2] += GAP - np.min(feet, axis=0)
+    qd = np.zeros((batch, robot.nv))
+    qd[:, 2] = -DOWN
+    tau = np.zeros((batch, STEPS, robot.nv))
+    trajectory = rollout(q, qd, tau)
+    assert trajectory.iterations is not None
+    slower = trajectory.qd[:, -1, 2] + DOWN + abs(robot.gravity[2]) * STEPS * DT
+    return {
+        **asdict(timing(lambda: rollout(q, qd, tau), 0.0).per(batch * STEPS)),
+        "steps": STEPS,
+        "slower": float(np.median(slower)),
+        "failed": float(np.mean(trajectory.iterations >= ground.sweeps)),
+    }
+
+
+def text(result: Mapping[str, Any]) -> str:
+    """Lines of the figures, and the ratio to Pinocchio's."""
+    peer = result["pinocchio"]
+    lines = [f"{FUNCTION}, all contacts, ns a state, one thread, batches of {result['batch']}"]
+    lines.append(f"{'Pinocchio constraintDynamics, C++':<36}{peer if isinstance(peer, str) else f'{peer[0]:>10.0f}'}")
+    for dtype in ("float64", "float32"):
+        own = result[dtype]["ns"]
+        ratio = "" if isinstance(peer, str) else f"{peer[0] / own:>8.1f} x"
+        lines.append(f"{dtype:<36}{own:>10.0f}{ratio}")
+    if "landing" in result:
+        land = result["landing"]
+        lines.append(
+            f"{result['batch']} robots that land on their contacts: {1e9 / land['ns']:.0f} steps a second, "
+            f"{100.0 * land['failed']:.1f} % of them short of the tolerance"
+        )
+    return "\n".join(lines)
 
 
 def _pinocchio(robot: Robot) -> tuple[float, float] | str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynagate.bench import deadline, rollouts, solvers
+from dynagate.bench import contacts, deadline, rollouts, solvers
 
 GRADIENT = "forward_dynamics_gradient"
 
@@ -35,6 +35,7 @@ def text(result: dict[str, Any]) -> str:
     lines += ["", f"{GRADIENT}, end to end, µs per batch", *_grid(result)]
     lines += _resident(card)
     lines += ["", rollouts.text(result["rollouts"]), "", solvers.text(result["solver"])]
+    lines += ["", contacts.text(result["contacts"])] if "contacts" in result else []
     lines += [
         "",
         "relative L2 error over all states      " + "".join(f"{b:>10}" for b in result["accuracy"]["float32"]),
