@@ -4,6 +4,7 @@ momenta, its energy, and its order beside an explicit method."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,15 @@ def test_devices_and_guesses_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     for guess, device in ((3, "cpu"), (3, "cuda"), (4, "numpy")):
         got = run(of, 6, 0.01, VariationalMethod(guess=guess, tolerance=1e-12), device)
         np.testing.assert_allclose(got.q, reference.q, atol=1e-10)
+
+
+def test_a_step_is_solved_where_damping_is_larger_than_inertia() -> None:
+    """A light gripper with a heavy damper in its joint: half a step of damping belongs to the factor of M."""
+    of, dt = robot(), 0.005
+    lower = of.links[-1]
+    of = replace(of, links=(*of.links[:-1], replace(lower, joint=replace(lower.joint, damping=4e3))))
+    got = run(of, 20, dt)
+    assert np.abs(got.qd[-1, -1]) < 0.01 * np.abs(got.qd[0, -1])
 
 
 def test_a_ball_that_turns_too_far_in_a_step_is_told() -> None:

@@ -80,13 +80,15 @@ def start(
     guess: int,
     resisting: Array | None = None,
 ) -> tuple[Any, ...]:
-    """The initial guess of the increment, load (links, 6), impulse (nv,) as `prepare` has them; M's
-    factor (nv, nv), L below the diagonal and 1 / D on it; turn (nv, 2), cosine and sine of each joint.
+    """The initial guess of the increment, load (links, 6) and impulse (nv,) as `prepare` has them; the factor (nv, nv)
+    of M and half a step of damping, L below the diagonal and 1 / D on it; turn (nv, 2), cosine and sine of each joint.
 
     last, second, third, fourth: the increments of the steps before, the latest first. resisting: what forces that
     depend on the velocity add to M (nv, nv)."""
-    mass = mass_matrix(tree, q)
-    factor = factorise(tree, mass if resisting is None else mass + resisting)
+    slope = mass_matrix(tree, q)
+    for d, damping in enumerate(tree.damping):
+        slope[d, d] = slope[d, d] + (0.5 * damping) * dt
+    factor = factorise(tree, slope if resisting is None else slope + resisting)
     packed = factor.lower.copy()
     for d, inverse in enumerate(factor.inverse_d):
         packed[d, d] = inverse
