@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dynagate.base.untrusted import plain_text
-from dynagate.design.design import AxiStreams, Design, Register
+from dynagate.design.design import AxiStreams, Register
+from dynagate.design.latency import around, stream_cycles
 from dynagate.design.words import number_of
 from dynagate.fixedpoint.beside import Beside
 from dynagate.fixedpoint.certificate import Certificate
@@ -85,7 +86,7 @@ def _with_streams(axi: AxiStreams) -> str:
 def streams_text(built: Build, late: Sequence[int]) -> str:
     """The latency of a sample alone, from stream to stream. late: as `datasheet` takes it."""
     plan, design = built.plan, built.design
-    before, after = _around(design)
+    before, after = around(design)
     inside = [delivery.cycle + more for delivery, more in zip(plan.deliveries, late, strict=True)]
     low, high = stream_cycles(design, min(inside))[0], stream_cycles(design, max(inside))[1]
     span = f"{low}" if low == high else f"{low} to {high}"
@@ -93,21 +94,6 @@ def streams_text(built: Build, late: Sequence[int]) -> str:
         f"{span} cycles from the first beat in to the first beat out: {before} until the datapath, up to {plan.ii - 1} "
         f"until its next slot, {' or '.join(map(str, dict.fromkeys(inside)))} with overflow bits, {after} behind it"
     )
-
-
-def _around(design: Design) -> tuple[int, int]:
-    """Cycles of a sample alone in the shell before the datapath and behind it."""
-    axi = design.axi
-    assert axi is not None
-    return axi.beats.input + axi.conversion.input + 3, axi.conversion.output + 8
-
-
-def stream_cycles(design: Design, inside: int) -> tuple[int, int]:
-    """The least and the most cycles of a sample alone from the first beat in to the first beat out of a shell. inside:
-    those in the datapath, overflow bits included. A sample waits for the next slot, and where there are several
-    functions a result may wait a cycle for its turn."""
-    least = inside + sum(_around(design))
-    return least, least + design.ii - 1 + (len(design.functions) > 1)
 
 
 def _facts(built: Build) -> list[tuple[str, str]]:

@@ -19,8 +19,8 @@ from typing import Any
 from dynagate.base.errors import ArgumentError
 from dynagate.base.process import completed
 from dynagate.design.design import Design
-from dynagate.design.files import REBUILD, DesignError, bench_vectors_of, load
-from dynagate.hw.bench import SIMULATORS, bench_faults, subjects, vector_texts
+from dynagate.design.files import REBUILD, SIMULATORS, DesignError, bench_vectors_of, load
+from dynagate.hw.bench import bench_faults, subjects, vector_texts
 from dynagate.hw.bench.subject import DATAPATH, ROLLOUT, Subject
 from dynagate.hw.bench.vectors import Vectors
 from dynagate.sim.sources import SimulationError, read_sources

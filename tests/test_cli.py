@@ -304,7 +304,7 @@ def test_what_the_user_can_mend_is_told_in_a_line(
 
 
 def test_faults_of_the_program_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynagate.cli.info, "STATES", "many")
+    monkeypatch.setattr(dynagate.cli.info, "relative_errors", None)
     result = CliRunner().invoke(main, ["info", "two_joint_arm"])
     assert isinstance(result.exception, TypeError)
     assert any("a fault of dynagate" in note for note in result.exception.__notes__)

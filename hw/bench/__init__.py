@@ -22,8 +22,6 @@ from dynagate.hw.bench.subject import Subject, subjects
 from dynagate.hw.bench.values import Counts, values
 from dynagate.hw.bench.vectors import Vectors
 
-SIMULATORS = ("icarus", "verilator")
-"""Those that `dynagate verify` runs."""
 COCOTB = "test_bench.py"
 _LATE = re.compile(r"^  localparam integer LATE = (\d{1,2}(?:, LATE_\d+ = \d{1,2})*);$", flags=re.M)
 _HEX = re.compile(r"// [\x20-\x7e]*\n(?:[0-9a-f]*\n)*")

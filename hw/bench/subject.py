@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from dynagate.design.design import Design
 from dynagate.design.files import bench_folder, bench_modules
+from dynagate.design.latency import stream_cycles
 from dynagate.design.ring import ring_design
-from dynagate.hw.datasheet import stream_cycles
 
 DATAPATH, ROLLOUT, ACCELERATOR = "datapath", "rollout", "accelerator"
 TO_RESULT = 2

@@ -12,7 +12,7 @@ import click
 from dynagate.cli.extras import needs, require_programs, simulation_programs
 from dynagate.cli.groups import command
 from dynagate.cli.parameters import count
-from dynagate.hw.bench import SIMULATORS
+from dynagate.design.files import SIMULATORS
 
 if TYPE_CHECKING:
     from dynagate.hw.bench.vectors import Vectors

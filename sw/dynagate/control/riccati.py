@@ -97,11 +97,12 @@ def feedback(by_u: Array, by_ux: Array, by_uu: Array, regularisation: Any, held:
     if held is not None:
         by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
     dense = Dense(len(by_u))
-    factor = factorise(dense, by_uu)
-    right = np.concatenate([by_ux, by_u[:, None]], axis=1)
+    # the first joint is the first pivot, where `factorise` begins with the last row: short words lose less
+    factor = factorise(dense, by_uu[::-1, ::-1])
+    right = np.concatenate([by_ux, by_u[:, None]], axis=1)[::-1]
     half = np.stack([array(inwards(dense, factor, list(column))) for column in right.T], axis=1)
     scaled = half * array(factor.inverse_d)[:, None]
-    both = -np.stack([array(outwards(dense, factor, list(column))) for column in half.T], axis=1)
+    both = -np.stack([array(outwards(dense, factor, list(column))) for column in half.T], axis=1)[::-1]
     fall = scaled[:, nx] @ half[:, nx]
     return Feedback(Gains(both[:, :nx], both[:, nx], fall, _right(factor.inverse_d)), half, scaled)
 

@@ -21,6 +21,8 @@ FORMAT_VERSION = 6
 FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"
+SIMULATORS = ("icarus", "verilator")
+"""Those that `dynagate verify` runs."""
 BENCH = "tests"
 """Of the folder in a design's folder that verifies it."""
 _TEXTS = ("bench.v", "main.cpp", "rules.sv", "Makefile", "verify.sh")

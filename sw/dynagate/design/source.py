@@ -20,14 +20,20 @@ DECIDING = (
     "design/words.py",
     "forces",
     "integrators/chip_motion.py",
+    "integrators/collocation.py",
+    "integrators/explicit_method.py",
     "integrators/linearised.py",
     "integrators/methods.py",
     "integrators/motion.py",
-    *(f"integrators/position_based_{name}.py" for name in ("graphs", "links", "loop", "method", "search")),
+    *(
+        f"integrators/position_based_{name}.py"
+        for name in ("graphs", "inputs", "links", "loop", "method", "root", "search")
+    ),
     "integrators/stages.py",
     "integrators/step.py",
     "integrators/turn.py",
     *(f"integrators/variational_{name}.py" for name in ("body", "graphs", "method")),
+    "integrators/vectors.py",
     "hw",
 )
 """What decides a design, by place within the package."""

@@ -113,7 +113,7 @@ class Accelerator(Opened):
 
         inputs: (*leading, *shape) real numbers, in the shapes and units of the function table; the leading axes are the
         same for all inputs, and so those of the results. A single state has none: q (nq,) gives q̈ (nv,). Usually there
-        is one, the batch; of (a, b, nq) come (a, b, nv).
+        is one, the batch; of (a, b, nq) come (a, b, nv). unnamed: none is taken.
         out: results with the same leading axes, to be written over, which saves making arrays anew. Where arrays come
         again and again, `bind` saves more.
         outputs: names of those that are wanted, all unless given (`choosing`).
@@ -346,7 +346,9 @@ class Accelerator(Opened):
 
     def new_inputs(self, batch: int | tuple[int, ...]) -> Arrays:
         """Zeros (batch, *shape) by name for a call's inputs, in the dtype and where in memory the device reads them
-        fastest; other arrays do as well. batch: a number, or the leading axes, () for a single state."""
+        fastest; other arrays do as well. batch: a number, or the leading axes, () for a single state.
+
+        Raises ValueError: batch has another number than a whole one of 0 or more."""
         leading = tuple(batch) if isinstance(batch, Sequence) and not isinstance(batch, str) else (batch,)
         if not all(is_whole(count) and count >= 0 for count in leading):
             raise ArgumentError(f"batch={shown(batch)}; expected a whole number of 0 or more, or several")
