@@ -50,13 +50,14 @@ class Card:
     def __init__(self, bench: Bench, connection: Connection, seconds: float, seed: int) -> None:
         self.bench, self.connection, self.seconds = bench, connection, seconds
         self.random, self.chance, self.faults = random.Random(seed), 0.0, 0
+        self.late: Tlp | None = None
         bench.host.spoil = self._spoil
         self.buffers: dict[tuple[int, int], Buffer] = {}
         self.begun = self.ended = 0.0
         self.replies = 0  # to transfers, behind which the other process may begin the next
 
     def _spoil(self, tlp: Tlp) -> Tlp | None:
-        if self.random.random() >= self.chance:
+        if tlp is self.late or self.random.random() >= self.chance:
             return tlp
         self.faults += 1
         kind = self.random.choice(KINDS)
@@ -72,9 +73,8 @@ class Card:
     async def _send_late(self, tlp: Tlp) -> None:
         """Until it comes its tag stays taken."""
         await Timer(LATE_NS, "ns")
-        chance, self.chance = self.chance, 0.0
+        self.late = tlp  # which is spoilt enough
         await self.bench.host.send(tlp)
-        self.chance = chance
 
     def buffer(self, channel: int, size: int) -> Buffer:
         key = (channel, size)

@@ -73,12 +73,10 @@ def test_streaming_reaches_the_lesser_limit(card: Accelerator, built: Build) -> 
     assert 0.95 * limit <= rate <= limit
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("count", [4, 10_000])
+@pytest.mark.parametrize("count", [4, pytest.param(10_000, marks=pytest.mark.long)])
 def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: Accelerator, built: Build) -> None:
     """Poisoned and misplaced completions, and late ones. A call either raises or gives every result in its place. Small
-    batches and many faults: what comes behind a fault is another call. Known fault: on a busy machine a call behind it
-    has stayed without results once, and said so after 30 s."""
+    batches and many faults: what comes behind a fault is another call."""
     socket, chance = link_of(card).card, 0.05
     before, seed = socket.call("spoil", chance), 0
     told: list[str] = []
@@ -96,6 +94,19 @@ def test_faults_of_the_link_are_told_and_nothing_is_misplaced(count: int, card: 
     # descriptors of the results are read over the link too
     assert all(re.search(r"a (write|read) failed \(Input/output error\)", text) for text in told)
     check(card, built, 400, seed=2)
+
+
+def test_a_reset_that_failed_is_repeated(card: Accelerator, built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next call resets first: what the failed one left would come before its results."""
+
+    def breaks(*_: object) -> bool:
+        raise DeviceError("the link broke")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(link_of(card), "_finds", breaks)
+        with pytest.raises(DeviceError, match="the link broke"):
+            link_of(card).reset()
+    check(card, built, 20, seed=3)
 
 
 @pytest.mark.long

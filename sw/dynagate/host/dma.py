@@ -81,6 +81,7 @@ class DmaLink(Link):
         self._space = threading.Semaphore(RECEIVED)
         self._fault: BaseException | None = None
         self._moved = time.monotonic()
+        self._at_rest = True  # no reset has failed since the last that did not
 
     @staticmethod
     def _check_design(design: Design, timeout: float) -> None:
@@ -133,6 +134,8 @@ class DmaLink(Link):
             raise DeviceError(f"{self.text} has {self.depth} batches under way; expected their results to be read")
         if not count:
             return
+        if not self._at_rest:
+            self.reset()
         with self._changed:
             if not self._under_way:
                 self._moved = time.monotonic()
@@ -238,8 +241,10 @@ class DmaLink(Link):
 
     def reset(self) -> None:
         """Ends what is under way, also what a process left that was killed: a marked sample is sent, and whatever comes
-        before its result is dropped. Raises DeviceError where the device does not come to rest."""
+        before its result is dropped. Raises DeviceError where the device does not come to rest; the next `write` resets
+        it first then."""
         self._check()
+        self._at_rest = False
         with self._changed:
             self._epoch += 1
             self._under_way.clear()
@@ -250,6 +255,7 @@ class DmaLink(Link):
         self._end_transfers(deadline)
         self._resynchronise(deadline)
         self.write_register(CONTROL.address, SOFT_RESET)
+        self._at_rest = True
 
     def _end_transfers(self, deadline: float) -> None:
         """Soft resets let a transfer into the device end, and results of marked samples one out of it."""
