@@ -22,7 +22,7 @@ from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop, Until
+from dynagate.graph.loop import Loop, Until, evaluate_turn
 
 Array = npt.NDArray[Any]
 Values = dict[str, list[Fixed]]
@@ -235,13 +235,22 @@ def integers_of(
 
 @dataclass
 class Observed:
-    """What came into each graph of a loop, in float64: by the graph's place in order, batches of inputs by name."""
+    """What came into each graph of a loop, in float64: by the graph's `id`, batches of inputs by name."""
 
     inputs: dict[int, list[dict[str, Array]]] = field(default_factory=dict)
 
-    def of(self, graph: int) -> dict[str, Array]:
-        batches = self.inputs[graph]
+    def of(self, graph: Graph) -> dict[str, Array]:
+        batches = self.inputs[id(graph)]
         return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+
+    def evaluated(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of a graph, whose inputs are noted."""
+        self.inputs.setdefault(id(graph), []).append(dict(inputs))
+        return evaluate(graph, inputs)
+
+    def add(self, other: Observed) -> None:
+        for graph, batches in other.inputs.items():
+            self.inputs.setdefault(graph, []).extend(batches)
 
 
 def observe(
@@ -262,16 +271,19 @@ def observe(
     state |= {name: starts[name] for name in blocks.loop.carry.values() if name in starts}
     turns = next(iter(per_turn.values())).shape[1]
     for turn in range(turns):
+        one = Observed()
         with np.errstate(all="ignore"):  # some trajectories may come to no end
-            values = _float_body(blocks.loop, _turn_of(state, starts, per_turn, turn), Observed(), [0])
+            values = evaluate_turn(blocks.loop, _turn_of(state, starts, per_turn, turn), one.evaluated)
             goes_on = np.asarray(kept(values), dtype=bool)
         if not goes_on.any():
             break
-        state, starts, per_turn = ({name: x[goes_on] for name, x in each.items()} for each in (state, starts, per_turn))
-        one = Observed()
-        values = _float_body(blocks.loop, _turn_of(state, starts, per_turn, turn), one, [0])
-        for graph, batches in one.inputs.items():
-            observed.inputs.setdefault(graph, []).extend(batches)
+        if not goes_on.all():  # once more without those that end
+            state, starts, per_turn = (
+                {name: x[goes_on] for name, x in each.items()} for each in (state, starts, per_turn)
+            )
+            one = Observed()
+            values = evaluate_turn(blocks.loop, _turn_of(state, starts, per_turn, turn), one.evaluated)
+        observed.add(one)
         state |= {name: values[value] for value, name in blocks.loop.carry.items()}
     return observed
 
@@ -281,38 +293,6 @@ def _turn_of(
 ) -> dict[str, Array]:
     """The inputs of a turn."""
     return {**starts, **state, **{name: x[:, turn] for name, x in per_turn.items()}}
-
-
-def _float_body(loop: Loop, values: dict[str, Array], observed: Observed, place: list[int]) -> dict[str, Array]:
-    """place: of the next graph in order."""
-    for step in loop.steps:
-        if isinstance(step, Loop):
-            values = {**values, **_float_loop(step, values, observed, place)}
-            continue
-        assert isinstance(step, Graph)
-        inputs = {port.name: values[port.name] for port in step.inputs}
-        observed.inputs.setdefault(place[0], []).append(inputs)
-        values = {**values, **evaluate(step, inputs)}
-        place[0] += 1
-    return values
-
-
-def _float_loop(loop: Loop, values: dict[str, Array], observed: Observed, place: list[int]) -> dict[str, Array]:
-    stop, first = loop.stop, place[0]
-    batch = len(next(iter(values.values())))
-    rows, state, results = np.arange(batch), dict(values), dict[str, Array]()
-    for _ in range(turns_of(loop)):
-        place[0] = first
-        turn = _float_body(loop, state, observed, place)
-        for name in loop.last:
-            results.setdefault(name, np.zeros((batch, *turn[name].shape[1:])))[rows] = turn[name]
-        state = {**state, **{name: turn[value] for value, name in loop.carry.items()}}
-        if isinstance(stop, Until):
-            goes_on = ~(np.abs(turn[stop.residual]) <= stop.tolerance)
-            state, rows = {name: x[goes_on] for name, x in state.items()}, rows[goes_on]
-        if not len(rows):
-            break
-    return results
 
 
 def assign_loop(blocks: Blocks, observed: Observed, limits: Limits, policy: Policy) -> FormattedLoop:
@@ -337,7 +317,6 @@ class _Limits:
 class _Assigner:
     def __init__(self, observed: Observed, limits: Limits, policy: Policy, starts: Mapping[str, float]) -> None:
         self.observed, self.limits, self.policy, self.starts = observed, limits, policy, starts
-        self.place = 0
 
     def loop(self, loop: Loop, known: Mapping[str, list[Format]]) -> FormattedLoop:
         """known: formats of the entries of values that have one."""
@@ -358,9 +337,8 @@ class _Assigner:
         return FormattedLoop(loop, tuple(steps), self.starts)
 
     def graph(self, graph: Graph, formats: Mapping[str, list[Format]]) -> FormattedGraph:
-        graph = late_terms_last(graph)
-        ranges = sampled_ranges(graph, self.observed.of(self.place))
-        self.place += 1
+        inputs, graph = self.observed.of(graph), late_terms_last(graph)
+        ranges = sampled_ranges(graph, inputs)
         fixed = {
             i: (fmt, None)
             for port in graph.inputs

@@ -214,7 +214,7 @@ def evaluate_loop(loop: Loop, inputs: Mapping[str, npt.ArrayLike], of_graph: OfG
     state = values
     results: dict[str, Array] = {}
     for turn in reversed(range(turns)) if loop.backwards else range(turns):
-        results = _turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}}, of_graph)
+        results = evaluate_turn(loop, {**state, **{name: array[:, turn] for name, array in per_turn.items()}}, of_graph)
         state = {**state, **{name: results[value] for value, name in loop.carry.items()}}
         for name, each in kept.items():
             if (turn + 1) % loop.every == 0:
@@ -237,8 +237,9 @@ def _checked(loop: Loop, inputs: Mapping[str, npt.ArrayLike]) -> dict[str, Array
     return arrays
 
 
-def _turn(loop: Loop, values: Mapping[str, Array], of_graph: OfGraph) -> dict[str, Array]:
-    """All values after one turn."""
+def evaluate_turn(loop: Loop, values: Mapping[str, Array], of_graph: OfGraph = evaluate) -> dict[str, Array]:
+    """All values after one turn, from its inputs (batch, *shape) by name, without checks. of_graph: as of
+    `evaluate_loop`."""
     results = dict(values)
     for step in loop.steps:
         inputs = {port.name: results[port.name] for port in step.inputs}
@@ -261,7 +262,7 @@ def _until(loop: Loop, stop: Until, values: dict[str, Array], of_graph: OfGraph)
     for _ in range(stop.at_most):
         if not len(rows):
             break
-        turn = _turn(loop, {name: array[rows] for name, array in state.items()}, of_graph)
+        turn = evaluate_turn(loop, {name: array[rows] for name, array in state.items()}, of_graph)
         turns[rows] += 1
         residual[rows] = np.abs(turn[stop.residual])
         for name in loop.last:
