@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dynagate.base.naming import scope
-from dynagate.dynamics.spatial import Array, Scalar, array
+from dynagate.dynamics.spatial import Array, Scalar, array, is_zero
 
 
 def solve_square(matrix: Array, rhs: Array, order: Sequence[int]) -> Array:
@@ -20,9 +20,9 @@ def solve_square(matrix: Array, rhs: Array, order: Sequence[int]) -> Array:
     for step, k in enumerate(order):
         with scope("eliminate", f"row{k}"):
             inverse[k] = 1.0 / left[k, k]
-            after = [j for j in order[step + 1 :] if not _is_zero(left[k, j])]
+            after = [j for j in order[step + 1 :] if not is_zero(left[k, j])]
             for i in order[step + 1 :]:
-                if not _is_zero(left[i, k]):
+                if not is_zero(left[i, k]):
                     factor = left[i, k] * inverse[k]
                     x[i] = x[i] - factor * x[k]
                     for j in after:
@@ -33,7 +33,3 @@ def solve_square(matrix: Array, rhs: Array, order: Sequence[int]) -> Array:
                 x[k] = x[k] - left[k, j] * x[j]
             x[k] = x[k] * inverse[k]
     return x
-
-
-def _is_zero(value: Scalar) -> bool:
-    return isinstance(value, float) and value == 0.0

@@ -29,6 +29,7 @@ from dynagate.dynamics.spatial import (
     Scalar,
     array,
     cross,
+    is_zero,
     rotate_symmetric,
     skew,
     symmetric,
@@ -221,7 +222,7 @@ class Composites(NamedTuple):
 
 def composites(tree: Tree, kin: Kinematics) -> Composites:
     result = Composites(composite(tree, kin, kin.inertia), composite(tree, kin, kin.coriolis), [], [], [])
-    parts = [[k for k, x in enumerate((*s.angular, *s.linear)) if not _is_zero(x)] for s in kin.axis]
+    parts = [[k for k, x in enumerate((*s.angular, *s.linear)) if not is_zero(x)] for s in kin.axis]
     for d, i in enumerate(tree.link_of):
         with scope("grad", *tree.where(d)):
             result.momentum.append(result.inertia[i] @ kin.axis[d])
@@ -229,10 +230,6 @@ def composites(tree: Tree, kin: Kinematics) -> Composites:
         above = {k for e in tree.chain[d][:-1] for k in parts[e]}
         result.column_is_complete.append(len(tree.dofs[i]) == 1 and above.issuperset(parts[d]))
     return result
-
-
-def _is_zero(x: Scalar) -> bool:
-    return isinstance(x, float) and x == 0.0
 
 
 def by_velocity(tree: Tree, kin: Kinematics, moved: Composites) -> Array:

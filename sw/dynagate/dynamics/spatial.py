@@ -32,6 +32,11 @@ def zeros(*shape: int) -> Array:
     return array(np.zeros(shape))
 
 
+def is_zero(x: Scalar) -> bool:
+    """Whether x is the number 0, and not a traced value."""
+    return isinstance(x, float) and x == 0.0
+
+
 def sin(x: Scalar) -> Scalar:
     return x.sin() if hasattr(x, "sin") else np.sin(x)
 

@@ -16,7 +16,7 @@ from dynagate.base.errors import ArgumentError
 from dynagate.base.naming import scope
 from dynagate.dynamics import Tree
 from dynagate.dynamics.configuration import direction_matrix
-from dynagate.dynamics.spatial import zeros
+from dynagate.dynamics.spatial import is_zero, zeros
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
@@ -164,7 +164,7 @@ class Derivative:
             nodes, moves = self._moves(port, values)
             with scope("tangent"):
                 moved = moves @ np.ravel(rates[port.name])
-            seeds |= {i: rate for i, rate in zip(nodes, moved, strict=True) if not _is_zero(rate)}
+            seeds |= {i: rate for i, rate in zip(nodes, moved, strict=True) if not is_zero(rate)}
         by_node = tangents(self.graph, values, seeds)
         return {
             port.name: np.array([by_node.get(i, 0.0) for i in port.nodes], dtype=object).reshape(port.shape)
@@ -185,10 +185,6 @@ class Derivative:
             output: np.stack(columns, axis=-1).reshape(*columns[0].shape, *shape)
             for output, columns in by_output.items()
         }
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, float) and value == 0.0
 
 
 def _again(graph: Graph, name: str) -> tuple[Recording, list[Any]]:
