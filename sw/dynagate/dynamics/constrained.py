@@ -28,7 +28,7 @@ from dynagate.dynamics.constraint_rows import Held, acceleration_of, held_by, in
 from dynagate.dynamics.coupling import Elimination
 from dynagate.dynamics.inverse_dynamics import Balance, balance
 from dynagate.dynamics.mass_matrix import CONFIGURATIONS, SINGULAR, Factor, factorise, inwards, mass_matrix, outwards
-from dynagate.dynamics.spatial import Array, Force, Inertia, Scalar, array, cross, zeros
+from dynagate.dynamics.spatial import Array, Force, Inertia, Scalar, array, cross, symmetric, zeros
 from dynagate.dynamics.tree import Tree
 from dynagate.robot.model import Robot, RobotError
 
@@ -322,12 +322,7 @@ def _least_pivots(tree: Tree, undriven: Sequence[int]) -> list[float]:
 
 def _products(scaled: Any, columns: Any) -> Array:
     """The symmetric matrix (n, n) of products of the first n vectors with the second, each pair of entries once."""
-    n = len(columns)
-    result = zeros(n, n)
-    for a in range(n):
-        for b in range(a, n):
-            result[a, b] = result[b, a] = label(scaled[a] @ array(columns[b]), f"s_{a}_{b}")
-    return result
+    return symmetric(lambda a, b: label(scaled[a] @ array(columns[b]), f"s_{a}_{b}"), len(columns))
 
 
 def residual(

@@ -150,7 +150,7 @@ def _begin(robot: Robot, contact: RigidContact, links: Sequence[int], dt: float)
             w[a, a] = w[a, a] + contact.compliance
         velocity = jacobian @ free
         for c, gap in enumerate(gaps):
-            velocity[3 * c] = velocity[3 * c] + select(gap, gap, gap * CORRECTED) * (1.0 / dt)
+            velocity[3 * c] = velocity[3 * c] + _closing(gap, dt)
     inverse = _inverse_steepness(w)
     return recording.graph(
         {"free": free, "answer": answer, "w": w, "b": velocity, "inverse": inverse, "count": zeros()}
@@ -173,6 +173,11 @@ def _rows(tree: Tree, contact: RigidContact, links: Sequence[int], where: Poses)
                 gaps.append(label(axes[0] @ at - (plane.offset + point.radius), "gap"))
                 place += 3
     return result, gaps
+
+
+def _closing(gap: Scalar, dt: float) -> Scalar:
+    """m/s: what a step may close of a gap, or is to take back of a depth."""
+    return select(gap, gap, gap * CORRECTED) * (1.0 / dt)
 
 
 def _columns(tree: Tree, link: int, where: Poses, at: Array) -> Array:
@@ -255,7 +260,7 @@ def contact_equations(robot: Robot, contact: RigidContact, dt: float) -> Equatio
     left = r.copy()
     for c, gap in enumerate(gaps):
         n = 3 * c
-        u[n] = u[n] + select(gap, gap, gap * CORRECTED) * (1.0 / dt)
+        u[n] = u[n] + _closing(gap, dt)
         normal, x, y = r[n : n + 3] - u[n : n + 3] * mass
         normal = select(normal, normal, 0.0)
         left[n : n + 3] = r[n : n + 3] - array([normal, *_in_disc(x, y, r[n] * contact.friction)])
