@@ -17,7 +17,7 @@ import numpy.typing as npt
 from dynagate.base.naming import scope
 from dynagate.control.cost import Cost, CostGraphs, Expansion
 from dynagate.control.forward import CARRY, named, stepped, with_cost
-from dynagate.control.riccati import Gains, Held, Value, moved, riccati
+from dynagate.control.riccati import LARGEST, Gains, Held, Value, moved, regularised, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
 from dynagate.dynamics.spatial import array, chosen, select, zeros
@@ -38,7 +38,8 @@ ACCEPTED, FLAT = 0.1, 1e-12
 """The part of the expected fall of the cost that a step must bring, and the expected fall below which any does."""
 TRIALS = 10
 """Step lengths: 1, 1/2, 1/4, ..."""
-LARGEST = 1e300
+NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
+"""What the backward pass calls the state and the torques of a knot."""
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ class _Builder:
     def _backward(self) -> Loop:
         """Backward passes with more and more regularisation, until all pivots are positive."""
         linear = linearised_step_graph(self.robot, self.options.step)
-        linear = self._driven(named(linear, {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}, {}))
+        linear = self._driven(named(linear, NOW, {}))
         steps = (self._expansion(), *self._blocks()) if self.large else (self._knot(),)
         sweep = Loop(
             "sweep",
@@ -233,7 +234,7 @@ class _Builder:
             (linear, *steps),
             {"slope_next": "slope", "curvature_next": "curvature", "fall_new": "fall_sum", "right_new": "right_sum"},
             Count(self.options.knots),
-            ("qs_new", "qds_new", "us_new", *self.each),
+            (*NOW.values(), *self.each),
             ("gains_new", "feeds_new"),
             ("fall_new", "right_new"),
             backwards=True,
@@ -254,9 +255,7 @@ class _Builder:
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             reg = recording.input("reg_now", ())[()]
             cost = self.costs.final.expansion(recording, values)
-            curvature = cost.by_xx.copy()
-            for i in range(len(curvature)):
-                curvature[i, i] = curvature[i, i] + reg
+            curvature = regularised(cost.by_xx, reg)
             if self.large:
                 return {"slope": self.blocked.rows(cost.by_x), "curvature": self.blocked.rows(curvature)}
             return {"slope": cost.by_x, "curvature": curvature}
@@ -295,8 +294,7 @@ class _Builder:
             value, gains = riccati(value, a, b, cost, sums["reg_now"][()], self._held({"us_new": values["tau"]}))
             return {"slope_next": value.slope, "curvature_next": value.curvature, **self._gains(sums, gains)}
 
-        names = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
-        return named(with_cost(self.costs, "riccati", False, record), names, {})
+        return named(with_cost(self.costs, "riccati", False, record), NOW, {})
 
     def _expansion(self) -> Graph:
         """The cost of a knot about its state, in blocks."""
@@ -305,14 +303,10 @@ class _Builder:
         def record(recording: Recording, values: dict[str, Array]) -> Mapping[str, Any]:
             reg = recording.input("reg_now", ())[()]
             cost = self._of_driven(self.costs.running.expansion(recording, values))
-            by_xx = cost.by_xx.copy()
-            for i in range(len(by_xx)):
-                by_xx[i, i] = by_xx[i, i] + reg
             by_u = {"cost_u": pushes(cost.by_u), "cost_ux": pushes(cost.by_ux), "cost_uu": pushes(cost.by_uu)}
-            return {"cost_x": rows(cost.by_x), "cost_xx": rows(by_xx), **by_u}
+            return {"cost_x": rows(cost.by_x), "cost_xx": rows(regularised(cost.by_xx, reg)), **by_u}
 
-        names = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
-        return named(with_cost(self.costs, "expansion", False, record), names, {})
+        return named(with_cost(self.costs, "expansion", False, record), NOW, {})
 
     def _blocks(self) -> tuple[Graph | Loop, ...]:
         others: dict[str, tuple[int, ...]] = {"fall_sum": (), "right_sum": ()}

@@ -21,9 +21,8 @@ from dynagate.dynamics.spatial import array, select, symmetric
 Array = npt.NDArray[Any]
 Held = Callable[[Array], Array]
 
-
 LARGEST = 1e300
-"""Above the inverse of any pivot that is no rounding error."""
+"""Above the cost of any motion that comes to an end, and the inverse of any pivot that is no rounding error."""
 
 
 class Value(NamedTuple):
@@ -55,6 +54,14 @@ def moved(value: Value, dt: float) -> Value:
         return Value(np.concatenate([slope[:n], slope[n:] + slope[:n] * dt]), curved)
 
 
+def regularised(matrix: Array, more: Any) -> Array:
+    """A matrix (n, n) with so much more on its diagonal."""
+    result = matrix.copy()
+    for i in range(len(result)):
+        result[i, i] = result[i, i] + more
+    return result
+
+
 def riccati(
     value: Value, a: Array, b: Array, cost: Expansion, regularisation: Any, held: Held | None = None
 ) -> tuple[Value, Gains]:
@@ -73,9 +80,7 @@ def riccati(
         by_uu = symmetric(lambda i, j: cost.by_uu[i, j] + b[:, i] @ pushed[:, j], nu)
         back = feedback(by_u, by_ux, by_uu, regularisation, held)
         half, scaled = back.half, back.scaled
-        curvature = symmetric(lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j], nx)
-        for i in range(nx):
-            curvature[i, i] = curvature[i, i] + regularisation
+        curvature = regularised(symmetric(lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j], nx), regularisation)
         slope = array([by_x[i] - scaled[:, nx] @ half[:, i] for i in range(nx)])
     return Value(slope, curvature), back.gains
 
@@ -90,10 +95,7 @@ class Feedback(NamedTuple):
 
 def feedback(by_u: Array, by_ux: Array, by_uu: Array, regularisation: Any, held: Held | None) -> Feedback:
     """The torques that minimise the value, by its derivatives. regularisation, held: as of `riccati`."""
-    nu, nx = by_ux.shape
-    by_uu = by_uu.copy()
-    for i in range(nu):
-        by_uu[i, i] = by_uu[i, i] + regularisation
+    nx, by_uu = by_ux.shape[1], regularised(by_uu, regularisation)
     if held is not None:
         by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
     dense = Dense(len(by_u))
