@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ import numpy.typing as npt
 from dynagate.base.naming import scope
 from dynagate.control.cost import CostGraphs
 from dynagate.graph import Graph
-from dynagate.graph.graph import Port
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.step import StepOptions, step_graph
 
@@ -33,7 +31,7 @@ def stepped(costs: CostGraphs, options: StepOptions, torque: str) -> tuple[Graph
         return {"total_next": total + costs.running.value(recording, values)}
 
     running = with_cost(costs, "running", False, record)
-    return named(step, names, {"q_next": "q_end", "qd_next": "qd_end"}), named(running, names, {})
+    return step.named(names, {"q_next": "q_end", "qd_next": "qd_end"}), running.named(names, {})
 
 
 def with_cost(
@@ -45,12 +43,3 @@ def with_cost(
     with scope(name):
         outputs = record(recording, values)
     return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
-
-
-def named(graph: Graph, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Graph:
-    """The graph with other names at its edge."""
-
-    def renamed(ports: Sequence[Port], names: Mapping[str, str]) -> tuple[Port, ...]:
-        return tuple(replace(port, name=names.get(port.name, port.name)) for port in ports)
-
-    return replace(graph, inputs=renamed(graph.inputs, inputs), outputs=renamed(graph.outputs, outputs))

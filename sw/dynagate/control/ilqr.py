@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from dynagate.base.naming import scope
 from dynagate.control.cost import Cost, CostGraphs, Expansion
-from dynagate.control.forward import CARRY, named, stepped, with_cost
+from dynagate.control.forward import CARRY, stepped, with_cost
 from dynagate.control.riccati import LARGEST, Gains, Held, Value, moved, regularised, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
@@ -174,7 +174,7 @@ class _Builder:
                 "alpha_next": alpha * 0.5,
             }
 
-        return named(with_cost(self.costs, "judge", True, record), {"q": "q_end", "qd": "qd_end"}, {})
+        return with_cost(self.costs, "judge", True, record).named({"q": "q_end", "qd": "qd_end"}, {})
 
     def _choice(self) -> Loop:
         """The trajectory that was accepted, or the one before."""
@@ -226,7 +226,7 @@ class _Builder:
     def _backward(self) -> Loop:
         """Backward passes with more and more regularisation, until all pivots are positive."""
         linear = linearised_step_graph(self.robot, self.options.step)
-        linear = self._driven(named(linear, NOW, {}))
+        linear = self._driven(linear.named(NOW, {}))
         steps = (self._expansion(), *self._blocks()) if self.large else (self._knot(),)
         sweep = Loop(
             "sweep",
@@ -260,7 +260,7 @@ class _Builder:
                 return {"slope": self.blocked.rows(cost.by_x), "curvature": self.blocked.rows(curvature)}
             return {"slope": cost.by_x, "curvature": curvature}
 
-        return named(with_cost(self.costs, "end", True, record), {"q": "q_last_new", "qd": "qd_last_new"}, {})
+        return with_cost(self.costs, "end", True, record).named({"q": "q_last_new", "qd": "qd_last_new"}, {})
 
     def _driven(self, linear: Graph) -> Graph:
         """The derivatives of a step by the state and by the torques that there are."""
@@ -294,7 +294,7 @@ class _Builder:
             value, gains = riccati(value, a, b, cost, sums["reg_now"][()], self._held({"us_new": values["tau"]}))
             return {"slope_next": value.slope, "curvature_next": value.curvature, **self._gains(sums, gains)}
 
-        return named(with_cost(self.costs, "riccati", False, record), NOW, {})
+        return with_cost(self.costs, "riccati", False, record).named(NOW, {})
 
     def _expansion(self) -> Graph:
         """The cost of a knot about its state, in blocks."""
@@ -306,7 +306,7 @@ class _Builder:
             by_u = {"cost_u": pushes(cost.by_u), "cost_ux": pushes(cost.by_ux), "cost_uu": pushes(cost.by_uu)}
             return {"cost_x": rows(cost.by_x), "cost_xx": rows(regularised(cost.by_xx, reg)), **by_u}
 
-        return named(with_cost(self.costs, "expansion", False, record), NOW, {})
+        return with_cost(self.costs, "expansion", False, record).named(NOW, {})
 
     def _blocks(self) -> tuple[Graph | Loop, ...]:
         others: dict[str, tuple[int, ...]] = {"fall_sum": (), "right_sum": ()}

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.control.cost import Cost, CostGraphs
-from dynagate.control.forward import CARRY, named, stepped, with_cost
+from dynagate.control.forward import CARRY, stepped, with_cost
 from dynagate.graph.loop import Count, Loop
 from dynagate.graph.recorder import Recording
 from dynagate.integrators.explicit_method import step_inputs
@@ -34,7 +34,7 @@ def sampled_loop(robot: Robot, cost: Cost, step: StepOptions, knots: int) -> Loo
         total = recording.input("total_next", ())[()]
         return {"cost": total + costs.final.value(recording, values)}
 
-    end = named(with_cost(costs, "end", True, record), {"q": "q_end", "qd": "qd_end"}, {})
+    end = with_cost(costs, "end", True, record).named({"q": "q_end", "qd": "qd_end"}, {})
     return Loop(f"mppi_{knots}", robot.name, (forward, end), {}, Count(1), last=("cost",))
 
 

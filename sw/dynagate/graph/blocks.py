@@ -6,7 +6,7 @@ took become a value like others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.spatial import select
 from dynagate.graph.derivatives import output_values
-from dynagate.graph.graph import Graph, Port
+from dynagate.graph.graph import Graph
 from dynagate.graph.loop import RESIDUAL, TURNS, Loop, Until
 from dynagate.graph.recorder import Recording
 from dynagate.graph.scan import Scan
@@ -66,11 +66,7 @@ def _renamed_step(step: Step, names: Mapping[str, str]) -> Step:
         return renamed(step, names)
     if isinstance(step, Scan):
         raise ArgumentError(f"scan '{step.name}' in a program; expected graphs and loops")
-
-    def ports(old: Iterable[Port]) -> tuple[Port, ...]:
-        return tuple(replace(port, name=names.get(port.name, port.name)) for port in old)
-
-    return replace(step, inputs=ports(step.inputs), outputs=ports(step.outputs))
+    return step.named(names, names)
 
 
 def _joined(loop: Loop, constants: Mapping[str, float]) -> tuple[Loop, dict[str, float]]:
@@ -85,13 +81,12 @@ def _joined(loop: Loop, constants: Mapping[str, float]) -> tuple[Loop, dict[str,
     steps: list[Graph | Loop] = []
     graphs: list[Graph] = []
     for k, step in enumerate(loop.steps):
-        if isinstance(step, Scan):
-            raise ArgumentError(f"scan '{step.name}' in a program; expected graphs and loops")
         if isinstance(step, Loop):
             inner, own = _joined(step, folded)
             steps.append(inner)
             starts |= own
             continue
+        assert isinstance(step, Graph)  # no scan: it was renamed
         graphs.append(step)
         if k + 1 == len(loop.steps) or not isinstance(loop.steps[k + 1], Graph):
             later = {port.name for other in loop.steps[k + 1 :] for port in other.inputs}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import takewhile
 
@@ -97,6 +97,14 @@ class Graph:
 
     def __len__(self) -> int:
         return len(self.nodes)
+
+    def named(self, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> Graph:
+        """With other names of ports. inputs, outputs: from the old name to the new one; the others stay."""
+
+        def renamed(ports: Iterable[Port], names: Mapping[str, str]) -> tuple[Port, ...]:
+            return tuple(replace(port, name=names.get(port.name, port.name)) for port in ports)
+
+        return replace(self, inputs=renamed(self.inputs, inputs), outputs=renamed(self.outputs, outputs))
 
     @cached_property
     def users(self) -> tuple[tuple[int, ...], ...]:

@@ -17,7 +17,6 @@ from dynagate.graph import Graph
 from dynagate.graph.derivatives import Derivative
 from dynagate.graph.loop import Loop
 from dynagate.graph.recorder import Recording
-from dynagate.graph.scan import Scan
 from dynagate.graph.sizes import typical_sizes
 from dynagate.integrators.motion import Motion
 from dynagate.robot import Robot
@@ -85,16 +84,13 @@ def reverse_with_feedback(loop: Loop, robot: Robot, feedback: Feedback) -> Loop:
     closing = _graph(robot, largest_of(robot, feedback))
     inputs = ("feedforward", *feedback_inputs(robot))
     opened = {name: f"opened_{name}" for name in loop.carry}
-    steps = (closing, *(_renamed(step, opened) for step in loop.steps), _back(robot, closing, opened))
+    (step,) = loop.steps
+    assert isinstance(step, Graph)
+    steps = (closing, step.named({}, opened), _back(robot, closing, opened))
     others = tuple(name for name in loop.per_turn if name != "tau")
     kept = tuple(f"vjp_{name}" for name in inputs)
     per_turn = (*others, *inputs)
     return replace(loop, name=f"{loop.name}_with_feedback", steps=steps, per_turn=per_turn, kept=kept)
-
-
-def _renamed(step: Graph | Loop | Scan, names: Mapping[str, str]) -> Graph:
-    assert isinstance(step, Graph)
-    return replace(step, outputs=tuple(replace(p, name=names.get(p.name, p.name)) for p in step.outputs))
 
 
 def _back(robot: Robot, closing: Graph, opened: Mapping[str, str]) -> Graph:
