@@ -34,6 +34,21 @@ def stepped(costs: CostGraphs, options: StepOptions, torque: str) -> tuple[Graph
     return step.named(names, {"q_next": "q_end", "qd_next": "qd_end"}), running.named(names, {})
 
 
+def recorded(
+    name: str,
+    robot: str,
+    shapes: Mapping[str, tuple[int, ...]],
+    record: Callable[[Mapping[str, Array]], Mapping[str, Any]],
+    within: str = "",
+) -> Graph:
+    """A graph of inputs of these shapes and what it records of them. within: its scope, unless that is `name`."""
+    recording = Recording(name, robot)
+    values = {each: recording.input(each, shape) for each, shape in shapes.items()}
+    with scope(within or name):
+        outputs = record(values)
+    return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
+
+
 def with_cost(
     costs: CostGraphs, name: str, last: bool, record: Callable[[Recording, dict[str, Array]], Mapping[str, Any]]
 ) -> Graph:

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.naming import scope
 from dynagate.control.cost import Cost, CostGraphs, Expansion
-from dynagate.control.forward import CARRY, stepped, with_cost
+from dynagate.control.forward import CARRY, recorded, stepped, with_cost
 from dynagate.control.riccati import LARGEST, Gains, Held, Value, moved, regularised, riccati
 from dynagate.control.riccati_blocks import LARGEST_UNROLLED, Blocked
 from dynagate.dynamics.configuration import between
@@ -373,14 +372,8 @@ class _Builder:
 
         return self._graph("verdict", dict.fromkeys(numbers, ()), record)
 
-    # recordings
-
     def _graph(self, name: str, shapes: Mapping[str, tuple[int, ...]], record: Record) -> Graph:
-        recording = Recording(name, self.robot.name)
-        values = {each: recording.input(each, shape) for each, shape in shapes.items()}
-        with scope(name):
-            outputs = record(values)
-        return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
+        return recorded(name, self.robot.name, shapes, record)
 
 
 def _least(x: Any, bound: float) -> Any:

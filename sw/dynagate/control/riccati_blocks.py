@@ -10,14 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
-from dynagate.base.naming import scope
+from dynagate.control.forward import recorded
 from dynagate.control.riccati import Held, feedback
 from dynagate.graph import Graph
 from dynagate.graph.loop import Count, Loop
-from dynagate.graph.recorder import Recording
 
 Array = npt.NDArray[Any]
 Shapes = Mapping[str, tuple[int, ...]]
@@ -140,8 +138,4 @@ def _blocks(size: int) -> tuple[int, int]:
 
 
 def _graph(name: str, robot: str, shapes: Shapes, record: Callable[[Mapping[str, Array]], Mapping[str, Any]]) -> Graph:
-    recording = Recording(name, robot)
-    values = {each: recording.input(each, shape) for each, shape in shapes.items()}
-    with scope("riccati"):
-        outputs = record(values)
-    return recording.graph({each: np.asarray(value, dtype=object) for each, value in outputs.items()})
+    return recorded(name, robot, shapes, record, "riccati")
