@@ -167,6 +167,11 @@ class ExpPlan:
         return self.power.frac + 2
 
 
+def octaves_of_exp(to: Format) -> int:
+    """The size of log₂ of results from which on they are too large, or nothing is left of them."""
+    return max(abs(to.width - to.frac), abs(to.frac) + 2)
+
+
 @lru_cache(maxsize=256)
 def exp_plan(source: Format, to: Format) -> ExpPlan:
     """The table has as many fraction bits as the result has bits. With f = 2**u, of which f''' is 2/3 at most,
@@ -174,8 +179,7 @@ def exp_plan(source: Format, to: Format) -> ExpPlan:
     whose results are neither too large nor nothing."""
     frac = max(to.width, 4)
     bits = frac + 4
-    octaves = max(abs(to.width - to.frac), abs(to.frac) + 2)
-    spare = min(max(source.width - source.frac - 1, 0), octaves.bit_length())
+    spare = min(max(source.width - source.frac - 1, 0), octaves_of_exp(to).bit_length())
     index_bits = min(max(math.ceil((frac - 6.0) / 3), 2), bits - 4)
     return ExpPlan(
         per_unit=round(math.ldexp(math.log2(math.e), bits + spare)),

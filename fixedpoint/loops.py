@@ -331,7 +331,7 @@ class _Assigner:
             assert isinstance(step, Graph)
             own = self.graph(step, formats)
             steps.append(own)
-            for port in (*own.graph.inputs, *own.graph.outputs):
+            for port in own.graph.inputs:
                 formats.setdefault(port.name, [own.formats[i] for i in port.nodes])
             formats |= {port.name: [own.formats[i] for i in port.nodes] for port in own.graph.outputs}
         return FormattedLoop(loop, tuple(steps), self.starts)

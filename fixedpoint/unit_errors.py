@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from dynagate.fixedpoint.elementary import Quadratic, exp_plan, reciprocal_plan, sine_plan
+from dynagate.fixedpoint.elementary import Quadratic, exp_plan, octaves_of_exp, reciprocal_plan, sine_plan
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.tabulated import table_plan
 
@@ -48,8 +48,7 @@ def exp_error(source: Format, to: Format, largest: float) -> float:
     t is cut to its fraction bits and log₂ e rounded; an operand's size counts up to where nothing is left of results.
     """
     plan = exp_plan(source, to)
-    octaves = max(abs(to.width - to.frac), abs(to.frac) + 2)
-    size = min(math.ldexp(1.0, source.width - 1 - source.frac), octaves * math.log(2.0))
+    size = min(math.ldexp(1.0, source.width - 1 - source.frac), octaves_of_exp(to) * math.log(2.0))
     bits = plan.power.bits
     per_unit = abs(math.ldexp(plan.per_unit, source.frac - plan.shift) - math.ldexp(math.log2(math.e), bits))
     exponent = math.ldexp(0.5 + size * per_unit, -bits) * math.log(2.0)
