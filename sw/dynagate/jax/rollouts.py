@@ -58,9 +58,7 @@ class RolloutFunction:
     def _forward(self, *inputs: jax.Array) -> list[jax.Array]:
         kernel = self.operator.rollout.kernel
         if kernel is None or not self.operator.direct:
-            leading, rows = inputs[0].shape[:-1], self.operator.rows
-            shapes = [(*leading, rows, x.shape[-1]) for x in inputs[:2]]
-            shapes += [(*leading, rows - 1, size) for size in self.operator.solved.values()]
+            shapes = [(*inputs[0].shape[:-1], *shape) for shape in self.operator.shapes.values()]
             return _called_back(self.operator.forward, shapes, *inputs)
         named = dict(zip(("q", "qd", "tau", *self.operator.held), inputs, strict=True))
         states = _loop(self.operator.rollout.loop, kernel, self.operator.steps, named, CARRY)

@@ -77,10 +77,13 @@ class RolloutOperator:
         ports = (Port(name, shape, (), units if name == "q0" else ()) for name, shape in shapes.items())
         self.arguments = Arguments(f"a rollout of {self.robot.name}", tuple(ports))
 
-    @property
-    def rows(self) -> int:
-        """States of a trajectory, the first one included."""
-        return self.steps // self.rollout.every + 1
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, int]]:
+        """What `forward` gives: q and qd of every state, the first one included, and what `solved` lists of every
+        step."""
+        steps = self.steps // self.rollout.every
+        states = {"q": (steps + 1, self.robot.nq), "qd": (steps + 1, self.robot.nv)}
+        return {**states, **{name: (steps, size) for name, size in self.solved.items()}}
 
     @cached_property
     def sweep(self) -> Rollout:
@@ -119,10 +122,9 @@ class RolloutOperator:
         them."""
         switches = dict(zip(self.held, held, strict=True))
         leading, batch = q0.shape[:-1], math.prod(q0.shape[:-1])
-        names = ("q", "qd", *self.solved)
         if self.rollout.kernel is None:
             trajectories = self.rollout(q0, qd0, tau, **switches)
-            results = {name: np.asarray(getattr(trajectories, name), self.dtype) for name in names}
+            results = {name: np.asarray(getattr(trajectories, name), self.dtype) for name in self.shapes}
             lost = ~np.logical_and.accumulate(trajectories.converged, axis=-1)
         else:
             arrays = {"q": q0, "qd": qd0, "tau": tau, **switches}
@@ -132,9 +134,7 @@ class RolloutOperator:
         if not self.direct:
             for name in ("q", "qd"):
                 results[name][..., 1:, :][lost] = np.nan
-        rows = {name: self.rows - (name in self.solved) for name in names}
-        sizes = {"q": self.robot.nq, "qd": self.robot.nv, **self.solved}
-        return [results[name].reshape(*leading, rows[name], sizes[name]) for name in names]
+        return [results[name].reshape(*leading, *shape) for name, shape in self.shapes.items()]
 
     def backward(self, q: Array, qd: Array, tau: Array, *others: Array) -> list[Array]:
         """Gradients by q0 and qd0, (..., nv), and tau, on the host. others: `active` of a constrained rollout, what

@@ -62,9 +62,7 @@ class RolloutFunction:
         return [torch.from_numpy(x) for x in self.operator.forward(*(x.detach().numpy() for x in inputs))]
 
     def _shapes(self, *inputs: torch.Tensor) -> list[tuple[int, ...]]:
-        leading, rows = inputs[0].shape[:-1], self.operator.rows
-        states = [(*leading, rows, x.shape[-1]) for x in inputs[:2]]
-        return states + [(*leading, rows - 1, size) for size in self.operator.solved.values()]
+        return [(*inputs[0].shape[:-1], *shape) for shape in self.operator.shapes.values()]
 
     def _compute_back(self, *inputs: torch.Tensor) -> list[torch.Tensor]:
         results = self.operator.backward(*(x.detach().numpy() for x in inputs))
