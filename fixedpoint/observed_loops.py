@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.assign import FormattedGraph, Policy, WordLengths, assign_word
 from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quantise_inputs
+from dynagate.fixedpoint.loops import Observed
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph import Graph
-from dynagate.graph.evaluate import evaluate
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop, evaluate_loop
+from dynagate.graph.loop import Loop, evaluate_loop, graphs
 
 Array = npt.NDArray[Any]
 
@@ -50,19 +50,10 @@ class LoopOnIntegers:
         """With formats for all that comes into each graph while the loop runs on these inputs in float64. moving:
         inputs of graphs whose entries change places, and so have one range. Raises ValueError: a value is not finite in
         one of them."""
-        met: dict[int, tuple[Graph, list[dict[str, Array]]]] = {}
-
-        def observed(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
-            spread = {
-                name: np.repeat(np.abs(values[name]).max(axis=1, keepdims=True), values[name].shape[1], axis=1)
-                for name in moving
-                if name in values
-            }
-            met.setdefault(id(graph), (graph, []))[1].append({**values, **spread})
-            return evaluate(graph, values)
-
-        evaluate_loop(loop, inputs, observed)
-        return cls(loop, {key: _formatted(graph, batches, policy) for key, (graph, batches) in met.items()})
+        observed = Observed()
+        evaluate_loop(loop, inputs, observed.evaluated)
+        formats = {id(graph): _formatted(graph, observed.of(graph), policy, moving) for graph in graphs(loop)}
+        return cls(loop, formats)
 
     def evaluate(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs of the loop, as `evaluate_loop`."""
@@ -77,9 +68,12 @@ class LoopOnIntegers:
         return gather_outputs(formatted, results.value)
 
 
-def _formatted(graph: Graph, batches: list[dict[str, Array]], policy: Policy) -> FormattedGraph:
-    inputs = {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
+def _formatted(graph: Graph, inputs: Mapping[str, Array], policy: Policy, moving: Collection[str]) -> FormattedGraph:
     every = -(-len(next(iter(inputs.values()))) // MOST)
+    sample = {name: x[::every] for name, x in inputs.items()}
+    for name in sample.keys() & moving:
+        largest = np.abs(sample[name]).max(axis=1, keepdims=True)
+        sample[name] = np.repeat(largest, sample[name].shape[1], axis=1)
     graph = late_terms_last(graph)
-    ranges = sampled_ranges(graph, {name: x[::every] for name, x in inputs.items()})
+    ranges = sampled_ranges(graph, sample)
     return assign_word(graph, _Unlimited(), ranges, policy, WordLengths([policy.word] * len(graph)))

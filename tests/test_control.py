@@ -24,12 +24,12 @@ from dynagate.control.ilqr import IlqrOptions, ilqr_loop
 from dynagate.dynamics.spatial import cos
 from dynagate.forces import Servo
 from dynagate.graph.evaluate import evaluate
+from dynagate.graph.loop import graphs
 from dynagate.graph.ops import OPS
 from dynagate.graph.recorder import Recording
 from dynagate.host.ilqr import Ilqr
 from dynagate.host.solution import Solution
 from dynagate.integrators.step import StepOptions
-from dynagate.native.loop_text import graphs
 
 from tests.robots import hopper
 

@@ -195,6 +195,15 @@ def _whole(loop: Loop, ports: tuple[Port, ...], names: tuple[str, ...], every: i
     )
 
 
+def graphs(loop: Loop) -> Iterator[Graph]:
+    """The graphs of a loop's body and of the loops in it, in order; not those of scans."""
+    for step in loop.steps:
+        if isinstance(step, Loop):
+            yield from graphs(step)
+        elif isinstance(step, Graph):
+            yield step
+
+
 OfGraph = Callable[[Graph, Mapping[str, Array]], dict[str, Array]]
 """What computes a graph of a loop: its outputs by name, from its inputs."""
 

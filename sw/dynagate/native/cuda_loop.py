@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from dynagate.graph import Graph
-from dynagate.graph.loop import Loop, Until
+from dynagate.graph.loop import Loop, Until, graphs
 from dynagate.native import cuda
 from dynagate.native.emit import Source, head_comment
 from dynagate.native.expressions import functions
-from dynagate.native.loop_text import LoopText, Places, Scope, graphs, loop_name
+from dynagate.native.loop_text import LoopText, Places, Scope, loop_name
 from dynagate.native.sums import chained
 
 ONE = "dynagate_loop_one.h"

@@ -268,12 +268,3 @@ def _moves(scope: Scope, names: Iterable[str], sources: Places, to: Places, inde
 def loop_name(loop: Loop) -> str:
     """The robot and the loop as a C name."""
     return f"{identifier(loop.robot)}_{loop.name}"
-
-
-def graphs(loop: Loop) -> Iterator[Graph]:
-    """The graphs of a loop's body and of the loops in it, in order; not those of scans."""
-    for step in loop.steps:
-        if isinstance(step, Loop):
-            yield from graphs(step)
-        elif isinstance(step, Graph):
-            yield step
