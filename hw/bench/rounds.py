@@ -16,11 +16,12 @@ NONE = 0xFFFFFFFF
 """In place of a sample's function: no result of it comes."""
 
 
-def bounds(groups: Sequence[int]) -> npt.NDArray[np.int64]:
+def bounds(groups: Sequence[int], shares: Sequence[int] | None = None) -> npt.NDArray[np.int64]:
     """Of samples in groups of so many, which follow each other: how many there are until the end of each round, so
-    that a round has samples of one group. The first round belongs to the first group."""
+    that a round has samples of one group. The first round belongs to the first group. shares: rounds of each group,
+    about as many for each unless given."""
     count = len(groups)
-    shares = [ROUNDS // count + (k < ROUNDS % count) for k in range(count)]  # rounds of each group
+    shares = shares or [ROUNDS // count + (k < ROUNDS % count) for k in range(count)]
     ends: list[int] = []
     done = 0
     for k, (size, share) in enumerate(zip(groups, shares, strict=True)):

@@ -63,7 +63,7 @@ def turns(built: Build, count: int, seed: int) -> dict[str, Vectors]:
     wire = None if built.design.axi is None else Wire(built.design, built.formatted)
     sizes = _sizes(count)
     parts = [_part(built, wire, part, size, seed + k) for k, (part, size) in enumerate(zip(PARTS, sizes, strict=True))]
-    bounds = _bounds(sizes)
+    bounds = rounds.bounds(sizes, [len(part.rounds) for part in PARTS])
     count = sum(sizes)
     last = np.isin(np.arange(count), bounds - 1)
     tags = np.random.default_rng(seed).integers(1 << 32, size=count)
@@ -79,18 +79,6 @@ def _sizes(count: int) -> list[int]:
     last = max(round(count * len(PARTS[2].rounds) / ROUNDS / ALIKE), 2) * ALIKE
     second = round(count * len(PARTS[1].rounds) / ROUNDS)
     return [max(count - second - last, LONGEST), max(second, LONGEST), last]
-
-
-def _bounds(sizes: list[int]) -> Ints:
-    ends: list[int] = []
-    done = 0
-    for part, size in zip(PARTS, sizes, strict=True):
-        alone = min(rounds.ALONE, size // 8) if part.rounds.start == 0 else 0
-        others = len(part.rounds) - (part.rounds.start == 0)
-        ends += [done + alone] * (part.rounds.start == 0)
-        ends += [done + alone + (size - alone) * (k + 1) // others for k in range(others)]
-        done += size
-    return np.array(ends, np.int64)
 
 
 def _joined(parts: Sequence[Streamed]) -> Streamed:
