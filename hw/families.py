@@ -133,12 +133,12 @@ def _ecp5_options(board: Board) -> list[str]:
 
 def _nexus_options(board: Board) -> list[str]:
     # nextpnr's router2 takes the wires of the clock pin's way to its buffer for data, and fails on it then
-    return ["--device", board.part, "--pdc", "board.pdc", "--router", "router1", HZ, f"{ASKED_MHZ:g}"]
+    return ["--device", board.part, "--pdc", "board.pdc", "--router", "router1", *ASKED]
 
 
 def _gowin_options(board: Board) -> list[str]:
     assert board.nextpnr is not None
-    return ["--device", board.part, "--vopt", f"family={board.nextpnr.device}", "--vopt", "cst=board.cst"]
+    return ["--device", board.part, "--vopt", f"family={board.nextpnr.device}", "--vopt", "cst=board.cst", *ASKED]
 
 
 def _gowin_pack(board: Board, routed: str, bitstream: str) -> list[str]:
@@ -147,8 +147,9 @@ def _gowin_pack(board: Board, routed: str, bitstream: str) -> list[str]:
 
 
 GENERIC = Ports("clock", "rx", "tx")
-HZ = "--freq"
 ASKED_MHZ = 100.0
+ASKED = ("--freq", f"{ASKED_MHZ:g}")
+"""Of nextpnr, where no constraint says it."""
 FAMILIES = {
     row.flow: row
     for row in (
@@ -203,7 +204,7 @@ FAMILIES = {
             packer="gowin_pack",
             extra="routes",
             constraints=("board.cst", cst),
-            options=lambda board: [*_gowin_options(board), HZ, f"{ASKED_MHZ:g}"],
+            options=_gowin_options,
             routed="--write seed{seed}.routed.json",
             pack=_gowin_pack,
             suffix="fs",
@@ -221,7 +222,7 @@ FAMILIES = {
             packer="gmpack",
             extra="routes",
             constraints=("board.ccf", ccf),
-            options=lambda board: ["--device", board.part, "--vopt", "ccf=board.ccf", HZ, f"{ASKED_MHZ:g}"],
+            options=lambda board: ["--device", board.part, "--vopt", "ccf=board.ccf", *ASKED],
             routed="--vopt out=seed{seed}.txt",
             pack=lambda board, routed, bitstream: [routed, bitstream],
             suffix="bit",
