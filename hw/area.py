@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from dynagate.base.errors import ArgumentError
 from dynagate.base.untrusted import plain_text
@@ -59,9 +59,7 @@ def check_liberty(path: Path) -> str:
     """The library's name. Raises ArgumentError: the file is no liberty file."""
     expected = "expected a liberty file of standard cells, .lib or .lib.gz"
     try:
-        with path.open("rb") as file:
-            packed = file.read(2) == _GZIP
-        with gzip.open(path, "rb") if packed else path.open("rb") as file:
+        with _opened(path) as file:
             head = file.read(_HEAD)
     except (OSError, EOFError) as error:
         raise ArgumentError(f"cannot read {path} ({getattr(error, 'strerror', None) or error}); {expected}") from None
@@ -69,6 +67,13 @@ def check_liberty(path: Path) -> str:
     if named is None:
         raise ArgumentError(f"{path} names no library in its first {_HEAD} characters; {expected}")
     return named[1]
+
+
+def _opened(path: Path) -> BinaryIO:
+    """A liberty file to read, packed or not."""
+    with path.open("rb") as file:
+        packed = file.read(len(_GZIP)) == _GZIP
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
 def area(modules: Mapping[str, Any], liberty: Path, say: Callable[[str], Any]) -> Area:
@@ -83,8 +88,7 @@ def area(modules: Mapping[str, Any], liberty: Path, say: Callable[[str], Any]) -
         for name, module in modules.items():
             (place / f"{name}.il").write_text(rtlil_text(module, name), encoding="utf-8")
         cells, statistics = place / "cells.lib", place / "area.json"
-        packed = liberty.read_bytes()[:2] == _GZIP
-        with gzip.open(liberty, "rb") if packed else liberty.open("rb") as source, cells.open("wb") as target:
+        with _opened(liberty) as source, cells.open("wb") as target:
             shutil.copyfileobj(source, target)
         say(f"Yosys: synthesis for {plain_text(library)}")
         try:
