@@ -231,13 +231,7 @@ def _carried(graph: Graph) -> dict[int, int]:
 def _large_enough(scheduled: Schedule) -> Core:
     """The core with room for a program, the usual one if that has it."""
     core = scheduled.core
-    needs = {
-        "program_bits": scheduled.words,
-        "place_bits": max(scheduled.depths),
-        "input_bits": len(scheduled.instructions.inputs),
-        "output_bits": max(map(len, scheduled.outputs)),
-    }
-    bits = {name: max(getattr(core, name), (need - 1).bit_length()) for name, need in needs.items()}
+    bits = {name: max(getattr(core, name), (need - 1).bit_length()) for name, (_, need) in scheduled.needs.items()}
     return replace(core, **bits)
 
 

@@ -105,6 +105,16 @@ class Schedule:
         return total
 
     @property
+    def needs(self) -> dict[str, tuple[str, int]]:
+        """What a core must have room for, and how many of them, by the shape's number of bits."""
+        return {
+            "program_bits": ("words", self.words),
+            "place_bits": ("places", max(self.depths)),
+            "input_bits": ("inputs", len(self.instructions.inputs)),
+            "output_bits": ("results of a unit", max(map(len, self.outputs))),
+        }
+
+    @property
     def turns(self) -> int:
         """Of a sample, which has the inputs and results of so many: as many as the core holds, MOST_TURNS at most."""
         per_turn, out = len(self.instructions.per_turn), max(map(len, self.outputs))
@@ -440,15 +450,8 @@ def _local(slots: list[Slot], last: Mapping[int, int], depth: int, core: Core) -
 def check_fits(scheduled: Schedule) -> None:
     """Raises ProgramError saying by how much a program is too large for its core, and which core would hold it."""
     core = scheduled.core
-    most = max(map(len, scheduled.outputs))
-    needs = {
-        "program_bits": ("words", scheduled.words),
-        "place_bits": ("places", max(scheduled.depths)),
-        "input_bits": ("inputs", len(scheduled.instructions.inputs)),
-        "output_bits": ("results of a unit", most),
-    }
     faults, asked = [], []
-    for name, (what, need) in needs.items():
+    for name, (what, need) in scheduled.needs.items():
         if need > (have := 1 << getattr(core, name)):
             faults.append(f"{need} {what}, {need - have} more than the core's {have}")
             asked.append(f"{name}={(need - 1).bit_length()}")
