@@ -53,10 +53,10 @@ def _behind_line(serial: Serial, files: Sequence[Path], step: Callable[[str], An
 
 
 def netlist_library(netlist: Path, *, step: Callable[[str], Any] | None = None) -> Path:
-    """The library of a netlist that `hw.ecp5.bitstream` wrote, with Yosys' models of its cells and ours of its blocks.
-    The clock of a bit is the bitstream's. Raises SimulationError."""
-    from dynagate.hw.ecp5 import TOP as BOARD
+    """The library of a netlist that `hw.routes.bitstream` wrote, with Yosys' models of its cells and ours of its
+    blocks. The clock of a bit is the bitstream's. Raises SimulationError."""
     from dynagate.hw.families import FAMILIES
+    from dynagate.hw.routes import TOP as BOARD
     from pyosys import __file__ as yosys
 
     models = Path(yosys).parent / "share" / "lattice"

@@ -23,7 +23,7 @@ from dynagate.fixedpoint.goal import MULT18X18, Goal
 from dynagate.host.devices import StreamDevice
 from dynagate.host.drivers import ShellDriver
 from dynagate.host.uart_link import UartLink
-from dynagate.hw import boards, ecp5, pll
+from dynagate.hw import boards, pll, routes
 from dynagate.hw.axi import Axi
 from dynagate.hw.build import Build
 from dynagate.hw.families import lpf, multiplier_limit
@@ -172,7 +172,7 @@ def test_what_makes_no_sense_is_refused_first(
     changes: dict, options: dict, message: str, small: Build, tmp_path: Path
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        ecp5.bitstream(small, replace(ULX3S, **changes), tmp_path / "out", **options)
+        routes.bitstream(small, replace(ULX3S, **changes), tmp_path / "out", **options)
     assert not (tmp_path / "out").exists()
 
 
@@ -180,7 +180,7 @@ def test_a_design_that_does_not_fit_is_refused(small: Build, tmp_path: Path) -> 
     few = replace(ULX3S, resources=replace(ULX3S.resources, dsp=3))
     message = r"\d+ multiplier blocks planned, Radiona ULX3S 85F has 3; expected a larger interval than 16 or shorter"
     with pytest.raises(ValueError, match=message):
-        ecp5.bitstream(small, few, tmp_path / "out")
+        routes.bitstream(small, few, tmp_path / "out")
 
 
 def test_a_design_without_a_narrow_shell_is_refused(designs: Path, tmp_path: Path) -> None:
@@ -188,13 +188,13 @@ def test_a_design_without_a_narrow_shell_is_refused(designs: Path, tmp_path: Pat
     for axi in (None, Axi(64)):
         built = build(arm, "inverse_dynamics", ii=16, policy=Policy(word=18), axi=axi, folder=designs)
         with pytest.raises(ValueError, match=r"has no AXI shell of 32 bits; expected a build with axi=Axi\(32\)"):
-            ecp5.bitstream(built, ULX3S, tmp_path / "out")
+            routes.bitstream(built, ULX3S, tmp_path / "out")
 
 
 def test_a_rollout_keeps_its_ring(designs: Path, tmp_path: Path) -> None:
     arm = robots.load("two_joint_arm")
     built = build(arm, "rollout", ii=16, policy=Policy(word=18), axi=Axi(32), folder=designs)
-    ecp5._Flow(ecp5.Gateware.of(built), ULX3S, tmp_path, 3_000_000, lambda text: None)
+    routes._Flow(routes.Gateware.of(built), ULX3S, tmp_path, 3_000_000, lambda text: None)
     assert "\\accelerator.ring.states" in (tmp_path / "accelerator.il").read_text()
 
 
@@ -203,7 +203,7 @@ def test_missing_tools_are_named(small: Build, tmp_path: Path, monkeypatch: pyte
     with pytest.raises(
         SynthesisError, match=r"nextpnr-ecp5 is not installed; expected the extra: pip install 'dynagate"
     ):
-        ecp5.bitstream(small, ULX3S, tmp_path / "out")
+        routes.bitstream(small, ULX3S, tmp_path / "out")
 
 
 @pytest.mark.parametrize(
@@ -227,10 +227,10 @@ def test_a_tool_that_fails_or_is_killed_says_so(end: str, message: str, tmp_path
 
 
 def test_constraints_name_the_pins_of_the_top() -> None:
-    text = lpf(ULX3S, ecp5.pins(ULX3S))
+    text = lpf(ULX3S, routes.pins(ULX3S))
     located = dict(re.findall(r'LOCATE COMP "(\w+)" SITE "(\w+)";', text))
     assert located == {"clk_25mhz": "G2", "ftdi_txd": "M1", "ftdi_rxd": "L4", "led_0": "B2", "wifi_gpio0": "L2"}
-    assert list(located) == ecp5.pins(ULX3S)
+    assert list(located) == routes.pins(ULX3S)
     assert 'FREQUENCY PORT "clk_25mhz" 25 MHZ;' in text
 
 
@@ -264,9 +264,9 @@ def opened(built: Build, path: str) -> Accelerator:
 
 def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None:
     """Serial line of 4 clocks a bit; else the netlist that is placed and routed."""
-    flow = ecp5._Flow(ecp5.Gateware.of(small), ULX3S, tmp_path, 25_000_000, lambda text: None)
+    flow = routes._Flow(routes.Gateware.of(small), ULX3S, tmp_path, 25_000_000, lambda text: None)
     cells = flow.synthesise(pll.fastest(25.0, 100.0))
-    assert cells["MULT18X18D"] == ecp5.multipliers(small.plan) > small.plan.dsp_blocks() // 2
+    assert cells["MULT18X18D"] == routes.multipliers(small.plan) > small.plan.dsp_blocks() // 2
     assert cells["EHXPLLL"] == 1
     assert cells["L6MUX21"] >= 3 * 18  # 11 to 16 ways for each bit of an operand; 23 in all without wide multiplexers
     text = (tmp_path / "netlist.v").read_text()
@@ -275,14 +275,14 @@ def test_the_netlist_computes_the_integers(small: Build, tmp_path: Path) -> None
 
 
 @pytest.fixture(scope="module")
-def routed_arm(designs: Path) -> tuple[Build, ecp5.Routed]:
+def routed_arm(designs: Path) -> tuple[Build, routes.Routed]:
     arm = robots.load("two_joint_arm")
     built = build(arm, "forward_dynamics_gradient", ii=16, axi=Axi(32), folder=designs)
-    return built, ecp5.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
+    return built, routes.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
 
 
 @pytest.mark.long
-def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, ecp5.Routed]) -> None:
+def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, routes.Routed]) -> None:
     built, routed = routed_arm
     assert routed.routed_mhz >= routed.megahertz >= 100.0
     assert routed.bitstream.stat().st_size > 100_000
@@ -302,5 +302,5 @@ def test_the_arm_s_gradient_is_routed(routed_arm: tuple[Build, ecp5.Routed]) -> 
 def test_iiwa14_s_inverse_dynamics_is_routed_for_100_mhz(designs: Path) -> None:
     goal = Goal(1e-3, dsp=MULT18X18)
     built = build(robots.load("iiwa14"), "inverse_dynamics", ii=16, goal=goal, axi=Axi(32), folder=designs)
-    routed = ecp5.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
+    routed = routes.bitstream(built, ULX3S, designs.parent / "ulx3s" / built.folder.name)
     assert routed.routed_mhz >= routed.megahertz >= 100.0

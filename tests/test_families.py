@@ -11,7 +11,7 @@ import pytest
 from dynagate import build, robots
 from dynagate.base.errors import ArgumentError
 from dynagate.fixedpoint.assign import Policy
-from dynagate.hw import boards, ecp5
+from dynagate.hw import boards, routes
 from dynagate.hw.axi import Axi
 from dynagate.hw.boards import FREE
 from dynagate.hw.build import Build
@@ -35,7 +35,7 @@ def test_each_free_flow_has_a_board_and_a_family() -> None:
 def test_constraints_name_each_pin_of_the_top(name: str) -> None:
     board = boards.load(name)
     file, text = FAMILIES[board.flow].constraints
-    pins = ecp5.pins(board)
+    pins = routes.pins(board)
     written = text(board, pins)
     assert file.startswith("board.")
     for pin in pins:
@@ -50,9 +50,9 @@ def test_an_oscillator_without_a_loop_is_the_clock_or_is_refused(small: Build, t
         r"a clock of up to 20.0 MHz, and the board's oscillator has 27 MHz, which this flow does not divide; expected"
     )
     with pytest.raises(ArgumentError, match=message):
-        ecp5.bitstream(small, board, tmp_path / "out", megahertz=20.0)
+        routes.bitstream(small, board, tmp_path / "out", megahertz=20.0)
     with pytest.raises(ArgumentError, match="10000000 baud from a clock of 27 MHz is 3 clocks a bit"):
-        ecp5.bitstream(small, board, tmp_path / "out", baud=10_000_000)
+        routes.bitstream(small, board, tmp_path / "out", baud=10_000_000)
     assert not (tmp_path / "out").exists()
 
 
@@ -84,7 +84,7 @@ def test_a_small_design_is_routed(name: str, small: Build, tmp_path: Path) -> No
     family = FAMILIES[board.flow]
     if find_spec(family.wheel.replace("-", "_")) is None:
         pytest.skip(f"{family.wheel}: pip install 'dynagate[routes]'")
-    routed = ecp5.bitstream(small, board, tmp_path / "out")
+    routed = routes.bitstream(small, board, tmp_path / "out")
     assert routed.megahertz == board.oscillator_mhz
     assert routed.routed_mhz >= routed.megahertz
     assert routed.bitstream.suffix == f".{family.suffix}"

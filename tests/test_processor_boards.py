@@ -16,7 +16,7 @@ from dynagate.cli import main
 from dynagate.design.files import DesignError
 from dynagate.design.words import FIXED, PER_BATCH
 from dynagate.host.links import DeviceError
-from dynagate.hw import boards, ecp5, pll
+from dynagate.hw import boards, pll, routes
 from dynagate.hw.processor.board import BoardCores, cores_of
 from dynagate.hw.processor.build import ProcessorBuild
 from dynagate.hw.processor.shape import Core
@@ -81,7 +81,9 @@ def test_programs_over_a_serial_line(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_netlist_of_a_core_runs_programs(tmp_path: Path) -> None:
     """Of ECP5's cells, behind its serial pins."""
-    flow = ecp5._Flow(ecp5.Gateware.of_cores(TINY, 1), boards.load("ulx3s"), tmp_path, 25_000_000, lambda text: None)
+    flow = routes._Flow(
+        routes.Gateware.of_cores(TINY, 1), boards.load("ulx3s"), tmp_path, 25_000_000, lambda text: None
+    )
     cells = flow.synthesise(pll.fastest(25.0, 100.0))
     assert cells["MULT18X18D"] >= 2
     assert cells["DP16KD"] >= 8
@@ -95,7 +97,7 @@ def test_the_netlist_of_a_core_runs_programs(tmp_path: Path) -> None:
 def test_the_ulx3s_s_bitstream_runs_three_robots(tmp_path: Path) -> None:
     ulx3s = boards.load("ulx3s")
     cores = cores_of(ulx3s)
-    routed = ecp5.bitstream(ecp5.Gateware.of_cores(cores.core, cores.cores), ulx3s, tmp_path / "out")
+    routed = routes.bitstream(routes.Gateware.of_cores(cores.core, cores.cores), ulx3s, tmp_path / "out")
     assert routed.routed_mhz >= routed.megahertz >= 62.5
     assert routed.cells["DP16KD"] <= ulx3s.allowed("bram")
     gradient = "forward_dynamics_gradient"

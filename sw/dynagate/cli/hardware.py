@@ -467,10 +467,10 @@ def bitstream(
         )
         click.echo(choice_table(choice))
         if board.flow in boards.FREE:
-            ecp5 = importlib.import_module("dynagate.hw.ecp5")
+            routes = importlib.import_module("dynagate.hw.routes")
             asked = {} if clock is None else {"megahertz": clock}
             target = project_folder / f"{built.folder.name}-{board.name}"
-            routed = ecp5.bitstream(built, board, target, step=step, **asked)
+            routed = routes.bitstream(built, board, target, step=step, **asked)
             click.echo(f"{routed.text()}\n{routed.loading}")
             return
         project = write_project(built, choice, project_folder)
@@ -497,11 +497,11 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
     with Steps() as step:
         if board.flow in boards.FREE:
             _refuse_for_free_tools(board, only_project)
-            ecp5 = importlib.import_module("dynagate.hw.ecp5")
+            routes = importlib.import_module("dynagate.hw.routes")
             asked = {} if clock is None else {"megahertz": clock}
             target = folder / f"cores-{board.name}-{cores.core.hash[:12]}"
-            gateware = ecp5.Gateware.of_cores(cores.core, cores.cores)
-            routed = ecp5.bitstream(gateware, board, target, step=step, **asked)
+            gateware = routes.Gateware.of_cores(cores.core, cores.cores)
+            routed = routes.bitstream(gateware, board, target, step=step, **asked)
             click.echo(f"{routed.text()}\n{routed.loading}")
             return
         project = write_core_project(cores, folder, clock_mhz=clock)
@@ -513,6 +513,6 @@ def _refuse_for_free_tools(board: Board, only_project: bool) -> None:
     """Raises UsageError: options that the free tools' flow does not have, or the flow itself missing."""
     if only_project:
         raise click.UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")
-    if not is_there("dynagate.hw.ecp5"):
+    if not is_there("dynagate.hw.routes"):
         others = ", ".join(name for name in boards.names() if boards.load(name).flow != board.flow)
         raise click.ClickException(f"no flow for {board.name} yet; expected another board: {others}")

@@ -1,4 +1,4 @@
-"""A design's bitstream for an ECP5 board, or for one of another family that free tools route (`hw.families`).
+"""A design's bitstream for a board of a family that free tools route (`hw.families`).
 
 Yosys, nextpnr and a packer make it, all from wheels, and measure it.
 
