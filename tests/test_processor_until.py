@@ -107,7 +107,7 @@ def formatted_loop(loop: Loop, batch: int, random: np.random.Generator, word: in
     for inputs in (inputs for batches in observed.inputs.values() for inputs in batches if "inner0_before" in inputs):
         inputs["inner0_before"] = random.uniform(0.0, 12.0, inputs["inner0_before"].shape)
     formatted = assign_loop(blocks, observed, Anywhere(), Policy(word=word))
-    angle = angles_of(formatted, word)
+    angle = angles_of(formatted.graphs(), word)
     return formatted.mapped(lambda graph: fused(graph, angle))
 
 

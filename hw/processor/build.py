@@ -162,7 +162,7 @@ def scheduled_program(
     formatted: FormattedGraph | FormattedLoop
     if request.function == ROLLOUT and solves(request.algorithm):
         algorithm, formatted = motion_of(request.robot, request.algorithm, region, policy)
-        angle = angles_of(formatted, policy.word)
+        angle = angles_of(formatted.graphs(), policy.word)
     else:
         graph = graph_of(request.robot, request.function, **request.algorithm.as_dict())
         formatted = assign(graph, region, policy)
@@ -195,7 +195,7 @@ def _several(
     for name in names:
         say(f"formats of {name}")
         formatted.append(assign(graph_of(request.robot, name, **options), region, policy))
-    angle = min((angle_format(each, policy.word) for each in formatted), key=lambda angle: angle.frac)
+    angle = angles_of(formatted, policy.word)
     asked = policy.word - 1 - angle.frac
     shape = _with_angles(f"{request.robot.name} {request.function}", core, asked, policy)
     say("fusing and scheduling")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.base.errors import ArgumentError
 from dynagate.dynamics.options import AlgorithmOptions
-from dynagate.fixedpoint.assign import Policy
+from dynagate.fixedpoint.assign import FormattedGraph, Policy
 from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.fuse import angle_format
 from dynagate.fixedpoint.loops import (
@@ -68,9 +68,9 @@ def motion_of(
     )
 
 
-def angles_of(formatted: FormattedLoop, word: int) -> Format:
-    """The format of all angles."""
-    return min((angle_format(graph, word) for graph in formatted.graphs()), key=lambda angle: angle.frac)
+def angles_of(graphs: Iterable[FormattedGraph], word: int) -> Format:
+    """The format of all angles of a program's graphs."""
+    return min((angle_format(graph, word) for graph in graphs), key=lambda angle: angle.frac)
 
 
 def _starts(region: Region, count: int, turns: int, seed: int) -> tuple[Array, Array, Array]:
