@@ -194,9 +194,7 @@ def start_inputs(built: Build | ProcessorBuild, counts: dict[Kind, int], steps: 
     """Start states, and torques and time steps that stay as they are."""
     region, one = built.region, isinstance(built.formatted, FormattedGraph)
     samples = [
-        region.states(built.graph, count, seed, kind)
-        if one
-        else region.sample("forward_dynamics", count, seed, kind=kind)
+        region.states(built.graph, count, seed, kind) if one else region.sample(FORWARD, count, seed, kind=kind)
         for kind, count in counts.items()
     ]
     state = {name: np.concatenate([sample[name] for sample in samples]) for name in samples[0]}
