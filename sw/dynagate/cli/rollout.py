@@ -12,7 +12,6 @@ from dynagate.cli.parameters import Value, count
 from dynagate.cli.robot import Command, with_options
 from dynagate.dynamics import ROLLOUT, function
 from dynagate.dynamics.explicit import METHODS
-from dynagate.integrators.methods import METHODS as MOTIONS
 
 MOST_STEPS = 1_000_000
 DEFAULT_STEPS = 50
@@ -22,6 +21,19 @@ steps_option = click.option(
     type=count(MOST_STEPS),
     help=f"Of each trajectory of a rollout.  [default: {DEFAULT_STEPS}]",
 )
+
+
+class SolvedMethod(click.Choice[str]):
+    """A method that solves an equation in each step. The methods are imported where their names are wanted."""
+
+    def __init__(self) -> None:
+        self.case_sensitive = True
+
+    @functools.cached_property
+    def choices(self) -> tuple[str, ...]:  # type: ignore[override]  # set by none, as __init__ is ours
+        from dynagate.integrators.methods import METHODS as MOTIONS
+
+        return tuple(name for name, method in MOTIONS.items() if not method.linearises)
 
 
 def step_options(command: Command) -> Command:
@@ -53,7 +65,7 @@ def step_options(command: Command) -> Command:
         click.option("--integrator", type=click.Choice(list(METHODS)), help="Of a step."),
         click.option(
             "--method",
-            type=click.Choice([name for name, method in MOTIONS.items() if not method.linearises]),
+            type=SolvedMethod(),
             help="Of a rollout with --units: solves an equation in each step.",
         ),
         click.option(
