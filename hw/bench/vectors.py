@@ -116,7 +116,7 @@ def _of_both(built: Build, states: Arrays, inside: Flags, seed: int) -> dict[str
         bounds,
         operations.of_shell(built.design, {name: value.reshape(-1) for name, value in first.items()}, counted),
     )
-    return {**{DATAPATH: _payloads(built, integers, results, ends, reference)}, ACCELERATOR: shell}
+    return {DATAPATH: _payloads(built, integers, results, ends, reference), ACCELERATOR: shell}
 
 
 def _received(
