@@ -12,6 +12,7 @@ from dynagate.design.payload import pack_integers
 from dynagate.design.ring import ring_design
 from dynagate.fixedpoint.evaluate import quantise_inputs
 from dynagate.fixedpoint.recirculate import Recirculation, Turn, Turns
+from dynagate.hw.bench.vectors import put_flags
 from dynagate.hw.build import RING_TOP, Build
 from dynagate.sim.runner import Icarus, run_bench
 from dynagate.sim.verilate import RING_PORTS, cocotb_program
@@ -88,9 +89,7 @@ def _payloads(
     flags = np.stack([np.column_stack([row.by_scope, row.flagged]) for row in rows])[turns.turn, turns.trajectory]
     flags[:, -1] |= of_first & (turns.turn >= 1)
     bits = [*flags.T, last, *((tags >> k & 1).astype(bool) for k in range(32))]
-    for k, bit in enumerate(bits):
-        word, place = divmod(design.output.overflow + k, 32)
-        results[:, word] |= bit.astype(np.uint32) << np.uint32(place)
+    put_flags(results, design.output.overflow, np.stack(bits, axis=1))
     return pack_integers(design.input, columns, count), results
 
 
