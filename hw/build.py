@@ -316,8 +316,8 @@ def _alone(result: Build, verilog: Mapping[str, str]) -> dict[str, str]:
     design, board = result.design, boards.load(ALONE_ON)
     top = SHELL_TOP if design.axi is not None else RING_TOP if design.ring is not None else TOP
     clock = "aclk" if top == SHELL_TOP else "clk"
-    title = f"{untrusted.plain_text(result.robot.name)} {result.graph.name}"
-    return out_of_context(title, design.hash, tuple(verilog), top, clock, part=board.part, clock_mhz=board.clock_mhz)
+    part, mhz = board.part, board.clock_mhz
+    return out_of_context(result.title, design.hash, tuple(verilog), top, clock, part=part, clock_mhz=mhz)
 
 
 def _verilog(result: Build, top: Datapath, say: Callable[[str], Any]) -> dict[str, str]:
