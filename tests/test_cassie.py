@@ -11,13 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pinocchio
 import pytest
 from dynagate import Region, Robot, RobotWarning
 
-from tests.oracle import pinocchio_of
 from tests.samples import State
-from tests.test_constrained import FORWARD, KINDS, LOCAL, assert_close, by_pinocchio, run, settled, with_stances
+from tests.test_constrained import FORWARD, assert_close, by_lcaba, by_pinocchio, run, settled, with_stances
 from tests.test_mjcf import in_mujoco
 
 mujoco = pytest.importorskip("mujoco")
@@ -66,27 +64,9 @@ def test_closed_loops_are_pinocchios(cassie: Robot, state: State) -> None:
     robot = replace(robot, links=tuple(replace(link, joint=replace(link.joint, armature=0.0)) for link in robot.links))
     got = run(robot, FORWARD, state)
     assert_close(got, {"qdd": by_pinocchio(robot, state, (1e-12, 1e-6, 100))["qdd"]}, 1e-6)
-    model = pinocchio_of(robot)
-    ids = [model.getJointId(link.joint.name) for link in robot.links]
-    models, datas = pinocchio.StdVec_RigidConstraintModel(), pinocchio.StdVec_RigidConstraintData()
-    for own in robot.constraints:
-        ends = []
-        for name in (own.frame, own.to):
-            frame = robot.frame(name)
-            ends += [ids[frame.link], pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))]
-        models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, *ends, LOCAL))
-    datas.extend(own.createData() for own in models)
-    data = model.createData()
-    pinocchio.computeJointMinimalOrdering(model, data, models)
-    v = [k for i in ids for k in range(model.joints[i].idx_v, model.joints[i].idx_v + model.joints[i].nv)]
-    p = [k for i in ids for k in range(model.joints[i].idx_q, model.joints[i].idx_q + model.joints[i].nq)]
-    for q, qd, tau, expected in zip(state["q"], state["qd"], state["tau"], got["qdd"], strict=True):
-        position, velocity, torque = np.zeros(model.nq), np.zeros(model.nv), np.zeros(model.nv)
-        position[p], velocity[v], torque[v] = q, qd, tau
-        settings = pinocchio.ProximalSettings(1e-12, 1e-4, 500)
-        found = pinocchio.lcaba(model, data, position, velocity, torque, models, datas, settings)
+    for found, expected in zip(by_lcaba(robot, state, (1e-12, 1e-4, 500)), got["qdd"], strict=True):
         # its proximal steps leave the spin of rods of 4e-6 kg m² less exact
-        np.testing.assert_allclose(found[v], expected, atol=1e-4 * np.abs(expected).max())
+        np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
 def test_closed_loops_are_mujocos(path: Path, cassie: Robot, state: State) -> None:

@@ -119,6 +119,32 @@ def by_pinocchio(robot: Robot, state: State, proximal: tuple[float, float, int] 
     return {name: np.array(values) for name, values in result.items()}
 
 
+def by_lcaba(robot: Robot, state: State, proximal: tuple[float, float, int]) -> np.ndarray:
+    """q̈ (batch, nv) by `lcaba`, Pinocchio's articulated bodies with loops of points, all closed. proximal: accuracy, μ
+    and number of its steps."""
+    model = pinocchio_of(robot)
+    data = model.createData()
+    ids = [model.getJointId(link.joint.name) for link in robot.links]
+    v = [k for i in ids for k in range(model.joints[i].idx_v, model.joints[i].idx_v + model.joints[i].nv)]
+    p = [k for i in ids for k in range(model.joints[i].idx_q, model.joints[i].idx_q + model.joints[i].nq)]
+    models, datas = pinocchio.StdVec_RigidConstraintModel(), pinocchio.StdVec_RigidConstraintData()
+    for own in robot.constraints:
+        ends = []
+        for name in (own.frame, own.to):
+            frame = robot.frame(name)
+            ends += [ids[frame.link], pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))]
+        models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, *ends, LOCAL))
+    datas.extend(own.createData() for own in models)
+    pinocchio.computeJointMinimalOrdering(model, data, models)
+    result: list[np.ndarray] = []
+    for q, qd, tau in zip(state["q"], state["qd"], state["tau"], strict=True):
+        position, velocity, torque = np.zeros(model.nq), np.zeros(model.nv), np.zeros(model.nv)
+        position[p], velocity[v], torque[v] = q, qd, tau
+        settings = pinocchio.ProximalSettings(*proximal)
+        result.append(pinocchio.lcaba(model, data, position, velocity, torque, models, datas, settings)[v])
+    return np.array(result)
+
+
 def opening(robot: Robot, loop: Constraint, state: State) -> np.ndarray:
     """How far a loop is open, (batch, rows) in base axes: half the sines of the angle between its frames, and their
     distance; of joints, by how much the first is not what the polynomial says."""

@@ -23,6 +23,7 @@ from tests.test_constrained import (
     LOCAL,
     assert_close,
     by_dense_algebra,
+    by_lcaba,
     by_pinocchio,
     four_bar,
     quadruped,
@@ -161,25 +162,8 @@ def test_closed_loops_are_those_of_lcaba() -> None:
     robot = ankle()
     state = moving(robot, 4)
     got = run(robot, FORWARD, state)["qdd"]
-    model = pinocchio_of(robot)
-    data = model.createData()
-    ids = [model.getJointId(link.joint.name) for link in robot.links]
-    v = [model.joints[i].idx_v for i in ids]
-    models, datas = pinocchio.StdVec_RigidConstraintModel(), pinocchio.StdVec_RigidConstraintData()
-    for own in robot.constraints:
-        ends = []
-        for name in (own.frame, own.to):
-            frame = robot.frame(name)
-            ends += [ids[frame.link], pinocchio.SE3(np.array(frame.rotation), np.array(frame.translation))]
-        models.append(pinocchio.RigidConstraintModel(KINDS["point"], model, *ends, LOCAL))
-    datas.extend(own.createData() for own in models)
-    pinocchio.computeJointMinimalOrdering(model, data, models)
-    for q, qd, tau, expected in zip(state["q"], state["qd"], state["tau"], got, strict=True):
-        position, velocity, torque = (np.zeros(model.nv) for _ in range(3))
-        position[v], velocity[v], torque[v] = q, qd, tau
-        settings = pinocchio.ProximalSettings(1e-12, 1e-6, 50)
-        found = pinocchio.lcaba(model, data, position, velocity, torque, models, datas, settings)
-        np.testing.assert_allclose(found[v], expected, atol=1e-6 * np.abs(expected).max())
+    for found, expected in zip(by_lcaba(robot, state, (1e-12, 1e-6, 50)), got, strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
 def test_a_four_bar_is_pinocchios() -> None:
