@@ -157,15 +157,19 @@ BROKEN = [
 ]
 
 
+def refused(folder: Path, script: str, file: str, old: str, new: str, message: str | None = None) -> None:
+    """The script is refused, with the message if there is one, once the file has the new text instead of the old."""
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new))
+    with pytest.raises(TclError, match=message):
+        Vivado(folder).run(script, engine())
+
+
 @pytest.mark.parametrize(("name", "old", "new", "message"), BROKEN, ids=range(len(BROKEN)))
 def test_a_broken_script_is_refused(name: str, old: str, new: str, message: str, designs: Path, tmp_path: Path) -> None:
     folder = project(name, designs, tmp_path).folder
-    script = folder / SCRIPTS[name]
-    text = script.read_text()
-    assert old in text
-    script.write_text(text.replace(old, new))
-    with pytest.raises(TclError, match=message):
-        Vivado(folder).run(script.name, engine())
+    refused(folder, SCRIPTS[name], SCRIPTS[name], old, new, message)
     assert not (folder / "accelerator.bit").exists()
 
 
@@ -217,21 +221,12 @@ def test_a_broken_script_of_a_module_alone_is_refused(
 ) -> None:
     folder = tmp_path / "design"
     shutil.copytree(designed_for("kv260", designs).folder, folder, ignore=shutil.ignore_patterns("tests"))
-    text = (folder / name).read_text()
-    assert old in text
-    (folder / name).write_text(text.replace(old, new))
-    with pytest.raises(TclError, match=message):
-        Vivado(folder).run("ooc.tcl", engine())
+    refused(folder, "ooc.tcl", name, old, new, message)
 
 
 @pytest.mark.parametrize("old", ["s_axil RVALID", "m_axis TLAST", "aclk CLK", "ASSOCIATED_BUSIF s_axis:"])
 def test_a_wrapper_with_a_wrong_attribute_is_refused(old: str, designs: Path, tmp_path: Path) -> None:
-    folder = project("vcu118", designs, tmp_path).folder
-    text = (folder / "dynagate.v").read_text()
-    assert old in text
-    (folder / "dynagate.v").write_text(text.replace(old, old[:-1]))
-    with pytest.raises(TclError):
-        Vivado(folder).run("build.tcl", engine())
+    refused(project("vcu118", designs, tmp_path).folder, "build.tcl", "dynagate.v", old, old[:-1])
 
 
 @pytest.mark.parametrize("name", ["vcu118", "pynq-z2"])
