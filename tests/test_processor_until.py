@@ -111,30 +111,39 @@ def formatted_loop(loop: Loop, batch: int, random: np.random.Generator, word: in
     return formatted.mapped(lambda graph: fused(graph, angle))
 
 
+Integers = dict[str, list[np.ndarray]]
+
+
+def check_turn(
+    loop: LoopIntegers, scheduled: Schedule, memory: Memory, states: Integers, own: Integers
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    """A turn of the program, replayed in Python, gives the loop's integers. Returns these, where this turn of the
+    program overflowed, and where the loop did in this turn or one before it."""
+    program, all_inputs = scheduled.instructions, {**states, **own}
+    values, flags = loop.turn(own)
+    inputs = {i: x for port in program.face.inputs for i, x in zip(port.nodes, all_inputs[port.name], strict=True)}
+    got = replay(scheduled, inputs, memory)
+    results = {
+        result: got.results[unit][k] for unit, each in enumerate(scheduled.outputs) for k, result in enumerate(each)
+    }
+    for port in program.face.outputs:
+        for i, fixed in zip(port.nodes, values[port.name], strict=True):
+            np.testing.assert_array_equal(results[program.outputs[i]], fixed.value, err_msg=port.name)
+    return values, got.overflow, flags
+
+
 def check_replay(formatted: FormattedLoop, scheduled: Schedule, random: np.random.Generator) -> np.ndarray:
     """Words of the program, replayed in Python, give the integers and flags turn by turn. Returns the turns that the
     loop with a tolerance took."""
-    program, batch = scheduled.instructions, 9
-    integers = integers_of(formatted, {"state": random.uniform(-1.0, 1.0, (batch, SIZE))})
-    loop, memory = LoopIntegers(formatted, integers), Memory()
+    batch, memory = 9, Memory()
+    states = integers_of(formatted, {"state": random.uniform(-1.0, 1.0, (batch, SIZE))})
+    loop = LoopIntegers(formatted, states)
     flagged = np.zeros(batch, bool)
     turns = []
     for _ in range(3):
         own = integers_of(formatted, {"control": random.uniform(-1.0, 1.0, (batch, SIZE))})
-        values, flags = loop.turn(own)
-        inputs = {
-            i: x
-            for port in program.face.inputs
-            for i, x in zip(port.nodes, {**integers, **own}[port.name], strict=True)
-        }
-        got = replay(scheduled, inputs, memory)
-        flagged |= got.overflow
-        results = {
-            result: got.results[unit][k] for unit, own_ in enumerate(scheduled.outputs) for k, result in enumerate(own_)
-        }
-        for port in program.face.outputs:
-            for i, fixed in zip(port.nodes, values[port.name], strict=True):
-                np.testing.assert_array_equal(results[program.outputs[i]], fixed.value, err_msg=port.name)
+        values, overflow, flags = check_turn(loop, scheduled, memory, states, own)
+        flagged |= overflow
         np.testing.assert_array_equal(flagged, flags)
         turns.append(values[f"inner0_{TURNS}"][0])
     return np.concatenate([fixed.value * fixed.format.step for fixed in turns])
@@ -247,17 +256,10 @@ def test_variational_steps_replay_as_the_integers(tmp_path: Path) -> None:
     formatted = built.formatted
     assert isinstance(formatted, FormattedLoop)
     motion, (q, qd, tau) = ChipMotion.of(ARM, options, 24), starts(6, 4)
-    integers = integers_of(formatted, motion.begun(q, qd))
-    loop, memory, program = LoopIntegers(formatted, integers), Memory(), built.schedule.instructions
+    states = integers_of(formatted, motion.begun(q, qd))
+    loop, memory = LoopIntegers(formatted, states), Memory()
     for turn in range(4):
-        own = integers_of(formatted, {"tau": tau[:, turn]})
-        values, _ = loop.turn(own)
-        inputs = {i: x for p in program.face.inputs for i, x in zip(p.nodes, {**integers, **own}[p.name], strict=True)}
-        got = replay(built.schedule, inputs, memory)
-        results = {r: got.results[u][k] for u, each in enumerate(built.schedule.outputs) for k, r in enumerate(each)}
-        for port in program.face.outputs:
-            for i, fixed in zip(port.nodes, values[port.name], strict=True):
-                np.testing.assert_array_equal(results[program.outputs[i]], fixed.value)
+        check_turn(loop, built.schedule, memory, states, integers_of(formatted, {"tau": tau[:, turn]}))
 
 
 @pytest.mark.parametrize(
