@@ -33,9 +33,9 @@ from dynagate.hw.processor.shape import Core
 from dynagate.hw.processor.words import messages
 from dynagate.integrators.chip_motion import ChipMotion
 
+from tests.test_processor import SMALL
+
 ARM = robots.load("two_joint_arm")
-SMALL = Core(units=2, place_bits=7, program_bits=10)
-"""As of tests.test_processor."""
 SIZE = 3
 
 
