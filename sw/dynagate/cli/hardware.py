@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from dynagate.cli import parameters
-from dynagate.cli.extras import is_there, needs, require_programs, simulation_programs
+from dynagate.cli.extras import needs, require_programs, simulation_programs
 from dynagate.cli.groups import command
 from dynagate.cli.options import (
     Functions,
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from dynagate.hw.processor.shape import Core
     from dynagate.hw.project import Project
     from dynagate.hw.request import DesignRequest
+    from dynagate.hw.routes import Gateware
 
 BUDGETS = ("dsp", "lut", "register_bits")
 MOST_MEGAHERTZ = 1000
@@ -467,11 +467,7 @@ def bitstream(
         )
         click.echo(choice_table(choice))
         if board.flow in boards.FREE:
-            routes = importlib.import_module("dynagate.hw.routes")
-            asked = {} if clock is None else {"megahertz": clock}
-            target = project_folder / f"{built.folder.name}-{board.name}"
-            routed = routes.bitstream(built, board, target, step=step, **asked)
-            click.echo(f"{routed.text()}\n{routed.loading}")
+            _route(built, board, clock, project_folder / f"{built.folder.name}-{board.name}", step)
             return
         project = write_project(built, choice, project_folder)
         products = None if only_project else run_tool(project, step=step)
@@ -496,23 +492,27 @@ def _bitstream_of_cores(board: Board, clock: float | None, only_project: bool, f
     click.echo(f"{cores.title} on {board.title}, each of {cores.core.text}")
     with Steps() as step:
         if board.flow in boards.FREE:
+            from dynagate.hw.routes import Gateware
+
             _refuse_for_free_tools(board, only_project)
-            routes = importlib.import_module("dynagate.hw.routes")
-            asked = {} if clock is None else {"megahertz": clock}
-            target = folder / f"cores-{board.name}-{cores.core.hash[:12]}"
-            gateware = routes.Gateware.of_cores(cores.core, cores.cores)
-            routed = routes.bitstream(gateware, board, target, step=step, **asked)
-            click.echo(f"{routed.text()}\n{routed.loading}")
+            gateware = Gateware.of_cores(cores.core, cores.cores)
+            _route(gateware, board, clock, folder / f"cores-{board.name}-{cores.core.hash[:12]}", step)
             return
         project = write_core_project(cores, folder, clock_mhz=clock)
         products = None if only_project else run_tool(project, step=step)
     _echo_project(project, products, only_project)
 
 
+def _route(gateware: Build | Gateware, board: Board, clock: float | None, folder: Path, step: Steps) -> None:
+    """The bitstream by free tools, and how it is loaded."""
+    from dynagate.hw import routes
+
+    megahertz = routes.ASKED_MHZ if clock is None else clock
+    routed = routes.bitstream(gateware, board, folder, megahertz=megahertz, step=step)
+    click.echo(f"{routed.text()}\n{routed.loading}")
+
+
 def _refuse_for_free_tools(board: Board, only_project: bool) -> None:
-    """Raises UsageError: options that the free tools' flow does not have, or the flow itself missing."""
+    """Raises UsageError: an option that the free tools' flow does not have."""
     if only_project:
         raise click.UsageError(f"--only-project with {board.name}; expected one of them: its tools need no project")
-    if not is_there("dynagate.hw.routes"):
-        others = ", ".join(name for name in boards.names() if boards.load(name).flow != board.flow)
-        raise click.ClickException(f"no flow for {board.name} yet; expected another board: {others}")
