@@ -224,6 +224,7 @@ def test_rollouts_on_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert there == here
 
 
+@pytest.mark.long  # a timing
 def test_one_robot_is_as_fast_as_gymnasium_s_of_mujoco() -> None:
     """In simulated time. The spider has four motors more than the ant, and is slower."""
     pytest.importorskip("mujoco")
