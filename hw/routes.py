@@ -205,7 +205,7 @@ def bitstream(
     than the device, or the clock makes no such baud. SynthesisError: a tool is missing or fails, or the design does not
     fit.
     """
-    family, oscillator, serial, gateware = _checked(built, board, seeds)
+    family, oscillator, serial, gateware = _checked(built, board, megahertz, baud, seeds)
     limit = family.limit(board)
     clock = family.clock(oscillator, min(megahertz, limit))
     uart.clocks_per_bit(clock.megahertz, baud or serial.baud)
@@ -238,8 +238,10 @@ def bitstream(
     return result
 
 
-def _checked(built: Build | Gateware, board: Board, seeds: Sequence[int]) -> tuple[Family, float, Serial, Gateware]:
-    """What the flow needs of the board. Raises as `bitstream`, where that can be said before any tool runs."""
+def _checked(
+    built: Build | Gateware, board: Board, megahertz: float, baud: int | None, seeds: Sequence[int]
+) -> tuple[Family, float, Serial, Gateware]:
+    """What the flow needs of the board. Raises as `bitstream`, where that can be said before any tool is looked for."""
     serial = board.link.limit
     if board.flow not in FAMILIES or board.oscillator_mhz is None or not isinstance(serial, Serial):
         raise ArgumentError(
@@ -256,6 +258,7 @@ def _checked(built: Build | Gateware, board: Board, seeds: Sequence[int]) -> tup
             f"{needed} multiplier blocks planned, {board.title} has {there}; expected a larger interval than "
             f"{gateware.interval} or shorter words"
         )
+    uart.clocks_per_bit(family.clock(board.oscillator_mhz, megahertz).megahertz, baud or serial.baud)
     for tool in (family.nextpnr, family.packer):
         _tool(tool, family.extra)
     return family, board.oscillator_mhz, serial, gateware
