@@ -107,16 +107,16 @@ class Top(wiring.Component):
     """The board's pins, the clock, and the modules `serial`, `accelerator` and `datapath` of files of their own."""
 
     def __init__(self, board: Board, clock: pll.Clock) -> None:
-        self.board, self.clock, self.ports = board, clock, FAMILIES[board.flow].ports
+        self.board, self.source, self.ports = board, clock, FAMILIES[board.flow].ports
         super().__init__({pin: In(1) if pin in self.ports[:2] else Out(1) for pin in pins(board)})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.domains.sync = sync = ClockDomain()
         locked, runs = Signal(), Signal()
-        source = self.board.oscillator_mhz
-        assert source is not None
-        self.clock.drive(m, source, getattr(self, self.ports.clock), sync.clk, locked)
+        megahertz = self.board.oscillator_mhz
+        assert megahertz is not None
+        self.source.drive(m, megahertz, getattr(self, self.ports.clock), sync.clk, locked)
         m.submodules.lock = FFSynchronizer(locked, runs, reset_less=True)
         m.d.comb += sync.rst.eq(~runs)
         m.submodules.serial = Instance(

@@ -16,6 +16,7 @@ from dynagate.hw.axi import Axi
 from dynagate.hw.boards import FREE
 from dynagate.hw.build import Build
 from dynagate.hw.families import FAMILIES, free_first_carries
+from dynagate.hw.netlist import rtlil_text
 
 FREE_BOARDS = [name for name in boards.names() if boards.load(name).flow in FREE]
 OTHERS = [name for name in FREE_BOARDS if boards.load(name).flow != "ecp5"]
@@ -41,6 +42,19 @@ def test_constraints_name_each_pin_of_the_top(name: str) -> None:
     for pin in pins:
         assert re.search(rf"\b{board.pins[pin]}\b", written), pin
         assert re.search(rf"\b{pin}\b", written), pin
+
+
+@pytest.mark.parametrize("name", FREE_BOARDS)
+def test_the_top_has_the_pins_of_the_board(name: str) -> None:
+    """Whatever they are called: a pin must not be taken for something of the module's own."""
+    board = boards.load(name)
+    family = FAMILIES[board.flow]
+    assert board.oscillator_mhz is not None
+    top = routes.Top(board, family.clock(board.oscillator_mhz, board.oscillator_mhz))
+    text = rtlil_text(top, routes.TOP, family.fabric)
+    (own,) = (module for module in text.split("\nend\n") if f"\nmodule \\{routes.TOP}\n" in module)
+    ports = re.findall(r"^  wire .*\b(?:input|output) \d+ +\\(\w+)$", own, re.MULTILINE)
+    assert sorted(ports) == sorted(routes.pins(board))
 
 
 def test_an_oscillator_without_a_loop_is_the_clock_or_is_refused(small: Build, tmp_path: Path) -> None:
