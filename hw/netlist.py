@@ -22,6 +22,9 @@ _CONNECT = re.compile(r"^(\s*connect )\\(\S+) ", flags=re.M)
 _WIRE = re.compile(r"^\s*wire .*\\(\S+)$", flags=re.M)
 _NUMBERED = re.compile(r"port\$\d+\$\d+")
 _CELL = re.compile(r"^(\s*cell )\\(\S+)( )", flags=re.M)
+_STYLED = re.compile(r"^ *attribute \\ram_style [^\n]*\n *memory [^\n]* \\(\S+)$", flags=re.M)
+_READ = re.compile(r'^ *parameter \\MEMID "\\\\(\S+)"\n(?: *parameter [^\n]*\n)*', flags=re.M)
+_COLLISION = re.compile(r"(COLLISION_X_MASK 1')0$", flags=re.M)
 _ZEROS = re.compile(
     r"^  cell \$meminit_v2 [^\n]*\n(?:    (?!connect \\DATA)[^\n]*\n)*    connect \\DATA \d+'0+\n"
     r"(?:    [^\n]*\n)*  end\n",
@@ -43,10 +46,22 @@ def _no_collection() -> Iterator[None]:
 
 
 def rtlil_text(component: Any, name: str, platform: Any = None) -> str:
-    """platform: the device it is for, such as a `units.multiply.Fabric`."""
+    """platform: the device it is for, such as a `units.multiply.Fabric`.
+
+    A memory with a `ram_style` has no value of ours where it is written while it is read: blocks of most devices have
+    none then either, and Yosys would add logic that makes one."""
     with _no_collection():
         text = rtlil.convert(component, name=name, platform=platform, emit_src=False)
-    return _merged(text, name)
+    return _merged(_MODULE.sub(lambda module: _without_collisions(module[0]), text), name)
+
+
+def _without_collisions(module: str) -> str:
+    styled = set(_STYLED.findall(module))
+
+    def read(match: re.Match[str]) -> str:
+        return _COLLISION.sub(r"\g<1>1", match[0]) if match[1] in styled else match[0]
+
+    return _READ.sub(read, module) if styled else module
 
 
 def verilog_text(

@@ -14,7 +14,7 @@ _TOKEN = re.compile(
     r"""[\t\n ]+
     | //[^\n]*
     | /\*(?:(?!/\*|\*/).)*\*/
-    | \(\*\ ram_style\ =\ "block"\ \*\)  # the one place where dynagate writes a string
+    | \(\*\ ram_style\ =\ "(?:block|distributed)"\ \*\)  # the one place where dynagate writes a string
     | \\[A-Za-z0-9_$.:]+(?=[\t\n ])  # an escaped name, which nothing else can hide in
     | [A-Za-z0-9_]+
     | \$(?:un)?signed\b(?!\$)

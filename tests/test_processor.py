@@ -139,6 +139,20 @@ def _one_place(slots: list[Slot], core: Core) -> list[Slot]:
     return [replace(slot, place=0) if slot.place is not None and slot.bank == 0 else slot for slot in slots]
 
 
+def _where_it_is_read(slots: list[Slot], core: Core) -> list[Slot]:
+    """A result to another's place in the cycle in which that is read for the last time."""
+    last = {node: slot.cycle for slot in slots for node in slot.instruction.reads}
+    a, b = next(
+        (a, b)
+        for a in slots
+        for b in slots
+        if a.bank == b.bank
+        and None not in (a.place, b.place)
+        and b.cycle + core.latency_of(b.instruction.kind) - 1 == last.get(a.instruction.result)
+    )
+    return [replace(slot, place=a.place) if slot is b else slot for slot in slots]
+
+
 def _one_unit(slots: list[Slot], core: Core) -> list[Slot]:
     return [replace(slot, unit=0, bank=0) if slot.bank != core.shared else slot for slot in slots]
 
@@ -151,9 +165,10 @@ def _over_a_constant(slots: list[Slot], core: Core) -> list[Slot]:
     ("wrong", "text"),
     [
         (_too_early, "holds"),
-        (_one_place, "overwritten|holds"),
+        (_one_place, "overwritten|holds|at once"),
+        (_where_it_is_read, "is read and written at once"),
         (_one_unit, "two instructions|holds|twice"),
-        (_over_a_constant, "overwritten|holds"),
+        (_over_a_constant, "overwritten|holds|at once"),
     ],
 )
 def test_a_wrong_schedule_is_caught(wrong: Callable[[list[Slot], Core], list[Slot]], text: str) -> None:

@@ -49,13 +49,14 @@ def _path(scheduled: Schedule, function: int) -> Iterator[int]:
 
 
 class _Replay:
-    """held: what the places hold. versions: how often each value was made."""
+    """held: what the places hold. read: those that the cycle reads. versions: how often each value was made."""
 
     def __init__(self, scheduled: Schedule) -> None:
         self.scheduled, self.core = scheduled, scheduled.core
         self.held: dict[tuple[int, int], Held] = {
             (self.core.shared, place): (source, 0) for source, place in scheduled.fixed.items() if source.node is None
         }
+        self.read: set[tuple[int, int]] = set()
         self.versions: dict[int, int] = defaultdict(int)
 
     def run(self, block: int) -> None:
@@ -76,11 +77,13 @@ class _Replay:
         for cycle in range(max([words, *writes])):
             units = [slot.unit for slot in slots[cycle]]
             assert len(units) == len(set(units)), f"cycle {start + cycle}: a unit has two instructions"
+            self.read.clear()
             for slot in slots[cycle]:
                 self._read(slot, before, expected)
                 done = cycle + self.core.latency_of(slot.instruction.kind) - 1
                 writes[done].append((slot.bank, slot.place, Source(slot.instruction.result)))
             self._write(start + cycle, cycle < period, writes.pop(cycle, []))
+        self.read.clear()
         for cycle in sorted(writes):
             self._write(start + cycle, cycle < period, writes[cycle])
 
@@ -92,6 +95,7 @@ class _Replay:
         assert slot.place is not None or slot.bank != self.core.shared, f"{slot} has no place"
         for source in slot.instruction.sources:
             bank, place = self.scheduled.location(source)
+            self.read.add((bank, place))
             value, version = source._replace(previous=False), 0
             if source.node is not None:
                 version = before.get(source.node, 0)
@@ -112,6 +116,7 @@ class _Replay:
             self.versions[source.node] += 1
             if place is None:
                 continue
+            assert (bank, place) not in self.read, f"cycle {cycle}: place {place} of {bank} is read and written at once"
             assert within, f"cycle {cycle}: {source} is written when the next block runs"
             old, _ = self.held.get((bank, place), (None, 0))
             assert old is None or old.node is not None, f"cycle {cycle}: the constant {old} is overwritten"

@@ -10,18 +10,19 @@ from dynagate.hw.processor.elementary import Functions
 from dynagate.hw.processor.shape import LANE, READ, Core
 from dynagate.hw.processor.unit import MultiplyAdd
 from dynagate.hw.processor.words import REGION_SHIFT, Region
-from dynagate.hw.units.rescale import BLOCK_RAM, delayed
+from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
 
 FETCH = 2
 """Cycles from a program address to the word: memory and its register."""
 PHASES = 4
 """Of two samples, in even and odd turns."""
-LOOKUP_PLACES = 8
-"""Address bits of a memory that need not be a block: on devices with large lookup tables it is made of these."""
 
 
 class Operand(wiring.Component):
     """An operand of a unit: a memory for each producer, each with all of its results.
+
+    A memory made of lookup tables is written and read a cycle late, since its address takes a register that a block
+    has inside.
 
     =======  ===  ===================================================
     address  in   memory and place
@@ -29,21 +30,19 @@ class Operand(wiring.Component):
     place    in   where each is written
     value    in   what is written to each
     o        out  the operand, READ cycles after its address
-    positive out  it is
     =======  ===  ===================================================
     """
 
-    def __init__(self, core: Core) -> None:
-        self.core = core
+    def __init__(self, core: Core, width: int) -> None:
+        self.core, self.width = core, width
         banks = core.units + 1
         super().__init__(
             {
                 "address": In(core.operand_bits),
                 "write": In(banks),
                 "place": In(core.place_bits).array(banks),
-                "value": In(signed(core.word)).array(banks),
-                "o": Out(signed(core.word)),
-                "positive": Out(1),
+                "value": In(width).array(banks),
+                "o": Out(width),
             }
         )
 
@@ -51,25 +50,56 @@ class Operand(wiring.Component):
         m = Module()
         core = self.core
         banks_out: list[Value] = []
+        place = self.address[: core.place_bits]
+        late = delayed(m, place, 1, "place")
         for k in range(core.units + 1):
-            attrs = BLOCK_RAM if core.place_bits > LOOKUP_PLACES else {}
-            memory = Memory(shape=signed(core.word), depth=1 << core.place_bits, init=[], attrs=attrs)
+            is_lookup = k < core.lookup_banks
+            attrs = LOOKUP_RAM if is_lookup else BLOCK_RAM
+            memory = Memory(shape=unsigned(self.width), depth=1 << core.place_bits, init=[], attrs=attrs)
             m.submodules[f"bank{k}"] = memory
-            into, out = memory.write_port(), memory.read_port()
+            into, out = memory.write_port(), memory.read_port(domain="comb" if is_lookup else "sync")
             m.d.comb += [
                 into.addr.eq(self.place[k]),
                 into.data.eq(self.value[k]),
                 into.en.eq(self.write[k]),
-                out.addr.eq(self.address[: core.place_bits]),
-                out.en.eq(1),
+                out.addr.eq(late if is_lookup else place),
             ]
+            if not is_lookup:
+                m.d.comb += out.en.eq(1)
             banks_out.append(delayed(m, out.data, READ - 2, f"bank{k}"))
         bank = delayed(m, self.address[core.place_bits :], READ - 1, "bank")
-        o = Signal(signed(core.word), name="operand", reset_less=True)
+        o = Signal(self.width, name="operand", reset_less=True)
         m.d.sync += o.eq(Array(banks_out)[bank])
-        m.d.sync += self.positive.eq(Array(~value[-1] & value.any() for value in banks_out)[bank])
         m.d.comb += self.o.eq(o)
         return m
+
+
+class _Writes:
+    """The write port of each memory of the operands, and above the value's bits whether it is positive."""
+
+    def __init__(self, core: Core) -> None:
+        self.core, banks = core, range(core.units + 1)
+        self.write = [Signal(name=f"write{k}") for k in banks]
+        self.place = [Signal(core.place_bits, name=f"place{k}") for k in banks]
+        self.value = [Signal(core.word + 1, name=f"value{k}") for k in banks]
+
+    def add(self, m: Module, bank: int, write: Value, place: Value, value: Value) -> None:
+        """What writes a memory."""
+        late = int(bank < self.core.lookup_banks)
+        bits = Cat(value, ~value[-1] & value.any())
+        m.d.comb += [
+            self.write[bank].eq(delayed(m, write, late, f"write{bank}", reset=True)),
+            self.place[bank].eq(delayed(m, place, late, f"write_place{bank}")),
+            self.value[bank].eq(delayed(m, bits, late, f"write_value{bank}")),
+        ]
+
+    def into(self, m: Module, operand: Operand) -> None:
+        """The ports of an operand, driven."""
+        m.d.comb += [
+            operand.write.eq(Cat(self.write)),
+            *(operand.place[k].eq(place) for k, place in enumerate(self.place)),
+            *(operand.value[k].eq(value[: operand.width]) for k, value in enumerate(self.value)),
+        ]
 
 
 class Machine(wiring.Component):
@@ -122,9 +152,7 @@ class Machine(wiring.Component):
         word = self._fetched(m)
         running = delayed(m, self.running, FETCH, "running", reset=True)
         phase = delayed(m, self.phase, FETCH, "phase")
-        banks = core.units + 1
-        writes, places = Signal(banks), [Signal(core.place_bits, name=f"place{k}") for k in range(banks)]
-        values = [Signal(signed(core.word), name=f"value{k}") for k in range(banks)]
+        writes = _Writes(core)
         unfit: list[list[Value]] = [[] for _ in range(PHASES)]
         low = 0
         for u in range(core.units):
@@ -134,23 +162,22 @@ class Machine(wiring.Component):
                 low += bits
             operands = {}
             for name in "abc":
-                m.submodules[f"operand_{name}{u}"] = operands[name] = operand = Operand(core)
-                m.d.comb += [operand.address.eq(fields[name]), operand.write.eq(writes)]
-                m.d.comb += [operand.place[k].eq(places[k]) for k in range(banks)]
-                m.d.comb += [operand.value[k].eq(values[k]) for k in range(banks)]
+                # operand a has a bit more, which says that it is positive
+                width = core.word + (name == "a")
+                m.submodules[f"operand_{name}{u}"] = operands[name] = operand = Operand(core, width)
+                m.d.comb += operand.address.eq(fields[name])
+                writes.into(m, operand)
             m.submodules[f"unit{u}"] = unit = MultiplyAdd(core)
-            m.d.comb += [getattr(unit, name).eq(operands[name].o) for name in "abc"]
-            m.d.comb += unit.positive.eq(operands["a"].positive)
+            m.d.comb += [getattr(unit, name).eq(operands[name].o[: core.word].as_signed()) for name in "abc"]
+            m.d.comb += unit.positive.eq(operands["a"].o[-1])
             for name in ("product_negative", "addend_negative", "select", "up", "down"):
                 m.d.comb += getattr(unit, name).eq(delayed(m, fields[name], READ, f"{name}{u}"))
             late = READ + unit.latency
             writes_it = delayed(m, fields["write"] & running, late, f"write{u}", reset=True)
             is_out = delayed(m, fields["out"] & running, late, f"out{u}", reset=True)
             whose = delayed(m, phase, late, f"phase{u}")
+            writes.add(m, u, writes_it, delayed(m, fields["place"], late, f"place{u}"), unit.o)
             m.d.comb += [
-                writes[u].eq(writes_it),
-                places[u].eq(delayed(m, fields["place"], late, f"place{u}")),
-                values[u].eq(unit.o),
                 self.value[u].eq(unit.o),
                 self.out[u].eq(is_out),
             ]
@@ -163,7 +190,7 @@ class Machine(wiring.Component):
                 tested = delayed(m, word[-1] & running, late, "test", reset=True)
                 m.d.sync += self.positive.eq(tested & ~unit.o[-1] & unit.o.any())
         self._functions(m, word[low:], argument, running, phase, unfit)
-        self._shared(m, writes, places, values)
+        self._shared(m, writes)
         m.d.sync += self.overflows.eq(Cat(Cat(*flags).any() for flags in unfit))
         return m
 
@@ -212,7 +239,7 @@ class Machine(wiring.Component):
         for k, flags in enumerate(unfit):
             flags.append(flagged & (whose_flag == k))
 
-    def _shared(self, m: Module, writes: Signal, places: list[Signal], values: list[Signal]) -> None:
+    def _shared(self, m: Module, writes: _Writes) -> None:
         """The shared memory's write port: a function's result, else an input, else a constant of a program."""
         core, functions = self.core, self.functions
         written = Signal(name="shared_write")
@@ -227,4 +254,4 @@ class Machine(wiring.Component):
             m.d.sync += [place.eq(self.inputs_from + self.copied), value.eq(self.input_value)]
         with m.Else():
             m.d.sync += [place.eq(self.part_address), value.eq(self.part_value)]
-        m.d.comb += [writes[-1].eq(written), places[-1].eq(place), values[-1].eq(value)]
+        writes.add(m, core.shared, written, place, value)

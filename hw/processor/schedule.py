@@ -399,8 +399,9 @@ def _timed(
 def _placed(
     program: Instructions, core: Core, blocks: list[list[Slot]], fixed: int
 ) -> tuple[tuple[Slot, ...], tuple[int, ...]]:
-    """Places: those of pinned results are nobody else's, another one is free again in the cycle after its last reading.
-    fixed: places of constants and inputs in the shared memory."""
+    """Places: those of pinned results are nobody else's. Another one is written again in a cycle after its last
+    reading, since a block of memory has no value where both are at once. fixed: places of constants and inputs in the
+    shared memory."""
     pinned: dict[int, int] = {}
     depths = [0] * core.units + [fixed]
     for slot in (slot for slots in blocks for slot in slots):
@@ -436,7 +437,7 @@ def _local(slots: list[Slot], last: Mapping[int, int], depth: int, core: Core) -
         if until is None:
             placed.append(slot)
             continue
-        while busy and busy[0][0] <= done:
+        while busy and busy[0][0] < done:
             heapq.heappush(free, heapq.heappop(busy)[1])
         if not free:
             heapq.heappush(free, depth)

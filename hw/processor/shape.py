@@ -38,6 +38,7 @@ class Core:
     units: multiply-add units, 2 to 8. word: bits of a value, 18 to 32. angle_bits: integer bits of angles, 3 to 16.
     place_bits: 2**place_bits values fit the memory of a unit. program_bits: 2**program_bits words fit the program.
     input_bits: likewise for the inputs of a sample. output_bits: for results of a unit that wait to be sent.
+    lookup_banks: memories of each operand that lookup tables make, of its units + 1; the others are blocks.
     """
 
     units: int = 4
@@ -47,6 +48,7 @@ class Core:
     program_bits: int = 12
     input_bits: int = 7
     output_bits: int = 9
+    lookup_banks: int = 0
 
     def __post_init__(self) -> None:
         limits = {
@@ -57,6 +59,7 @@ class Core:
             "program_bits": (5, 18),
             "input_bits": (3, 12),
             "output_bits": (3, 14),
+            "lookup_banks": (0, self.units + 1),
         }
         for name, (least, most) in limits.items():
             value = getattr(self, name)

@@ -10,6 +10,8 @@ from dynagate.fixedpoint.format import HALF_UP, SATURATE, Arithmetic, Format
 
 BLOCK_RAM = {"ram_style": "block"}
 """Of a table: as logic, a small one would be a long path."""
+LOOKUP_RAM = {"ram_style": "distributed"}
+"""Of a memory that lookup tables make."""
 
 
 class Wires(NamedTuple):
