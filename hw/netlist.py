@@ -59,7 +59,8 @@ def _without_collisions(module: str) -> str:
     styled = set(_STYLED.findall(module))
 
     def read(match: re.Match[str]) -> str:
-        return _COLLISION.sub(r"\g<1>1", match[0]) if match[1] in styled else match[0]
+        clocked = match[1] in styled and "CLK_ENABLE 1" in match[0]
+        return _COLLISION.sub(r"\g<1>1", match[0]) if clocked else match[0]
 
     return _READ.sub(read, module) if styled else module
 

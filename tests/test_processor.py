@@ -44,7 +44,7 @@ from tests.test_operations import NAME as ALL_OPERATIONS
 from tests.test_operations import function as all_operations  # noqa: F401
 
 ARM = robots.load("two_joint_arm")
-SMALL = Core(units=2, place_bits=7, program_bits=10)
+SMALL = Core(units=2, place_bits=7, program_bits=10, lookup_memories=4)
 """The core of these tests, compiled once."""
 
 

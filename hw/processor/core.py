@@ -121,13 +121,14 @@ class Processor(wiring.Component):
     def _tags(self, m: Module, loader: Loader, sender: Sender) -> None:
         """Tag and TLAST of a packet wait for its answer."""
         m.submodules.tags = tags = SyncFIFO(width=LANE + 1, depth=MOST_SAMPLES)
-        of_messages = Signal()
+        last, entered = Signal(), Signal()
         with m.If(loader.ends & self.i.valid):
-            m.d.sync += of_messages.eq(self.i_last)
+            m.d.sync += last.eq(self.i_last)
+        m.d.sync += entered.eq(loader.entered)
         m.d.comb += [
-            tags.w_data.eq(Cat(self.i.payload, self.i_last)),
-            tags.w_en.eq(loader.entered),
+            tags.w_data.eq(Cat(loader.tag, last)),
+            tags.w_en.eq(entered),
             tags.r_en.eq(sender.sent),
             sender.tag.eq(tags.r_data[:LANE]),
-            self.o_last.eq(Mux(loader.answer, of_messages, tags.r_data[-1])),
+            self.o_last.eq(Mux(loader.answer, last, tags.r_data[-1])),
         ]

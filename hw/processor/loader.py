@@ -92,8 +92,9 @@ class Loader(wiring.Component):
         full, written, is_sample = Signal(2), Signal(), Signal()
         self._buffer(m, Cat(count[: self.core.input_bits], half), written)
         self._registers(m)
-        idle = Signal()  # a cycle late: it ends when a sample is taken, whose half is full until it is copied
-        m.d.sync += idle.eq(self.idle)
+        # both a cycle late: a packet is followed by a pause; a sample's half is full until it is copied
+        idle, room = Signal(), Signal()
+        m.d.sync += [idle.eq(self.idle & ~full.any()), room.eq(loaded & ~full.bit_select(half, 1))]
         m.d.comb += [self.full.eq(full), self.right.eq(loaded)]
         m.d.sync += full.eq(full & ~self.taken)
         begins, number = Signal(), Signal()
@@ -102,8 +103,7 @@ class Loader(wiring.Component):
             with m.State("head"):
                 # a program waits until the last sample's results are sent, samples until there is a program
                 comes = self.i_payload[KIND_SHIFT:] == Kind.SAMPLE
-                room = loaded & ~full.bit_select(half, 1)
-                m.d.comb += self.i_ready.eq(Mux(comes, room, idle & ~full.any()))
+                m.d.comb += self.i_ready.eq(Mux(comes, room, idle))
                 m.d.sync += [count.eq(0), is_sample.eq(comes), left.eq(self.i_payload)]
                 with m.If(self.i_valid & self.i_ready):
                     with m.If(comes):
@@ -145,7 +145,9 @@ class Loader(wiring.Component):
                     m.next = "answer"
                 with m.If(self.entered):
                     m.d.sync += [full.eq((full & ~self.taken) | (1 << half)), half.eq(~half)]
-                    m.next = "head"
+                    m.next = "pause"
+            with m.State("pause"):
+                m.next = "head"
             with m.State("answer"):
                 m.d.comb += self.answer.eq(1)
                 with m.If(self.answered):

@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 from dynagate.hw.processor.elementary import Functions
-from dynagate.hw.processor.shape import LANE, READ, Core
+from dynagate.hw.processor.shape import LANE, OPERANDS, READ, Core
 from dynagate.hw.processor.unit import MultiplyAdd
 from dynagate.hw.processor.words import REGION_SHIFT, Region
 from dynagate.hw.units.rescale import BLOCK_RAM, LOOKUP_RAM, delayed
@@ -33,8 +33,9 @@ class Operand(wiring.Component):
     =======  ===  ===================================================
     """
 
-    def __init__(self, core: Core, width: int) -> None:
-        self.core, self.width = core, width
+    def __init__(self, core: Core, name: str) -> None:
+        self.core, self.name = core, name
+        self.width = width = core.word + (name == "a")  # of which a bit says that it is positive
         banks = core.units + 1
         super().__init__(
             {
@@ -53,7 +54,7 @@ class Operand(wiring.Component):
         place = self.address[: core.place_bits]
         late = delayed(m, place, 1, "place")
         for k in range(core.units + 1):
-            is_lookup = k < core.lookup_banks
+            is_lookup = core.is_lookup(self.name, k)
             attrs = LOOKUP_RAM if is_lookup else BLOCK_RAM
             memory = Memory(shape=unsigned(self.width), depth=1 << core.place_bits, init=[], attrs=attrs)
             m.submodules[f"bank{k}"] = memory
@@ -75,31 +76,29 @@ class Operand(wiring.Component):
 
 
 class _Writes:
-    """The write port of each memory of the operands, and above the value's bits whether it is positive."""
+    """The write port of each memory, and above the value's bits whether it is positive: at once, and a cycle late."""
 
     def __init__(self, core: Core) -> None:
-        self.core, banks = core, range(core.units + 1)
-        self.write = [Signal(name=f"write{k}") for k in banks]
-        self.place = [Signal(core.place_bits, name=f"place{k}") for k in banks]
-        self.value = [Signal(core.word + 1, name=f"value{k}") for k in banks]
+        self.core = core
+        self.at_once: dict[int, tuple[Value, Value, Value]] = {}
+        self.late: dict[int, tuple[Value, Value, Value]] = {}
 
-    def add(self, m: Module, bank: int, write: Value, place: Value, value: Value) -> None:
-        """What writes a memory."""
-        late = int(bank < self.core.lookup_banks)
-        bits = Cat(value, ~value[-1] & value.any())
-        m.d.comb += [
-            self.write[bank].eq(delayed(m, write, late, f"write{bank}", reset=True)),
-            self.place[bank].eq(delayed(m, place, late, f"write_place{bank}")),
-            self.value[bank].eq(delayed(m, bits, late, f"write_value{bank}")),
-        ]
+    def add(self, m: Module, bank: int, write: Value, place: Value, bits: Value) -> None:
+        """What writes a producer's memories."""
+        self.at_once[bank] = write, place, bits
+        self.late[bank] = (
+            delayed(m, write, 1, f"write{bank}_late", reset=True),
+            delayed(m, place, 1, f"place{bank}_late"),
+            delayed(m, bits, 1, f"value{bank}_late"),
+        )
 
     def into(self, m: Module, operand: Operand) -> None:
         """The ports of an operand, driven."""
-        m.d.comb += [
-            operand.write.eq(Cat(self.write)),
-            *(operand.place[k].eq(place) for k, place in enumerate(self.place)),
-            *(operand.value[k].eq(value[: operand.width]) for k, value in enumerate(self.value)),
-        ]
+        for bank in self.at_once:
+            ports = self.late if self.core.is_lookup(operand.name, bank) else self.at_once
+            write, place, value = ports[bank]
+            m.d.comb += [operand.write[bank].eq(write), operand.place[bank].eq(place)]
+            m.d.comb += operand.value[bank].eq(value[: operand.width])
 
 
 class Machine(wiring.Component):
@@ -154,21 +153,19 @@ class Machine(wiring.Component):
         phase = delayed(m, self.phase, FETCH, "phase")
         writes = _Writes(core)
         unfit: list[list[Value]] = [[] for _ in range(PHASES)]
-        low = 0
+        low, read = 0, list[Operand]()
         for u in range(core.units):
             fields = {}
             for name, bits in core.unit_fields.items():
                 fields[name] = word[low : low + bits]
                 low += bits
             operands = {}
-            for name in "abc":
-                # operand a has a bit more, which says that it is positive
-                width = core.word + (name == "a")
-                m.submodules[f"operand_{name}{u}"] = operands[name] = operand = Operand(core, width)
-                m.d.comb += operand.address.eq(fields[name])
-                writes.into(m, operand)
+            for name in OPERANDS:
+                m.submodules[f"operand_{name}{u}"] = operands[name] = Operand(core, name)
+                m.d.comb += operands[name].address.eq(fields[name])
+            read += operands.values()
             m.submodules[f"unit{u}"] = unit = MultiplyAdd(core)
-            m.d.comb += [getattr(unit, name).eq(operands[name].o[: core.word].as_signed()) for name in "abc"]
+            m.d.comb += [getattr(unit, name).eq(operands[name].o[: core.word].as_signed()) for name in OPERANDS]
             m.d.comb += unit.positive.eq(operands["a"].o[-1])
             for name in ("product_negative", "addend_negative", "select", "up", "down"):
                 m.d.comb += getattr(unit, name).eq(delayed(m, fields[name], READ, f"{name}{u}"))
@@ -176,7 +173,7 @@ class Machine(wiring.Component):
             writes_it = delayed(m, fields["write"] & running, late, f"write{u}", reset=True)
             is_out = delayed(m, fields["out"] & running, late, f"out{u}", reset=True)
             whose = delayed(m, phase, late, f"phase{u}")
-            writes.add(m, u, writes_it, delayed(m, fields["place"], late, f"place{u}"), unit.o)
+            writes.add(m, u, writes_it, delayed(m, fields["place"], late, f"place{u}"), Cat(unit.o, unit.o_positive))
             m.d.comb += [
                 self.value[u].eq(unit.o),
                 self.out[u].eq(is_out),
@@ -188,9 +185,11 @@ class Machine(wiring.Component):
             if u == 0:
                 argument = operands["a"].o
                 tested = delayed(m, word[-1] & running, late, "test", reset=True)
-                m.d.sync += self.positive.eq(tested & ~unit.o[-1] & unit.o.any())
+                m.d.sync += self.positive.eq(tested & unit.o_positive)
         self._functions(m, word[low:], argument, running, phase, unfit)
         self._shared(m, writes)
+        for operand in read:
+            writes.into(m, operand)
         m.d.sync += self.overflows.eq(Cat(Cat(*flags).any() for flags in unfit))
         return m
 
@@ -254,4 +253,4 @@ class Machine(wiring.Component):
             m.d.sync += [place.eq(self.inputs_from + self.copied), value.eq(self.input_value)]
         with m.Else():
             m.d.sync += [place.eq(self.part_address), value.eq(self.part_value)]
-        writes.add(m, core.shared, written, place, value)
+        writes.add(m, core.shared, written, place, Cat(value, ~value[-1] & value[:-1].any()))

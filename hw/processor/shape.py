@@ -25,6 +25,8 @@ BLOCK_BITS = 5
 """Of the number of a block: a program has so many runs of words, which loops repeat."""
 LEVELS = 4
 """Of loops in loops, besides the turns of a sample."""
+OPERANDS = "abc"
+"""Of a unit."""
 READ = 3
 """Cycles from a place's address to the operand: memory, its register, multiplexer."""
 SIDE = 4
@@ -38,7 +40,8 @@ class Core:
     units: multiply-add units, 2 to 8. word: bits of a value, 18 to 32. angle_bits: integer bits of angles, 3 to 16.
     place_bits: 2**place_bits values fit the memory of a unit. program_bits: 2**program_bits words fit the program.
     input_bits: likewise for the inputs of a sample. output_bits: for results of a unit that wait to be sent.
-    lookup_banks: memories of each operand that lookup tables make, of its units + 1; the others are blocks.
+    lookup_memories: of the memories in front of a unit, 3 (units + 1), those that lookup tables make; the others are
+    blocks.
     """
 
     units: int = 4
@@ -48,7 +51,7 @@ class Core:
     program_bits: int = 12
     input_bits: int = 7
     output_bits: int = 9
-    lookup_banks: int = 0
+    lookup_memories: int = 0
 
     def __post_init__(self) -> None:
         limits = {
@@ -59,7 +62,7 @@ class Core:
             "program_bits": (5, 18),
             "input_bits": (3, 12),
             "output_bits": (3, 14),
-            "lookup_banks": (0, self.units + 1),
+            "lookup_memories": (0, len(OPERANDS) * (self.units + 1)),
         }
         for name, (least, most) in limits.items():
             value = getattr(self, name)
@@ -75,6 +78,10 @@ class Core:
     def shared(self) -> int:
         """The number of the memory that all units share."""
         return self.units
+
+    def is_lookup(self, operand: str, bank: int) -> bool:
+        """Whether lookup tables make a memory, one of OPERANDS'."""
+        return len(OPERANDS) * bank + OPERANDS.index(operand) < self.lookup_memories
 
     @property
     def operand_bits(self) -> int:

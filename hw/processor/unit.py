@@ -22,6 +22,7 @@ class MultiplyAdd(wiring.Component):
     up                in   bits by which c is moved up
     down              in   bits by which the sum is moved down, rounded half up
     o                 out  the result, signed, wrapped to the word
+    o_positive        out  it is positive
     overflow          out  it does not fit the word; a cycle after o
     ================  ===  ==================================================================================
     """
@@ -37,6 +38,7 @@ class MultiplyAdd(wiring.Component):
                 **{name: In(1) for name in ("product_negative", "addend_negative", "select")},
                 **{name: In(SHIFT_BITS) for name in ("up", "down")},
                 "o": Out(operand),
+                "o_positive": Out(1),
                 "overflow": Out(1),
             }
         )
@@ -69,6 +71,7 @@ class MultiplyAdd(wiring.Component):
         guard = Signal(bits - word + 1, name="guard", reset_less=True)
         o = Signal(signed(word), name="result", reset_less=True)
         m.d.sync += [o.eq(moved[:word]), guard.eq(moved[word - 1 :])]
+        m.d.sync += self.o_positive.eq(~moved[word - 1] & moved[: word - 1].any())
         unfit = Signal(name="unfit", reset_less=True)
         m.d.sync += unfit.eq(differ(guard))
         m.d.comb += [self.o.eq(o), self.overflow.eq(unfit)]
