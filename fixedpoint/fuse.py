@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from dynagate.base.errors import ArgumentError, Error
 from dynagate.fixedpoint.assign import FormattedGraph
-from dynagate.fixedpoint.format import Arithmetic, Format
+from dynagate.fixedpoint.format import HALF_UP, Arithmetic, Format
 from dynagate.graph.graph import Graph, Node
 from dynagate.graph.ops import OPS, PRODUCTS, SUMS, TRIG
 from dynagate.graph.passes import unique
@@ -55,8 +55,8 @@ def fused(formatted: FormattedGraph, angle: Format | None = None) -> FormattedGr
     apart. angle: of all operands of sines; `angle_format` unless given.
     Raises ValueError: the arithmetic is not the processor's.
     """
-    if formatted.arithmetic != Arithmetic():
-        raise ArgumentError(f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it has no other")
+    if formatted.arithmetic.rounding != HALF_UP:
+        raise ArgumentError(f"{formatted.arithmetic} on a processor; expected {Arithmetic()}: it rounds no other way")
     word = max(fmt.width for fmt in formatted.formats)
     return _Fuser(formatted, word, angle or angle_format(formatted, word)).graph()
 

@@ -2,6 +2,9 @@
 
 A value that is carried has a place of its own, in the format of the first step that takes it; what comes to it is
 rounded to that format, and so is what a step takes in another format. A loop with a tolerance compares integers.
+
+What a loop in the body takes or keeps of every turn lies in a memory. A value and the input that it is carried to are
+the same places there, so such values have the format of whoever takes one of them first.
 """
 
 from __future__ import annotations
@@ -22,11 +25,11 @@ from dynagate.graph.blocks import Blocks
 from dynagate.graph.evaluate import evaluate
 from dynagate.graph.graph import Graph, Port
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop, Until, evaluate_turn
+from dynagate.graph.loop import Loop, Until, evaluate_turn, loops_in
 
 Array = npt.NDArray[Any]
 Values = dict[str, list[Fixed]]
-"""Entries of each value, integers (batch,) and their format."""
+"""Entries of each value, integers (batch,) and their format; of those that lie in memory (batch, turns)."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +71,51 @@ class FormattedLoop:
         port, graph = self.ports[name]
         return [graph.formats[i] for i in port.nodes]
 
+    @cached_property
+    def memory(self) -> dict[str, InMemory]:
+        """By name, what loops in the body take or keep of every turn."""
+        makers = {port.name: (port, graph) for graph in self.graphs() for port in graph.graph.outputs}
+        formats: dict[str, list[Format]] = {}
+        owners = owners_of(self.loop)
+        for name, (port, graph) in (*self.ports.items(), *makers.items()):
+            if name in owners:
+                formats.setdefault(owners[name], [graph.formats[i] for i in port.nodes])
+        turns = {name: turns_of(loop) for loop in loops_in(self.loop) for name in (*loop.per_turn, *loop.kept)}
+        return {name: InMemory(owner, turns[name], formats[owner]) for name, owner in owners.items()}
+
     @property
     def inputs(self) -> tuple[Port, ...]:
-        """What comes from outside, as `Loop.inputs`, without what `starts` has."""
-        return tuple(port for port in self.loop.inputs if port.name not in self.starts)
+        """What comes from outside, as `Loop.inputs`, without what `starts` has and what lies in memory."""
+        return tuple(p for p in self.loop.inputs if p.name not in self.starts and p.name not in self.memory)
 
     @cached_property
     def outputs(self) -> dict[str, tuple[Port, FormattedGraph]]:
         """What it gives: the port and the graph that computes each."""
         ports = {port.name: (port, graph) for graph in self.graphs() for port in graph.graph.outputs}
         return {name: ports[name] for name in (*self.loop.kept, *self.loop.last)}
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """A value of every turn. owner: the value whose places it has. formats: of the entries of a turn."""
+
+    owner: str
+    turns: int
+    formats: list[Format]
+
+
+def owners_of(loop: Loop) -> dict[str, str]:
+    """Names of what loops in a loop take or keep of every turn -> one name for all that have the same places: what is
+    carried, and where to."""
+    inner = tuple(loops_in(loop))
+    names = dict.fromkeys(name for each in inner for name in (*each.per_turn, *each.kept))
+    owners = {name: name for name in names}
+    for each in (loop, *inner):
+        for value, name in each.carry.items():
+            if value in owners or name in owners:
+                old, new = owners.get(value, value), owners.get(name, name)
+                owners = {k: new if v == old else v for k, v in {**owners, value: old, name: new}.items()}
+    return {name: owners[name] for name in owners}
 
 
 def tolerance_of(stop: Until, residual: Format) -> int:
@@ -98,15 +136,19 @@ def read(graph: Graph) -> set[int]:
 
 class LoopIntegers:
     """Trajectories of a loop, turn by turn. states: integers (batch,) of the entries of each carried input, in its
-    formats."""
+    formats. batch: of how many, where there are no such states. Memory begins with zeros."""
 
-    def __init__(self, formatted: FormattedLoop, states: Mapping[str, Sequence[npt.NDArray[np.int64]]]) -> None:
+    def __init__(
+        self, formatted: FormattedLoop, states: Mapping[str, Sequence[npt.NDArray[np.int64]]], batch: int = 0
+    ) -> None:
         self.formatted = formatted
         self._states: Values = {
             name: [Fixed(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
             for name, own in states.items()
         }
-        self.batch = len(next(iter(states.values()))[0])
+        self.batch = len(next(iter(states.values()))[0]) if states else batch
+        for name, own in formatted.memory.items():
+            self._states[name] = [Fixed(np.zeros((self.batch, own.turns), np.int64), fmt) for fmt in own.formats]
         for name in formatted.loop.carry.values():
             if name in formatted.starts:
                 self._states[name] = _constant(formatted, name, self.batch)
@@ -119,7 +161,7 @@ class LoopIntegers:
         values = dict(self._states)
         for name, own in per_turn.items():
             values[name] = [Fixed(x, fmt) for x, fmt in zip(own, formatted.input_formats(name), strict=True)]
-        run, rows = _Run(self.batch, formatted.arithmetic), np.arange(self.batch)
+        run, rows = _Run(self.batch, formatted.arithmetic, formatted.memory), np.arange(self.batch)
         values = run.body(formatted, values, rows)
         self._states |= run.carried(formatted, values, rows)
         self._flagged = self._flagged | run.overflow
@@ -129,8 +171,8 @@ class LoopIntegers:
 class _Run:
     """overflow: (batch,), where something did."""
 
-    def __init__(self, batch: int, arithmetic: Arithmetic) -> None:
-        self.arithmetic = arithmetic
+    def __init__(self, batch: int, arithmetic: Arithmetic, memory: Mapping[str, InMemory]) -> None:
+        self.arithmetic, self.memory = arithmetic, memory
         self.overflow = np.zeros(batch, dtype=bool)
 
     def body(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
@@ -159,7 +201,9 @@ class _Run:
     def carried(self, formatted: FormattedLoop, values: Values, rows: npt.NDArray[np.int64]) -> Values:
         """What the carried inputs are in the next turn."""
         return {
-            name: [
+            name: values[value]
+            if name in self.memory
+            else [
                 self.rounded(fixed, to, rows)
                 for fixed, to in zip(values[value], formatted.input_formats(name), strict=True)
             ]
@@ -172,15 +216,19 @@ class _Run:
         for name in step.loop.carry.values():
             state[name] = _constant(step, name, len(rows)) if name in step.starts else values[name]
         for name in step.loop.carry.values():
-            fixed = zip(state[name], step.input_formats(name), strict=True)
-            state[name] = [self.rounded(each, to, rows) for each, to in fixed]
+            if name not in self.memory:
+                fixed = zip(state[name], step.input_formats(name), strict=True)
+                state[name] = [self.rounded(each, to, rows) for each, to in fixed]
         stop = step.loop.stop
         results: Values = {}
         place = np.arange(len(rows))  # of the rows that go on
-        for _ in range(turns_of(step.loop)):
-            turn = self.body(step, state, rows[place])
+        turns = range(turns_of(step.loop))
+        for k in reversed(turns) if step.loop.backwards else turns:
+            own = {name: [Fixed(x.value[:, k], x.format) for x in state[name]] for name in step.loop.per_turn}
+            turn = self.body(step, {**state, **own}, rows[place])
             for name in step.loop.last:
                 results[name] = _put(results.get(name), turn[name], place, len(rows))
+            self.keep(step, k, turn, results, rows)
             goes_on = np.ones(len(place), dtype=bool)
             if isinstance(stop, Until):
                 (residual,) = turn[stop.residual]
@@ -191,6 +239,15 @@ class _Run:
             if not len(place):
                 break
         return results
+
+    def keep(self, step: FormattedLoop, k: int, turn: Values, results: Values, rows: npt.NDArray[np.int64]) -> None:
+        """Writes what a loop keeps of turn k."""
+        for name in step.loop.kept:
+            own = self.memory[name]
+            if name not in results:
+                results[name] = [Fixed(np.zeros((len(rows), own.turns), np.int64), fmt) for fmt in own.formats]
+            for whole, fixed, to in zip(results[name], turn[name], own.formats, strict=True):
+                whole.value[:, k] = self.rounded(fixed, to, rows).value
 
 
 def _constant(formatted: FormattedLoop, name: str, batch: int) -> list[Fixed]:
@@ -207,7 +264,7 @@ def _rows(entries: list[Fixed], rows: npt.NDArray[np.bool_]) -> list[Fixed]:
 
 def _put(whole: list[Fixed] | None, entries: list[Fixed], place: npt.NDArray[np.int64], batch: int) -> list[Fixed]:
     """Entries of some rows in those of all."""
-    whole = whole or [Fixed(np.zeros(batch, np.int64), each.format) for each in entries]
+    whole = whole or [Fixed(np.zeros((batch, *each.value.shape[1:]), np.int64), each.format) for each in entries]
     for all_rows, each in zip(whole, entries, strict=True):
         all_rows.value[place] = each.value
     return whole
@@ -298,7 +355,7 @@ def _turn_of(
 def assign_loop(blocks: Blocks, observed: Observed, limits: Limits, policy: Policy) -> FormattedLoop:
     """Formats of one word: the binary point of each node by its range over what was observed. limits: bounds of inputs
     by name. A step takes a value in the format that it has, unless the value is carried."""
-    return _Assigner(observed, limits, policy, blocks.starts).loop(blocks.loop, {})
+    return _Assigner(observed, limits, policy, blocks.starts, owners_of(blocks.loop)).loop(blocks.loop, {})
 
 
 @dataclass(frozen=True)
@@ -315,8 +372,19 @@ class _Limits:
 
 
 class _Assigner:
-    def __init__(self, observed: Observed, limits: Limits, policy: Policy, starts: Mapping[str, float]) -> None:
+    """in_memory: formats of values that lie in memory, by their owners."""
+
+    def __init__(
+        self,
+        observed: Observed,
+        limits: Limits,
+        policy: Policy,
+        starts: Mapping[str, float],
+        owners: Mapping[str, str],
+    ) -> None:
         self.observed, self.limits, self.policy, self.starts = observed, limits, policy, starts
+        self.owners = owners
+        self.in_memory: dict[str, list[Format]] = {}
 
     def loop(self, loop: Loop, known: Mapping[str, list[Format]]) -> FormattedLoop:
         """known: formats of the entries of values that have one."""
@@ -333,10 +401,19 @@ class _Assigner:
             steps.append(own)
             for port in own.graph.inputs:
                 formats.setdefault(port.name, [own.formats[i] for i in port.nodes])
+                self.kept(port.name, formats[port.name])
             formats |= {port.name: [own.formats[i] for i in port.nodes] for port in own.graph.outputs}
+        for name in loop.kept:
+            self.kept(name, formats[name])
         return FormattedLoop(loop, tuple(steps), self.starts)
 
-    def graph(self, graph: Graph, formats: Mapping[str, list[Format]]) -> FormattedGraph:
+    def kept(self, name: str, formats: list[Format]) -> None:
+        """Notes the format of a value, if it lies in memory and has none."""
+        if name in self.owners:
+            self.in_memory.setdefault(self.owners[name], formats)
+
+    def graph(self, graph: Graph, known: Mapping[str, list[Format]]) -> FormattedGraph:
+        formats = {**known, **{k: self.in_memory[o] for k, o in self.owners.items() if o in self.in_memory}}
         inputs, graph = self.observed.of(graph), late_terms_last(graph)
         ranges = sampled_ranges(graph, inputs)
         fixed = {

@@ -18,8 +18,9 @@ from dynagate.fixedpoint.evaluate import evaluate_integers, gather_outputs, quan
 from dynagate.fixedpoint.loops import Observed
 from dynagate.fixedpoint.ranges import sampled_ranges
 from dynagate.graph import Graph
+from dynagate.graph.evaluate import evaluate
 from dynagate.graph.late import late_terms_last
-from dynagate.graph.loop import Loop, evaluate_loop, graphs
+from dynagate.graph.loop import Loop, Until, evaluate_loop, graphs, loops_in
 
 Array = npt.NDArray[Any]
 
@@ -27,11 +28,45 @@ MOST = 4096
 """States of a graph that its ranges come from."""
 
 
-class _Unlimited:
+class Unlimited:
     """Values of which nothing is known but what was met."""
 
     def bounds(self, name: str) -> list[tuple[float, float]] | None:
         return None
+
+
+class Accepted(Observed):
+    """What came into each graph of a loop, but for turns of retries that others follow: what a line search refuses,
+    or a factorisation fails on, is none that formats are for. retries: names of such loops, which end by a value."""
+
+    def __init__(self, loop: Loop, retries: Collection[str]) -> None:
+        super().__init__()
+        self._last: dict[int, tuple[str, Until]] = {}  # graph whose output ends a retry -> that loop
+        self._within: dict[int, str] = {}
+        self._waiting: dict[str, list[tuple[int, dict[str, Array]]]] = {name: [] for name in retries}
+        for each in loops_in(loop):
+            if each.name not in retries:
+                continue
+            assert isinstance(each.stop, Until)
+            for graph in graphs(each):
+                self._within[id(graph)] = each.name
+                if each.stop.residual in {port.name for port in graph.outputs}:
+                    self._last[id(graph)] = each.name, each.stop
+
+    def evaluated(self, graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        name = self._within.get(id(graph))
+        if name is None:
+            return super().evaluated(graph, inputs)
+        outputs = evaluate(graph, inputs)
+        waiting = self._waiting[name]
+        waiting.append((id(graph), dict(inputs)))
+        if id(graph) in self._last:
+            stop = self._last[id(graph)][1]
+            rows = np.abs(outputs[stop.residual]) <= stop.tolerance
+            for each, values in waiting if rows.any() else ():
+                self.inputs.setdefault(each, []).append({k: x[rows] for k, x in values.items()})
+            waiting.clear()
+        return outputs
 
 
 @dataclass
@@ -45,12 +80,17 @@ class LoopOnIntegers:
 
     @classmethod
     def observing(
-        cls, loop: Loop, inputs: Mapping[str, Array], policy: Policy, moving: Collection[str] = ()
+        cls,
+        loop: Loop,
+        inputs: Mapping[str, Array],
+        policy: Policy,
+        moving: Collection[str] = (),
+        retries: Collection[str] = (),
     ) -> LoopOnIntegers:
         """With formats for all that comes into each graph while the loop runs on these inputs in float64. moving:
-        inputs of graphs whose entries change places, and so have one range. Raises ValueError: a value is not finite in
-        one of them."""
-        observed = Observed()
+        inputs of graphs whose entries change places, and so have one range. retries: as of `Accepted`. Raises
+        ValueError: a value is not finite in one of them."""
+        observed = Accepted(loop, retries)
         evaluate_loop(loop, inputs, observed.evaluated)
         formats = {id(graph): _formatted(graph, observed.of(graph), policy, moving) for graph in graphs(loop)}
         return cls(loop, formats)
@@ -76,4 +116,4 @@ def _formatted(graph: Graph, inputs: Mapping[str, Array], policy: Policy, moving
         sample[name] = np.repeat(largest, sample[name].shape[1], axis=1)
     graph = late_terms_last(graph)
     ranges = sampled_ranges(graph, sample)
-    return assign_word(graph, _Unlimited(), ranges, policy, WordLengths([policy.word] * len(graph)))
+    return assign_word(graph, Unlimited(), ranges, policy, WordLengths([policy.word] * len(graph)))

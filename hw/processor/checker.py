@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dynagate.hw.processor.instructions import SUM, Source
+from dynagate.hw.processor.shape import LOAD, STORE
 
 if TYPE_CHECKING:
     from dynagate.hw.processor.schedule import Schedule, Slot
@@ -67,6 +68,7 @@ class _Replay:
         before = dict(self.versions)
         own = [slot.instruction.result for each in slots.values() for slot in each]
         assert len(own) == len(set(own)), f"block {block} makes a value twice"
+        stored: set[int] = set()
         expected = {node: before.get(node, 0) + 1 for node in own}
         writes: dict[int, list[tuple[int, int | None, Source]]] = defaultdict(list)
         for node in self.scheduled.instructions.blocks[block].inputs:
@@ -80,6 +82,10 @@ class _Replay:
             self.read.clear()
             for slot in slots[cycle]:
                 self._read(slot, before, expected)
+                if slot.instruction.kind == STORE:
+                    stored.add(slot.instruction.address)
+                    continue
+                assert slot.instruction.kind != LOAD or slot.instruction.address not in stored, f"{slot} is too late"
                 done = cycle + self.core.latency_of(slot.instruction.kind) - 1
                 writes[done].append((slot.bank, slot.place, Source(slot.instruction.result)))
             self._write(start + cycle, cycle < period, writes.pop(cycle, []))
@@ -92,7 +98,7 @@ class _Replay:
         kind = slot.instruction.kind
         assert slot.bank == (slot.unit if kind == SUM else self.core.shared), f"{slot} is misplaced"
         assert slot.unit == 0 or not (slot.instruction.test or kind != SUM), f"{slot} is not in the slot of unit 0"
-        assert slot.place is not None or slot.bank != self.core.shared, f"{slot} has no place"
+        assert slot.place is not None or slot.bank != self.core.shared or kind == STORE, f"{slot} has no place"
         for source in slot.instruction.sources:
             bank, place = self.scheduled.location(source)
             self.read.add((bank, place))

@@ -14,7 +14,7 @@ from dynagate.fixedpoint.format import Format
 from dynagate.fixedpoint.fuse import MOST_SHIFT
 from dynagate.fixedpoint.loops import FormattedLoop
 from dynagate.graph.graph import Node, Port
-from dynagate.hw.processor.shape import ELEMENTARY
+from dynagate.hw.processor.shape import ELEMENTARY, LOAD
 from dynagate.hw.units.reciprocal import shift_of
 
 MOST_REPEATS = (1 << 16) - 1
@@ -44,7 +44,8 @@ class Instruction:
 
     kind: SUM, or one of ELEMENTARY, of operand a. select: b where a is positive (product_negative: where it is not),
     else c. shift: of a reciprocal, how far the binary points are apart. out: whether it is a result. test: whether a
-    loop goes on where the result is positive.
+    loop goes on where the result is positive. LOAD makes, and STORE keeps, the value of the loop's turn in the memory
+    of turns. address: of the first turn's value. backwards: those of later turns lie below it.
     """
 
     result: int
@@ -60,10 +61,14 @@ class Instruction:
     shift: int = 0
     out: bool = False
     test: bool = False
+    address: int = 0
+    backwards: bool = False
 
     @property
     def sources(self) -> tuple[Source, ...]:
-        return (self.a,) if self.kind in ELEMENTARY else (self.a, self.b, self.c)
+        if self.kind == LOAD:
+            return ()
+        return (self.a, self.b, self.c) if self.kind == SUM else (self.a,)
 
     @property
     def reads(self) -> tuple[int, ...]:
@@ -85,12 +90,14 @@ class Repeat:
 @dataclass(frozen=True)
 class Block:
     """Instructions that run together, operands before readers. last: a turn of a sample ends with it. inputs: all that
-    a sample has, if a function begins with the block."""
+    a sample has, if a function begins with the block. level: how many loops are around the one that it is in, whose
+    turn loads and stores count."""
 
     listed: tuple[Instruction, ...]
     repeat: Repeat | None = None
     last: bool = True
     inputs: tuple[int, ...] = ()
+    level: int = 0
 
 
 @dataclass(frozen=True)
@@ -147,7 +154,8 @@ class Instructions:
     the program computes. Of a loop: start is the input that is 1 in the first turn, else 0; per_turn
     are the inputs that each turn has.
 
-    Several instructions may have one result: places that loops write again, which their readers read as `previous`."""
+    Several instructions may have one result: places that loops write again, which their readers read as `previous`.
+    kept: values in the memory of turns."""
 
     faces: tuple[Face, ...]
     blocks: tuple[Block, ...]
@@ -155,6 +163,7 @@ class Instructions:
     functions: tuple[FormattedGraph | FormattedLoop, ...]
     start: int | None = None
     per_turn: frozenset[int] = frozenset()
+    kept: int = 0
 
     @property
     def face(self) -> Face:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dynagate.hw.processor.instructions import SUM, Instruction, Source
 from dynagate.hw.processor.schedule import Schedule, Slot
+from dynagate.hw.processor.shape import LOAD, STORE
 
 
 def listing(scheduled: Schedule) -> str:
@@ -37,6 +38,9 @@ def listing(scheduled: Schedule) -> str:
 def _text(each: Instruction, name: object) -> str:
     """What an instruction computes."""
     assert callable(name)
+    if each.kind in (LOAD, STORE):
+        where = f"{each.address} {'-' if each.backwards else '+'} turn"
+        return f"{each.kind}({where}{'' if each.kind == LOAD else f', {name(each.a)}'})"
     if each.kind != SUM:
         return f"{each.kind}({name(each.a)})"
     if each.select:

@@ -3,6 +3,9 @@
 A value that a loop carries has a place that is written again, first from what is around the loop, then at the end of
 each turn. Other values stay where they were computed. States of the outermost loop are the inputs of a sample in its
 first turn, and in the others what the turn before kept.
+
+What loops in the body take or keep of every turn is loaded from, and stored to, the memory of turns. It stays there
+from sample to sample.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from dynagate.graph.loop import Until
 from dynagate.hw.processor.instructions import (
     ONE,
     SUM,
+    ZERO,
     Block,
     Face,
     Instruction,
@@ -30,6 +34,7 @@ from dynagate.hw.processor.instructions import (
     Source,
     instruction,
 )
+from dynagate.hw.processor.shape import LOAD, STORE
 
 
 class _Value(NamedTuple):
@@ -49,7 +54,9 @@ def loop_instructions(formatted: FormattedLoop) -> Instructions:
 
 
 class _Compiler:
-    """blocks: those that are whole. now: instructions of the one that comes next. names: by result."""
+    """blocks: those that are whole. now: instructions of the one that comes next. names: by result. level: of the loop
+    that they are in. addresses: of the entries of values in memory, by owner. there: owner -> the value that it holds
+    now."""
 
     def __init__(self, formatted: FormattedLoop) -> None:
         self.formatted, self.loop = formatted, formatted.loop
@@ -57,19 +64,31 @@ class _Compiler:
         self.blocks: list[Block] = []
         self.now: list[Instruction] = []
         self.names: dict[int, str] = {}
+        self.level, self.places = 0, 0
+        self.memory = formatted.memory
+        self.addresses: dict[str, list[int]] = {}
+        self.there: dict[str, str] = {}
+        for own in self.memory.values():
+            if own.owner not in self.addresses:
+                first = self.places
+                self.places += own.turns * len(own.formats)
+                self.addresses[own.owner] = list(range(first, self.places, own.turns))
 
     def program(self) -> Instructions:
-        start = self.named("start")
+        states = [name for name in self.loop.carry.values() if name not in self.memory]
+        start = self.named("start") if states else None
         inputs = {port.name: self.entries(port.name, len(port.nodes), port.nodes) for port in self.formatted.inputs}
         scope: _Scope = {
             name: [_Value(Source(i), fmt) for i, fmt in zip(own, self.formatted.input_formats(name), strict=True)]
             for name, own in inputs.items()
         }
         kept: dict[str, list[int]] = {}
-        for name in self.loop.carry.values():
+        for name in states:
+            assert start is not None
             kept[name] = self.entries(f"{name}_kept", len(self.formatted.input_formats(name)))
             values = self.constants(self.formatted, name) if name in self.formatted.starts else scope[name]
             scope[name] = self.states(Source(start), name, values, kept[name])
+        self.there |= {self.memory[name].owner: name for name in self.loop.carry.values() if name in self.memory}
         if len(self.formatted.steps) and isinstance(self.formatted.steps[0], FormattedLoop):
             self.close()
         scope = self.body(self.formatted, scope, 0)
@@ -80,9 +99,10 @@ class _Compiler:
         for port in own:
             formats |= dict(zip(port.nodes, self.formatted.input_formats(port.name), strict=True))
         face = Face(self.loop.robot, self.loop.name, own, ports, formats, self.bounds(own), self.names, tuple(outputs))
-        per_turn = frozenset(i for name in self.loop.per_turn for i in inputs[name])
-        self.blocks[0] = replace(self.blocks[0], inputs=(start, *face.input_nodes))
-        return Instructions((face,), tuple(self.blocks), outputs, (self.formatted,), start, per_turn)
+        per_turn = frozenset(i for name in self.loop.per_turn for i in inputs[name] if start is not None)
+        first = () if start is None else (start,)
+        self.blocks[0] = replace(self.blocks[0], inputs=(*first, *face.input_nodes))
+        return Instructions((face,), tuple(self.blocks), outputs, (self.formatted,), start, per_turn, self.places)
 
     def bounds(self, ports: tuple[Port, ...]) -> dict[int, tuple[float, float]]:
         """Of the inputs, the values that their formats are for."""
@@ -113,16 +133,18 @@ class _Compiler:
 
     def close(self, repeat: Repeat | None = None, *, last: bool = False) -> None:
         """Ends the block."""
-        self.blocks.append(Block(tuple(self.now), repeat, last))
+        self.blocks.append(Block(tuple(self.now), repeat, last, level=self.level))
         self.now = []
 
     def move(self, result: int, value: _Value, to: Format, *, out: bool = False) -> Source:
         """The value in a format, as the result of an instruction."""
         down = value.format.frac - to.frac
-        if not -min(to.width - 2, MOST_SHIFT) <= down <= MOST_SHIFT:
+        if down > MOST_SHIFT:  # less than half a unit in the last place
+            return self.add(Instruction(result, SUM, ZERO, ONE, out=out))
+        if down < -min(to.width - 2, MOST_SHIFT):
             raise ProgramError(
-                f"{self.loop.robot} {self.loop.name}: '{self.names[result]}' has its binary point {down} places from "
-                f"that of what it comes from; expected {MOST_SHIFT} at most"
+                f"{self.loop.robot} {self.loop.name}: '{self.names[result]}' has its binary point {-down} places "
+                f"behind that of what it comes from; expected {MOST_SHIFT} at most"
             )
         factor = Source(None, 1 << max(-down, 0))
         return self.add(Instruction(result, SUM, value.source, factor, down=max(down, 0), out=out))
@@ -174,6 +196,9 @@ class _Compiler:
         cells: dict[str, list[int]] = {}
         inside = dict(scope)
         for name in step.loop.carry.values():
+            if name in self.memory:
+                self.is_there(step, name)
+                continue
             values = self.constants(step, name) if name in step.starts else scope[name]
             formats = step.input_formats(name)
             cells[name] = self.entries(f"{step.loop.name}.{name}", len(formats))
@@ -182,15 +207,71 @@ class _Compiler:
             inside[name] = [_Value(Source(i, 0, True), fmt) for i, fmt in zip(cells[name], formats, strict=True)]
         if self.now:
             self.close()
-        target = len(self.blocks)
+        target, around = len(self.blocks), self.level
+        self.level = level
+        inside |= {name: self.loaded(step, name) for name in step.loop.per_turn}
         turn = self.body(step, inside, level + 1)
-        results = {name: [self.stays(value, cells) for value in turn[name]] for name in step.loop.last}
+        for name in step.loop.kept:
+            self.stored(step, name, turn[name])
+        last = [name for name in step.loop.last if name not in self.memory]
+        results = {name: [self.stays(value, cells) for value in turn[name]] for name in last}
         self.carried(step, cells, turn)
         stop = step.loop.stop
         if isinstance(stop, Until):
             self.test(turn[stop.residual][0], stop)
         self.close(Repeat(target, turns_of(step.loop), isinstance(stop, Until), level))
+        self.level = around
+        for source, name in step.loop.carry.items():  # behind the loop its last turn's value has its own name
+            if name in self.memory:
+                self.there[self.memory[name].owner] = source
         return results
+
+    # the memory of turns
+
+    def is_there(self, step: FormattedLoop, name: str) -> None:
+        """Raises ProgramError: the places of a value hold another one, which took them."""
+        holds = self.there.setdefault(self.memory[name].owner, name)
+        if holds != name:
+            raise ProgramError(
+                f"{self.loop.robot} {self.loop.name}: loop '{step.loop.name}' takes '{name}' where the memory holds "
+                f"'{holds}' already; expected a loop that takes it before"
+            )
+
+    def addressed(self, each: Instruction, step: FormattedLoop, name: str, entry: int) -> Instruction:
+        """A load or a store of an entry of the value."""
+        own = self.memory[name]
+        backwards = step.loop.backwards
+        first = self.addresses[own.owner][entry] + (own.turns - 1 if backwards else 0)
+        return replace(each, address=first, backwards=backwards)
+
+    def loaded(self, step: FormattedLoop, name: str) -> list[_Value]:
+        """A value of the turn, those entries of it that something reads."""
+        self.is_there(step, name)
+        needed = {
+            k
+            for formatted in step.graphs()
+            for port in formatted.graph.inputs
+            if port.name == name
+            for k, i in enumerate(port.nodes)
+            if i in read(formatted.graph)
+        }
+        values = []
+        for k, to in enumerate(self.memory[name].formats):
+            i = self.named(f"{name}_{k}")
+            if k in needed:
+                self.add(self.addressed(Instruction(i, LOAD, ZERO), step, name, k))
+            values.append(_Value(Source(i), to))
+        return values
+
+    def stored(self, step: FormattedLoop, name: str, values: list[_Value]) -> None:
+        """Keeps a value of the turn."""
+        for k, (value, to) in enumerate(zip(values, self.memory[name].formats, strict=True)):
+            source = value.source
+            if value.format.frac != to.frac:
+                source = self.move(self.named(f"{name}_{k}"), value, to)
+            each = Instruction(self.named(f"{name}_{k}_stored"), STORE, source)
+            self.add(self.addressed(each, step, name, k))
+        self.there[self.memory[name].owner] = name
 
     def stays(self, value: _Value, cells: dict[str, list[int]]) -> _Value:
         """The value in a place that the loop does not write again."""
@@ -200,9 +281,14 @@ class _Compiler:
 
     def carried(self, step: FormattedLoop, cells: dict[str, list[int]], scope: _Scope) -> None:
         """What the next turn takes."""
+        for source, name in step.loop.carry.items():
+            if name in self.memory:
+                self.is_there(step, source)
+                self.there[self.memory[name].owner] = name
         moves = [
             (cell, self.stays(value, cells), to)
             for source, name in step.loop.carry.items()
+            if name not in self.memory
             for cell, value, to in zip(cells[name], scope[source], step.input_formats(name), strict=True)
         ]
         for cell, value, to in moves:

@@ -6,6 +6,7 @@ from amaranth.hdl import Array, Cat, Module, Mux, Signal, Value, signed, unsigne
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
+from dynagate.base.errors import ArgumentError
 from dynagate.hw.processor.elementary import Functions
 from dynagate.hw.processor.shape import LANE, OPERANDS, READ, Core
 from dynagate.hw.processor.unit import MultiplyAdd
@@ -34,6 +35,8 @@ class Operand(wiring.Component):
     """
 
     def __init__(self, core: Core, name: str) -> None:
+        if core.turn_bits or core.saturates:
+            raise ArgumentError(f"a core of {core.text}; expected one without a memory of turns that wraps")
         self.core, self.name = core, name
         self.width = width = core.word + (name == "a")  # of which a bit says that it is positive
         banks = core.units + 1

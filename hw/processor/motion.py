@@ -96,11 +96,11 @@ def _formatted(motion: ChipMotion, region: Region, policy: Policy) -> FormattedL
             f"no step of {motion.robot.name} from its region converges within it; expected a shorter dt, or a larger "
             "tolerance"
         )
-    _spread(observed, motion.reach(), policy.seed)
+    spread(observed, motion.reach(), policy.seed)
     return assign_loop(motion.blocks, observed, region, policy)
 
 
-def _spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
+def spread(observed: Observed, reach: Mapping[str, float], seed: int) -> None:
     """What may become larger than the sample shows takes all values up to that in a part of the sample."""
     random = np.random.default_rng(seed)
     for inputs in (inputs for batches in observed.inputs.values() for inputs in batches):

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from dynagate.fixedpoint.elementary import cosine, reciprocal, reciprocal_plan, sine
-from dynagate.fixedpoint.format import Arithmetic, Format, Integers, Rescaled, rescale, wide
+from dynagate.fixedpoint.format import Format, Integers, Rescaled, rescale, wide
 from dynagate.fixedpoint.integers import square_root
 from dynagate.hw.processor.instructions import Source
 from dynagate.hw.processor.schedule import Schedule
-from dynagate.hw.processor.shape import ELEMENTARY, Core
+from dynagate.hw.processor.shape import KINDS, LEVELS, LOAD, STORE, Core
 from dynagate.hw.processor.words import program_words, unpack_fields
 
 
@@ -47,6 +47,7 @@ class _Replay:
         self.results: list[list[Integers]] = [[] for _ in range(scheduled.core.units)]
         self.overflow = np.zeros(batch, dtype=bool)
         self.active = np.ones(batch, dtype=bool)
+        self.level, self.turns = 0, [0] * LEVELS  # of the block; that each level has had
         for source, place in scheduled.fixed.items():
             if source.node is None:
                 memory[scheduled.core.shared, place] = np.full(batch, source.integer, dtype=np.int64)
@@ -56,6 +57,7 @@ class _Replay:
         blocks = self.scheduled.instructions.of_function(function)
         block = blocks[0]
         while block in blocks:
+            self.level = self.scheduled.instructions.blocks[block].level
             goes_on = self.block(block)
             repeat = self.scheduled.instructions.blocks[block].repeat
             block += 1
@@ -66,8 +68,10 @@ class _Replay:
             if self.active.any():
                 waiting[block] = entered, turns + 1
                 block = repeat.target
+                self.turns[repeat.level] = turns + 1
             else:
                 self.active = entered
+                self.turns[repeat.level] = 0
         return Replayed(self.results, self.overflow)
 
     def block(self, number: int) -> npt.NDArray[np.bool_]:
@@ -108,7 +112,10 @@ class _Replay:
         places = (divmod(fields[name], 1 << core.place_bits) for name in "abc")
         a, b, c = (self.memory.get(place, np.zeros(self.batch, np.int64)) for place in places)
         if function["kind"]:
-            name = ELEMENTARY[function["kind"] - 1]
+            name = KINDS[function["kind"] - 1]
+            if name in (LOAD, STORE):
+                self.in_memory(cycle, name, function, a, writes)
+                return nothing
             done = _function(core, name, a, function["shift"])
             writes[cycle + core.latency_of(name) - 1].append((core.shared, function["place"], done.value))
             self.overflow |= done.overflow & self.active
@@ -122,6 +129,24 @@ class _Replay:
             self.overflow |= done.overflow & self.active
         return (done.value > 0) & bool(function["test"])
 
+    def in_memory(
+        self,
+        cycle: int,
+        name: str,
+        function: dict[str, int],
+        a: Integers,
+        writes: dict[int, list[tuple[int, int, Integers]]],
+    ) -> None:
+        """A load or a store of this turn's value. A later one meets what it left."""
+        core = self.scheduled.core
+        turn = self.turns[self.level]
+        place = core.units + 1, function["address"] + (-turn if function["down"] else turn)
+        held = self.memory.get(place, np.zeros(self.batch, np.int64))
+        if name == STORE:
+            self.memory[place] = np.where(self.active, a, held)
+        else:
+            writes[cycle + core.latency_of(name) - 1].append((core.shared, function["place"], held))
+
 
 def _sum(core: Core, fields: dict[str, int], a: Integers, b: Integers, c: Integers) -> Rescaled:
     if fields["select"]:
@@ -132,7 +157,7 @@ def _sum(core: Core, fields: dict[str, int], a: Integers, b: Integers, c: Intege
         product = -product if fields["product_negative"] else product
         addend = -addend if fields["addend_negative"] else addend
     exact = wide(product, core.sum_bits + 8) + (wide(addend, core.sum_bits + 8) << fields["up"])
-    return rescale(exact, fields["down"], Format(core.word, 0), Arithmetic())
+    return rescale(exact, fields["down"], Format(core.word, 0), core.arithmetic)
 
 
 def _function(core: Core, name: str, x: Integers, shift: int) -> Rescaled:

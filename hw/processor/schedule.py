@@ -28,7 +28,7 @@ from dynagate.hw.processor.instructions import (
     Repeat,
     Source,
 )
-from dynagate.hw.processor.shape import BLOCK_BITS, LEVELS, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, LEVELS, LOAD, STORE, Core
 
 MOST_TURNS = 8
 """Of a loop in a sample."""
@@ -107,12 +107,13 @@ class Schedule:
     @property
     def needs(self) -> dict[str, tuple[str, int]]:
         """What a core must have room for, and how many of them, by the shape's number of bits."""
-        return {
+        needs = {
             "program_bits": ("words", self.words),
             "place_bits": ("places", max(self.depths)),
             "input_bits": ("inputs", len(self.instructions.inputs)),
             "output_bits": ("results of a unit", max(map(len, self.outputs))),
         }
+        return needs | ({"turn_bits": ("values of turns", kept)} if (kept := self.instructions.kept) else {})
 
     @property
     def turns(self) -> int:
@@ -308,6 +309,10 @@ class _Timing:
     def _writers(self) -> dict[int, list[int]]:
         """Instruction that reads what a place held before the block -> those that write the place again."""
         writers: dict[int, list[int]] = defaultdict(list)
+        loads = {each.address: k for k, each in enumerate(self.listed) if each.kind == LOAD}
+        for k, each in enumerate(self.listed):
+            if each.kind == STORE and each.address in loads:
+                writers[loads[each.address]].append(k)
         for k, each in enumerate(self.listed):
             for node in {s.node for s in each.sources if s.previous and s.node in self.at}:
                 if self.at[node] != k:
@@ -346,8 +351,9 @@ class _Timing:
         free = set(range(self.core.units))
         for entry in sorted(self.functions):
             done = cycle + self.latency[entry[1]] - 1
-            if done not in taken:
-                taken.add(done)
+            stores = self.listed[entry[1]].kind == STORE
+            if stores or done not in taken:
+                taken |= set() if stores else {done}
                 self.functions.remove(entry)
                 self.issue(entry[1], cycle, 0)
                 free.discard(0)
@@ -433,6 +439,9 @@ def _local(slots: list[Slot], last: Mapping[int, int], depth: int, core: Core) -
     busy: list[tuple[int, int]] = []
     written = [(slot.cycle + core.latency_of(slot.instruction.kind) - 1, slot) for slot in slots]
     for done, slot in sorted(written, key=lambda pair: pair[0]):
+        if slot.instruction.kind == STORE:
+            placed.append(slot)
+            continue
         until = last.get(slot.instruction.result, done if slot.bank == core.shared else None)
         if until is None:
             placed.append(slot)

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from dynagate.base.errors import ArgumentError
 from dynagate.design.source import CORE, source_digest
-from dynagate.fixedpoint.format import Format
+from dynagate.fixedpoint.format import SATURATE, WRAP, Arithmetic, Format
 from dynagate.fixedpoint.fuse import FEWEST_ANGLE_BITS, MOST_SHIFT, root_frac
 from dynagate.hw.units import multiply, reciprocal, root, sincos
 
@@ -20,9 +20,15 @@ LANE = 32
 """Bits of a program word that are loaded at once."""
 ELEMENTARY = ("sin", "cos", "normalised_reciprocal", "sqrt")
 """Operations of the elementary unit; their number in a program word is the place here plus one."""
+LOAD, STORE = "load", "store"
+"""Operations of the memory of turns; their numbers follow those of the elementary unit's."""
+KINDS = (*ELEMENTARY, LOAD, STORE)
+LOADING = 3
+"""Cycles of a load, from its number and the turn to the value: its address, the memory, a register."""
 SHIFT_BITS = MOST_SHIFT.bit_length()
 BLOCK_BITS = 5
 """Of the number of a block: a program has so many runs of words, which loops repeat."""
+MOST_TURN_BITS = 16
 LEVELS = 4
 """Of loops in loops, besides the turns of a sample."""
 OPERANDS = "abc"
@@ -42,6 +48,8 @@ class Core:
     input_bits: likewise for the inputs of a sample. output_bits: for results of a unit that wait to be sent.
     lookup_memories: of the memories in front of a unit, 3 (units + 1), those that lookup tables make; the others are
     blocks.
+    turn_bits: 2**turn_bits values fit the memory of what loops keep of every turn; 0 for none.
+    saturates: 1 where what does not fit a word becomes the nearest number that does; 0 where it wraps.
     """
 
     units: int = 4
@@ -52,6 +60,8 @@ class Core:
     input_bits: int = 7
     output_bits: int = 9
     lookup_memories: int = 0
+    turn_bits: int = 0
+    saturates: int = 0
 
     def __post_init__(self) -> None:
         limits = {
@@ -63,6 +73,8 @@ class Core:
             "input_bits": (3, 12),
             "output_bits": (3, 14),
             "lookup_memories": (0, len(OPERANDS) * (self.units + 1)),
+            "turn_bits": (0, MOST_TURN_BITS),
+            "saturates": (0, 1),
         }
         for name, (least, most) in limits.items():
             value = getattr(self, name)
@@ -121,8 +133,8 @@ class Core:
     @cached_property
     def unit_latency(self) -> int:
         """Cycles from operands to the result at the memories' write ports: product or addend, sum, three steps of the
-        shift, a register."""
-        return max(multiply.latency(self.word, self.word), SIDE) + 5
+        shift, a register, one more where it saturates."""
+        return max(multiply.latency(self.word, self.word), SIDE) + 5 + self.saturates
 
     @cached_property
     def latency(self) -> int:
@@ -142,7 +154,14 @@ class Core:
 
     def latency_of(self, kind: str) -> int:
         """Cycles from an instruction to the first that may read its result. kind: one of ELEMENTARY, or another."""
+        if kind in (LOAD, STORE):
+            return READ + LOADING + 2
         return READ + self.elementary[kind] + 2 if kind in ELEMENTARY else self.latency
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """Of the units."""
+        return Arithmetic(overflow=SATURATE if self.saturates else WRAP)
 
     @cached_property
     def unit_fields(self) -> dict[str, int]:
@@ -154,9 +173,11 @@ class Core:
     @cached_property
     def function_fields(self) -> dict[str, int]:
         """Likewise of the elementary unit's part, which is the last one. test: a positive result of unit 0 says that a
-        loop goes on."""
-        kinds = len(ELEMENTARY).bit_length()
-        return {"kind": kinds, "place": self.place_bits, "shift": reciprocal.SHIFT_BITS, "test": 1}
+        loop goes on. address, down: where the memory of turns has the first turn's value, and whether the others' lie
+        below it."""
+        kinds = len(KINDS).bit_length()
+        memory = {"address": self.turn_bits, "down": 1} if self.turn_bits else {}
+        return {"kind": kinds, "place": self.place_bits, "shift": reciprocal.SHIFT_BITS, **memory, "test": 1}
 
     @property
     def unit_bits(self) -> int:
@@ -195,4 +216,6 @@ class Core:
         return (
             f"{self.units} units, {self.word} bits, angles to ±{1 << self.angle_bits} rad, {1 << self.place_bits} "
             f"places, {1 << self.program_bits} words"
+            + (f", {1 << self.turn_bits} values of turns" if self.turn_bits else "")
+            + (", saturating" if self.saturates else "")
         )

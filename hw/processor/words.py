@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from dynagate.hw.processor.instructions import SUM
 from dynagate.hw.processor.schedule import FEWEST_WORDS, Schedule
-from dynagate.hw.processor.shape import BLOCK_BITS, ELEMENTARY, LANE, LEVELS, Core
+from dynagate.hw.processor.shape import BLOCK_BITS, KINDS, LANE, LEVELS, LOAD, STORE, Core
 
 Words = npt.NDArray[np.uint32]
 
@@ -49,8 +49,9 @@ a time. length: inputs of a sample. fixed: of a turn, those that all turns have.
 BLOCK_LANES = ("start", "words", "period", "control")
 """Numbers of a block in the table: its first word; its words less FEWEST_WORDS; its cycles less TURNAROUND; CONTROL."""
 CONTROL = {"target": BLOCK_BITS, "level": (LEVELS - 1).bit_length(), "until": 1, "repeats": 1, "last": 1, "most": 16}
-"""Bits of what follows a block. repeats: a loop ends with it, which begins with block `target` and has `most` turns at
-most; until: it ends after the turn in which no test was positive. last: a turn of a sample ends with the block."""
+"""Bits of what follows a block. level: of the loop that it is in. repeats: that loop ends with it, which begins with
+block `target` and has `most` turns at most; until: it ends after the turn in which no test was positive. last: a turn
+of a sample ends with the block."""
 TURNAROUND = 4
 """Cycles before its end that the sequencer has to know of a block's end."""
 
@@ -85,8 +86,10 @@ def program_words(scheduled: Schedule) -> list[int]:
             values |= {"up": each.up, "down": each.down, "out": int(each.out)}
             values |= {"place": slot.place or 0, "write": int(slot.place is not None)}
         else:
-            kind, mask = ELEMENTARY.index(each.kind) + 1, (1 << core.function_fields["shift"]) - 1
+            kind, mask = KINDS.index(each.kind) + 1, (1 << core.function_fields["shift"]) - 1
             function = {"kind": kind, "place": slot.place or 0, "shift": each.shift & mask}
+            if each.kind in (LOAD, STORE):
+                function |= {"address": each.address, "down": int(each.backwards)}
             words[slot.cycle] |= pack_fields(function, core.function_fields) << (core.units * core.unit_bits)
         if each.test:
             words[slot.cycle] |= pack_fields({"test": 1}, core.function_fields) << (core.units * core.unit_bits)
@@ -126,7 +129,7 @@ def _table(scheduled: Schedule) -> list[tuple[int, int]]:
     """Addresses and numbers of the blocks."""
     parts = []
     for k, (block, placed) in enumerate(zip(scheduled.instructions.blocks, scheduled.blocks, strict=True)):
-        control = {"last": int(block.last)}
+        control = {"last": int(block.last), "level": block.level}
         if (end := block.repeat) is not None:
             control |= {"target": end.target, "level": end.level, "until": int(end.until), "repeats": 1}
             control["most"] = end.most

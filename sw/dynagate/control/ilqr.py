@@ -37,6 +37,8 @@ ACCEPTED, FLAT = 0.1, 1e-12
 """The part of the expected fall of the cost that a step must bring, and the expected fall below which any does."""
 TRIALS = 10
 """Step lengths: 1, 1/2, 1/4, ..."""
+FIRST = ("u_first", "gain_first")
+"""What a chip brings out: torques and gains of the first knot."""
 NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
 """What the backward pass calls the state and the torques of a knot."""
 
@@ -45,7 +47,8 @@ NOW = {"q": "qs_new", "qd": "qds_new", "tau": "us_new"}
 class IlqrOptions:
     """knots: steps of torques, of `step.dt` seconds. iterations: at most. tolerance: of the fall of the cost that a
     step expects, below which a problem has converged. smallest, largest: regularisation. bounds: of torques, lowest
-    and highest (nv,) each, N m or N; None for none."""
+    and highest (nv,) each, N m or N; None for none. integers: for a chip, whose numbers are all finite, and which keeps
+    no costs of iterations."""
 
     knots: int
     step: StepOptions
@@ -54,6 +57,7 @@ class IlqrOptions:
     smallest: float
     largest: float
     bounds: tuple[Array, Array] | None = None
+    integers: bool = False
 
 
 def ilqr_loop(robot: Robot, cost: Cost, options: IlqrOptions) -> Loop:
@@ -96,13 +100,19 @@ class _Builder:
 
     def loop(self) -> Loop:
         options = self.options
-        ends = ("q_last_new", "qd_last_new", "cost_new", "costs_new", "reg_used", "converged", "good")
+        ends: tuple[str, ...] = ("q_last_new", "qd_last_new", "cost_new", "reg_used", "converged", "good")
         carry = {
             **{f"{name}_new": name for name in ("qs", "qds", "us", "gains", "feeds", "q_last", "qd_last")},
-            **{"cost_new": "cost", "fall_new": "fall", "reg_used": "reg", "fresh_new": "fresh", "costs_new": "costs"},
+            **{"cost_new": "cost", "fall_new": "fall", "reg_used": "reg", "fresh_new": "fresh"},
         }
+        if options.integers:
+            carry["taken_new"] = "taken"
+            ends += (*FIRST, "taken_new")
+        else:
+            carry["costs_new"] = "costs"
+            ends += ("costs_new",)
         steps = (self._search(), self._choice(), self._rule(), self._backward(), self._verdict())
-        last = ("qs_new", "qds_new", "us_new", "gains_new", "feeds_new", *ends)
+        last: tuple[str, ...] = ("qs_new", "qds_new", "us_new", "gains_new", "feeds_new", *ends)
         name = f"ilqr_{options.knots}"
         return Loop(name, self.robot.name, steps, carry, Until("open", 0.5, options.iterations + 1), last=last)
 
@@ -130,14 +140,22 @@ class _Builder:
     def _torques(self) -> Graph:
         """u + α feed + gain (x - x̄), within the bounds."""
         robot, n = self.robot, self.nv
-        shapes = {"q0": (robot.nq,), "qd0": (n,), "qs": (robot.nq,), "qds": (n,), "us": (n,)}
+        shapes: dict[str, tuple[int, ...]] = {"q0": (robot.nq,), "qd0": (n,)}
+        shapes |= {"qs": (robot.nq,), "qds": (n,), "us": (n,)}
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             away = np.concatenate([between(robot, x["qs"], x["q0"]), x["qd0"] - x["qds"]])
             u = x["us"] + x["feeds"] * x["alpha"][()] + x["gains"] @ away
+            if self.options.integers:  # gains of an earlier problem may be in memory
+                u = chosen(x["fresh"][()], x["us"], u)
             return {"u_try": self._bounded(u), "q_try": x["q0"], "qd_try": x["qd0"]}
 
-        return self._graph("torques", {**shapes, "gains": (n, 2 * n), "feeds": (n,), "alpha": ()}, record)
+        shapes |= {"gains": (n, 2 * n), "feeds": (n,), "alpha": ()}
+        return self._graph("torques", {**shapes, "fresh": ()} if self.options.integers else shapes, record)
+
+    def _if_finite(self, x: Any, then: Any, otherwise: Any) -> Any:
+        """Where a number that is positive or falls is no infinity."""
+        return then if self.options.integers else select(LARGEST - x, then, otherwise)
 
     def _bounded(self, u: Array) -> Array:
         if self.options.bounds is None:
@@ -162,7 +180,7 @@ class _Builder:
             reached = total + self.costs.final.value(recording, values)
             expected = fall * alpha * (1.0 + alpha * -0.5)
             enough = select(cost - reached + expected * -ACCEPTED, 1.0, select(FLAT - fall, 1.0, 0.0))
-            finite = select(LARGEST - reached, select(reached + LARGEST, 1.0, 0.0), 0.0)
+            finite = self._if_finite(reached, self._if_finite(-reached, 1.0, 0.0), 0.0)
             accepted = select(fresh, finite, select(finite, enough, 0.0))
             refused = select(fresh, 0.0, 1.0 - accepted)
             return {
@@ -185,12 +203,17 @@ class _Builder:
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             accepted = x["accepted"][()]
-            return {f"{name}_new": chosen(accepted, x[tried], x[name]) for name, (tried, _) in pairs.items()}
+            new = {f"{name}_new": chosen(accepted, x[tried], x[name]) for name, (tried, _) in pairs.items()}
+            return {**new, "u_first": new["us_new"]} if integers else new
 
+        integers = self.options.integers
         names = tuple(name for name in shapes if name != "accepted")
         graph = self._graph("choice", shapes, record)
         kept = tuple(f"{name}_new" for name in pairs)
-        return Loop("choice", robot.name, (graph,), {}, Count(self.options.knots), names, kept)
+        last = ("u_first",) if integers else ()  # the first knot is the last turn then
+        return Loop(
+            "choice", robot.name, (graph,), {}, Count(self.options.knots), names, kept, last, backwards=integers
+        )
 
     # regularisation
 
@@ -199,7 +222,9 @@ class _Builder:
         robot, n, o = self.robot, self.nv, self.options
         ends = {"q_end": (robot.nq,), "q_last": (robot.nq,), "qd_end": (n,), "qd_last": (n,)}
         numbers = ("accepted", "length", "reg", "fresh", "cost", "cost_try", "fall")
-        shapes = {**ends, **dict.fromkeys(numbers, ()), "costs": (o.iterations + 1,)}
+        shapes: dict[str, tuple[int, ...]] = {**ends, **dict.fromkeys(numbers, ())}
+        if not o.integers:
+            shapes["costs"] = (o.iterations + 1,)
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             accepted, length, reg, fresh, cost, tried, fall = (x[name][()] for name in numbers)
@@ -212,7 +237,7 @@ class _Builder:
                 "q_last_new": chosen(accepted, x["q_end"], x["q_last"]),
                 "qd_last_new": chosen(accepted, x["qd_end"], x["qd_last"]),
                 "cost_new": reached,
-                "costs_new": np.append(x["costs"][1:], reached),
+                **({} if o.integers else {"costs_new": np.append(x["costs"][1:], reached)}),
                 "reg_now": reg,
                 "converged": select(fresh, 0.0, flat),
                 "started": select(fresh, accepted, 1.0),
@@ -227,6 +252,7 @@ class _Builder:
         linear = linearised_step_graph(self.robot, self.options.step)
         linear = self._driven(linear.named(NOW, {}))
         steps = (self._expansion(), *self._blocks()) if self.large else (self._knot(),)
+        first = FIRST[1:] if self.options.integers else ()
         sweep = Loop(
             "sweep",
             self.robot.name,
@@ -235,10 +261,10 @@ class _Builder:
             Count(self.options.knots),
             (*NOW.values(), *self.each),
             ("gains_new", "feeds_new"),
-            ("fall_new", "right_new"),
+            ("fall_new", "right_new", *first),
             backwards=True,
         )
-        last = ("gains_new", "feeds_new", "fall_new", "right_new", "reg_used")
+        last = ("gains_new", "feeds_new", "fall_new", "right_new", "reg_used", *first)
         return Loop(
             "backward",
             self.robot.name,
@@ -290,7 +316,8 @@ class _Builder:
                     np.concatenate([zeros(n, nu), b[n:]]),
                 )
             cost = self._of_driven(self.costs.running.expansion(recording, values))
-            value, gains = riccati(value, a, b, cost, sums["reg_now"][()], self._held({"us_new": values["tau"]}))
+            held = self._held({"us_new": values["tau"]})
+            value, gains = riccati(value, a, b, cost, sums["reg_now"][()], held, finite=self.options.integers)
             return {"slope_next": value.slope, "curvature_next": value.curvature, **self._gains(sums, gains)}
 
         return with_cost(self.costs, "riccati", False, record).named(NOW, {})
@@ -320,6 +347,7 @@ class _Builder:
         gain[self.driven], feed[self.driven] = gains.gain, gains.feed
         return {
             "gains_new": gain,
+            **({"gain_first": gain} if self.options.integers else {}),
             "feeds_new": feed,
             "fall_new": sums["fall_sum"][()] + gains.fall,
             "right_new": select(gains.right, sums["right_sum"][()], 0.0),
@@ -353,7 +381,7 @@ class _Builder:
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             reg, right, fall = x["reg_now"][()], x["right_new"][()], x["fall_new"][()]
-            right = select(LARGEST - fall, right, 0.0)
+            right = self._if_finite(fall, right, 0.0)
             more = _most(reg * FACTOR, largest)
             again = select(largest - reg, 1.0 - right, 0.0)
             return {"reg_used": reg, "reg_more": more, "failed": again}
@@ -362,15 +390,17 @@ class _Builder:
 
     def _verdict(self) -> Graph:
         """Whether a problem goes on."""
-        numbers = ("converged", "started", "right_new", "reg_used", "fall_new")
+        numbers: tuple[str, ...] = ("converged", "started", "right_new", "reg_used", "fall_new")
+        counted = ("taken",) if self.options.integers else ()
 
         def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
             converged, started, right, reg, fall = (x[name][()] for name in numbers)
-            finite = select(LARGEST - fall, right, 0.0)
+            finite = self._if_finite(fall, right, 0.0)
             good = select(started, select(self.options.largest - reg, finite, 0.0), 0.0)
-            return {"good": good, "open": select(converged, 0.0, good), "fresh_new": 0.0}
+            taken = {f"{name}_new": x[name][()] + 1.0 for name in counted}
+            return {"good": good, "open": select(converged, 0.0, good), "fresh_new": 0.0, **taken}
 
-        return self._graph("verdict", dict.fromkeys(numbers, ()), record)
+        return self._graph("verdict", dict.fromkeys((*numbers, *counted), ()), record)
 
     def _graph(self, name: str, shapes: Mapping[str, tuple[int, ...]], record: Record) -> Graph:
         return recorded(name, self.robot.name, shapes, record)

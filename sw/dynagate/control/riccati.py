@@ -63,9 +63,17 @@ def regularised(matrix: Array, more: Any) -> Array:
 
 
 def riccati(
-    value: Value, a: Array, b: Array, cost: Expansion, regularisation: Any, held: Held | None = None
+    value: Value,
+    a: Array,
+    b: Array,
+    cost: Expansion,
+    regularisation: Any,
+    held: Held | None = None,
+    *,
+    finite: bool = False,
 ) -> tuple[Value, Gains]:
-    """The value of a knot, and its gains. value: of the next state; a (nx, nx), b (nx, nu): its derivatives.
+    """The value of a knot, and its gains. value: of the next state; a (nx, nx), b (nx, nu): its derivatives. finite:
+    whether all numbers are.
 
     regularisation: what is added to the curvatures of torque and state. held: the slope by the torques (nu,) to numbers
     (nu,) above 0 for those that are at a bound and would leave it, which the gains leave alone.
@@ -78,7 +86,7 @@ def riccati(
         by_ux = cost.by_ux + b.T @ ahead
         by_xx = symmetric(lambda i, j: cost.by_xx[i, j] + a[:, i] @ ahead[:, j], nx)
         by_uu = symmetric(lambda i, j: cost.by_uu[i, j] + b[:, i] @ pushed[:, j], nu)
-        back = feedback(by_u, by_ux, by_uu, regularisation, held)
+        back = feedback(by_u, by_ux, by_uu, regularisation, held, finite=finite)
         half, scaled = back.half, back.scaled
         curvature = regularised(symmetric(lambda i, j: by_xx[i, j] - scaled[:, i] @ half[:, j], nx), regularisation)
         slope = array([by_x[i] - scaled[:, nx] @ half[:, i] for i in range(nx)])
@@ -93,8 +101,10 @@ class Feedback(NamedTuple):
     scaled: Array
 
 
-def feedback(by_u: Array, by_ux: Array, by_uu: Array, regularisation: Any, held: Held | None) -> Feedback:
-    """The torques that minimise the value, by its derivatives. regularisation, held: as of `riccati`."""
+def feedback(
+    by_u: Array, by_ux: Array, by_uu: Array, regularisation: Any, held: Held | None, *, finite: bool = False
+) -> Feedback:
+    """The torques that minimise the value, by its derivatives. regularisation, held, finite: as of `riccati`."""
     nx, by_uu = by_ux.shape[1], regularised(by_uu, regularisation)
     if held is not None:
         by_u, by_ux, by_uu = _without(held(by_u), by_u, by_ux, by_uu)
@@ -106,7 +116,7 @@ def feedback(by_u: Array, by_ux: Array, by_uu: Array, regularisation: Any, held:
     scaled = half * array(factor.inverse_d)[:, None]
     both = -np.stack([array(outwards(dense, factor, list(column))) for column in half.T], axis=1)[::-1]
     fall = scaled[:, nx] @ half[:, nx]
-    return Feedback(Gains(both[:, :nx], both[:, nx], fall, _right(factor.inverse_d)), half, scaled)
+    return Feedback(Gains(both[:, :nx], both[:, nx], fall, _right(factor.inverse_d, finite)), half, scaled)
 
 
 def _zero_if(held: Any, value: Any) -> Any:
@@ -124,9 +134,9 @@ def _without(held: Array, by_u: Array, by_ux: Array, by_uu: Array) -> tuple[Arra
     return slope, mixed, curved
 
 
-def _right(inverse: Sequence[Any]) -> Any:
+def _right(inverse: Sequence[Any], finite: bool) -> Any:
     """1 where all pivots are positive, by their inverses."""
     right: Any = 1.0
     for one in inverse:
-        right = select(one, select(LARGEST - one, right, 0.0), 0.0)
+        right = select(one, right if finite else select(LARGEST - one, right, 0.0), 0.0)
     return right

@@ -204,6 +204,14 @@ def graphs(loop: Loop) -> Iterator[Graph]:
             yield step
 
 
+def loops_in(loop: Loop) -> Iterator[Loop]:
+    """The loops in a loop's body, and those in them, in order."""
+    for step in loop.steps:
+        if isinstance(step, Loop):
+            yield step
+            yield from loops_in(step)
+
+
 OfGraph = Callable[[Graph, Mapping[str, Array]], dict[str, Array]]
 """What computes a graph of a loop: its outputs by name, from its inputs."""
 

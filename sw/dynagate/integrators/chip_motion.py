@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from dynagate.dynamics.options import AlgorithmOptions
 from dynagate.dynamics.step import DEFAULT_STEP
 from dynagate.forces import of_text
 from dynagate.graph.blocks import Blocks, in_blocks, renamed
-from dynagate.graph.loop import Loop, Until, evaluate_loop
+from dynagate.graph.loop import Until, evaluate_loop, loops_in
 from dynagate.integrators.methods import METHODS
 from dynagate.integrators.motion import Method, Motion
 from dynagate.integrators.step import StepOptions
@@ -111,7 +111,7 @@ class ChipMotion:
         """Values that may become larger than a sample of motions shows, and how large: those that count, and what the
         method says."""
         most = {**self.motion.reach, "failed": float(MOST_FAILURES)}
-        for loop in _inner(self.blocks.loop):
+        for loop in loops_in(self.blocks.loop):
             if isinstance(loop.stop, Until):
                 counted = [name for value, name in loop.carry.items() if value == extra("iterations")]
                 most |= dict.fromkeys(counted, float(loop.stop.at_most))
@@ -122,13 +122,6 @@ def _named(motion: Motion) -> Motion:
     """With the states' names of an explicit step."""
     names = {name: state for name, state in zip(motion.states, STATE, strict=True) if name != state}
     return replace(motion, loop=renamed(motion.loop, names), states=STATE)
-
-
-def _inner(loop: Loop) -> Iterator[Loop]:
-    for step in loop.steps:
-        if isinstance(step, Loop):
-            yield step
-            yield from _inner(step)
 
 
 def _step_options(options: AlgorithmOptions, method: Method) -> StepOptions:

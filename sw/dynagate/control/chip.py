@@ -1,0 +1,114 @@
+"""iLQR as a processor's program computes it: a call is a turn, whose torques lie in memory until the next call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from dynagate.base.errors import ArgumentError
+from dynagate.control.cost import Cost
+from dynagate.control.forward import recorded
+from dynagate.control.ilqr import FIRST, IlqrOptions, begin, ilqr_loop
+from dynagate.control.riccati_blocks import LARGEST_UNROLLED
+from dynagate.dynamics.spatial import chosen
+from dynagate.graph import Graph
+from dynagate.graph.blocks import Blocks, renamed
+from dynagate.graph.loop import Count, Loop
+from dynagate.robot import Robot
+
+Array = npt.NDArray[Any]
+
+RESULTS = {
+    "u_first": "tau",
+    "gain_first": "gain",
+    "cost_new": "cost",
+    "taken_new": "turns",
+    "at_end": "converged",
+    "good": "solved",
+    "reg_used": "regularisation",
+}
+"""Values of a call that leave the chip, and their names there."""
+PLAN = {"us_new": "us_before", "qs_new": "qs", "qds_new": "qds", "gains_new": "gains", "feeds_new": "feeds"}
+"""What stays in memory, and what the next call takes it for."""
+OTHER = {"cost": "cost_before", "converged": "at_end"}
+"""Names of the solver that results have on a chip -> others."""
+
+
+@dataclass(frozen=True)
+class ChipIlqr:
+    """The loop over calls: each takes q (nq,), qd (nv,), `guess` (nv,), the torques of all knots to begin with, `warm`
+    (), above 0 where it begins with the last call's torques, one knot later, instead; and the inputs of the cost but
+    those that have a default. It gives what RESULTS says: tau (nv,) and gain (nv, 2 nv) of the first knot, ..."""
+
+    robot: Robot
+    options: IlqrOptions
+    blocks: Blocks
+
+    @classmethod
+    def of(cls, robot: Robot, cost: Cost, options: IlqrOptions) -> ChipIlqr:
+        """Raises ValueError: an input of every knot, or too many joints."""
+        options = replace(options, integers=True)
+        asked = cost.inputs_of(robot)
+        for name, each in asked.items():
+            if each.each:
+                raise ArgumentError(f"the cost has an input '{name}' of each knot; expected one of all on a chip")
+        if 2 * robot.nv > LARGEST_UNROLLED:
+            raise ArgumentError(
+                f"{robot.name} has {robot.nv} joints; expected at most {LARGEST_UNROLLED // 2} for a solver on a chip"
+            )
+        inner = renamed(ilqr_loop(robot, cost, options), OTHER)
+        names = {port.name for port in inner.inputs}
+        asked = {name: each for name, each in asked.items() if name in names}
+        constants = {k: np.broadcast_to(x.default, x.shape) for k, x in asked.items() if x.default is not None}
+        loop = Loop(
+            "ilqr",
+            robot.name,
+            (_begin(robot, constants), _ahead(robot, options.knots), inner, _named(robot)),
+            PLAN,
+            Count(),
+            per_turn=("q", "qd", "guess", "warm", *(name for name in asked if name not in constants)),
+            kept=tuple(RESULTS.values()),
+        )
+        first = {OTHER.get(name, name): value for name, value in {**begin(options), "taken": 0.0}.items()}
+        inputs = {port.name for port in loop.inputs}
+        return cls(robot, options, Blocks(loop, {k: float(v) for k, v in first.items() if k in inputs}))
+
+    def reach(self) -> dict[str, float]:
+        """Values that may become larger than a sample of problems shows, and how large."""
+        turns = float(self.options.iterations + 1)
+        return {"reg": self.options.largest, "reg_now": self.options.largest, "length": 1.0, "taken": turns}
+
+
+def _begin(robot: Robot, constants: Mapping[str, Array]) -> Graph:
+    """The state, what lies behind the last knot, and inputs that are constant."""
+    shapes: dict[str, tuple[int, ...]] = {"q": (robot.nq,), "qd": (robot.nv,), "guess": (robot.nv,)}
+
+    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
+        state = {"q0": x["q"], "qd0": x["qd"], "q_last": x["q"], "qd_last": x["qd"], "ahead": x["guess"]}
+        return {**state, **{name: value.astype(object) for name, value in constants.items()}}
+
+    return recorded("begin", robot.name, shapes, record)
+
+
+def _ahead(robot: Robot, knots: int) -> Loop:
+    """The torques to begin with: the guess, or those of the knots behind each."""
+    shapes = {"us_before": (robot.nv,), "ahead": (robot.nv,), "guess": (robot.nv,), "warm": ()}
+
+    def record(x: Mapping[str, Array]) -> Mapping[str, Any]:
+        return {"us": chosen(x["warm"][()], x["ahead"], x["guess"]), "ahead_next": x["us_before"]}
+
+    graph = recorded("ahead", robot.name, shapes, record)
+    return Loop(
+        "ahead", robot.name, (graph,), {"ahead_next": "ahead"}, Count(knots), ("us_before",), ("us",), backwards=True
+    )
+
+
+def _named(robot: Robot) -> Graph:
+    n = robot.nv
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(RESULTS, ())
+    shapes |= dict(zip(FIRST, ((n,), (n, 2 * n)), strict=True))
+    return recorded("results", robot.name, shapes, lambda x: {RESULTS[name]: value for name, value in x.items()})

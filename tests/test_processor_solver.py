@@ -1,0 +1,122 @@
+"""iLQR as a program of loops: what a processor computes equals the integers, and these are near float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from dynagate import Policy, robots
+from dynagate.base.errors import ArgumentError
+from dynagate.control import Cost
+from dynagate.control.chip import ChipIlqr
+from dynagate.control.cost import Input
+from dynagate.control.ilqr import IlqrOptions
+from dynagate.fixedpoint.format import SATURATE, Arithmetic
+from dynagate.fixedpoint.fuse import fused
+from dynagate.fixedpoint.loops import FormattedLoop, LoopIntegers, integers_of, values_of
+from dynagate.hw.processor.instructions import ProgramError
+from dynagate.hw.processor.loops import loop_instructions
+from dynagate.hw.processor.motion import angles_of
+from dynagate.hw.processor.replay import Memory, replay
+from dynagate.hw.processor.schedule import Schedule, check_fits, schedule
+from dynagate.hw.processor.shape import LOAD, STORE, Core
+from dynagate.hw.processor.solver import calls_of, formatted_solver
+from dynagate.integrators.step import StepOptions
+from dynagate.robot import Robot
+
+ARM = robots.load("two_joint_arm")
+COST = Cost.quadratic(q=1.0, qd=0.1, tau=1e-2, final=10.0)
+OPTIONS = IlqrOptions(6, StepOptions(0.02), 20, 1e-4, 1e-7, 1.0)
+WORD = 27
+CORE = Core(units=4, word=WORD, angle_bits=3, turn_bits=8, saturates=1)
+
+
+def problems(robot: Robot, batch: int, seed: int) -> dict[str, Any]:
+    random = np.random.default_rng(seed)
+    q, goal, guess = random.uniform(-1.0, 1.0, (3, batch, robot.nv))
+    return {"q": q, "qd": 0.0 * q, "goal": goal, "guess": guess}
+
+
+def formatted_loop(solver: ChipIlqr, batch: int = 12) -> FormattedLoop:
+    policy = Policy(word=WORD, arithmetic=Arithmetic(overflow=SATURATE))
+    formatted = formatted_solver(solver, problems(solver.robot, batch, 0), policy)
+    angle = angles_of(formatted.graphs(), WORD)
+    return formatted.mapped(lambda graph: fused(graph, angle))
+
+
+@pytest.fixture(scope="module")
+def solver() -> ChipIlqr:
+    return ChipIlqr.of(ARM, COST, OPTIONS)
+
+
+@pytest.fixture(scope="module")
+def formatted(solver: ChipIlqr) -> FormattedLoop:
+    return formatted_loop(solver)
+
+
+@pytest.fixture(scope="module")
+def scheduled(formatted: FormattedLoop) -> Schedule:
+    return schedule(loop_instructions(formatted), CORE)
+
+
+def replayed(scheduled: Schedule, inputs: dict[str, Any], memory: Memory) -> dict[str, list[Any]]:
+    """Results by name of a call, from integers of inputs by name."""
+    program = scheduled.instructions
+    by_number = {i: x for port in program.face.inputs for i, x in zip(port.nodes, inputs[port.name], strict=True)}
+    got = replay(scheduled, by_number, memory)
+    results = {
+        result: got.results[unit][k] for unit, each in enumerate(scheduled.outputs) for k, result in enumerate(each)
+    }
+    return {port.name: [results[program.outputs[i]] for i in port.nodes] for port in program.face.outputs}
+
+
+def test_a_program_solves_as_the_integers_do(solver: ChipIlqr, formatted: FormattedLoop, scheduled: Schedule) -> None:
+    """Two calls, of which the second begins with what the first has left in the memory of turns; costs and gains are
+    near those of float64."""
+    batch = 3
+    integers, memory = LoopIntegers(formatted, {}, batch), Memory()
+    for inputs, exact in calls_of(solver, problems(ARM, batch, 1), 2):
+        own = integers_of(formatted, inputs)
+        values, _ = integers.turn(own)
+        got = replayed(scheduled, own, memory)
+        for name, entries in got.items():
+            for result, fixed in zip(entries, values[name], strict=True):
+                np.testing.assert_array_equal(result, fixed.value, err_msg=name)
+        result = {name: values_of(values[name], exact[name].shape[1:]) for name in got}
+        np.testing.assert_array_equal(result["turns"], exact["turns"])
+        assert (result["converged"] == 1.0).all()
+        np.testing.assert_allclose(result["cost"], exact["cost"], rtol=1e-4)
+        largest = abs(exact["gain"]).max()
+        np.testing.assert_allclose(result["gain"] / largest, exact["gain"] / largest, atol=1e-2)
+    assert (exact["turns"] >= 2).all()
+
+
+def test_a_value_of_a_turn_that_is_kept_too_early_is_caught(scheduled: Schedule) -> None:
+    """A store before the load of what the turn before the last has kept there."""
+    load = next(slot for slot in scheduled.slots if slot.instruction.kind == LOAD)
+    store = next(
+        slot
+        for slot in scheduled.slots
+        if slot.instruction.kind == STORE and slot.instruction.address == load.instruction.address
+    )
+    both = {id(load): replace(load, cycle=store.cycle), id(store): replace(store, cycle=load.cycle)}
+    slots = sorted((both.get(id(slot), slot) for slot in scheduled.slots), key=lambda slot: (slot.cycle, slot.unit))
+    with pytest.raises(AssertionError, match="is too late|holds"):
+        replace(scheduled, slots=tuple(slots)).verify()
+
+
+def test_too_many_knots_are_refused(formatted: FormattedLoop) -> None:
+    with pytest.raises(ProgramError, match=r"takes \d+ values of turns, \d+ more than the core's 64; expected a core"):
+        check_fits(schedule(loop_instructions(formatted), replace(CORE, turn_bits=6)))
+
+
+def test_solvers_that_no_chip_has() -> None:
+    moving = Cost(lambda knot: [knot.q[0] - knot["goal"]], inputs={"goal": Input((), each=True)})
+    with pytest.raises(ArgumentError, match="the cost has an input 'goal' of each knot; expected one of all on a chip"):
+        ChipIlqr.of(ARM, moving, OPTIONS)
+    bad = problems(ARM, 2, 0)
+    bad["q"][:] = 1e200
+    with pytest.raises(ArgumentError, match="no problem of two_joint_arm has a solution in float64; expected problems"):
+        formatted_solver(ChipIlqr.of(ARM, COST, OPTIONS), bad, Policy(word=WORD))
