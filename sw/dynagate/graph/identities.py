@@ -9,16 +9,16 @@ not analytic is treated as an input. `same.check_same` compares the graph that c
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from dynagate.graph.graph import Port
+from dynagate.graph.levels import Group, Levels
 from dynagate.graph.ops import OPS, SUMS
 from dynagate.graph.probes import magnitudes, probes
-from dynagate.graph.rebuild import Entry, Raw, RawNode, Rebuilt, RecordedPort, live_nodes, rebuilt, replay, with_sign
+from dynagate.graph.rebuild import Entry, Raw, Rebuilt, RecordedPort, live_nodes, rebuilt, replay, with_sign
 
 PROBES = 48
 """Number of probes, and of those first ones that have the inputs' own sizes."""
@@ -43,7 +43,7 @@ def merge_identities(
 ) -> Rebuilt:
     """Rebuild the nodes with equal ones merged (up to sign), and zeros and constants folded. ports: as in `lower`."""
     roots = [entry for port in (*inputs, *outputs) for entry in port[2]]
-    live = live_nodes(raw, roots)
+    live = live_nodes(raw.nodes, roots)
     with np.errstate(all="ignore"):
         same = _representatives(raw, live, probes(inputs, ports, PROBES, PLAIN, SEED))
     trace = new_trace()
@@ -66,75 +66,127 @@ def merge_identities(
 def _representatives(raw: Raw, live: list[bool], inputs: Mapping[int, Any]) -> dict[int, Entry]:
     """Node -> (an earlier node that is equal up to sign, the sign), or the node's constant value. inputs: values of the
     input nodes at the probes."""
-    random = np.random.default_rng(SEED)
-    values: list[Any] = [None] * len(raw.nodes)
-    scales: dict[int, Any] = {}  # of a sum at each probe, the largest of its terms and those of its partial sums
-    noises: dict[int, Any] = {}  # at each probe, how far evaluation may have moved a value: what cancels leaves that
-    by_digits: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # leading digits -> nodes and their signs
-    same: dict[int, Entry] = {}
-
-    def scale_of(i: int) -> Any:
-        return scales[i] if i in scales else np.abs(values[i])
-
-    for i, node in enumerate(raw.nodes):
-        if not live[i]:
-            continue
-        operands = [values[a] for a in node.args]
-        constant = [] if node.constant is None else [node.constant]
-        if node.op == "input":
-            value = inputs[i].astype(np.longdouble)
-        elif OPS[node.op].analytic:
-            value = OPS[node.op].real(*operands, *constant) + np.zeros(PROBES, dtype=np.longdouble)
-        else:
-            # as large as one of the operands that are not 0, another from probe to probe: where it were 0, what it
-            # multiplies would be equal to anything else that it multiplies
-            choices = np.stack([values[a] for a in node.args[OPS[node.op].conditions :]])
-            size = choices[random.integers(len(choices), size=PROBES), np.arange(PROBES)]
-            size = np.where(size == 0.0, np.abs(choices).max(axis=0), size)
-            value = random.uniform(-2.5, 2.5, PROBES) * magnitudes(random, PROBES, PLAIN) * size
-        values[i] = value
-        if node.op in SUMS:
-            terms = [value, *constant, *(scales.get(a, values[a]) for a in node.args)]
-            scales[i] = functools.reduce(np.maximum, map(np.abs, terms)).astype(np.float64)
-        tolerance = TOLERANCE * scale_of(i)
-        noises[i] = _noise(node, operands, value, [noises[a] for a in node.args]) + EPSILON * scale_of(i)
-        drowned = noises[i] > tolerance
-        first, second = float(value[0]), float(value[1])
-        if not (math.isfinite(first) and math.isfinite(second)):
-            continue
-        if abs(second - first) <= tolerance[0] + tolerance[1] and _is_constant(value, tolerance, drowned):
-            finest = np.nanargmin(tolerance)
-            same[i] = _shortest(float(value[finest]), float(tolerance[finest]))
-            values[i], noises[i] = np.full(PROBES, same[i], dtype=np.longdouble), np.zeros(PROBES)
-            continue
-        sign = 1 if first > 0 else -1
-        key = (*_digits(sign * first), *_digits(sign * second))
-        for other, other_sign in by_digits.setdefault(key, []):
-            difference, other_tolerance = value - sign * other_sign * values[other], TOLERANCE * scale_of(other)
-            drowns = drowned | (noises[other] > other_tolerance)
-            if _within(difference, np.maximum(tolerance, other_tolerance), drowns):
-                same[i] = (other, sign * other_sign)
+    at = _Probed(raw, live, inputs)
+    same: dict[int, Entry] = dict(at.constants)
+    by_digits: dict[tuple[int, ...], list[tuple[int, int]]] = {}  # leading digits -> rows and signs of their nodes
+    nodes: dict[int, int] = {}  # by row
+    for i, row, sign, *key in at.leading_digits(live):
+        others = by_digits.setdefault(tuple(key), [])
+        for other, other_sign in others:
+            if at.equal(row, other, sign * other_sign):
+                same[i] = (nodes[other], sign * other_sign)
                 break
         else:
-            by_digits[key].append((i, sign))
+            nodes[row] = i
+            others.append((row, sign))
     return same
 
 
-def _noise(node: RawNode, operands: Sequence[Any], value: Any, noises: Sequence[Any]) -> Any:
-    """What an operation makes of its operands' noise, to first order."""
-    if node.op == "mul":
-        (a, b), (of_a, of_b) = operands, noises
-        return (np.abs(a) * of_b + np.abs(b) * of_a).astype(np.float64)
-    if node.op == "mul_const":
-        return abs(node.constant or 0.0) * noises[0]
-    if node.op == "reciprocal":
-        return (value * value).astype(np.float64) * noises[0]
-    return sum(noises) if OPS[node.op].analytic else 0.0
+class _Probed:
+    """The live nodes at the probes.
+
+    values, scales, noises: (nodes, probes), by their row in the levels. A scale is the size of a node, of a sum that of
+    the largest of its and its partial sums' terms. A noise is how far evaluation may have moved a value: what cancels
+    leaves it.
+    constants: the nodes that are constant, and their values.
+    """
+
+    def __init__(self, raw: Raw, live: list[bool], inputs: Mapping[int, Any]) -> None:
+        self._levels = Levels(raw.nodes, live)
+        self.values, self.scales, self.noises = (
+            np.zeros((self._levels.count, PROBES), dtype=np.longdouble) for _ in range(3)
+        )
+        self.constants: dict[int, float] = {}
+        drawn = _drawn(raw, live)
+        for group in self._levels:
+            if group.op == "input":
+                value: Any = np.stack([inputs[i] for i in group.nodes])
+            elif OPS[group.op].analytic:
+                value = group.value(self.values) + 0.0
+            else:
+                value = self._like_an_input(group, [drawn[i] for i in group.nodes])
+            self._note(group, value)
+
+    def _like_an_input(self, group: Group, drawn: Sequence[tuple[Any, Any]]) -> Any:
+        """Values as large as one of the operands that are not 0, another from probe to probe: where it were 0, what it
+        multiplies would be equal to anything else that it multiplies."""
+        choices = np.stack([self.values[rows] for rows in group.operands[OPS[group.op].conditions :]])
+        picked = np.stack([pick for pick, _ in drawn])
+        size = np.take_along_axis(choices, picked[None], axis=0)[0]
+        size = np.where(size == 0.0, np.abs(choices).max(axis=0), size)
+        return np.stack([factor for _, factor in drawn]) * size
+
+    def _note(self, group: Group, value: Any) -> None:
+        """Keeps the group's values, with their scales and noises."""
+        rows = group.rows
+        self.values[rows] = value
+        value = self.values[rows]
+        scale = np.abs(value)
+        if group.op in SUMS:
+            terms = [self.scales[operand] for operand in group.operands]
+            terms += [] if group.constants is None else [np.abs(group.constants)[:, None]]
+            scale = functools.reduce(np.maximum, terms, scale).astype(np.float64)
+        self.scales[rows] = scale
+        self.noises[rows] = self._noise(group, value) + EPSILON * scale
+        leading = value[:, :2].astype(np.float64)
+        near = np.abs(leading[:, 1] - leading[:, 0]) <= TOLERANCE * (self.scales[rows, 0] + self.scales[rows, 1])
+        for k in np.flatnonzero(near & np.isfinite(leading).all(axis=1)):
+            self._fold(int(group.nodes[k]), rows.start + int(k), group.op in SUMS)
+
+    def _fold(self, node: int, row: int, is_sum: bool) -> None:
+        """Gives a node that is constant its value."""
+        tolerance = TOLERANCE * self.scales[row]
+        finest = np.nanargmin(tolerance)
+        difference = self.values[row] - self.values[row, finest]
+        if _within(difference, tolerance + tolerance[finest], self.noises[row] > tolerance):
+            constant = _shortest(float(self.values[row, finest]), float(tolerance[finest]))
+            self.constants[node] = constant
+            self.values[row], self.noises[row] = constant, 0.0
+            if not is_sum:
+                self.scales[row] = abs(constant)
+
+    def _noise(self, group: Group, value: Any) -> Any:
+        """What an operation makes of its operands' noise, to first order."""
+        noises = [self.noises[rows] for rows in group.operands]
+        if group.op == "mul":
+            (a, b), (of_a, of_b) = (self.values[rows] for rows in group.operands), noises
+            return (np.abs(a) * of_b + np.abs(b) * of_a).astype(np.float64)
+        if group.op == "mul_const":
+            return np.abs(np.asarray(group.constants))[:, None] * noises[0]
+        if group.op == "reciprocal":
+            return (value * value).astype(np.float64) * noises[0]
+        return sum(noises) if OPS[group.op].analytic else 0.0
+
+    def leading_digits(self, live: Sequence[bool]) -> Iterator[tuple[int, ...]]:
+        """Node, row, sign, and mantissa and exponent of its first two values, rounded to about six digits; of the nodes
+        that are no constants and finite there."""
+        nodes = np.array([i for i in np.flatnonzero(live) if i not in self.constants], dtype=int)
+        rows = self._levels.row[nodes]
+        first = self.values[rows, :2].astype(np.float64)
+        finite = np.isfinite(first).all(axis=1)
+        nodes, rows, first = nodes[finite], rows[finite], first[finite]
+        sign = np.where(first[:, 0] > 0.0, 1, -1)
+        mantissas, exponents = np.frexp(sign[:, None] * first)
+        digits = np.rint(mantissas * 2**20).astype(int)
+        columns = (nodes, rows, sign, digits[:, 0], exponents[:, 0], digits[:, 1], exponents[:, 1])
+        yield from zip(*(column.tolist() for column in columns), strict=True)
+
+    def equal(self, row: int, other: int, sign: int) -> bool:
+        """Whether a node is another times a sign."""
+        of_row, of_other = TOLERANCE * self.scales[row], TOLERANCE * self.scales[other]
+        drowned = (self.noises[row] > of_row) | (self.noises[other] > of_other)
+        return _within(self.values[row] - sign * self.values[other], np.maximum(of_row, of_other), drowned)
 
 
-def _is_constant(value: Any, tolerance: Any, drowned: Any) -> bool:
-    finest = np.nanargmin(tolerance)
-    return _within(value - value[finest], tolerance + tolerance[finest], drowned)
+def _drawn(raw: Raw, live: Sequence[bool]) -> dict[int, tuple[Any, Any]]:
+    """Of each operation that is not analytic, at each probe, the operand that it is as large as, and a factor."""
+    random = np.random.default_rng(SEED)
+    drawn: dict[int, tuple[Any, Any]] = {}
+    for i, node in enumerate(raw.nodes):
+        if live[i] and node.op != "input" and not OPS[node.op].analytic:
+            pick = random.integers(OPS[node.op].arity - OPS[node.op].conditions, size=PROBES)
+            drawn[i] = pick, random.uniform(-2.5, 2.5, PROBES) * magnitudes(random, PROBES, PLAIN)
+    return drawn
 
 
 def _within(difference: Any, tolerance: Any, drowned: Any) -> bool:
@@ -143,12 +195,6 @@ def _within(difference: Any, tolerance: Any, drowned: Any) -> bool:
     equal = np.abs(difference) <= tolerance
     different = ~equal & np.isfinite(difference) & ~drowned
     return bool(not different.any() and equal[:PLAIN].all() and equal.sum() >= ENOUGH)
-
-
-def _digits(value: float) -> tuple[int, int]:
-    """The mantissa, rounded to about six digits, and the exponent."""
-    mantissa, exponent = math.frexp(value)
-    return round(mantissa * 2**20), exponent
 
 
 def _shortest(value: float, tolerance: float) -> float:

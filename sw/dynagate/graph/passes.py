@@ -66,7 +66,7 @@ def balance_sums(
     A partial sum with another reader stays a term of its own, so no sharing is lost.
     """
     roots = [entry for port in outputs for entry in port[2]]
-    live = live_nodes(raw, [*roots, *(entry for port in inputs for entry in port[2])])
+    live = live_nodes(raw.nodes, [*roots, *(entry for port in inputs for entry in port[2])])
     inner, balance = _inner_sums(raw, live, roots), _Balance(new_trace())
     place: dict[int, Any] = {}
     for i, node in enumerate(raw.nodes):
@@ -170,7 +170,7 @@ class _SignPlacer:
         self.negated: dict[int, int] = {}
         self.constants: dict[float, int] = {}
         self.uses = [0] * len(raw.nodes)
-        for i, is_live in enumerate(live_nodes(raw, outputs)):
+        for i, is_live in enumerate(live_nodes(raw.nodes, outputs)):
             if is_live:
                 for a in raw.nodes[i].args:
                     self.uses[a] += 1

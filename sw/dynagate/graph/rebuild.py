@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dynagate.graph.graph import Node
 from dynagate.graph.ops import OPS
 
 
@@ -30,15 +31,15 @@ RecordedPort = tuple[str, tuple[int, ...], Sequence[Entry]]
 """Name, shape and entries of a port."""
 
 
-def live_nodes(raw: Raw, roots: Sequence[Entry]) -> list[bool]:
+def live_nodes(nodes: Sequence[RawNode | Node], roots: Sequence[Entry]) -> list[bool]:
     """Per node, whether one of the roots depends on it."""
-    live = [False] * len(raw.nodes)
+    live = [False] * len(nodes)
     for root in roots:
         if isinstance(root, tuple):
             live[root[0]] = True
-    for i in reversed(range(len(raw.nodes))):
+    for i in reversed(range(len(nodes))):
         if live[i]:
-            for a in raw.nodes[i].args:
+            for a in nodes[i].args:
                 live[a] = True
     return live
 

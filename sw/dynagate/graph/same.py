@@ -7,15 +7,16 @@ passes did not see: around the typical sizes, with small and large numbers side 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from dynagate.graph.graph import Graph, GraphError, Node
-from dynagate.graph.ops import OPS
+from dynagate.graph.levels import Levels
 from dynagate.graph.probes import probes
-from dynagate.graph.rebuild import Entry, Raw, RawNode, RecordedPort
+from dynagate.graph.rebuild import Entry, Raw, RawNode, RecordedPort, live_nodes
 
 PROBES = 24
 PLAIN = 8
@@ -30,59 +31,63 @@ ROUNDING = 2e-14
 ALLOWED = 16.0
 """Times the largest movement of the copies."""
 
+NUMBERS = 2**23
+"""Values that are held at a time: the copies of a large graph are computed one after the other."""
+
 Array = npt.NDArray[Any]
 
 
 def check_same(graph: Graph, raw: Raw, inputs: Sequence[RecordedPort], outputs: Sequence[RecordedPort]) -> None:
     """Raises GraphError: an output of the graph differs from the recording by more than rounding does."""
     at = probes(inputs, {port.name: port for port in graph.inputs}, PROBES, PLAIN, SEED)
-    random = np.random.default_rng(SEED)
-    # the longest float of the machine also holds squares and cubes of a robot's largest numbers
-    roundings = 1.0 + ROUNDING * random.uniform(-1.0, 1.0, (PERIOD, COPIES, PROBES)).astype(np.longdouble)
-    roundings[:, 0] = 1.0
     renamed = {
         new: at[entry[0]]
         for port, old in zip(graph.inputs, inputs, strict=True)
         for new, entry in zip(port.nodes, old[2], strict=True)
     }
     with np.errstate(all="ignore"):
-        recorded = _values(raw.nodes, [entry for port in outputs for entry in port[2]], at, roundings)
-        lowered = _values(graph.nodes, [(i, 1) for i in graph.output_nodes], renamed, roundings)
-        for port, (_, _, entries) in zip(graph.outputs, outputs, strict=True):
-            for k, (node, entry) in enumerate(zip(port.nodes, entries, strict=True)):
-                folded = not isinstance(entry, tuple)
-                expected = np.full((COPIES, PROBES), entry) if folded else entry[1] * recorded[entry[0]]
-                moved = sum(np.abs(values - values[0]).max(axis=0) for values in (expected, lowered[node]))
-                error = np.abs(lowered[node][0] - expected[0])
-                right = ~np.isfinite(moved) | (error <= ALLOWED * moved + ROUNDING * np.abs(expected[0]))
-                if not right.all():
-                    p = int(np.flatnonzero(~right)[0])
-                    raise GraphError(
-                        f"graph '{graph.name}' of '{graph.robot}': entry {k} of output '{port.name}' is "
-                        f"{float(lowered[node][0, p]):g} where its recording has {float(expected[0, p]):g}: a pass "
-                        "has changed the function. Please report the robot and the options"
-                    )
+        recorded = _values(raw.nodes, [entry for port in outputs for entry in port[2]], at)
+        lowered = _values(graph.nodes, [(i, 1) for port in graph.outputs for i in port.nodes], renamed)
+        moved = sum(np.abs(values - values[:, :1]).max(axis=1) for values in (recorded, lowered))
+        result, expected = lowered[:, 0], recorded[:, 0]
+        right = ~np.isfinite(moved) | (np.abs(result - expected) <= ALLOWED * moved + ROUNDING * np.abs(expected))
+    if not right.all():
+        where, p = (int(k) for k in np.argwhere(~right)[0])
+        name, entry = [(port.name, k) for port in graph.outputs for k in range(len(port.nodes))][where]
+        raise GraphError(
+            f"graph '{graph.name}' of '{graph.robot}': entry {entry} of output '{name}' is "
+            f"{float(result[where, p]):g} where its recording has {float(expected[where, p]):g}: a pass "
+            "has changed the function. Please report the robot and the options"
+        )
 
 
-def _values(
-    nodes: Sequence[RawNode | Node], roots: Sequence[Entry], at: Mapping[int, Array], roundings: Array
-) -> dict[int, Array]:
-    """The values of the roots, (copies, probes). roundings: factors of the operations' results, used in turn."""
-    kept = {root[0] for root in roots if isinstance(root, tuple)}
-    last = dict.fromkeys(kept, len(nodes))  # of each node that is needed, its last reader
-    for i in range(len(nodes) - 1, -1, -1):
-        if i in last:
-            for a in nodes[i].args:
-                last.setdefault(a, i)
-    values: dict[int, Any] = {}
-    for i in sorted(last):
-        node = nodes[i]
-        if node.op == "input":
-            values[i] = np.broadcast_to(at[i].astype(np.longdouble), roundings.shape[1:])
-            continue
-        constant = [] if node.constant is None else [node.constant]
-        values[i] = OPS[node.op].real(*(values[a] for a in node.args), *constant) * roundings[i % len(roundings)]
-        for a in set(node.args):
-            if last[a] == i:
-                del values[a]
-    return values
+@cache
+def _roundings() -> Array:
+    """Factors of results, (period, copies, probes): operation k has those at k modulo the period. In the longest float
+    of the machine, which also holds squares and cubes of a robot's largest numbers."""
+    random = np.random.default_rng(SEED)
+    factors = 1.0 + ROUNDING * random.uniform(-1.0, 1.0, (PERIOD, COPIES, PROBES)).astype(np.longdouble)
+    factors[:, 0] = 1.0
+    return factors
+
+
+def _values(nodes: Sequence[RawNode | Node], roots: Sequence[Entry], at: Mapping[int, Array]) -> Array:
+    """The values of the roots, (roots, copies, probes). at: those of the inputs, (probes,)."""
+    levels = Levels(nodes, live_nodes(nodes, roots))
+    results = np.empty((len(roots), COPIES, PROBES), dtype=np.longdouble)
+    for k, root in enumerate(roots):
+        if not isinstance(root, tuple):
+            results[k] = root
+    placed = [(k, levels.row[root[0]], root[1]) for k, root in enumerate(roots) if isinstance(root, tuple)]
+    together = max(1, min(COPIES, NUMBERS // (PROBES * max(levels.count, 1))))
+    for start in range(0, COPIES, together):
+        copies = slice(start, min(start + together, COPIES))
+        values = np.empty((levels.count, copies.stop - start, PROBES), dtype=np.longdouble)
+        for group in levels:
+            if group.op == "input":
+                values[group.rows] = np.stack([at[i] for i in group.nodes])[:, None]
+            else:
+                values[group.rows] = group.value(values) * _roundings()[group.nodes % PERIOD, copies]
+        for k, row, sign in placed:
+            results[k, copies] = sign * values[row]
+    return results
