@@ -76,15 +76,17 @@ class InputStream(wiring.Component):
     tvalid      in   the beat is offered
     tready      out  the beat is taken
     tlast       in   the beat ends a sample or a batch, as `last` says
+    tkeep       in   which bytes of the beat are there; only those after a sample's tag may be missing
     o_payload   out  fields of a sample, from bit 0 up
     o_bad       out  one of them is NaN, infinite or does not fit its format
-    o_broken    out  the fields are not a sample's: TLAST cut it short, or what follows its tag is not 0
+    o_broken    out  the fields are not a sample's: TLAST cut it short, it has a hole, or what follows its tag is not 0
     o_last      out  the batch ends with this sample
     o_tag       out  the sample's tag; of a broken one each bit is inverted
     o_valid     out  there is a sample
     o_ready     in   it is taken
     idle        out  no sample is on its way, nor part of one
     misaligned  out  for a cycle, of each sample: it is broken, or TLAST is missing
+    hole        out  for a cycle, of each beat: a byte of a sample or of its tag is missing
 
     Where TLAST ends a batch, a sample that it cuts short goes on, so that the batch's end does; else it is dropped.
     ==========  ===  ============================================================================
@@ -112,6 +114,7 @@ class InputStream(wiring.Component):
                 "o_ready": In(1),
                 "idle": Out(1),
                 "misaligned": Out(1),
+                "hole": Out(1),
             }
         )
 
@@ -145,7 +148,7 @@ class InputStream(wiring.Component):
         fields, bad = self._converted(m, accept, beat)
         place = self.words % (self.width // WORD)  # of the tag in the last beat
         tag = self.tdata.word_select(place, WORD)
-        strange = self._strange(m, whole, place + 1)
+        strange = self._strange(m, whole, place + 1) | self._holed(m, accept, beat, place + 1)
         missing = whole & ~self.tlast if self.last == PER_SAMPLE else Const(0)
         m.d.sync += self.misaligned.eq(strange | delayed(m, cut | missing, 2, "unaligned", reset=True))
         broken = delayed(m, strange | delayed(m, cut, 2, "cut"), later - 1, "broken")
@@ -168,11 +171,26 @@ class InputStream(wiring.Component):
 
     def _strange(self, m: Module, whole: Value, first: int) -> Signal:
         """Two cycles after the last beat of a sample: its words from the first one on are not all 0."""
-        words = [self.tdata[low : low + WORD] for low in range(first * WORD, self.width, WORD)]
+        bytes_of = [self.tdata[8 * k : 8 * k + 8] & self.tkeep[k].replicate(8) for k in range(self.width // 8)]
+        words = [Cat(bytes_of[low : low + WORD // 8]) for low in range(first * WORD // 8, self.width // 8, WORD // 8)]
         filled = [delayed(m, word.any(), 1, f"filled_{k}") for k, word in enumerate(words)]
         strange = Signal(name="strange")
         m.d.sync += strange.eq(delayed(m, whole, 1, "whole", reset=True) & Cat(*filled).any())
         return strange
+
+    def _holed(self, m: Module, accept: Value, beat: Signal, first: int) -> Value:
+        """Two cycles after the last beat of a sample: a byte is missing in one of its beats, before word `first` in the
+        last one. `hole` says the same of each beat."""
+        words = [self.tkeep[low : low + WORD // 8].all() for low in range(0, self.width // 8, WORD // 8)]
+        kept = [delayed(m, word, 1, f"kept_{k}") for k, word in enumerate(words)]
+        here = delayed(m, accept, 1, "beat_is_here", reset=True)
+        at, final = delayed(m, beat == 0, 1, "first_is_here"), delayed(m, beat == self.beats - 1, 1, "final_is_here")
+        missing = ~Cat(*(word | final if k >= first else word for k, word in enumerate(kept))).all()
+        before, ended = Signal(name="hole_before", reset_less=True), Signal(name="sample_is_over")
+        m.d.sync += [self.hole.eq(here & missing), ended.eq(here & final)]
+        with m.If(here):
+            m.d.sync += before.eq(missing | (before & ~at))
+        return ended & before
 
     def _converted(self, m: Module, accept: Value, beat: Signal) -> tuple[list[Signal], Signal]:
         """The fields of a sample, which come to rest beat by beat, and whether one of them is bad."""

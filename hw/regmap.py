@@ -29,7 +29,7 @@ REGISTERS = _table(
     ("input_words", READ, "words of a sample on s_axis, before its tag"),
     ("output_words", READ, "words of a result with all outputs on m_axis, before its tag"),
     ("control", WRITE, "what a 1 does; reads as 0", ("reset", "clear")),
-    ("status", READ, "sticky, until clear or reset", ("bad_input", "overflow", "misaligned")),
+    ("status", READ, "sticky, until clear or reset", ("bad_input", "overflow", "misaligned", "hole")),
     ("samples_in", READ, "samples that entered the datapath"),
     ("samples_out", READ, "results that left it"),
     ("input_stalls", READ, "cycles in which s_axis offered a beat and had to wait"),
@@ -39,9 +39,15 @@ REGISTERS = _table(
     ("overflows", READ, "results some value of which overflowed on its way"),
     ("first_overflow", READ, "index of the first of them"),
     ("overflow_scopes", READ, "which passes overflowed, a bit each: design.json names them"),
-    ("misaligned", READ, "samples that TLAST cut short or did not end, or whose words after the tag are not 0"),
+    (
+        "misaligned",
+        READ,
+        "samples that TLAST cut short or did not end, that have a hole, or whose words after the tag are not 0",
+    ),
 )
 ADDRESS_BITS = 8
+HOLE = "hole"
+"""The bit of `status` that says so."""
 OUTPUTS = "outputs"
 """The register, after all others, of an accelerator whose outputs are chosen while it runs."""
 

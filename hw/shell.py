@@ -56,7 +56,7 @@ def ports(axi: Axi) -> dict[str, Any]:
 class Events(NamedTuple):
     """What the counters see of the part between the streams. enter, leave: a sample does, in this cycle. bad_sample: of
     the one that enters. overflow, overflowed: of the one that leaves, by pass and in all. misaligned: for a cycle, a
-    sample was. empty: no sample is there."""
+    sample was. hole: for a cycle, a beat had one. empty: no sample is there."""
 
     enter: Value
     leave: Value
@@ -64,6 +64,7 @@ class Events(NamedTuple):
     overflow: Value
     overflowed: Value
     misaligned: Value
+    hole: Value
     empty: Value = Const(0)
 
 
@@ -112,6 +113,7 @@ class Accelerator(wiring.Component):
             source.tdata.eq(self.s_axis_tdata),
             source.tvalid.eq(self.s_axis_tvalid),
             source.tlast.eq(self.s_axis_tlast),
+            source.tkeep.eq(self.s_axis_tkeep),
             self.s_axis_tready.eq(source.tready & ~reset),
         ]
 
@@ -143,7 +145,7 @@ class Accelerator(wiring.Component):
         overflows, first_overflow = counts.first("overflows", flagged, samples_out)
         misaligned = counts.of("misaligned", core.misaligned)
         return {
-            "status": Cat(bad != 0, overflows != 0, misaligned != 0),
+            "status": Cat(bad != 0, overflows != 0, misaligned != 0, counts.sticky("holes", core.hole)),
             "samples_in": samples_in,
             "samples_out": samples_out,
             "input_stalls": counts.of("input_stalls", self.s_axis_tvalid & ~self.s_axis_tready),
@@ -266,7 +268,7 @@ class Shell(Accelerator):
             sink.i_valid.eq(result_valid),
         ]
         empty = Cat(fifo.level == 0 for fifo in besides).all()
-        return Events(enter, leave, bad_sample, overflow, overflow.any(), source.misaligned, empty)
+        return Events(enter, leave, bad_sample, overflow, overflow.any(), source.misaligned, source.hole, empty)
 
     def _turns(self, m: Module, reset: Signal) -> Events:
         """The ring between the streams."""
@@ -296,7 +298,7 @@ class Shell(Accelerator):
             ring.o.ready.eq(sink.i_ready),
         ]
         left = ring.o.valid & ring.o.ready
-        return Events(ring.entered, left, source.o_bad, overflow, flagged[0], source.misaligned)
+        return Events(ring.entered, left, source.o_bad, overflow, flagged[0], source.misaligned, source.hole)
 
     def _constants(self) -> dict[str, Value]:
         """Registers that say what the design is, by name."""

@@ -8,7 +8,10 @@ from amaranth.lib.wiring import In, Out
 
 
 def stream_ports(width: int, *, into: bool, prefix: str = "") -> dict[str, Any]:
-    """Members of a signature, by name. width: of TDATA. into: the component takes the beats. prefix: of the names."""
+    """Members of a signature, by name. width: of TDATA. into: the component takes the beats, and TKEEP says which of
+    their bytes are there. prefix: of the names."""
     forth, back = (In, Out) if into else (Out, In)
     ports = {"tdata": forth(width), "tvalid": forth(1), "tready": back(1), "tlast": forth(1)}
+    if into:
+        ports["tkeep"] = forth(width // 8)
     return {f"{prefix}{name}": port for name, port in ports.items()}

@@ -592,6 +592,7 @@ class _Result:
             i_s_axis_tdata=samples.tdata,
             i_s_axis_tvalid=samples.tvalid,
             i_s_axis_tlast=samples.tlast,
+            i_s_axis_tkeep=Const((1 << BITS // 8) - 1, BITS // 8),
             o_s_axis_tready=samples.tready,
             o_m_axis_tdata=self.tdata,
             o_m_axis_tvalid=self.tvalid,

@@ -1,7 +1,7 @@
 """The Verilog around the shell that vendor tools take for a block: interfaces by attribute, made from the ports.
 
 Vivado groups the ports of a module into interfaces by their X_INTERFACE_INFO attributes (UG994, module references). The
-streams get a TKEEP of all ones, which DMA engines expect, and the registers a page of 4 KiB, the least that an
+results get a TKEEP of all ones, which DMA engines expect, and the registers a page of 4 KiB, the least that an
 interconnect can address: they repeat every 256 bytes of it.
 """
 
@@ -55,7 +55,7 @@ def wrapper(axi: Axi, *, clock: str = "aclk", reset: str = "aresetn") -> str:
             width, read = PAGE_BITS, f"{name}[{ADDRESS_BITS - 1}:0]"
         declared.append(_attributes(port, clock, reset) + _declaration(name, width, port.into))
         wires.append(f"    .{port.name}({read})")
-        if port.signal == "tdata":
+        if port.name == "m_axis_tdata":
             declared.append(_keep(port))
     keep = [f"  assign m_axis_tkeep = {{{port.width // 8}{{1'b1}}}};" for port in ports if port.name == "m_axis_tdata"]
     return "\n".join(

@@ -57,6 +57,7 @@ class Bench:
     async def start(cls, dut: Any, case: Case) -> Bench:
         dut.aclk.value = 0
         dut.aresetn.value = 0
+        dut.s_axis_tkeep.value = (1 << len(dut.s_axis_tkeep)) - 1
         bench = cls(dut, case)
         device = Device(bench.endpoint)
         device.upstream_port.max_link_speed = case.link.generation

@@ -41,7 +41,7 @@ class Bench:
         self.seed = int(data["seed"])
         wires = {"clock": dut.aclk, "reset": dut.aresetn, "reset_active_level": False}
         lanes = {"byte_lanes": self.axi.width // 8}
-        self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), **wires, **lanes)
+        self.source = AxiStreamSource(AxiStreamBus.from_prefix(dut, "s_axis"), **wires)
         self.sink = AxiStreamSink(AxiStreamBus.from_prefix(dut, "m_axis"), **wires, **lanes)
         self.lite = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), **wires)
         for part in (self.source, self.sink):
@@ -235,6 +235,36 @@ async def a_beat_too_many_is_told_of_each_sample(dut: Any) -> None:
     assert await bench.read("misaligned") == (4 if padded else 1)
     if padded:
         assert np.isnan(rows[2:].view(np.float32)[:, : axi.words.output]).all()
+
+
+@cocotb.test()
+async def holes_are_told(dut: Any) -> None:
+    """A missing byte of a sample or of its tag spoils the sample alone. After the tag bytes may be missing."""
+    bench = await Bench.start(dut)
+    axi, size = bench.axi, 4 * (bench.axi.words.input + 1)
+    good = np.flatnonzero(~bench.bad & ~bench.overflow.any(axis=1))[:3]
+    one = len(bench.frame(bench.inputs[good[:1]]))
+    for count, hole in enumerate([None, 0, 5, size - 1, *([axi.width // 8 - 1] if axi.beats.input > 1 else [])]):
+        data, keep = bytearray(bench.frame(bench.inputs[good])), [1] * (3 * one)
+        for sample in (0, 1):
+            low, high = sample * one + size, (sample + 1) * one
+            data[low:high], keep[low:high] = b"\xa5" * (high - low), [0] * (high - low)
+        if hole is not None:
+            keep[one + hole] = 0
+        ends = range(one, 3 * one + 1, one) if bench.per_sample else [3 * one]
+        for low, high in zip([0, *ends], ends, strict=False):
+            await bench.source.send(AxiStreamFrame(bytes(data[low:high]), tkeep=keep[low:high]))
+        frames = [await bench.rows() for _ in ends]
+        rows, due = np.concatenate(frames), bench.rows_of(good)
+        spoilt = [False, hole is not None, False]
+        assert (rows != due).any(axis=1).tolist() == spoilt, hole
+        if hole is not None:
+            assert np.isnan(rows[1].view(np.float32)[: axi.words.output]).all()
+            assert rows[1, axi.words.output] == ~due[1, axi.words.output]
+        assert await bench.read("misaligned") == count
+        assert await bench.status() == ({"misaligned", "hole"} if count else set())
+    await bench.control("clear")
+    assert await bench.status() == set()
 
 
 @cocotb.test()

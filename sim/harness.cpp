@@ -57,6 +57,7 @@ template <typename T>
 uint64_t words_of(const T&) { return sizeof(T) == 8 ? 2 : 1; }
 template <std::size_t N>
 uint64_t words_of(const VlWide<N>&) { return N; }
+uint64_t ones(uint64_t bits) { return ~0ULL >> (64 - bits); }
 
 struct Random {  // xorshift64*: the pauses of a run follow from its seed
     uint64_t state;
@@ -69,8 +70,8 @@ struct Random {  // xorshift64*: the pauses of a run follow from its seed
     bool chance(uint32_t per_256) { return (next() & 255) < per_256; }
 };
 
-// Both streams, as dynagate/host/sim_links.py has them. Data are rows of words, a row per beat, each with a byte that is
-// its TLAST. The source is a ring: beat k is in row k % capacity. The pauses follow from the random state. Cycles are
+// Both streams, as dynagate/host/sim_links.py has them. Data are rows of words, a row per beat, each with a byte: bit 0
+// is its TLAST, bit 1 of the source's leaves the beat's first byte out. The source is a ring: beat k is in row k % capacity. The pauses follow from the random state. Cycles are
 // counted by the device.
 struct Stream {
     const uint32_t* source;
@@ -134,7 +135,10 @@ struct Device {
         top->aresetn = !on;
         release();
     }
-    void last(bool ends) { top->s_axis_tlast = ends; }
+    void mark(uint8_t marks) {
+        top->s_axis_tlast = marks & 1;
+        top->s_axis_tkeep = ones(4 * words_of(top->s_axis_tdata)) ^ (marks >> 1);
+    }
     bool last() const { return top->m_axis_tlast != 0; }
     void release() {
         top->s_axil_awvalid = top->s_axil_wvalid = top->s_axil_arvalid = 0;
@@ -166,7 +170,7 @@ struct Device {
     }
 #else
     void hold_reset(bool on) { top->rst = on; }
-    void last(bool) {}
+    void mark(uint8_t) {}
     bool last() const { return false; }
     void release() {}
     void offer(const Access&) {}
@@ -178,7 +182,7 @@ struct Device {
         // an offer stands until it is taken: valid must not fall before the handshake
         if (!s.offering && s.sent < s.to_send && !s.random.chance(s.gap)) {
             put(top->IN_DATA, s.source + s.sent % s.capacity * s.in_words);
-            last(s.source_last[s.sent % s.capacity] != 0);
+            mark(s.source_last[s.sent % s.capacity]);
             s.offering = 1;
         }
         top->IN_VALID = s.offering != 0;

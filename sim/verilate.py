@@ -49,6 +49,7 @@ SHELL_PORTS = (
     "aclk",
     "aresetn",
     *(f"{stream}_{wire}" for stream in ("s_axis", "m_axis") for wire in ("tdata", "tvalid", "tready", "tlast")),
+    "s_axis_tkeep",
     *(f"s_axil_{wire}" for wire in _LITE.split()),
 )
 """Of module `accelerator`."""

@@ -173,7 +173,10 @@ TAGS = {
     ),
     "doubled": (tags(3, 4, 4, 5), "card gave no result for sample 2: that of sample 1 came again"),
     "of a batch before": (tags(1, 2, 3, 4), "sample 0: one of a batch before, 2 samples before this one's first, came"),
-    "damaged": (~tags(3, 4, 5, 6), "card got sample 0 damaged: a beat of it was lost or came twice; .* call again"),
+    "damaged": (
+        ~tags(3, 4, 5, 6),
+        "card got sample 0 damaged: a beat of it was lost, came twice or has a hole; .* call again",
+    ),
     "stale": (tags(3, 4, 5, 6, epoch=4), "sample 0: a stale one, of before the last reset, came instead .* call again"),
 }
 

@@ -88,7 +88,7 @@ class InputProof(InputStream):
         return m
 
     def inputs(self) -> list[Value]:
-        return [self.tdata, self.tvalid, self.tlast, self.o_ready]
+        return [self.tdata, self.tkeep, self.tvalid, self.tlast, self.o_ready]
 
 
 class OutputProof(OutputStream):

@@ -33,6 +33,7 @@ from dynagate.hw.regmap import REGISTERS, VERSION
 from dynagate.sim.runner import expected_words
 
 from tests.designs import resealed
+from tests.holes import punch
 from tests.samples import State
 from tests.standins import opening as standins
 
@@ -684,6 +685,19 @@ def test_a_sample_that_is_cut_short_is_counted(simulated_shell_bench: Bench, mon
     simulated_shell_bench.check(20)
 
 
+@pytest.mark.parametrize("simulated_shell_bench", ["shell of 64 bits"], indirect=True)
+def test_a_sample_with_a_hole_is_told(simulated_shell_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = simulated_shell_bench.samples(3)
+    punch(monkeypatch, -1)
+    message = (
+        "sample 2 damaged: a beat of it was lost, came twice or has a hole; .*; the stream had holes: beats whose TKEEP"
+    )
+    with pytest.raises(DeviceError, match=message):
+        simulated_shell_bench.driver.floats(samples)
+    monkeypatch.undo()
+    simulated_shell_bench.check(20)
+
+
 def test_tlast_of_results_is_checked(simulated_shell_bench: Bench) -> None:
     samples = simulated_shell_bench.samples(3)
     link = simulated_shell_bench.link
@@ -745,6 +759,7 @@ def test_a_device_with_other_streams_is_refused(name: str, designs: Path) -> Non
         {"samples_in": 9},
         {"samples_out": 11},
         {"misaligned": 1},
+        {"misaligned": 1, "status": 0b1110},
         {"overflows": 0},
         {"first_overflow": 8},
         {"overflows": 10},
@@ -759,6 +774,7 @@ def test_counters_that_do_not_agree_with_the_results_are_an_error(values: dict[s
     ShellDriver(bench.driver.design, Altered(bench.link, {})).run(arrays, 10)
     with pytest.raises(
         DeviceError, match=r"another device counted Counters\(.*\) for a batch of 10 in which \d results"
-    ):
+    ) as refused:
         ShellDriver(bench.driver.design, Altered(bench.link, values)).run(arrays, 10)
+    assert ("; the stream had holes" in str(refused.value)) == ("status" in values)
     bench.accelerator.close()

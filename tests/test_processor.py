@@ -39,6 +39,7 @@ from dynagate.hw.processor.unit import MultiplyAdd
 from dynagate.hw.processor.words import checksum, messages, packets
 from dynagate.sim.runner import run_unit_bench
 
+from tests.holes import punch
 from tests.robots import floating_robot
 from tests.test_operations import NAME as ALL_OPERATIONS
 from tests.test_operations import function as all_operations  # noqa: F401
@@ -361,6 +362,19 @@ def test_the_core_refuses_a_foreign_program_and_one_that_is_cut(
     driver.link.reset()
     driver._load(words, design)
     check(accelerator, programs["arm"])
+
+
+@pytest.mark.parametrize("at", [0, -1], ids=["its first beat", "its last"])
+def test_a_packet_with_a_hole_is_dropped_until_the_next_tlast(
+    at: int, accelerator: dynagate.Accelerator, programs: dict[str, ProcessorBuild], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build = programs["arm"]
+    accelerator.load(build)
+    punch(monkeypatch, at)
+    with pytest.raises(DeviceError, match=r"0 results for 1 samples: .*; 0 samples entered .* 1 were .*; .* holes"):
+        accelerator(**states_of(build.graph, build.robot, 1))
+    monkeypatch.undo()
+    check(accelerator, build, 5)
 
 
 @pytest.mark.long

@@ -47,6 +47,8 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
         "out_bits": str(subject.out_bits),
         "out_high": str(subject.out_bits - 1),
         "width_high": str(subject.in_bits - 2),
+        "keep_high": str((subject.in_bits - 1) // 8 - 1),
+        "needed_high": str(_needed(design) - 1),
         "out_beats": str(subject.longest_result),
         "lengths": ", ".join(map(str, subject.out_beats)),
         "none": f"{NONE:x}",
@@ -58,6 +60,11 @@ def values(subject: Subject, late: Sequence[int], counts: Counts, template: Temp
         "modules_table": _modules_table(design, late),
     }
     return {**plain, **_of_bench(subject, late, counts, template), **_of_rules(subject, plain, template)}
+
+
+def _needed(design: Design) -> int:
+    """Bytes of a sample's last beat until the end of its tag."""
+    return 0 if design.axi is None else WORD // 8 * (design.axi.words.input % design.axi.lanes + 1)
 
 
 def _up(subject: Subject) -> str:
@@ -126,7 +133,7 @@ def _of_bench(subject: Subject, late: Sequence[int], counts: Counts, template: T
     if subject.module == ACCELERATOR:
         counted += [("reads of registers", "reads"), ("operations that registers refused", "refusals")]
         declared, set_up = _unusable(subject)
-        parameters += declared
+        parameters += [f"  localparam integer NEEDED = {_needed(design)};", *declared]
         arrays += set_up
     end_of_round = "ends[rounds == 0 ? 0 : bounds[rounds-1]]"  # on AXI streams a round has samples of one function
     end_of_payload = f"payload[{low}+:{sink.bits - low}]"

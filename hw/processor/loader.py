@@ -139,13 +139,19 @@ class Loader(wiring.Component):
                 with m.If(self.i_cut):
                     m.next = "head"
             with m.State("tag"):
-                m.d.comb += [self.i_ready.eq(1), self.ends.eq(1), self.entered.eq(self.i_valid & is_sample)]
+                m.d.comb += [
+                    self.i_ready.eq(1),
+                    self.ends.eq(1),
+                    self.entered.eq(self.i_valid & is_sample & ~self.i_cut),
+                ]
                 m.d.sync += self.tag.eq(self.i_payload)
                 with m.If(self.i_valid):
                     m.next = "answer"
                 with m.If(self.entered):
                     m.d.sync += [full.eq((full & ~self.taken) | (1 << half)), half.eq(~half)]
                     m.next = "pause"
+                with m.If(self.i_cut):
+                    m.next = "head"
             with m.State("pause"):
                 m.next = "head"
             with m.State("answer"):

@@ -30,19 +30,22 @@ BATCH_BIT = 16
 
 
 class Words(wiring.Component):
-    """Beats to words. A packet begins with a beat of its own, and what is left of its last beat is dropped.
+    """Beats to words. A packet begins with a beat of its own, and what is left of its last beat is dropped. So is a
+    packet with a hole, a word of which bytes are missing, and all until the next TLAST.
 
     ========  ===  =======================================================
     tdata     in   words of a beat
     tvalid    in   the beat is offered
     tready    out  it is taken
     tlast     in   it ends a packet or a batch
+    tkeep     in   which of its bytes are there
     word      out  the next word
     valid     out  it is offered
     ready     in   it is taken
     ends      in   it is the packet's last
     last      out  TLAST of its beat
-    cut       out  for a cycle: TLAST has ended a packet before its last word
+    cut       out  for a cycle: TLAST has ended a packet before its last word, or the word has a hole
+    hole      out  for a cycle: the word has one
     ========  ===  =======================================================
     """
 
@@ -57,6 +60,7 @@ class Words(wiring.Component):
                 "ends": In(1),
                 "last": Out(1),
                 "cut": Out(1),
+                "hole": Out(1),
             }
         )
 
@@ -64,16 +68,20 @@ class Words(wiring.Component):
         m = Module()
         lanes = self.width // LANE
         lane = Signal(range(max(lanes, 2)))
-        taken, finished = Signal(), Signal()
+        taken, finished, holed, skips = Signal(), Signal(), Signal(), Signal()
         m.d.comb += [
             self.word.eq(self.tdata.word_select(lane, LANE)),
-            self.valid.eq(self.tvalid),
+            holed.eq(~self.tkeep.word_select(lane, LANE // 8).all()),
+            self.valid.eq(self.tvalid & ~skips),
             self.last.eq(self.tlast),
-            taken.eq(self.tvalid & self.ready),
-            finished.eq(self.ends | (lane == lanes - 1)),
-            self.tready.eq(self.ready & finished),
-            self.cut.eq(taken & finished & self.tlast & ~self.ends),
+            taken.eq(self.valid & self.ready),
+            finished.eq(self.ends | holed | (lane == lanes - 1)),
+            self.tready.eq(skips | (self.ready & finished)),
+            self.hole.eq(taken & holed),
+            self.cut.eq(self.hole | (taken & finished & self.tlast & ~self.ends)),
         ]
+        with m.If(self.tvalid & (skips | self.hole)):
+            m.d.sync += skips.eq(~self.tlast)
         with m.If(taken):
             m.d.sync += lane.eq(lane + 1)
             with m.If(finished):
@@ -136,6 +144,7 @@ class _Beat(NamedTuple):
     tvalid: Signal
     tready: Signal
     tlast: Signal
+    tkeep: Signal
 
 
 class CoreShell(Accelerator):
@@ -172,13 +181,14 @@ class CoreShell(Accelerator):
 
     def _slice(self, m: Module, words: Words, reset: Signal) -> _Beat:
         """The stream before `words`, and a few beats between, so that no path goes through both."""
-        source = _Beat(Signal(self.axi.width), *(Signal() for _ in range(3)))
-        m.submodules.before = fifo = ResetInserter(reset)(SyncFIFOBuffered(width=self.axi.width + 1, depth=SLICE))
+        source = _Beat(Signal(self.axi.width), Signal(), Signal(), Signal(), Signal(self.axi.width // 8))
+        width = len(source.tdata) + len(source.tkeep) + 1
+        m.submodules.before = fifo = ResetInserter(reset)(SyncFIFOBuffered(width=width, depth=SLICE))
         m.d.comb += [
-            fifo.w_data.eq(Cat(source.tdata, source.tlast)),
+            fifo.w_data.eq(Cat(source.tdata, source.tlast, source.tkeep)),
             fifo.w_en.eq(source.tvalid),
             source.tready.eq(fifo.w_rdy),
-            Cat(words.tdata, words.tlast).eq(fifo.r_data),
+            Cat(words.tdata, words.tlast, words.tkeep).eq(fifo.r_data),
             words.tvalid.eq(fifo.r_rdy),
             fifo.r_en.eq(words.tready),
         ]
@@ -201,7 +211,7 @@ class CoreShell(Accelerator):
             m.d.sync += [is_head.eq(words.ends | words.cut), goes_on.eq(to_all)]
             with m.If(to_all):  # no sample is under way
                 m.d.sync += [to.eq(0), out_of.eq(0)]
-            with m.Elif(words.ends):
+            with m.Elif(words.ends & ~words.cut):
                 m.d.sync += to.eq(Mux(to == self.cores - 1, 0, to + 1))
         for k, each in enumerate(processors):
             chosen = to_all | (to == k)
@@ -235,7 +245,7 @@ class CoreShell(Accelerator):
             m.d.sync += [to.eq(0), out_of.eq(0), is_head.eq(1), goes_on.eq(0), held_valid.eq(0), room.eq(0)]
         flagged = Array(each.flagged for each in processors)[out_of]
         entered = Cat(each.entered for each in processors).any()
-        return Events(entered, sent, Const(0), flagged, flagged, taken & words.cut)
+        return Events(entered, sent, Const(0), flagged, flagged, taken & words.cut, words.hole)
 
 
 def check_shell(axi: Axi, cores: int) -> None:

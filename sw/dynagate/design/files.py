@@ -17,7 +17,7 @@ from dynagate.base.storage import read_json
 from dynagate.design import consistent
 from dynagate.design.design import Design
 
-FORMAT_VERSION = 6
+FORMAT_VERSION = 7
 FILE = "design.json"
 EXPECTED = "the folder that dynagate.build returned"
 REBUILD = "build the design again"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,7 @@ from dynagate.host.registers import Registers
 from dynagate.host.tags import COUNT_MASK, check_tags, tags_from
 from dynagate.host.transfers import TransferQueue
 from dynagate.host.words import FloatWords, pack_inputs, stream_words, tag_words, unpack_outputs
-from dynagate.hw.regmap import BITS, OUTPUTS, REGISTERS, Register
+from dynagate.hw.regmap import BITS, HOLE, OUTPUTS, REGISTERS, Register
 
 Outputs = dict[str, npt.NDArray[Any]]
 Overflow = npt.NDArray[np.bool_]
@@ -234,6 +235,11 @@ class Counters:
     first_overflow: int | None
     overflow_scopes: tuple[str, ...]
     misaligned: int
+
+
+def holes_text(counted: Counters) -> str:
+    """What is said of holes in the stream, where there were some."""
+    return "; the stream had holes: beats whose TKEEP leaves bytes of samples out" if HOLE in counted.status else ""
 
 
 class ShellDriver(Driver):
@@ -463,7 +469,12 @@ class ShellDriver(Driver):
     def verify(self, samples: Words, results: Words) -> None:
         """Raises DeviceError: a result is not of its sample."""
         after = self.axi.words
-        check_tags(self.link.text, tag_words(samples, after.input), tag_words(results, after.output))
+        try:
+            check_tags(self.link.text, tag_words(samples, after.input), tag_words(results, after.output))
+        except DeviceError as error:
+            with suppress(DeviceError):  # of a link that gives no answer any more
+                error.args = (f"{error}{holes_text(self.read_counters())}",)
+            raise
 
     def recover(self) -> None:
         self.words.tags.begin_anew()
@@ -480,7 +491,7 @@ class ShellDriver(Driver):
         ):
             raise DeviceError(
                 f"{self.link.text} counted {counted} for a batch of {batch} in which {int(empty.sum())} results are "
-                f"NaN, the first of them {seen[-1]}"
+                f"NaN, the first of them {seen[-1]}{holes_text(counted)}"
             )
 
     def _refuse(self, samples: Words, suspects: npt.NDArray[np.int64]) -> None:
@@ -497,5 +508,5 @@ class ShellDriver(Driver):
         counted = self.read_counters()
         return (
             f"; {counted.samples_in} samples entered the datapath, {counted.samples_out} results left it, "
-            f"{counted.misaligned} were misaligned"
+            f"{counted.misaligned} were misaligned{holes_text(counted)}"
         )

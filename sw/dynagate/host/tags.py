@@ -49,7 +49,8 @@ def check_tags(text: str, expected: Words, tags: Words) -> None:
     ahead = (tag - right) & COUNT_MASK
     if tag == ~right & 0xFFFFFFFF:
         raise DeviceError(
-            f"{text} got sample {sample} damaged: a beat of it was lost or came twice; the device was reset: call again"
+            f"{text} got sample {sample} damaged: a beat of it was lost, came twice or has a hole; the device was "
+            "reset: call again"
         )
     if tag >> COUNT_BITS != right >> COUNT_BITS:
         what = "a stale one, of before the last reset, came instead"
