@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from dynagate import Region, evaluate, robots, trace
+from dynagate import Region, Robot, evaluate, robots, trace
 from dynagate.base.errors import ArgumentError
 from dynagate.bench import (
     boards,
@@ -24,6 +24,7 @@ from dynagate.bench import (
     figures,
     grid,
     measure,
+    paper,
     peers,
     report,
     rollouts,
@@ -40,6 +41,8 @@ from dynagate.hw.processor.board import cores_of
 from dynagate.hw.processor.instructions import instructions
 from dynagate.hw.processor.schedule import SENDING, schedule
 from dynagate.robot.urdf import read_urdf
+from dynagate.views.bars import Bar, draw_bars, ticks
+from dynagate.views.svg import NAMESPACE
 
 from tests.samples import inputs_of, states
 
@@ -62,7 +65,7 @@ def result() -> dict[str, Any]:
 def test_figures_are_complete_and_serialisable(result: dict[str, Any]) -> None:
     again = json.loads(json.dumps(result))
     assert again["machine"]["cores"] >= 1
-    assert set(again["single_call"]) == set(comparison.STAGES)
+    assert set(again["single_call"]) == {*comparison.STAGES, *paper.STEPS}
     assert all(row[dtype]["ns"] > 0.0 for row in again["single_call"].values() for dtype in row)
     assert {(r["dtype"], r["layout"], r["threads"], r["batch"]) for r in again["throughput"]} == {
         (dtype, layout, threads, batch)
@@ -113,7 +116,7 @@ def test_an_interrupted_run_goes_on(result: dict[str, Any], monkeypatch: pytest.
         comparison, "_parts", lambda *_: {name: (lambda name=name: counted.append(name)) for name in parts}
     )
     whole = comparison.compare(arm, Region.of(arm), **asked, begun=begun)
-    assert counted == ["fpga_modelled", "deadline"]
+    assert counted == ["fpga_modelled", "deadline", "paper"]
     assert comparison.ASKED not in whole
     for change in ({"batches": (16,)}, {"threads": 1}, {"ii": 16}):
         counted.clear()
@@ -197,45 +200,80 @@ def test_missing_grid_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert grid.grid(robot, [16]) == "GRiD is not installed: pip install no-such-package"
 
 
+def test_the_three_figures_hold_what_was_measured(result: dict[str, Any]) -> None:
+    """Figure 1: steps that add up to the function of the last one. Figures 2 and 3: rows of the run. Each says that
+    there is no card."""
+    drawn = result["paper"]
+    for each in drawn.values():
+        assert each["GPU"] == "no CUDA driver"
+    up_to = {name: result["single_call"][name]["float32"]["ns"] for name in paper.STEPS}
+    steps = drawn["figure1"]["CPU"]
+    assert list(steps) == ["v, a, f", "∂τ/∂u", "−M⁻¹ ∂τ/∂u"]
+    assert steps["v, a, f"] == up_to["inverse_dynamics"]
+    assert sum(steps.values()) == pytest.approx(max(up_to.values()))
+    cycles = drawn["figure1"]["FPGA (modelled)"]
+    assert sum(cycles.values()) == result["fpga_modelled"]["single_call"][paper.STEPS[-1]]
+    assert drawn["figure1"]["CPU, Pinocchio"] == "not asked for"
+    rows = {(row["partition"], row["batch"]): row for row in drawn["figure2"]["CPU"]}
+    assert list(rows) == [(name, batch) for batch in (16, 64) for name in paper.PARTITIONS]
+    assert all(rows[key]["ns"] == row["ns"] for key, row in zip(rows, result["partitions"], strict=True))
+    assert [row["batch"] for row in drawn["figure3"]["CPU, 2 threads"]] == [16, 64]
+    modelled = [row["ns"] for row in result["fpga_modelled"]["batches"]]
+    assert [row["ns"] for row in drawn["figure3"]["FPGA (modelled)"]] == modelled
+    text = report.text(result)
+    assert re.search(r"CPU, Pinocchio +not asked for\n  CPU( +[\d.]+){4}\n  GPU +no CUDA driver", text)
+    assert re.search(r"CPU split +16: +[\d.]+ \([\d.]+\) +64: ", text)
+
+
+def test_a_gpu_and_pinocchio_have_bars_where_they_are(result: dict[str, Any]) -> None:
+    row = {"partition": "split", "batch": 16, "ns": 5000.0, "host_ns": 2000.0}
+    taken = {name: {"ns": 100.0 * (k + 1)} for k, name in enumerate(paper.STEPS)}
+    host = [{"results": name, "batch": 16, "ns": ns} for name, ns in (("the same", 7.0), ("new", 8.0))]
+    times = {name: [100.0 * k, 1.0] for k, name in zip((1, 3, 2), paper.STEPS, strict=True)}
+    card = {"steps": taken, "partitions": [row], "host": host}
+    found = paper.paper({**result, "threads": 2, "cuda": card, "pinocchio": {"times": times}})
+    assert found["figure1"]["GPU"] == dict.fromkeys(paper.STEP_NAMES, 100.0)
+    assert list(found["figure1"]["CPU, Pinocchio"].values()) == [100.0, 200.0, 0.0]  # the last one took less
+    assert found["figure2"]["GPU"] == [row]
+    assert found["figure3"]["GPU"] == [{"batch": 16, "ns": 7.0}]
+
+
 def test_figures_are_drawn(result: dict[str, Any], tmp_path: Path) -> None:
-    peer = {"times": dict.fromkeys(comparison.STAGES, (1000.0, 1.0)), "float32_error": [1e-5, 2e-5]}
-    for name, changed in (("whole", {**result, "pinocchio": peer}), ("without", result)):
-        paths = figures.figures(changed, tmp_path / name)
-        assert [path.name for path in paths] == ["single_call.png", "partitions.png", "batches.png"]
-        assert all(path.read_bytes()[:4] == b"\x89PNG" for path in paths)
-
-
-def test_figures_say_where_they_come_from(
-    result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    drawn: dict[str, Any] = {}
-    real = figures.saved
-
-    def keeping(figure: Any, path: Path, notes: Sequence[str]) -> Path:
-        drawn[path.stem] = figure
-        return real(figure, path, notes)
-
-    monkeypatch.setattr(figures, "saved", keeping)
-    figures.figures(result, tmp_path)
+    paths = figures.figures(result, tmp_path)
+    assert [path.name for path in paths] == ["figure1.svg", "figure2.svg", "figure3.svg"]
     machine = result["machine"]
-    for figure in drawn.values():
-        (axes,) = figure.get_axes()
-        assert axes.xaxis.get_gridlines()[0].get_visible()
-        below = figure.get_supxlabel()
-        assert all(str(machine[part]) in below for part in ("cpu", "compiler", "date")), below
-        assert "distance of the quartiles" in below
-    assert "without Pinocchio: not asked for" in drawn["single_call"].get_supxlabel()
-    (axes,) = drawn["single_call"].get_axes()
-    assert axes.texts[0].get_text() == f"{result['single_call']['inverse_dynamics']['float64']['ns']:.0f}"
-    assert "completely fused: one kernel" in drawn["partitions"].get_supxlabel()
-    (axes,) = drawn["partitions"].get_axes()
-    assert axes.get_title().endswith("partitions of the gradient in C")
-    (axes,) = drawn["batches"].get_axes()
-    labels = [text.get_text() for text in axes.get_legend().get_texts()]
-    assert len(axes.collections) == len(labels)  # a band each
-    drawn["batches"].canvas.draw()
-    box = axes.get_legend().get_window_extent()
-    assert box.x0 >= axes.get_window_extent().x1 - 1.0, "the legend covers curves"
+    texts = []
+    for path in paths:
+        drawing = ElementTree.parse(path)
+        texts.append(["".join(each.itertext()) for each in drawing.iter(f"{{{NAMESPACE}}}text")])
+        assert all(str(machine[part]) in "".join(texts[-1]) for part in ("cpu", "compiler", "date"))
+        assert "no CUDA driver" in texts[-1]
+    assert f"{sum(result['paper']['figure1']['CPU'].values()) / 1e3:.3g}" in texts[0]
+    assert {"N = 16", "N = 64", "CPU, split", "FPGA (modelled), completely fused", "host"} <= set(texts[1])
+    assert {"N = 16", "CPU, 2 threads", "FPGA (modelled)"} <= set(texts[2])
+
+
+def test_bars_are_as_long_as_their_numbers() -> None:
+    groups: dict[str, dict[str, Bar | str]] = {"a": {"x": {"p": 1.0, "q": 3.0}, "y": "none"}, "b": {"z": {"q": 2.0}}}
+    drawing = ElementTree.fromstring(draw_bars("t", groups, {"p": "#111111", "q": "#222222"}, "µs"))
+    bars = {
+        (each.get("fill"), each.find(f"{{{NAMESPACE}}}title").text): (float(each.get("x")), float(each.get("width")))  # type: ignore[union-attr, arg-type]
+        for each in drawing.iter(f"{{{NAMESPACE}}}rect")
+        if each.find(f"{{{NAMESPACE}}}title") is not None
+    }
+    first, second, third = (
+        bars[key] for key in (("#111111", "x, p: 1 µs"), ("#222222", "x, q: 3 µs"), ("#222222", "z, q: 2 µs"))
+    )
+    assert second[1] == pytest.approx(3 * first[1], abs=0.02)
+    assert third[1] == pytest.approx(2 * first[1], abs=0.02)
+    assert second[0] == pytest.approx(first[0] + first[1], abs=0.02)
+    assert ticks(4.0) == [0.0, 1.0, 2.0, 3.0, 4.0]
+
+
+def test_product_of_partitions_is_that_of_numpy() -> None:
+    random = np.random.default_rng(1)
+    minv, given = (random.normal(size=(5, 7, 7)).astype(np.float32) for _ in range(2))
+    np.testing.assert_allclose(measure.less_product(minv, given), -minv @ given, rtol=1e-4, atol=1e-5)
 
 
 def test_missing_pinocchio_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -267,8 +305,14 @@ def test_deadline_has_measured_exact_and_modelled_figures_and_says_which() -> No
         assert sum(what in line for line in text) >= 1, what
 
 
-def test_command_prints_and_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(measure, "SECONDS", 0.01)
+def test_command_prints_and_keeps(result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def compared(robot: Robot, region: Region, **options: Any) -> dict[str, Any]:
+        asked.append(options)
+        return result
+
+    monkeypatch.setattr(comparison, "compare", compared)
     monkeypatch.setattr(hw_boards, "names", lambda: ["ulx3s"])
     file, folder = tmp_path / "figures.json", tmp_path / "figures"
     arguments = ["bench", "two_joint_arm", "--no-pinocchio", "--batch", "16", "--json", file, "--figures", folder]
@@ -278,7 +322,12 @@ def test_command_prints_and_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     kept = json.loads(file.read_text())
     assert (kept["robot"], kept["machine"]["cores"] > 0) == ("two_joint_arm", True)
     assert [row["function"] for row in kept["boards_modelled"]] == list(boards.FUNCTIONS)
-    assert len(list(folder.glob("*.png"))) == 3
+    assert [(each["batches"], each["pinocchio"], each["threads"], each["begun"]) for each in asked] == [
+        ([16], False, 2, None)
+    ]
+    assert "ns per sample, batches of" in done.output
+    assert len(list(folder.glob("*.svg"))) == 3
+    assert set(kept["paper"]) == {"figure1", "figure2", "figure3"}
 
 
 def test_boards_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

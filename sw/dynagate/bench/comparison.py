@@ -15,7 +15,8 @@ from dynagate.base.errors import ArgumentError
 from dynagate.bench import codegen, contacts, gpu, peers, rollouts, solvers
 from dynagate.bench.deadline import deadline
 from dynagate.bench.gpu import GRADIENT, LAYOUTS, PARTS, SEED
-from dynagate.bench.measure import machine, single_call, timing
+from dynagate.bench.measure import less_product, machine, single_call, timing
+from dynagate.bench.paper import STEPS, paper
 from dynagate.design.words import sample_bytes
 from dynagate.dynamics import FUNCTIONS
 from dynagate.dynamics.configuration import normalised
@@ -134,7 +135,8 @@ def _parts(
     def modelled() -> Any:
         model = _modelled(planned(GRADIENT), batches)
         model["partitions"] = _modelled_partitions(planned, result["partitions"], model["batches"])
-        model["single_call"] = {name: planned(name).latency / CLOCK_HZ * 1e9 for name in STAGES}
+        stages = dict.fromkeys((*STAGES, *STEPS))
+        model["single_call"] = {name: planned(name).latency / CLOCK_HZ * 1e9 for name in stages}
         return model
 
     held = {"contacts": said("contacts", lambda: contacts.measured(robot, region, pinocchio=peers_too))}
@@ -152,6 +154,7 @@ def _parts(
         "accuracy": said("accuracy", lambda: _accuracy(robot, region)),
         "fpga_modelled": said("the modelled FPGA", modelled),
         "deadline": said("a million single calls", million),
+        "paper": lambda: paper({**result, "threads": threads}),
     }
 
 
@@ -173,7 +176,7 @@ def _options(name: str) -> dict[str, Any]:
 
 def _single_calls(robot: Robot, region: Region, say: Say) -> dict[str, Any]:
     rows: dict[str, Any] = {}
-    for name in STAGES:
+    for name in dict.fromkeys((*STAGES, *STEPS)):
         say(f"single calls: {name}")
         inputs = region.sample(name, 1, SEED)
         graph = trace(robot, name, **_options(name))
@@ -209,9 +212,9 @@ def _filled(accelerator: Opened, region: Region, batch: int) -> dict[str, Any]:
 
 
 def _partitions(robot: Robot, region: Region, batches: Sequence[int], say: Say) -> list[dict[str, Any]]:
-    """What a call is cut into, float32 on one thread, all of it in C: split (q̈, M⁻¹ and ∂ID by a kernel each, the
-    product with M⁻¹ by numpy), fused (that product within the last kernel), completely fused (one kernel). "host_ns":
-    of this, what a host has to do beside a datapath of the last kernel."""
+    """What a call is cut into, float32 on one thread, all of it in C: split (q̈, M⁻¹ and ∂ID by a kernel each, then
+    the product with M⁻¹), fused (that product within the last kernel), completely fused (one kernel). "host_ns": of
+    this, what a host has to do beside a datapath of the last kernel."""
     say("partitions of a call")
     kernel = {name: open(robot, name, dtype=np.float32, **_options(name)) for name in (*PARTS, GRADIENT)}
     rows = []
@@ -225,7 +228,7 @@ def _partitions(robot: Robot, region: Region, batches: Sequence[int], say: Say) 
 
         def after(minv: Any, gradient: Any) -> None:
             for part in (gradient.dtau_dq, gradient.dtau_dqd):
-                np.matmul(-minv, part)
+                less_product(minv, part)
 
         def split() -> None:
             qdd, minv = before()

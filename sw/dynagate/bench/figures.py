@@ -1,32 +1,37 @@
-"""The comparison as figures in the manner of the paper's: single calls, partitions, batches."""
+"""The comparison as the paper's three figures, each an SVG of stacked bars."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dynagate.base.figures import grid, new_figure, plain_logarithmic, saved
-from dynagate.bench.report import series, spreads
+from dynagate.bench.paper import STEP_NAMES
+from dynagate.views.bars import Bar, draw_bars
+from dynagate.views.svg import BLUE, GREEN, ORANGE, SKY
 
+STEP_COLORS = dict(zip(STEP_NAMES, (SKY, BLUE, GREEN), strict=True))
+HOST, COPROCESSOR = "host", "coprocessor"
+PART_COLORS = {COPROCESSOR: BLUE, HOST: ORANGE}
+WHOLE = {"the whole gradient": BLUE}
 PARTITIONS = (
-    "split: a kernel for each of q̈, M⁻¹ and the gradient of inverse dynamics, their product by numpy; fused: the "
-    "product within the last kernel; completely fused: one kernel. FPGA: the last kernel modelled, the rest measured"
+    "split: a kernel for each of q̈, M⁻¹ and the gradient of inverse dynamics, then their product; fused: the product "
+    "within the last kernel; completely fused: one kernel. CPU: its coprocessor is the same core."
 )
 
 
-def figures(result: dict[str, Any], folder: Path) -> list[Path]:
-    """PNG files: single calls by stage, partitions, end to end. Raises MissingExtraError: matplotlib is missing."""
-    figure = new_figure(7, 4, "bench")
+def figures(result: Mapping[str, Any], folder: Path) -> list[Path]:
+    """figure1.svg to figure3.svg: a single computation in three steps, partitions, devices."""
     folder.mkdir(parents=True, exist_ok=True)
-    on_gpu = " in C and on a GPU" if any("cuda partition" in label for label in series(result)) else " in C"
-    titles = {"partitions": f"partitions of the gradient{on_gpu}", "batches": "gradient, end to end"}
-    return [
-        _single_calls(figure, result, folder / "single_call.png"),
-        *(_curves(result, folder / f"{name}.png", name, title) for name, title in titles.items()),
-    ]
+    drawn = {"figure1": _steps, "figure2": _partitions, "figure3": _devices}
+    paths = []
+    for name, draw in drawn.items():
+        paths.append(folder / f"{name}.svg")
+        paths[-1].write_text(draw(result, result["paper"][name]) + "\n", encoding="utf-8")
+    return paths
 
 
-def _origin(result: dict[str, Any]) -> str:
+def origin(result: Mapping[str, Any]) -> str:
     """Machine, compiler and date of the measurement."""
     machine = result["machine"]
     return (
@@ -35,56 +40,40 @@ def _origin(result: dict[str, Any]) -> str:
     )
 
 
-def _single_calls(figure: Any, result: dict[str, Any], path: Path) -> Path:
-    """Bars with their numbers; whiskers are the distance of the quartiles."""
-    axes = figure.subplots()
-    peer, stages = result["pinocchio"], list(result["single_call"])
-    bars = {
-        dtype: [(row[dtype]["ns"], row[dtype]["spread"]) for row in result["single_call"].values()]
-        for dtype in ("float64", "float32")
-    }
-    notes = ["median; whiskers: distance of the quartiles", _origin(result)]
-    if isinstance(peer, str):
-        notes.insert(0, f"without Pinocchio: {peer}")
-    else:
-        bars = {"Pinocchio": [tuple(peer["times"][stage][:2]) for stage in stages], **bars}
-    bars["datapath (modelled, no link)"] = [(result["fpga_modelled"]["single_call"][stage], 0.0) for stage in stages]
-    width = 0.8 / len(bars)
-    for k, (label, values) in enumerate(bars.items()):
-        places = [x + width * (k - (len(bars) - 1) / 2) for x in range(len(stages))]
-        heights, errors = [ns for ns, _ in values], [spread / 2 for _, spread in values]
-        drawn = axes.bar(
-            places, heights, 0.93 * width, yerr=errors, capsize=2, label=label, error_kw={"linewidth": 0.7}
-        )
-        axes.bar_label(drawn, fmt="%.0f", fontsize=6, padding=1)
-    axes.set_xticks(range(len(stages)), [s.replace("_", "\n") for s in stages], fontsize=8)
-    axes.set_ylabel("ns per call")
-    axes.set_title(f"{result['robot']}: one call, one core", parse_math=False)
-    grid(axes)
-    axes.legend()
-    return saved(figure, path, notes)
+def _steps(result: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    bars = {"": {device: _bar(steps) for device, steps in shown.items()}}
+    notes = ["medians in float32, Pinocchio in float64; arrays where they are computed, no link", origin(result)]
+    return draw_bars(f"{result['robot']}: one gradient of forward dynamics", bars, STEP_COLORS, "µs", notes)
 
 
-def _curves(result: dict[str, Any], path: Path, name: str, title: str) -> Path:
-    """Time by batch on logarithmic axes, the legend beside them; bands are the distance of the quartiles."""
-    figure = new_figure(9, 4.5, "bench")
-    axes = figure.subplots()
-    apart = spreads(result)
-    for label, row in series(result).items():
-        if ("partition" in label) != (name == "partitions"):
-            continue
-        dashed = "--" if "modelled" in label else "-"
-        (line,) = axes.loglog(list(row), list(row.values()), dashed, marker="o", markersize=3, label=label)
-        half = [apart[label][batch] / 2 for batch in row]
-        low = [max(us - each, us / 10) for us, each in zip(row.values(), half, strict=True)]
-        high = [us + each for us, each in zip(row.values(), half, strict=True)]
-        axes.fill_between(list(row), low, high, color=line.get_color(), alpha=0.2, linewidth=0)
-    axes.set_xlabel("samples in the batch")
-    axes.set_ylabel("µs per batch")
-    axes.set_title(f"{result['robot']}: {title}", parse_math=False)
-    plain_logarithmic(axes.xaxis)
-    plain_logarithmic(axes.yaxis)
-    grid(axes)
-    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    notes = [PARTITIONS] if name == "partitions" else []
-    return saved(figure, path, [*notes, "median; bands: distance of the quartiles", _origin(result)])
+def _partitions(result: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    groups: dict[str, dict[str, Bar | str]] = {}
+    for device, rows in shown.items():
+        for row in () if isinstance(rows, str) else rows:
+            parts = {COPROCESSOR: (row["ns"] - row["host_ns"]) / 1e3, HOST: row["host_ns"] / 1e3}
+            groups.setdefault(f"N = {row['batch']}", {})[f"{device}, {row['partition']}"] = _bar(parts, 1.0)
+    _add_missing(groups, shown)
+    return draw_bars(
+        f"{result['robot']}: partitions of the gradient", groups, PART_COLORS, "µs", [PARTITIONS, origin(result)]
+    )
+
+
+def _devices(result: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
+    groups: dict[str, dict[str, Bar | str]] = {}
+    for device, rows in shown.items():
+        for row in () if isinstance(rows, str) else rows:
+            (part,) = WHOLE
+            groups.setdefault(f"N = {row['batch']}", {})[device] = _bar({part: row["ns"]})
+    _add_missing(groups, shown)
+    notes = ["completely fused, float32, arrays in host memory before and after", origin(result)]
+    return draw_bars(f"{result['robot']}: the gradient on each device", groups, WHOLE, "µs", notes)
+
+
+def _bar(parts: Mapping[str, float] | str, scale: float = 1e-3) -> Bar | str:
+    return parts if isinstance(parts, str) else {part: max(value, 0.0) * scale for part, value in parts.items()}
+
+
+def _add_missing(groups: Mapping[str, dict[str, Bar | str]], shown: Mapping[str, Any]) -> None:
+    """A line in each group for a device that is not here, which says why."""
+    for group in groups.values():
+        group |= {device: rows for device, rows in shown.items() if isinstance(rows, str)}

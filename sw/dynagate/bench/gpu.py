@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from dynagate.bench.grid import grid
-from dynagate.bench.measure import Timing, timing
+from dynagate.bench.measure import Timing, less_product, timing
+from dynagate.bench.paper import STEPS
 from dynagate.graph.region import Region
 from dynagate.host import Accelerator, DeviceError, open
 from dynagate.native.compile import CompileError
@@ -44,8 +45,9 @@ def measured(robot: Robot, region: Region, batches: Sequence[int], options: Opti
     """Nanoseconds per batch of the gradient in float32, as JSON takes them, or why there are none.
 
     card; host: arrays in host memory, copies included, and new results or the same ones each time; partitions: of the
-    same; resident: arrays that stay on the GPU, per layout, "ns" of a launch in a CUDA graph of ten, "call_ns" of a
-    call from Python that is waited for; grid: of GRiD's kernel likewise. The last three may be a reason instead.
+    same, "host_ns" of which the host computes; steps: one sample of each step of the paper's figure 1; resident: arrays
+    that stay on the GPU, per layout, "ns" of a launch in a CUDA graph of ten, "call_ns" of a call from Python that is
+    waited for; grid: of GRiD's kernel likewise. The last four may be a reason instead.
     options: of an algorithm, by function.
     """
     if not has_driver():
@@ -60,13 +62,14 @@ def _measured(robot: Robot, region: Region, batches: Sequence[int], options: Opt
     host = list(_host(robot, region, batches, options))
     if find_spec("cupy") is None:
         why = "CuPy is not installed, which times arrays that stay on the GPU: pip install 'dynagate[gpu]'"
-        return {"host": host, "card": "a GPU", "partitions": why, "resident": why, "grid": why}
+        return {"host": host, "card": "a GPU", "partitions": why, "steps": why, "resident": why, "grid": why}
     cupy = import_module("cupy")
     many = sorted({*batches, *MANY})
     return {
         "host": host,
         "card": cupy.cuda.runtime.getDeviceProperties(0)["name"].decode(),
         "partitions": list(_partitions(cupy, robot, region, batches, options)),
+        "steps": {name: asdict(_single(cupy, robot, region, name, options)) for name in STEPS},
         "resident": [row for layout in LAYOUTS for row in _resident(cupy, robot, region, many, layout, options)],
         "grid": grid(robot, [batch for batch in many if batch <= max(batches)]),
     }
@@ -107,12 +110,28 @@ def _resident(
                 stream.synchronize()
 
             called = timing(call, 0.3)
-            stream.begin_capture()
-            for _ in range(IN_GRAPH):
-                run()
-            graph = stream.end_capture()
-            taken = _on_the_card(cupy, stream, lambda: graph.launch(stream)).per(IN_GRAPH)  # noqa: B023
-            yield {"layout": layout, "batch": batch, **asdict(taken), "call_ns": called.ns}
+            yield {"layout": layout, "batch": batch, **asdict(_launched(cupy, stream, run)), "call_ns": called.ns}
+
+
+def _single(cupy: Any, robot: Robot, region: Region, name: str, options: Options) -> Timing:
+    """One sample of a function, its arrays on the GPU."""
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream, open(robot, name, device="cuda", stream=stream.ptr, dtype=np.float32, **options(name)) as accelerator:
+        assert isinstance(accelerator, Accelerator)
+        sample = region.sample(name, 1, SEED)
+        run = accelerator.bind(**{key: cupy.asarray(np.asarray(array, np.float32)) for key, array in sample.items()})
+        run()
+        stream.synchronize()
+        return _launched(cupy, stream, run)
+
+
+def _launched(cupy: Any, stream: Any, run: Callable[[], Any]) -> Timing:
+    """A launch, of IN_GRAPH in a CUDA graph."""
+    stream.begin_capture()
+    for _ in range(IN_GRAPH):
+        run()
+    graph = stream.end_capture()
+    return _on_the_card(cupy, stream, lambda: graph.launch(stream)).per(IN_GRAPH)
 
 
 def _on_the_card(cupy: Any, stream: Any, launch: Callable[[], Any], repeats: int = 25) -> Timing:
@@ -147,7 +166,12 @@ def _partitions(
             qdd = core["forward_dynamics"](q=q, qd=qd, tau=tau).qdd
             minv = core["mass_matrix_inverse"](q=q).minv
             gradient = card["inverse_dynamics_gradient"](q=q, qd=qd, qdd=qdd)
-            return [np.matmul(-minv, part) for part in (gradient.dtau_dq, gradient.dtau_dqd)]
+            return [less_product(minv, part) for part in (gradient.dtau_dq, gradient.dtau_dqd)]
+
+        def beside(q: Any, qd: Any, tau: Any) -> Any:
+            core["forward_dynamics"](q=q, qd=qd, tau=tau)
+            minv = core["mass_matrix_inverse"](q=q).minv
+            return [less_product(minv, minv) for _ in range(2)]
 
         def fused(**state: Any) -> Any:
             q, qd, tau = (cupy.asarray(state[name]) for name in ("q", "qd", "tau"))
@@ -159,5 +183,7 @@ def _partitions(
         calls: Mapping[str, Callable[..., Any]] = {"split": split, "fused": fused, "completely fused": card[GRADIENT]}
         for batch in batches:
             state = states(region, batch)
+            host = {"split": timing(lambda: beside(**state), 0.2).ns, "fused": 0.0, "completely fused": 0.0}  # noqa: B023
             for name, call in calls.items():
-                yield {"partition": name, "batch": batch, **asdict(timing(lambda: call(**state), 0.3))}  # noqa: B023
+                taken = timing(lambda: call(**state), 0.3)  # noqa: B023
+                yield {"partition": name, "batch": batch, **asdict(taken), "host_ns": host[name]}

@@ -9,7 +9,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynagate.base.machine import processor
-from dynagate.native.compile import compiler
+from dynagate.native.compile import C, compiler
 from dynagate.native.compile import library as compiled
 from dynagate.native.emit import Source
 from dynagate.native.kernel import Kernel
@@ -29,6 +29,9 @@ LEAST = 7
 """A figure is the median of as many repeats as fit in SECONDS, at least LEAST."""
 WARM = 1000
 """Calls before the first whose own time is taken."""
+
+LOOPS = replace(C, flags=(*C.flags, "-O3"))
+"""Loops become vectors."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +84,29 @@ def each_call(kernel: Kernel, inputs: dict[str, Any], count: int) -> npt.NDArray
     return ns
 
 
+def less_product(minv: npt.NDArray[np.float32], matrices: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """-M⁻¹ times a matrix each, (batch, n, n) in float32, in C on one thread: what partitions leave to the host."""
+    arrays = [np.ascontiguousarray(each, np.float32) for each in (minv, matrices)]
+    out = np.empty_like(arrays[0])
+    batch, size, _ = out.shape
+    _library().less_product(*(array.ctypes.data for array in (*arrays, out)), batch, size)
+    return out
+
+
 @cache
 def _library() -> ctypes.CDLL:
-    """`repeat` and `each` of repeat.c."""
-    text = (files("dynagate.bench") / "repeat.c").read_text(encoding="utf-8")
+    """`repeat` and `each` of repeat.c, `less_product` of product.c."""
+    texts = {name: (files("dynagate.bench") / name).read_text(encoding="utf-8") for name in ("repeat.c", "product.c")}
+    text = "".join(texts.values())
     stamp = hashlib.sha256(text.encode()).hexdigest()
-    library = ctypes.CDLL(str(compiled(Source("dynagate_repeat", {"dynagate_repeat.c": text}, stamp), double=False)))
+    source = Source("dynagate_repeat", {"dynagate_repeat.c": text}, stamp)
+    library = ctypes.CDLL(str(compiled(source, double=False, toolchain=LOOPS)))
     pointers = ctypes.POINTER(ctypes.c_void_p)
     calls: list[Any] = [ctypes.c_void_p, pointers, pointers, ctypes.c_long]
     library.repeat.argtypes, library.repeat.restype = calls, None
     library.each.argtypes, library.each.restype = [*calls, ctypes.POINTER(ctypes.c_double)], None
+    numbers: list[Any] = [ctypes.c_void_p] * 3
+    library.less_product.argtypes, library.less_product.restype = [*numbers, ctypes.c_long, ctypes.c_long], None
     return library
 
 

@@ -43,6 +43,13 @@ int main() {
     measure("mass_matrix", [&](auto &x, auto &, auto &) { crba(model, data, x, Convention::LOCAL); });
     measure("mass_matrix_inverse", [&](auto &x, auto &, auto &) { computeMinverse(model, data, x); });
     measure("inverse_dynamics_gradient", [&](auto &x, auto &y, auto &z) { computeRNEADerivatives(model, data, x, y, z); });
+    const Eigen::MatrixXd minv = Eigen::MatrixXd::Identity(model.nv, model.nv); // any: it is given
+    Eigen::MatrixXd by_q(model.nv, model.nv), by_v(model.nv, model.nv);
+    measure("forward_dynamics_gradient_given_minv", [&](auto &x, auto &y, auto &z) {
+        computeRNEADerivatives(model, data, x, y, z);
+        by_q.noalias() = -minv * data.dtau_dq;
+        by_v.noalias() = -minv * data.dtau_dv;
+    });
     measure("forward_dynamics_gradient", [&](auto &x, auto &y, auto &z) { computeABADerivatives(model, data, x, y, z); });
 
 #ifdef SINGLE // relative L2 error of its own float32, over all states; its templates take several gigabytes to compile

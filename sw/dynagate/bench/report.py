@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dynagate.bench import contacts, deadline, rollouts, solvers
+from dynagate.bench import contacts, deadline, paper, rollouts, solvers
 
 GRADIENT = "forward_dynamics_gradient"
 
@@ -45,7 +45,7 @@ def text(result: dict[str, Any]) -> str:
     if not isinstance(peer, str) and peer["float32_error"]:
         dq, dqd = peer["float32_error"]
         lines.append(f"  {'Pinocchio float32':<36} {'':>10}{dq:>10.1e}{dqd:>10.1e}")
-    lines += ["", *deadline.lines(result["deadline"]), ""]
+    lines += ["", *deadline.lines(result["deadline"]), "", *paper.text(result["paper"]), ""]
     model = result["fpga_modelled"]
     clock, link = model["clock_hz_assumed"] / 1e6, model["link_bytes_per_second_assumed"] / 1e9
     each_way = model["link_seconds_assumed"] * 1e6
@@ -105,20 +105,10 @@ def _ratio(times: dict[str, Any], name: str, ns: float) -> str:
 
 def series(result: dict[str, Any]) -> dict[str, dict[int, float]]:
     """Device -> batch -> microseconds, end to end."""
-    return _by_device(result, "ns")
-
-
-def spreads(result: dict[str, Any]) -> dict[str, dict[int, float]]:
-    """Device -> batch -> distance of the quartiles in microseconds; 0 of what is modelled."""
-    return _by_device(result, "spread")
-
-
-def _by_device(result: dict[str, Any], column: str) -> dict[str, dict[int, float]]:
-    """A column of the rows, in thousandths."""
     lines: dict[str, dict[int, float]] = {}
 
     def add(label: str, row: dict[str, Any]) -> None:
-        lines.setdefault(label, {})[row["batch"]] = row.get(column, 0.0) / 1e3
+        lines.setdefault(label, {})[row["batch"]] = row["ns"] / 1e3
 
     for row in result["batches"]:
         label = f"{row['device']} {row['dtype']}" + (f" {row['threads']} threads" if row["threads"] > 1 else "")

@@ -190,7 +190,9 @@ def _integers(
     metavar="FILE",
     help="Keep the figures as JSON, part by part: the same command goes on with an interrupted run.",
 )
-@click.option("--figures", type=parameters.Folder(), metavar="FOLDER", help="Draw PNG figures into this folder.")
+@click.option(
+    "--figures", type=parameters.Folder(), metavar="FOLDER", help="Draw three figures as SVG into this folder."
+)
 @click.option(
     "--batch",
     "batches",
@@ -222,8 +224,6 @@ def bench(
     driver takes on this computer, measured."""
     if no_pinocchio and pinocchio_float32:
         raise click.UsageError("--no-pinocchio and --pinocchio-float32 are both given; expected one")
-    if figures:
-        require("--figures", "bench", "matplotlib")
     if boards_alone:
         _refuse_beside_boards()
 

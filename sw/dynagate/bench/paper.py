@@ -1,0 +1,109 @@
+"""The three figures of Plancher et al., "Accelerating Robot Dynamics Gradients on a CPU, GPU, and FPGA", 2021, of what
+one run measured: a single computation in its three steps, partitions between host and coprocessor, and the most
+optimised form on each device. What stands for an FPGA is modelled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+STEPS = ("inverse_dynamics", "inverse_dynamics_gradient", "forward_dynamics_gradient_given_minv")
+"""Functions that end with the first, second and third line of the paper's Algorithm 3. Each computes what the one
+before it does, so a step's time is the difference."""
+
+STEP_NAMES = ("v, a, f", "∂τ/∂u", "−M⁻¹ ∂τ/∂u")
+SIZES = (16, 32, 64, 128)
+"""Computations of the paper's figures 2 and 3."""
+
+PARTITIONS = ("split", "fused", "completely fused")
+PINOCCHIO, CPU, GPU, FPGA = "CPU, Pinocchio", "CPU", "GPU", "FPGA (modelled)"
+
+
+def paper(result: Mapping[str, Any]) -> dict[str, Any]:
+    """figure1: ns of each step by device. figure2: "ns" by device, partition and batch, and of it "host_ns", which the
+    host computes beside the coprocessor. figure3: "ns" of the completely fused form by device and batch. A device that
+    is not here has why instead. Of batches, those of the paper, or all where none of them was measured."""
+    measured = list(dict.fromkeys(row["batch"] for row in result["partitions"]))
+    sizes = [batch for batch in measured if batch in SIZES] or measured
+    return {"figure1": _figure1(result), "figure2": _figure2(result, sizes), "figure3": _figure3(result, sizes)}
+
+
+def _figure1(result: Mapping[str, Any]) -> dict[str, Any]:
+    peer, card = result["pinocchio"], _card(result, "steps")
+    up_to: dict[str, Any] = {
+        PINOCCHIO: peer if isinstance(peer, str) else [peer["times"][name][0] for name in STEPS],
+        CPU: [result["single_call"][name]["float32"]["ns"] for name in STEPS],
+        GPU: card if isinstance(card, str) else [card[name]["ns"] for name in STEPS],
+        FPGA: [result["fpga_modelled"]["single_call"][name] for name in STEPS],
+    }
+    return {device: times if isinstance(times, str) else _apart(times) for device, times in up_to.items()}
+
+
+def _apart(up_to: Sequence[float]) -> dict[str, float]:
+    """Times of steps, from the times up to and with each; 0 where a function took less than the one before it."""
+    most = list(accumulate(up_to, max))
+    times = [most[0], *(b - a for a, b in pairwise(most))]
+    return dict(zip(STEP_NAMES, times, strict=True))
+
+
+def _figure2(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
+    card = _card(result, "partitions")
+    rows = {CPU: result["partitions"], GPU: card, FPGA: result["fpga_modelled"]["partitions"]}
+    columns = ("partition", "batch", "ns", "host_ns")
+    return {
+        device: listed
+        if isinstance(listed, str)
+        else [{name: row[name] for name in columns} for row in listed if row["batch"] in sizes]
+        for device, listed in rows.items()
+    }
+
+
+def _figure3(result: Mapping[str, Any], sizes: Sequence[int]) -> dict[str, Any]:
+    threads = result["threads"]
+    chosen = ("cpu", "float32", False, threads)
+    rows = [r for r in result["batches"] if (r["device"], r["dtype"], r["packed"], r["threads"]) == chosen]
+    on_cpu = list({row["batch"]: row for row in rows}.values())
+    host = _card(result, "host")
+    on_gpu: Any = host if isinstance(host, str) else [row for row in host if row["results"] == "the same"]
+    by_device = {f"{CPU}, {threads} threads": on_cpu, GPU: on_gpu, FPGA: result["fpga_modelled"]["batches"]}
+    return {
+        device: listed
+        if isinstance(listed, str)
+        else [{"batch": row["batch"], "ns": row["ns"]} for row in listed if row["batch"] in sizes]
+        for device, listed in by_device.items()
+    }
+
+
+def _card(result: Mapping[str, Any], part: str) -> Any:
+    """What a GPU took, or why there is nothing."""
+    card = result["cuda"]
+    return card if isinstance(card, str) else card[part]
+
+
+def text(figures: Mapping[str, Any]) -> list[str]:
+    """The three figures as tables in µs."""
+    head = "".join(f"{name:>16}" for name in STEP_NAMES)
+    lines = ["one gradient in the steps of the paper's figure 1, µs", f"  {'':<34}{head}{'together':>10}"]
+    for device, steps in figures["figure1"].items():
+        cells = "".join(f"{ns / 1e3:>16.3f}" for ns in steps.values()) if isinstance(steps, dict) else f"  {steps}"
+        whole = f"{sum(steps.values()) / 1e3:>10.3f}" if isinstance(steps, dict) else ""
+        lines.append(f"  {device:<34}{cells}{whole}")
+    lines += ["", "partitions as in figure 2, µs (of which the host's)"]
+    for device, rows in figures["figure2"].items():
+        lines += _by_batch(device, rows, [row["partition"] for row in rows] if not isinstance(rows, str) else [])
+    lines += ["", "the whole gradient on each device as in figure 3, µs"]
+    for device, rows in figures["figure3"].items():
+        lines += _by_batch(device, rows, [""] * len(rows))
+    return lines
+
+
+def _by_batch(device: str, rows: Sequence[Mapping[str, Any]] | str, labels: Sequence[str]) -> list[str]:
+    """A line per label with a cell per batch; or why there are none."""
+    if isinstance(rows, str):
+        return [f"  {device:<34}  {rows}"]
+    cells: dict[str, str] = {}
+    for row, label in zip(rows, labels, strict=True):
+        host = f" ({row['host_ns'] / 1e3:.1f})" if "host_ns" in row else ""
+        cells[label] = cells.get(label, "") + f"{row['batch']:>7}:{row['ns'] / 1e3:>8.1f}{host:<9}"
+    return [f"  {device + (' ' + label if label else ''):<34}{line}".rstrip() for label, line in cells.items()]
