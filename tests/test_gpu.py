@@ -26,6 +26,9 @@ from dynagate.host.inputs import LARGEST_ANGLE
 from dynagate.native.arrays import new_arrays
 from dynagate.native.compile import CompileError, Toolchain
 from dynagate.native.gpu import GpuError, GpuKernel
+from dynagate.robot.random_chain import random_chain
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
 
 from tests import tolerances
 from tests.samples import inputs_of, states
@@ -507,3 +510,21 @@ def test_jax_arrays_give_cupys_results() -> None:
         results = accelerator(**given)
         for name, value in evaluate(trace(robot, NAME), inputs).items():
             assert relative_errors(cupy.asnumpy(getattr(results, name)), value).max() <= tolerances.FLOAT32, name
+
+
+@needs_nvcc
+@needs_card
+@pytest.mark.parametrize("algorithm", ["jsiia", "cfa"])
+@pytest.mark.parametrize("links", [7, 33])
+def test_warps_equal_loops_over_links_on_a_card(links: int, algorithm: str) -> None:
+    """As host code and in any order of lanes: `test_parallel`."""
+    from parallel.loops import ForwardDynamics
+    from parallel.warp import WarpDynamics
+
+    robot = random_chain(links, 2, prismatic=0.3, armature=0.1)
+    random = np.random.default_rng(9)
+    state = [random.uniform(-1.0, 1.0, (2000, links)) for _ in range(3)]
+    warp = WarpDynamics(robot, algorithm)
+    expected = ForwardDynamics(robot, "abia")(*state)
+    assert relative_errors(warp(*state), expected).max() <= 1e-9
+    warp.close()

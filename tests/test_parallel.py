@@ -3,6 +3,7 @@ chains of `examples/parallel`."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import operator
 import re
@@ -21,13 +22,17 @@ from dynagate.dynamics.block_tridiagonal import odd_even_elimination
 from dynagate.dynamics.recursion import linear_recursion
 from dynagate.dynamics.spatial import array
 from dynagate.graph.truth import relative_errors
+from dynagate.native.compile import CUDA, library
 from dynagate.robot.random_chain import random_chain
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "examples"))
-from parallel.loops import ALGORITHMS, ForwardDynamics, forward_dynamics
+from parallel.loops import ALGORITHMS, ForwardDynamics, Numbers, forward_dynamics
+from parallel.warp import ALGORITHMS as ON_A_WARP
+from parallel.warp import WarpDynamics, chain_numbers, source
 
 from tests.oracle import pinocchio_of, reference
 from tests.samples import inputs_of, states
+from tests.test_gpu import ON_HOST, live, needs_nvcc
 
 SCAN_FORMS = ("jsiia", "abia")
 FORCE_FORMS = ("cfa",)
@@ -156,6 +161,62 @@ def test_lapack_and_the_loops_solve_the_same_mass_matrix(count: int, batch: int)
     robot, state = random_chain(count, 3), sample(count, batch)
     by_loops, by_lapack = (ForwardDynamics(robot, "jsiia", dense=dense)(*state) for dense in ("ldl", "lapack"))
     np.testing.assert_allclose(by_loops, by_lapack, rtol=1e-8)
+
+
+def warp_equals_pinocchio(algorithm: str, robot: Robot, folder: Path) -> None:
+    """And its results have the same bits whichever lane is first, so none reads what another one writes meanwhile."""
+    links = len(robot.links)
+    state = sample(links, 9)
+    warp = WarpDynamics(robot, algorithm, folder=folder, toolchain=ON_HOST)
+    order = ctypes.c_int.in_dll(warp.program._functions, "last_lane_first")
+    found = []
+    for last_first in (0, 1):
+        order.value = last_first
+        found.append(warp(*state))
+    warp.close()
+    assert live(warp.program) == 0  # type: ignore[arg-type]
+    np.testing.assert_array_equal(*found)
+    assert relative_errors(found[0], by_pinocchio(robot, *state)).max() <= bound(links), links
+
+
+@pytest.mark.parametrize("algorithm", ON_A_WARP)
+def test_a_warp_shares_the_links_of_a_chain(algorithm: str, tmp_path: Path) -> None:
+    warp_equals_pinocchio(algorithm, random_chain(5, 2, prismatic=0.4, armature=0.2), tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("algorithm", ON_A_WARP)
+def test_warps_on_chains_of_any_length(algorithm: str, tmp_path: Path) -> None:
+    """Up to more links than lanes."""
+    for count in (1, 2, 3, 9, 16, 31, 32, 33, 50):
+        warp_equals_pinocchio(algorithm, random_chain(count, 3), tmp_path)
+    single = WarpDynamics(random_chain(9, 3), algorithm, np.float32, folder=tmp_path, toolchain=ON_HOST)
+    state = sample(9, 40)
+    expected = by_pinocchio(random_chain(9, 3), *state)
+    found = single(*(x.astype(np.float32) for x in state))
+    assert found.dtype == np.float32
+    assert relative_errors(found, expected).max() <= FLOAT32[algorithm]
+
+
+def test_chains_that_no_warp_holds_are_refused() -> None:
+    with pytest.raises(ValueError, match="algorithm 'abia'; expected jsiia or cfa"):
+        WarpDynamics(random_chain(3, 1), "abia")
+    needed = 8 * chain_numbers(100, "cfa", False)
+    message = (
+        f"100 links by cfa in float64 take {needed} bytes of a block's shared memory, of 98304; expected a shorter"
+    )
+    with pytest.raises(ValueError, match=message):
+        WarpDynamics(random_chain(100, 1), "cfa")
+    with pytest.raises(RobotError, match="robot 'hyq' branches at the base"):
+        WarpDynamics(robots.load("hyq"), "jsiia")
+
+
+@needs_nvcc
+@pytest.mark.long
+@pytest.mark.parametrize("algorithm", ON_A_WARP)
+def test_nvcc_takes_the_text_of_a_warp(algorithm: str, tmp_path: Path) -> None:
+    numbers = Numbers.of(random_chain(16, 1, prismatic=0.4, armature=0.2), algorithm)
+    library(source(numbers, algorithm, double=True), double=True, folder=tmp_path, toolchain=CUDA)
 
 
 def test_branches_and_other_joints_are_refused_by_name() -> None:

@@ -7,6 +7,7 @@ import ctypes
 import hashlib
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -56,6 +57,37 @@ class ChainConstants(ctypes.Structure):
     ]
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """What a chain's loops read. slides: (links,) whether a joint does. links, blocks: (links, LINK_NUMBERS) and, of
+    constraint forces, (links, BLOCK_NUMBERS), as `steps` names them. base: (6,) its acceleration, less gravity.
+    rotors: whether a joint has an armature. refined: whether constraint forces are corrected once."""
+
+    slides: Array
+    links: Array
+    blocks: Array
+    base: Array
+    rotors: bool
+    refined: bool
+
+    @classmethod
+    def of(cls, robot: Robot, algorithm: str) -> Numbers:
+        """Raises RobotError as `ForwardDynamics`."""
+        robot.check_uncoupled("forward dynamics of long chains")
+        tree = Tree(robot, reduced=False)
+        (check_bodies if algorithm == "cfa" else check_serial)(tree)
+        slides = np.array([tree.slides(i) for i in tree.links], dtype=np.uint8)
+        rotors = any(a > 0.0 for a in tree.armature)
+        return cls(
+            slides,
+            _link_numbers(tree),
+            _block_numbers(tree) if algorithm == "cfa" else np.zeros((1, BLOCK_NUMBERS)),
+            np.array([0.0, 0.0, 0.0, *tree.base_acceleration], dtype=np.float64),
+            rotors,
+            rotors or bool(slides.any()),
+        )
+
+
 class ForwardDynamics:
     """q̈ of a serial chain of revolute and prismatic joints for a batch, on one core.
 
@@ -71,19 +103,13 @@ class ForwardDynamics:
         self.algorithm, self.dtype, self.links = algorithm, np.dtype(dtype), len(robot.links)
         own = dense or ("lapack" if self.links >= LAPACK_LINKS else "ldl")
         self._lapack = (algorithm, own) == ("jsiia", "lapack")
-        robot.check_uncoupled("forward dynamics of long chains")
-        tree = Tree(robot, reduced=False)
-        (check_bodies if algorithm == "cfa" else check_serial)(tree)
-        blocks = _block_numbers(tree) if algorithm == "cfa" else np.zeros((1, BLOCK_NUMBERS))
-        base = np.array([0.0, 0.0, 0.0, *tree.base_acceleration], dtype=np.float64)
+        numbers = Numbers.of(robot, algorithm)
         self._kept = [
-            np.array([tree.slides(i) for i in tree.links], dtype=np.uint8),
-            *(np.ascontiguousarray(part, dtype=self.dtype) for part in (_link_numbers(tree), blocks, base)),
+            numbers.slides,
+            *(np.ascontiguousarray(part, self.dtype) for part in (numbers.links, numbers.blocks, numbers.base)),
         ]
-        rotors = any(a > 0.0 for a in tree.armature)
-        refined = rotors or any(map(tree.slides, tree.links))
-        self._chain = ChainConstants(self.links, *(part.ctypes.data for part in self._kept), refined)
-        loaded, suffix = _loaded(rotors, self.dtype == np.float64), TYPES[self.dtype]
+        self._chain = ChainConstants(self.links, *(part.ctypes.data for part in self._kept), numbers.refined)
+        loaded, suffix = _loaded(numbers.rotors, self.dtype == np.float64), TYPES[self.dtype]
         entry = "mass" if self._lapack else algorithm
         self._call = getattr(loaded, f"{entry}_{suffix}")
         work = getattr(loaded, f"{entry}_work_{suffix}")

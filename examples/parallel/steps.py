@@ -10,7 +10,7 @@ import numpy as np
 from dynagate.dynamics.articulated import ArticulatedInertia
 from dynagate.dynamics.block_tridiagonal import factor, gram
 from dynagate.dynamics.joints import AxisTransform, FreeTransform
-from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, zeros
+from dynagate.dynamics.spatial import Array, Force, Inertia, Motion, Scalar, array, cross, zeros
 from parallel.step import Step
 
 LINK_NUMBERS = 25
@@ -123,8 +123,8 @@ def _rotation(step: Step, kind: str) -> str:
     return step.text({"pose": array([*np.ravel(pose.rotation), *pose.translation])})
 
 
-def _stored(step: Step) -> FreeTransform:
-    pose = step.vectors("pose", 12)
+def _stored(step: Step, name: str = "pose") -> FreeTransform:
+    pose = step.vectors(name, 12)
     return FreeTransform(pose[:9].reshape(3, 3), pose[9:])
 
 
@@ -275,9 +275,83 @@ def _block_solve(step: Step, size: int) -> str:
     return step.text({"x": done.solution(done.halved[:, 0])})
 
 
+def _compose(step: Step) -> str:
+    """The pose in outer's parent of what inner moves."""
+    outer, inner = _stored(step, "outer"), _stored(step, "inner")
+    origin = outer.to_parent(inner.translation) + outer.translation
+    return step.text({"pose": array([*np.ravel(outer.rotation @ inner.rotation), *origin])})
+
+
+def _axis_in_base(step: Step, kind: str) -> str:
+    """The joint's unit motion in the base."""
+    pose, along = _stored(step), array([0.0, 0.0, 1.0])
+    turned = pose.to_parent(along)
+    motion = Motion(zeros(3), turned) if kind == "prismatic" else Motion(turned, cross(pose.translation, turned))
+    return step.text({"axis": _flat(motion)})
+
+
+def _change(step: Step) -> str:
+    """What the joint's motion changes of its link's, at q̈ = 0, all in the base."""
+    axis, rate, v = step.vectors("axis", 6), step.vectors("rate", 1)[0], _motion(step.vectors("v", 6))
+    return step.text({"a": _flat(v.cross(_motion(axis * rate)))})
+
+
+def _own_force(step: Step) -> str:
+    """The force in the base that a link's motion there takes, (2c)."""
+    body, pose = _body(step.numbers("link", LINK_NUMBERS)), _stored(step)
+    v, a = (pose.motion_to_link(_motion(step.vectors(name, 6))) for name in ("v", "a"))
+    return step.text({"f": _flat(pose.force_to_parent(body @ a + v.cross_force(body @ v)))})
+
+
+def _own_inertia(step: Step) -> str:
+    """A link's inertia in the base: mass, first moment, second moment (xx, xy, xz, yy, yz, zz)."""
+    body, pose = _body(step.numbers("link", LINK_NUMBERS)), _stored(step)
+    origin, first = pose.translation, pose.to_parent(body.first)
+    mixed = array([[first[i] * origin[j] + origin[i] * first[j] for j in range(3)] for i in range(3)])
+    far = array([[body.mass * (origin[i] * origin[j]) for j in range(3)] for i in range(3)])
+    second = pose.symmetric_to_parent(body.second) + mixed + far
+    return step.text({"inertia": array([body.mass, *(first + origin * body.mass), *_upper(second)])})
+
+
+def _momentum(step: Step) -> str:
+    """An inertia times a joint's axis."""
+    inertia, axis = step.vectors("inertia", 10), _motion(step.vectors("axis", 6))
+    body = Inertia(inertia[0], inertia[1:4], _symmetric(inertia[4:]))
+    return step.text({"f": _flat(body @ axis)})
+
+
+def warp_header(rotors: bool, forces: bool) -> str:
+    """The steps of warp.h. forces: those of constraint forces too."""
+    common: dict[str, Callable[[Step, str], str]] = {"rotation": _rotation, "axis": _axis_in_base}
+    own = {"compose": _compose, "change": _change, "own_force": _own_force}
+    own |= {} if forces else {"own_inertia": _own_inertia, "momentum": _momentum}
+    texts = [build(Step(f"{name}_{kind}"), kind) for name, build in common.items() for kind in KINDS]
+    texts += [build(Step(name)) for name, build in own.items()]
+    return "\n".join([_sizes(rotors), *texts, *(_force_steps(rotors) if forces else [])])
+
+
+def _sizes(rotors: bool) -> str:
+    numbers = f"#define LINK_NUMBERS {LINK_NUMBERS}\n#define BLOCK_NUMBERS {BLOCK_NUMBERS}\n"
+    return f"{numbers}#define DG_BLOCK {_block(rotors)}\n"
+
+
+def _block(rotors: bool) -> int:
+    return 6 if rotors else 5
+
+
+def _force_steps(rotors: bool) -> list[str]:
+    """Those of the constraint force algorithm."""
+    size = _block(rotors)
+    by_kind: dict[str, Callable[[Step, str], str]] = {"cfa_own": partial(_cfa_own, rotors=rotors)}
+    by_kind |= {f"cfa_next_{other}": partial(_cfa_next, rotors=rotors, other=other) for other in KINDS}
+    texts = [build(Step(f"{name}_{kind}"), kind) for name, build in by_kind.items() for kind in KINDS]
+    for name, before, after in (("both", True, True), ("before", True, False), ("after", False, True)):
+        texts.append(_eliminate(Step(f"eliminate_{name}"), size, before, after))
+    return [*texts, _block_solve(Step("block_solve"), size)]
+
+
 def header(rotors: bool) -> str:
     """All steps. rotors: whether a joint has an armature; without any, blocks are smaller and inertias sparser."""
-    size = 6 if rotors else 5
     by_kind: dict[str, Callable[[Step, str], str]] = {
         "bias_down": _bias_down,
         "accelerated_down": partial(_bias_down, accelerated=True),
@@ -287,14 +361,7 @@ def header(rotors: bool) -> str:
         "abia_inertia": partial(_abia_inertia, rotors=rotors),
         "abia_back": _abia_back,
         "abia_forth": _abia_forth,
-        "cfa_own": partial(_cfa_own, rotors=rotors),
     }
-    by_kind |= {f"cfa_next_{other}": partial(_cfa_next, rotors=rotors, other=other) for other in KINDS}
-    numbers = f"#define LINK_NUMBERS {LINK_NUMBERS}\n#define BLOCK_NUMBERS {BLOCK_NUMBERS}\n"
-    texts = [f"{numbers}#define DG_BLOCK {size}\n"]
-    texts += [build(Step(f"{name}_{kind}"), kind) for name, build in by_kind.items() for kind in KINDS]
-    texts += [_unit_down(Step("unit_down")), _unit_up(Step("unit_up"))]
-    for name, before, after in (("both", True, True), ("before", True, False), ("after", False, True)):
-        texts.append(_eliminate(Step(f"eliminate_{name}"), size, before, after))
-    texts += [_block_solve(Step("block_solve"), size)]
-    return "\n".join(texts)
+    texts = [build(Step(f"{name}_{kind}"), kind) for name, build in by_kind.items() for kind in KINDS]
+    units = [_unit_down(Step("unit_down")), _unit_up(Step("unit_up"))]
+    return "\n".join([_sizes(rotors), *texts, *units, *_force_steps(rotors)])
